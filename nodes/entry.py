@@ -1,0 +1,35 @@
+"""Console scripts: the first lines that run, so that Ctrl-C during the slow imports is quiet too."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+
+__all__ = ["adaptive_mpc", "recorder", "refit_worker", "sim_plant", "supervisor"]
+
+
+def _main(module: str) -> int:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))     # nothing has started: nothing to end
+    return importlib.import_module(f"nodes.{module}").main()
+
+
+def sim_plant() -> int:
+    return _main("sim_plant")
+
+
+def adaptive_mpc() -> int:
+    return _main("adaptive_mpc")
+
+
+def refit_worker() -> int:
+    return _main("refit_worker")
+
+
+def recorder() -> int:
+    return _main("recorder")
+
+
+def supervisor() -> int:
+    return _main("supervisor")
