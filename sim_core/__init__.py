@@ -1,0 +1,1 @@
+"""Algorithms. Imports neither ROS nor a device."""

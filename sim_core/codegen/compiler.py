@@ -1,0 +1,163 @@
+"""From C text to a shared object, once per text, options, compiler and CPU.
+
+Objects live in ``$REFIT_CACHE`` (else ``$XDG_CACHE_HOME/refit``, else
+``~/.cache/refit``) under ``kernels/``. The last 32 bytes of each are the SHA-256
+of the rest: a file cut short or damaged is noticed and compiled again, never
+loaded. Files appear by atomic rename, and a lock file lets one process compile
+while others that want the same object wait for it.
+"""
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+RUNTIME = Path(__file__).parent / "runtime"
+
+# -O2 without the vectoriser: the text is vector code already. No -ffast-math:
+# NaN must stay visible. Contraction to fused multiply-add, no errno and no
+# floating-point traps change no value that anyone tests for.
+FLAGS = (
+    "-std=gnu11 -O2 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math "
+    "-fno-tree-vectorize -fPIC -shared -fvisibility=hidden -pthread -Wno-psabi "
+    "-Wl,-Bsymbolic -Wl,--no-undefined"
+).split()
+
+
+class CompileError(RuntimeError):
+    """The compiler is there but refused the text."""
+
+
+def find_compiler() -> str | None:
+    """Path of the C compiler, or None.
+
+    ``REFIT_CC`` names one, or ``none`` to do without; otherwise ``CC``, gcc, cc, clang.
+    """
+    asked = os.environ.get("REFIT_CC")
+    if asked == "none":
+        return None
+    if asked:
+        found = shutil.which(asked)
+        if not found:
+            raise FileNotFoundError(
+                f"REFIT_CC={asked} is no executable on PATH; name a C compiler, or 'none'."
+            )
+        return found
+    candidates = (os.environ.get("CC", "").split(" ")[0], "gcc", "cc", "clang")
+    return next((path for c in candidates if c and (path := shutil.which(c))), None)
+
+
+@functools.cache
+def compiler_version(compiler: str) -> str:
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
+
+
+@functools.cache
+def cpu() -> str:
+    """What -march=native depends on: architecture and instruction set flags."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    flags = next((l for l in lines if l.startswith(("flags", "Features"))), platform.processor())
+    model = next((l for l in lines if l.startswith("model name")), "")
+    return f"{platform.machine()} {model} {flags}"
+
+
+def natural_lanes(dtype: str) -> int:
+    """Scalars in one vector register of this CPU."""
+    flags = set(cpu().split())
+    doubles = 8 if "avx512f" in flags else 4 if "avx2" in flags else 2
+    return doubles * (2 if dtype == "float32" else 1)
+
+
+def cache_directory() -> Path:
+    root = os.environ.get("REFIT_CACHE")
+    if not root:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refit"
+    path = Path(root) / "kernels"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def math_libraries() -> list[str]:
+    """libmvec (vector exp, log, pow, tanh) comes with glibc on x86-64."""
+    if platform.libc_ver()[0] == "glibc" and platform.machine() == "x86_64":
+        return ["-DREFIT_LIBMVEC", "-Wl,--as-needed", "-lmvec", "-lm"]
+    return ["-lm"]
+
+
+def build(
+    name: str,
+    text: str,
+    *,
+    compiler: str,
+    defines: Mapping[str, object] = {},
+    include: Sequence[Path] = (),
+    flags: Sequence[str] = FLAGS,
+) -> Path:
+    """Compile C text to a shared object, or take it from the cache.
+
+    Args:
+        name: readable start of the file name.
+        text: the whole translation unit; may include headers of ``include``,
+            all of which (*.h, *.c) count for the hash.
+        compiler: from ``find_compiler``.
+        defines: macros.
+
+    Returns:
+        Path of the shared object.
+
+    Raises:
+        CompileError: with the compiler's first complaints.
+    """
+    include = [RUNTIME, *map(Path, include)]
+    command = [compiler, *flags, *(f"-D{k}={v}" for k, v in defines.items()),
+               *(f"-I{folder}" for folder in include)]
+    digest = hashlib.sha256()
+    headers = sorted(f for folder in include for f in folder.iterdir() if f.suffix in (".h", ".c"))
+    parts = [text, *flags, *(f"{k}={v}" for k, v in sorted(defines.items())),
+             *math_libraries(), compiler_version(compiler), cpu(),
+             *(f.name + f.read_text() for f in headers)]
+    for part in parts:
+        digest.update(part.encode() + b"\0")
+    path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}.so"
+    if _intact(path):
+        return path
+    with open(path.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _intact(path):
+            _compile(path, text, command)
+    return path
+
+
+def _compile(path: Path, text: str, command: list[str]) -> None:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as folder:
+        source, built = Path(folder, "kernels.c"), Path(folder, "kernels.so")
+        source.write_text(text)
+        command = [*command, str(source), "-o", str(built), *math_libraries()]
+        run = subprocess.run(command, capture_output=True, text=True)
+        if run.returncode:
+            complaint = "\n".join(run.stderr.strip().splitlines()[:12])
+            raise CompileError(
+                f"{command[0]} could not compile {path.stem}:\n{complaint}\n"
+                "Set REFIT_CC to another compiler, or REFIT_CC=none to do without (slower)."
+            )
+        content = built.read_bytes()
+        built.write_bytes(content + hashlib.sha256(content).digest())
+        os.replace(built, path)
+
+
+def _intact(path: Path) -> bool:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return len(content) > 32 and hashlib.sha256(content[:-32]).digest() == content[-32:]

@@ -1,0 +1,233 @@
+"""CasADi functions as one library: compiled where a compiler is, else interpreted."""
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from sim_core.codegen import compiler as cc
+from sim_core.codegen.emitter import emit
+
+_POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+
+
+class NoCompilerWarning(UserWarning):
+    """Kernels run on CasADi's virtual machine because no C compiler was found."""
+
+
+class Rows(ctypes.Structure):
+    """``Rows`` of runtime/batch.h: one row of scalars per robot; stride 0, one for all."""
+
+    _fields_ = [("data", _POINTER), ("stride", _INT64)]
+
+
+def compile_library(
+    name: str,
+    functions: Mapping[str, ca.Function],
+    sources: Sequence[str | Path] = (),
+    *,
+    dtype: str = "float64",
+    lanes: int | str = "auto",
+    scalar: Sequence[str] = (),
+    defines: Mapping[str, object] = {},
+    flags: Sequence[str] = (),
+) -> Library:
+    """Compile CasADi functions, and C written by hand on top of them, into one library.
+
+    The translation unit is: runtime/real.h and batch.h; each function as emitted
+    (``emitter.emit``); each source, which may use all of these and exports with
+    ``EXPORT(name)``. Compiled objects are cached (``compiler.build``).
+
+    Args:
+        name: identifier; exported symbols are ``<name>_...``.
+        functions: C name -> function.
+        sources: paths of C files, included in order.
+        dtype: "float64" or "float32": the scalar S.
+        lanes: scalars in R; "auto" = one vector register; 1 = R is S.
+        scalar: names of functions to print over S rather than R.
+        defines: macros for the sources.
+        flags: further compiler flags (they come last and win).
+
+    Returns:
+        Library. Without a compiler its ``compiled`` is False: ``call`` works, on
+        CasADi's virtual machine, and one NoCompilerWarning is given; ``symbol``
+        raises.
+
+    Raises:
+        UnsupportedOperation, CompileError, ValueError.
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise ValueError(f"library name {name!r} is not a C identifier")
+    if dtype not in ("float64", "float32"):
+        raise ValueError(f"dtype is 'float64' or 'float32', not {dtype!r}")
+    unknown = set(scalar) - set(functions)
+    if unknown:
+        raise ValueError(f"scalar names {sorted(unknown)}, which are not among the functions "
+                         f"{sorted(functions)}")
+    lanes = cc.natural_lanes(dtype) if lanes == "auto" else int(lanes)
+    if lanes not in (1, 2, 4, 8, 16):
+        raise ValueError(f"lanes is 'auto', 1, 2, 4, 8 or 16, not {lanes}")
+
+    compiler = cc.find_compiler()
+    if compiler is None:
+        _warn_once()
+        return Library(name, functions, dtype, 1, None)
+    sources = [Path(s).resolve() for s in sources]
+    defines = {"REFIT_PREFIX": name, "REFIT_LANES": lanes, **defines}
+    if dtype == "float32":
+        defines["REFIT_FLOAT"] = 1
+    text = "\n".join([
+        '#include "real.h"\n#include "batch.h"\n',
+        *(emit(n, f, scalar=n in scalar) for n, f in functions.items()),
+        *(f"REFIT_CALLABLE{'_SCALAR' if n in scalar else ''}({n})" for n in functions),
+        *(f'#include "{s.name}"' for s in sources), "",
+    ])
+    path = cc.build(name, text, compiler=compiler, defines=defines,
+                    include=list(dict.fromkeys(s.parent for s in sources)),
+                    flags=[*cc.FLAGS, *flags])
+    return Library(name, functions, dtype, lanes, path)
+
+
+@functools.cache
+def _warn_once() -> None:
+    warnings.warn(
+        "no C compiler: physics kernels run on CasADi's virtual machine, about 20-100 times "
+        "slower. Install gcc or clang, or set REFIT_CC.", NoCompilerWarning, stacklevel=4,
+    )
+
+
+class Library:
+    """Functions that can be called on batches of numpy arrays.
+
+    Attributes:
+        functions: name -> CasADi function.
+        compiled: False when CasADi's virtual machine does the work.
+        lanes: robots side by side in one block.
+        dtype: numpy dtype of arguments and results.
+        path: the shared object, or None.
+    """
+
+    def __init__(self, name, functions, dtype, lanes, path):
+        self.name, self.functions, self.lanes, self.path = name, dict(functions), lanes, path
+        self.dtype = np.dtype(dtype)
+        self.compiled = path is not None
+        self._dll = ctypes.CDLL(str(path)) if path else None
+        self._core = {n: ([_core(f.size_in(i)) for i in range(f.n_in())],
+                          [_core(f.size_out(j)) for j in range(f.n_out())])
+                      for n, f in self.functions.items()}
+        self._calls = {n: self.symbol(f"call_{n}", [_POINTER, _POINTER, _INT64, _INT])
+                       for n in self.functions} if path else {}
+
+    def symbol(self, name: str, argtypes: Sequence | None = None, restype=_INT):
+        """Exported C function ``<library>_<name>`` through ctypes (it releases the GIL)."""
+        if self._dll is None:
+            raise RuntimeError(f"{self.name}.{name} needs a C compiler, and none was found. "
+                               "Install gcc or clang, or set REFIT_CC.")
+        function = getattr(self._dll, f"{self.name}_{name}")
+        if argtypes is not None:
+            function.argtypes = list(argtypes)
+        function.restype = restype
+        return function
+
+    def call(self, function: str, *arguments, threads: int = 1) -> tuple[np.ndarray, ...]:
+        """Evaluate over a batch.
+
+        Args:
+            function: name in the library.
+            arguments: one array per input, of the input's own shape (a column is (n,),
+                a matrix (r, c)), with or without leading batch dimensions; those
+                without are shared by the whole batch.
+            threads: CPU threads over slices of the batch.
+
+        Returns:
+            One array per output with the batch dimensions in front.
+
+        Raises:
+            TypeError, ValueError: expected and found dtype or shape.
+        """
+        core_in, core_out = self._core[function]
+        if len(arguments) != len(core_in):
+            raise TypeError(f"{function} takes {len(core_in)} arguments, got {len(arguments)}")
+        arrays = [as_scalars(a, self.dtype, f"{function} argument {i}")
+                  for i, a in enumerate(arguments)]
+        leads = [_lead(a.shape, core, f"{function} argument {i}")
+                 for i, (a, core) in enumerate(zip(arrays, core_in))]
+        lead = np.broadcast_shapes(*leads)
+        for i, own in enumerate(leads):
+            if own and own != lead:
+                arrays[i] = np.ascontiguousarray(np.broadcast_to(arrays[i], lead + core_in[i]))
+                leads[i] = lead
+        outputs = [np.empty(lead + core, self.dtype) for core in core_out]
+        batch = int(np.prod(lead))
+        if batch == 0:
+            return tuple(outputs)
+        if not self.compiled:
+            self._interpret(function, arrays, leads, outputs, batch)
+            return tuple(outputs)
+        rows = (Rows * len(arrays))(*(
+            (pointer(a), int(np.prod(core)) if own else 0)
+            for a, own, core in zip(arrays, leads, core_in)))
+        targets = (_POINTER * len(outputs))(*map(pointer, outputs))
+        check(self._calls[function](rows, targets, batch, threads))
+        return tuple(outputs)
+
+    def _interpret(self, function, arrays, leads, outputs, batch):
+        """The same on CasADi's virtual machine: batches side by side as columns."""
+        f = self.functions[function]
+        columns = []
+        for i, (a, own) in enumerate(zip(arrays, leads)):
+            r, c = f.size_in(i)
+            a = a.reshape(-1, r, c) if own else a.reshape(1, r, c)
+            columns.append(np.concatenate(a, axis=1) if own else a[0])
+        if batch > 1:
+            shared = [i for i, own in enumerate(leads) if not own]
+            f = f.map(function, "serial", batch, shared, [])
+        results = f.call([ca.DM(c) for c in columns])
+        for y, dm in zip(outputs, results):
+            if y.size:
+                r = dm.shape[0]
+                y[...] = np.asarray(dm.full()).reshape(r, batch, -1).swapaxes(0, 1).reshape(y.shape)
+
+
+def _core(shape: tuple[int, int]) -> tuple[int, ...]:
+    return shape if shape[1] != 1 else shape[:1]
+
+
+def _lead(shape, core, what) -> tuple[int, ...]:
+    n = len(core)
+    if len(shape) < n or tuple(shape[len(shape) - n:]) != tuple(core):
+        raise ValueError(f"{what}: expected shape (..., {', '.join(map(str, core))}), "
+                         f"found {tuple(shape)}")
+    return tuple(shape[:len(shape) - n])
+
+
+def as_scalars(array, dtype: np.dtype, what: str) -> np.ndarray:
+    """Contiguous array of the library's dtype.
+
+    Lists, integers and non-contiguous arrays are copied; a float array of another
+    precision is refused, since converting it silently costs time or digits.
+    """
+    if not isinstance(array, np.ndarray):
+        array = np.asarray(array, dtype)
+    elif array.dtype != dtype:
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"{what}: expected {dtype}, found {array.dtype}; convert it with "
+                            f".astype(np.{dtype}) or make the library with dtype={array.dtype}.")
+        array = array.astype(dtype)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def pointer(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def check(status: int) -> None:
+    """Raise what a C routine's status means."""
+    if status:
+        raise MemoryError("no memory for the kernel's scratch; use a smaller batch")
