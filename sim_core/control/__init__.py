@@ -1,0 +1,1 @@
+"""Model-predictive control on the differentiable simulator, and its refit."""

@@ -1,0 +1,1 @@
+"""Fitting models to trajectories: shooting, robust least squares, uncertainty, identification."""

@@ -1,0 +1,101 @@
+"""What a fit knows: covariance, rank, and which coordinates the data excited.
+
+With scores g_s of the segments, IRLS Hessian A of the data and prior precision L,
+
+    C   = (a A + L)^-1                      posterior if residuals were independent
+    V   = C (B + L) C,   B = sum_s g_s g_s^T    (prior enters as one more observation)
+
+V is the clustered ("sandwich") covariance: residuals may be correlated inside a segment and
+need not be Gaussian. The independent-residual version takes B0 = m A with the M-estimator's
+constants a = E psi' / E w, m = E psi^2 / E w. Intervals use V's variances wherever they exceed
+the independent ones, because unmodelled physics leaves residuals that are correlated in time.
+
+Source: Huber and Ronchetti, Robust Statistics (2009), 7.6; Cameron and Miller, A Practitioner's
+Guide to Cluster-Robust Inference (2015), sections 2 and 6 (few clusters).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from sim_core.inference.least_squares import Solution
+from sim_core.inference.shooting import ShootingProblem
+
+__all__ = ["Posterior", "posterior"]
+
+# A coordinate counts as excited when the data shrank its prior standard deviation below this share.
+EXCITED_RATIO = 0.7
+# Directions whose information is below this share of the prior's count as unidentified.
+RANK_RATIO = 1.0
+# 97.5 % quantile of the normal, by which interval ends are formed.
+Z95 = 1.959963985
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Uncertainty of theta at the optimum.
+
+    Attributes:
+        covariance: shape (n, n), widened so that 1.96 std is a 95 % interval.
+        ratio: posterior std over prior std, shape (n,).
+        excited: ratio below the threshold, shape (n,).
+        at_bound: stopped at a bound, shape (n,).
+        rank: directions about which the data say more than the prior.
+        singular_values: of the data Jacobian in units of prior std, descending, shape (n,).
+        inflation: std of V over std of the independent-residual version, shape (n,).
+        degrees: effective number of independent segments behind the intervals.
+    """
+
+    covariance: np.ndarray
+    ratio: np.ndarray
+    excited: np.ndarray
+    at_bound: np.ndarray
+    rank: int
+    singular_values: np.ndarray
+    inflation: np.ndarray
+    degrees: float
+
+    @property
+    def std(self) -> np.ndarray:
+        return np.sqrt(np.diag(self.covariance))
+
+
+def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float = EXCITED_RATIO) -> Posterior:
+    """Covariance and excitation at a solution."""
+    normal, std0 = solution.normal, problem.prior_std
+    r = solution.rollout.residual / solution.scale
+    mean_w = np.mean(problem.loss.weight(r))
+    psi = problem.loss.weight(r) * r
+    A, L = normal.data_hessian, np.diag(1.0 / std0**2)
+    a = max(np.mean(problem.loss.curvature(r)) / mean_w, 0.1)
+    m = np.mean(psi**2) / mean_w
+    C = np.linalg.inv(a * A + L)
+    independent = C @ (m * A + L) @ C
+    used = float(np.trace(C @ A) * a)  # coordinates the data pay for
+    segments = len(normal.scores)
+    degrees = max(segments - used, 1.0)
+    B = normal.scores.T @ normal.scores * (segments / degrees)
+    clustered = C @ (B + L) @ C
+    inflation = np.sqrt(np.maximum(np.diag(clustered) / np.diag(independent), 1.0))
+    # Few segments: their scatter is itself uncertain, so normal quantiles become Student's.
+    widen = inflation * np.where(inflation > 1.0, student_t.ppf(0.975, max(degrees, 2.0)) / Z95, 1.0)
+    covariance = independent * np.outer(widen, widen)
+    ratio = np.minimum(np.sqrt(np.diag(independent)) * inflation / std0, 1.0)
+    # The prior is the ceiling: data cannot make a coordinate less certain than it.
+    cap = np.minimum(std0 / np.sqrt(np.diag(covariance)), 1.0)
+    covariance = covariance * np.outer(cap, cap)
+    scaled = std0[:, None] * (a * A) * std0[None, :]
+    information = np.clip(np.linalg.eigvalsh(scaled)[::-1], 0.0, None)
+    theta, width = solution.theta, np.where(np.isfinite(problem.upper - problem.lower), problem.upper - problem.lower, 1.0)
+    at_bound = (theta <= problem.lower + 1e-6 * width) | (theta >= problem.upper - 1e-6 * width)
+    return Posterior(
+        covariance=covariance,
+        ratio=ratio,
+        excited=ratio < excited_ratio,
+        at_bound=at_bound,
+        rank=int(np.sum(information > RANK_RATIO)),
+        singular_values=np.sqrt(information),
+        inflation=inflation,
+        degrees=degrees,
+    )

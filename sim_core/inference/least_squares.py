@@ -1,0 +1,156 @@
+"""Levenberg-Marquardt on normal equations, within bounds, an evaluation and a time budget.
+
+min_theta  sum_k rho(r_k(theta) / s) + |theta - mean|^2 / (2 std^2),   lower <= theta <= upper
+
+The problem supplies roll-outs and normal equations (see shooting.py). After every accepted
+step the residual scales s are estimated afresh: minimising over theta and s in turn is maximum
+likelihood with unknown noise, so data and prior are weighed by how well the model really fits.
+
+Source: Nielsen, Damping Parameter in Marquardt's Method (1999); Madsen, Nielsen, Tingleff,
+Methods for Non-Linear Least Squares Problems (2004).
+"""
+
+import enum
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim_core.inference.shooting import NormalEquations, Rollout, ShootingProblem
+
+__all__ = ["Ending", "Solution", "minimise"]
+
+# Stop once the quadratic model promises less than this; 1/2 is one standard deviation.
+DECREMENT = 1e-6
+# Stop once an accepted step lowers the cost by less than this share: noise-free fits end here.
+RELATIVE_GAIN = 1e-9
+
+
+class Ending(enum.Enum):
+    """Why the minimiser stopped; the text is the remedy."""
+
+    CONVERGED = "converged"
+    EVALUATIONS = "evaluation budget spent before convergence: raise max_evaluations or start nearer"
+    TIME = "time budget spent before convergence: raise time_budget or shorten the window"
+    STALLED = "no step lowers the cost: the start lies in a flat or non-finite region, try another start"
+    NOT_FINITE = "the model does not roll out from the start: check parameters, state and controls for extremes"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where the minimiser ended."""
+
+    theta: np.ndarray
+    rollout: Rollout
+    normal: NormalEquations
+    scale: np.ndarray
+    ending: Ending
+    evaluations: int
+    costs: list[float]
+
+    @property
+    def starts(self) -> np.ndarray:
+        return self.rollout.starts
+
+
+def minimise(
+    problem: ShootingProblem,
+    theta: np.ndarray,
+    starts: np.ndarray | None = None,
+    max_evaluations: int = 20,
+    time_budget: float = np.inf,
+    scale: np.ndarray | None = None,
+) -> Solution:
+    """Levenberg-Marquardt from `theta`; bounds by an active set, damping by Nielsen's rule.
+
+    Args:
+        problem: residuals, normal equations and bounds.
+        theta: start, shape (n,).
+        starts: segment starts, shape (S, nx); the measured states by default.
+        max_evaluations: roll-outs with sensitivities, the costly part.
+        time_budget: wall time [s] after which the best point so far is returned.
+        scale: fixed residual scales, shape (ny,); estimated along the way by default.
+    """
+    deadline = time.perf_counter() + time_budget
+    fixed_scale = scale is not None
+    theta = np.clip(theta, problem.lower, problem.upper)
+    rollout = problem.evaluate(theta, problem.measured_starts if starts is None else starts)
+    scale = scale if fixed_scale else problem.scale(rollout)
+    normal = problem.normal_equations(rollout, scale)
+    if not np.isfinite(normal.cost):
+        return Solution(theta, rollout, normal, scale, Ending.NOT_FINITE, 1, [normal.cost])
+    evaluations, costs = 1, [normal.cost]
+    damping, growth = 1e-3, 2.0
+    while True:
+        if 0.0 <= _damped_step(problem, rollout.theta, normal, 0.0)[1] < DECREMENT:
+            ending = Ending.CONVERGED
+            break
+        if evaluations >= max_evaluations:
+            ending = Ending.EVALUATIONS
+            break
+        if time.perf_counter() > deadline:
+            ending = Ending.TIME
+            break
+        if damping > 1e12:
+            ending = Ending.STALLED
+            break
+        step, promised = _damped_step(problem, rollout.theta, normal, damping)
+        if promised <= 0.0:
+            damping, growth = damping * growth, 2.0 * growth
+            continue
+        moved = normal.start_step + normal.start_slope @ step
+        with np.errstate(over="ignore", invalid="ignore"):
+            trial = problem.evaluate(rollout.theta + step, rollout.starts + moved)
+            trial_normal = _normal_or_none(problem, trial, scale)
+        evaluations += 1
+        gain = normal.cost - trial_normal.cost if trial_normal is not None else -np.inf
+        if not gain > 0.0:
+            damping, growth = damping * growth, 2.0 * growth
+            continue
+        damping *= max(1.0 / 3.0, 1.0 - (2.0 * gain / promised - 1.0) ** 3)
+        growth = 2.0
+        flat = gain < RELATIVE_GAIN * normal.cost
+        rollout, normal = trial, trial_normal
+        costs.append(normal.cost)
+        if flat:
+            ending = Ending.CONVERGED
+            break
+        if not fixed_scale:
+            scale = problem.scale(rollout, normal.leverage)
+            normal = problem.normal_equations(rollout, scale)
+    return Solution(rollout.theta, rollout, normal, scale, ending, evaluations, costs)
+
+
+def _normal_or_none(problem: ShootingProblem, rollout: Rollout, scale: np.ndarray) -> NormalEquations | None:
+    """Normal equations, or None where the roll-out diverged."""
+    if not (np.isfinite(rollout.residual).all() and np.isfinite(rollout.jacobian).all()):
+        return None
+    try:
+        return problem.normal_equations(rollout, scale)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _damped_step(
+    problem: ShootingProblem, theta: np.ndarray, normal: NormalEquations, damping: float
+) -> tuple[np.ndarray, float]:
+    """Step within the bounds and the cost reduction the quadratic model promises for it.
+
+    (H + damping diag H) step = -g over the free coordinates. Coordinates that would cross a
+    bound stop on it, and the others are solved again with those displacements given.
+    """
+    H, g = normal.hessian, normal.gradient
+    A = H + damping * np.diag(np.diag(H))
+    step = np.zeros_like(theta)
+    free = np.ones(len(theta), bool)
+    while free.any():
+        pull = g[free] + A[np.ix_(free, ~free)] @ step[~free]
+        step[free] = np.linalg.solve(A[np.ix_(free, free)], -pull)
+        bounded = np.clip(theta + step, problem.lower, problem.upper) - theta
+        crossing = free & (bounded != step) & (np.abs(bounded - step) > 1e-12 * (1.0 + np.abs(theta)))
+        step[crossing] = bounded[crossing]
+        if not crossing.any():
+            break
+        free &= ~crossing
+    promised = -float(g @ step + 0.5 * step @ H @ step) + normal.start_gain
+    return step, promised

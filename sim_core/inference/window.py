@@ -1,0 +1,120 @@
+"""A stretch of robot data at constant rate, and how raw samples become one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Window", "contiguous_windows", "kinematic_inconsistency"]
+
+# Stamps may deviate from the grid by this share of one period before a window is refused.
+JITTER = 0.05
+
+
+@dataclass(frozen=True)
+class Window:
+    """Samples of the state at constant dt and the control held between them.
+
+    Attributes:
+        t: stamps, shape (N+1,) [s].
+        q: positions, shape (N+1, nq) [rad or m].
+        v: velocities, shape (N+1, nv) [rad/s or m/s].
+        u: applied controls, u[k] held over [t[k], t[k+1]], shape (N, nu) [N m or N].
+
+    Raises:
+        ValueError: shapes disagree, a value is not finite, or stamps are uneven.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+
+    def __post_init__(self):
+        for name in ("t", "q", "v", "u"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=float))
+        n = len(self.t)
+        if n < 2 or self.t.ndim != 1:
+            raise ValueError(f"a window needs at least two stamps in one dimension, got shape {self.t.shape}")
+        for name, rows in (("q", n), ("v", n), ("u", n - 1)):
+            a = getattr(self, name)
+            if a.ndim != 2 or len(a) != rows:
+                raise ValueError(f"window {name}: expected shape ({rows}, .) for {n} stamps, got {a.shape}")
+            if not np.isfinite(a).all():
+                row = int(np.argwhere(~np.isfinite(a))[0, 0])
+                raise ValueError(
+                    f"window {name} is not finite at sample {row} (t = {self.t[row]:.4f} s); "
+                    "drop bad samples with contiguous_windows()"
+                )
+        step = np.diff(self.t)
+        if not (np.abs(step - self.dt) <= JITTER * self.dt).all():
+            k = int(np.argmax(np.abs(step - self.dt)))
+            raise ValueError(
+                f"window stamps are uneven: {step[k] * 1e3:.3f} ms after sample {k}, "
+                f"{self.dt * 1e3:.3f} ms elsewhere; split with contiguous_windows()"
+            )
+
+    @property
+    def dt(self) -> float:
+        """Sample period [s]."""
+        return float(np.median(np.diff(self.t)))
+
+    @property
+    def transitions(self) -> int:
+        """Number of steps N."""
+        return len(self.t) - 1
+
+    @property
+    def x(self) -> np.ndarray:
+        """States [q, v], shape (N+1, nq+nv)."""
+        return np.concatenate([self.q, self.v], axis=1)
+
+    def slice(self, start: int, stop: int) -> "Window":
+        """Samples start..stop, both included."""
+        return Window(self.t[start : stop + 1], self.q[start : stop + 1], self.v[start : stop + 1], self.u[start:stop])
+
+    def after(self, time: float) -> "Window":
+        """Samples at or after `time` [s]."""
+        return self.slice(int(np.searchsorted(self.t, time - 1e-9)), self.transitions)
+
+
+def contiguous_windows(t, q, v, u, dt: float | None = None, min_transitions: int = 10) -> list[Window]:
+    """Cut raw samples at gaps, repeated or backward stamps, and non-finite rows.
+
+    Args:
+        t: shape (N+1,) [s]; q: (N+1, nq); v: (N+1, nv); u: (N, nu) as in `Window`.
+        dt: expected period [s]; the median step by default.
+        min_transitions: shorter pieces are dropped.
+
+    Returns:
+        The pieces in order of time; empty if nothing usable is left.
+    """
+    t, q, v, u = (np.asarray(a, dtype=float) for a in (t, q, v, u))
+    step = np.diff(t)
+    dt = float(np.median(step)) if dt is None else dt
+    good = np.isfinite(q).all(1) & np.isfinite(v).all(1) & np.isfinite(t)
+    joined = (np.abs(step - dt) <= JITTER * dt) & good[:-1] & good[1:] & np.isfinite(u).all(1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], joined, [False]]).astype(int)))
+    return [
+        Window(t[a : b + 1], q[a : b + 1], v[a : b + 1], u[a:b])
+        for a, b in edges.reshape(-1, 2)
+        if b - a >= min_transitions
+    ]
+
+
+def kinematic_inconsistency(window: Window) -> np.ndarray:
+    """Share of each joint's motion that q and v disagree about, shape (nv,) [-].
+
+    q[k+m] - q[k] must be the integral of v whatever the dynamics are, so this finds
+    a flipped sign, swapped joints or a wrong clock before any model is believed.
+    Near 0 for sound data, about 1 where q and v are unrelated, 2 for a flipped sign;
+    0 for a joint that moves less than its own noise.
+    """
+    m = max(1, min(window.transitions // 4, round(0.05 / window.dt)))
+    mean_v = 0.5 * (window.v[1:] + window.v[:-1])
+    travel_v = window.dt * np.diff(np.concatenate([np.zeros((1, mean_v.shape[1])), np.cumsum(mean_v, 0)])[::m], axis=0)
+    travel_q = np.diff(window.q[::m], axis=0)
+    defect = np.sqrt(np.mean((travel_q - travel_v) ** 2, axis=0))
+    motion = np.sqrt(np.mean(travel_v**2, axis=0))
+    # A resting joint shows noise alone: its own sample-to-sample scatter is the yardstick.
+    noise = np.sqrt(np.mean(np.diff(window.q, n=2, axis=0) ** 2, axis=0)) if window.transitions > 2 else 0.0
+    return defect / np.maximum(np.maximum(motion, 5.0 * noise), 1e-9)
