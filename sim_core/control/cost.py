@@ -1,0 +1,247 @@
+"""Horizon costs: weighted squares of residuals over one knot.
+
+    J = sum_k e(x_k, u_k, p, r_k)' W e + (u_k - u_{k-1})' S (u_k - u_{k-1}) + e(x_H, p, r_H)' W_f e
+
+A term contributes residuals e_i, their weights, and the reference entries that
+they compare with. Curvature is Gauss-Newton: 2 Y' W Y with Y the residuals'
+Jacobian, built symbolically, so that sparsity costs nothing at run time.
+Weights and references are inputs of the compiled functions: changing them
+needs no compilation. All physical quantities are SI.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+
+from sim_core.articulated import build
+
+Weights = float | Sequence[float]
+
+
+@dataclass(frozen=True)
+class StateTerm:
+    """e = x - x_ref with x = [q, v]; weights (nx,) or one for all."""
+
+    weights: Weights
+    terminal: Weights | None = None
+    name: str = "state"
+
+    def residual(self, model, x, u, p, r):
+        return x - r
+
+    def reference(self, model):
+        return np.concatenate([model.q_home, np.zeros(model.nv)])
+
+
+@dataclass(frozen=True)
+class ControlTerm:
+    """e = u - u_ref; weights (nu,) or one for all; no terminal part."""
+
+    weights: Weights
+    name: str = "control"
+    terminal: Weights | None = field(default=0.0, init=False)
+
+    def residual(self, model, x, u, p, r):
+        return u - r
+
+    def reference(self, model):
+        return np.zeros(model.nu)
+
+
+@dataclass(frozen=True)
+class FramePosition:
+    """e = position of a site in world minus its reference [m]."""
+
+    frame: str
+    weights: Weights
+    terminal: Weights | None = None
+    name: str = "position"
+
+    def residual(self, model, x, u, p, r):
+        return build.frame_position(model, self.frame)(x[: model.nq], p) - r
+
+    def reference(self, model):
+        return np.zeros(3)
+
+
+@dataclass(frozen=True)
+class FrameOrientation:
+    """e = vec(R_WF - R_ref), row by row: 9 residuals, reference a rotation matrix.
+
+    Chordal distance: |R - R_ref|^2 = 8 sin^2(angle / 2) grows up to half a
+    turn, whereas the sine of the angle (the antisymmetric part) shrinks again
+    beyond a quarter turn, and the logarithm has a kink at half a turn.
+    """
+
+    frame: str
+    weights: Weights
+    terminal: Weights | None = None
+    name: str = "orientation"
+
+    def residual(self, model, x, u, p, r):
+        _, R = build.frame_pose(model, self.frame)(x[: model.nq], p)
+        return ca.reshape(R.T, 9, 1) - r
+
+    def reference(self, model):
+        return np.eye(3).ravel()
+
+
+@dataclass(frozen=True)
+class LimitTerm:
+    """Quadratic hinge e = max(0, |v| - margin v_limit), and the same for joint positions.
+
+    Soft: the control box is the only hard limit. ``margin`` < 1 starts the
+    hinge inside the range, so that a small violation of the hinge is none of
+    the limit. Joints without limits contribute nothing.
+    """
+
+    position: float
+    velocity: float = 0.0
+    margin: float = 0.95
+    name: str = "limits"
+    terminal: Weights | None = field(default=None, init=False)
+
+    def _hinges(self, model, q, v):
+        centre, half = (model.q_upper + model.q_lower) / 2, (model.q_upper - model.q_lower) / 2
+        for i in np.flatnonzero(np.isfinite(half)):
+            yield self.position, ca.fabs(q[i] - centre[i]) - self.margin * half[i]
+        for i in np.flatnonzero(np.isfinite(model.v_limit)):
+            yield self.velocity, ca.fabs(v[i]) - self.margin * model.v_limit[i]
+
+    @property
+    def weights(self):
+        return 1.0  # folded into the residuals: their number depends on the model
+
+    def residual(self, model, x, u, p, r):
+        return ca.vertcat(*(np.sqrt(weight) * ca.if_else(gap > 0, gap, 0)
+                            for weight, gap in self._hinges(model, x[: model.nq], x[model.nq:])
+                            if weight > 0))
+
+    def reference(self, model):
+        return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class FeatureTerm:
+    """e = feature(x, u, p) - reference, for a feature vector written by the task.
+
+    Args:
+        feature: callable of CasADi columns (x, u, p) -> column. In the
+            terminal cost it is evaluated at u = 0.
+    """
+
+    feature: Callable
+    goal: Sequence[float]
+    weights: Weights
+    terminal: Weights | None = None
+    name: str = "feature"
+
+    def residual(self, model, x, u, p, r):
+        return self.feature(x, u, p) - r
+
+    def reference(self, model):
+        return np.asarray(self.goal, float)
+
+
+class Cost:
+    """Sum of terms, with the knot-to-knot smoothness weights beside them.
+
+    Args:
+        model: RobotModel.
+        terms: residual terms; names must differ.
+        smoothness: (nu,) or scalar weight S on control changes between knots
+            [1/control^2]; the first change is counted from the control
+            applied last.
+
+    Attributes:
+        stage_weights, final_weights: numbers of all residuals in term order,
+            free to be changed between solves.
+        nr: length of one knot's reference vector.
+    """
+
+    def __init__(self, model, terms: Sequence, smoothness: Weights = 0.0):
+        names = [term.name for term in terms]
+        if len(set(names)) != len(names):
+            raise ValueError(f"cost terms need different names, found {names}; pass name=...")
+        self.model, self.terms = model, tuple(terms)
+        self.smoothness = _spread(smoothness, model.nu, "smoothness")
+        defaults = [np.asarray(term.reference(model), float) for term in terms]
+        ends = np.cumsum([0, *map(len, defaults)])
+        self.slices = {n: slice(a, b) for n, a, b in zip(names, ends, ends[1:])}
+        self.default_reference = np.concatenate([*defaults, np.zeros(0)])
+        self.nr = len(self.default_reference)
+        self._build()
+
+    def _build(self):
+        model = self.model
+        x, u = ca.SX.sym("x", model.nq + model.nv), ca.SX.sym("u", model.nu)
+        p, r = ca.SX.sym("p", len(model.parameters.nominal)), ca.SX.sym("r", self.nr)
+        stage, final, stage_weights, final_weights = [], [], [], []
+        for term in self.terms:
+            here = r[self.slices[term.name]]
+            e = term.residual(model, x, u, p, here)
+            stage.append(e)
+            stage_weights.append(_spread(term.weights, e.numel(), term.name))
+            terminal = term.weights if term.terminal is None else term.terminal
+            if np.any(np.asarray(terminal) != 0):
+                final.append(ca.substitute(e, u, ca.SX.zeros(model.nu)))
+                final_weights.append(_spread(terminal, e.numel(), f"terminal {term.name}"))
+        self.stage_weights = np.concatenate([*stage_weights, np.zeros(0)])
+        self.final_weights = np.concatenate([*final_weights, np.zeros(0)])
+        self._stage = (x, u, p, r, ca.vertcat(ca.SX(0, 1), *stage))
+        self._final = (x, u, p, r, ca.vertcat(ca.SX(0, 1), *final))
+
+    def functions(self) -> dict[str, ca.Function]:
+        """stage, stage_quad, final and final_quad, as the compiled solver expects them."""
+        x, u, p, r, e = self._stage
+        w = ca.SX.sym("w", e.numel())
+        l, gradient, hessian = _least_squares(e, w, ca.vertcat(x, u))
+        nx = x.numel()
+        xf, _, pf, rf, ef = self._final
+        wf = ca.SX.sym("wf", ef.numel())
+        lf, gradient_f, hessian_f = _least_squares(ef, wf, xf)
+        return {
+            "stage": ca.Function("stage", [x, u, p, r, w], [l]),
+            "stage_quad": ca.Function("stage_quad", [x, u, p, r, w], [
+                gradient[:nx], gradient[nx:],
+                hessian[:nx, :nx], hessian[nx:, :nx], hessian[nx:, nx:]]),
+            "final": ca.Function("final", [xf, pf, rf, wf], [lf]),
+            "final_quad": ca.Function("final_quad", [xf, pf, rf, wf], [gradient_f, hessian_f]),
+        }
+
+    def reference(self, horizon: int, **named) -> np.ndarray:
+        """References of all knots.
+
+        Args:
+            horizon: H.
+            named: term name -> array (n,) held over the horizon, or (H+1, n).
+                Terms not named keep their default.
+
+        Returns:
+            (H+1, nr).
+        """
+        r = np.tile(self.default_reference, (horizon + 1, 1))
+        for name, values in named.items():
+            if name not in self.slices:
+                raise ValueError(f"no cost term named {name!r}; terms: {', '.join(self.slices)}")
+            r[:, self.slices[name]] = values
+        return r
+
+
+def _least_squares(e, w, z):
+    """e' W e, its gradient and its Gauss-Newton Hessian with respect to z."""
+    Y = ca.jacobian(e, z)
+    WY = ca.diag(w) @ Y
+    return ca.dot(w * e, e), 2 * WY.T @ e, 2 * Y.T @ WY
+
+
+def _spread(weights: Weights, n: int, what: str) -> np.ndarray:
+    weights = np.asarray(weights, float)
+    if weights.ndim > 1 or weights.size not in (1, n):
+        raise ValueError(f"{what}: expected 1 or {n} weights, found {weights.size}")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(f"{what}: weights must be finite and >= 0, found {weights.tolist()}")
+    return np.broadcast_to(weights, (n,)).copy() if n else np.zeros(0)
