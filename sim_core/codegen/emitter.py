@@ -3,31 +3,41 @@
 The text says nothing about what a number is: ``R`` may be a double, a float,
 a vector with one robot per lane, or a double inside a CUDA thread. The headers
 in ``runtime/`` define the type and the ``r_...`` functions on it.
+
+A long function is cut into parts, each a C function of its own; values that
+one part computes and a later one reads pass through an array. A compiler's
+register allocation costs more than linear time in the length of a block: 8000
+operations in one piece compile for 4.6 s, in pieces for 2 s, and run no slower
+(docs/kernels.md has the measurement).
 """
 from __future__ import annotations
 
 import casadi as ca
 
-from sim_core.codegen.graph import Graph, read
+from sim_core.codegen.graph import Graph, Value, read
+
+#: Operations per part.
+PART = 500
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SAME_TWICE = {"sq": "*", "twice": "+"}
 
 
-def emit(name: str, function: ca.Function, scalar: bool = False) -> str:
+def emit(name: str, function: ca.Function, scalar: bool = False, part: int = PART) -> str:
     """C text of one function.
 
     ``static inline void NAME(const R *const *in, R *const *out, R *w)``: in[i]
     and out[j] are dense row-major arrays that must not overlap; every element
-    of every output is written. ``w`` is scratch of NAME_W elements (0 here:
-    values live in registers and on the stack). Macros: NAME_N_IN, NAME_N_OUT,
-    NAME_INi_SIZE, NAME_OUTj_SIZE, NAME_W, NAME_IN_SIZES, NAME_OUT_SIZES.
+    of every output is written. ``w`` is scratch of NAME_W elements (0 here: it
+    may be NULL). Macros: NAME_N_IN, NAME_N_OUT, NAME_INi_SIZE, NAME_OUTj_SIZE,
+    NAME_W, NAME_IN_SIZES, NAME_OUT_SIZES.
 
     Args:
         name: a C identifier.
         function: SX function, or MX function that can be expanded.
         scalar: print over the scalar type ``S`` instead of ``R``, for a
             function that runs on one robot inside a library of vectors.
+        part: operations per part.
 
     Raises:
         UnsupportedOperation, ValueError: from ``graph.read``.
@@ -35,12 +45,16 @@ def emit(name: str, function: ca.Function, scalar: bool = False) -> str:
     if not name.isidentifier() or not name.isascii():
         raise ValueError(f"function name {name!r} is not a C identifier")
     graph = read(function)
-    return "\n".join([*_macros(name, graph), *_body(name, graph, *("Ss" if scalar else "Rr")), ""])
+    return "\n".join([*_macros(name, graph), *_Printer(name, graph, scalar, part).lines(), ""])
 
 
 def count_operations(function: ca.Function) -> int:
     """Arithmetic operations in the emitted text (loads and constants are free)."""
-    return sum(v.op not in ("input", "const") for v in read(function).values)
+    return sum(_costs(v) for v in read(function).values)
+
+
+def _costs(value: Value) -> bool:
+    return value.op not in ("input", "const")
 
 
 def _macros(name: str, graph: Graph) -> list[str]:
@@ -53,64 +67,129 @@ def _macros(name: str, graph: Graph) -> list[str]:
     return [*lines, f"#define {name}_W 0"]
 
 
-def _body(name: str, graph: Graph, real: str, ops: str) -> list[str]:
-    ops, constant = f"{ops}_", "C" if real == "R" else "K"
-    text: list[str] = []  # how later lines refer to value i
-    lines = [f"REFIT_FN void {name}(const {real} *const *in, {real} *const *out, {real} *w) {{",
-             "  (void)in; (void)out; (void)w;"]
-    used = {v.args[0] for v in graph.values if v.op == "input"}
-    lines += [f"  const {real} *const REFIT_RESTRICT a{i} = in[{i}];" for i in sorted(used)]
-    lines += [f"  {real} *const REFIT_RESTRICT y{j} = out[{j}];"
-              for j, row in enumerate(graph.outputs) if row]
+class _Printer:
+    """One function: where each value is computed, kept and stored."""
 
-    stores: dict[int, list[str]] = {}
-    for j, row in enumerate(graph.outputs):
-        for i, value in enumerate(row):
-            if value is not None:
-                stores.setdefault(value, []).append(f"y{j}[{i}]")
-            else:
-                lines.append(f"  y{j}[{i}] = {constant}(0.0);")
+    def __init__(self, name: str, graph: Graph, scalar: bool, part: int):
+        self.name, self.graph = name, graph
+        self.R, self.r, self.C = ("S", "s_", "K") if scalar else ("R", "r_", "C")
+        self.angles = _both_sin_and_cos(graph)
+        self.reciprocals = _shared_denominators(graph)
+        self.home = self._cut(part)  # value -> part that computes it
+        self.slot = self._slots()  # value -> element of the passing array
+        self.stores: dict[int, list[str]] = {}
+        for j, row in enumerate(graph.outputs):
+            for i, value in enumerate(row):
+                self.stores.setdefault(value, []).append(f"out[{j}][{i}]")
 
-    angles = _both_sin_and_cos(graph)
-    reciprocal = _shared_denominators(graph)
-    for i, value in enumerate(graph.values):
-        t = f"t{i}"
+    def lines(self) -> list[str]:
+        parts: list[list[str]] = [[] for _ in range(max(self.home, default=0) + 1)]
+        for i, value in enumerate(self.graph.values):
+            parts[self.home[i]] += self._statement(i, value)
+        parts[0] += [f"{target} = {self.C}(0.0);" for target in self.stores.get(None, ())]
+        R = self.R
+        signature = f"(const {R} *const *in, {R} *const *out, {R} *w)"
+        unused = "  (void)in; (void)out; (void)w;"
+        if len(parts) == 1:
+            return [f"REFIT_FN void {self.name}{signature} {{", unused,
+                    *map("  {}".format, self._named(parts[0])), "}"]
+        lines = []
+        for k, body in enumerate(parts):
+            lines += [f"REFIT_FN void {self.name}_part{k}{signature} {{", unused,
+                      *map("  {}".format, self._named(body)), "}"]
+        size = max(self.slot.values(), default=0) + 1
+        return [*lines, f"REFIT_FN void {self.name}{signature} {{",
+                f"  {R} passed[{size}];", "  (void)w;",
+                *(f"  {self.name}_part{k}(in, out, passed);" for k in range(len(parts))), "}"]
+
+    def _named(self, body: list[str]) -> list[str]:
+        """A part's statements with its arrays as restrict pointers a0.., y0.., k."""
+        text = "\n".join(body)
+        R, names = self.R, []
+        for i in range(len(self.graph.in_shapes)):
+            if f"in[{i}][" in text:
+                names.append(f"const {R} *const REFIT_RESTRICT a{i} = in[{i}];")
+                text = text.replace(f"in[{i}][", f"a{i}[")
+        for j in range(len(self.graph.out_shapes)):
+            if f"out[{j}][" in text:
+                names.append(f"{R} *const REFIT_RESTRICT y{j} = out[{j}];")
+                text = text.replace(f"out[{j}][", f"y{j}[")
+        if "k[" in text:
+            names.append(f"{R} *const REFIT_RESTRICT k = w;")
+        return [*names, *text.split("\n")]
+
+    def _cut(self, part: int) -> list[int]:
+        """Consecutive parts of about ``part`` operations; sin and cos of one angle together."""
+        home, count = [], 0
+        for value in self.graph.values:
+            home.append(count // part)
+            count += _costs(value)
+        for s, c in self.angles.values():
+            home[s] = home[c] = min(home[s], home[c])
+        return home
+
+    def _slots(self) -> dict[int, int]:
+        """Places in the passing array, free again after the last part that reads them."""
+        last: dict[int, int] = {}
+        for i, value in enumerate(self.graph.values):
+            if _costs(value):
+                for a in value.args:
+                    last[a] = max(last.get(a, 0), self.home[i])
+        passing = [i for i in range(len(self.home))
+                   if _costs(self.graph.values[i]) and last.get(i, 0) > self.home[i]]
+        slots, free, busy, size = {}, [], {}, 0
+        for i in sorted(passing, key=self.home.__getitem__):
+            for part in [p for p in busy if p < self.home[i]]:
+                free += busy.pop(part)
+            if not free:
+                free.append(size)
+                size += 1
+            slots[i] = free.pop()
+            busy.setdefault(last[i], []).append(slots[i])
+        return slots
+
+    def _text(self, a: int, part: int) -> str:
+        """How a statement in ``part`` reads value a."""
+        value = self.graph.values[a]
         if value.op == "input":
-            t = f"a{value.args[0]}[{value.args[1]}]"
-        elif value.op == "const":
-            t = f"{constant}({_number(value.args[0])})"
-        elif value.op in ("sin", "cos") and value.args[0] in angles:
-            x = value.args[0]
-            if angles[x] is not None:  # first of the pair computes both
-                s, c = angles[x]
-                lines.append(f"  {real} t{s}, t{c}; {ops}sincos({text[x]}, &t{s}, &t{c});")
-                angles[x] = None
-        elif value.op == "div" and value.args[1] in reciprocal:
+            return f"in[{value.args[0]}][{value.args[1]}]"
+        if value.op == "const":
+            return f"{self.C}({_number(value.args[0])})"
+        return f"t{a}" if self.home[a] == part else f"k[{self.slot[a]}]"
+
+    def _statement(self, i: int, value: Value) -> list[str]:
+        """Compute value i, store it where outputs and later parts want it."""
+        lines, part, R = [], self.home[i], self.R
+        if value.op in ("sin", "cos") and value.args[0] in self.angles:
+            s, c = self.angles[value.args[0]]
+            if i == min(s, c):
+                x = self._text(value.args[0], part)
+                lines.append(f"{R} t{s}, t{c}; {self.r}sincos({x}, &t{s}, &t{c});")
+        elif value.op == "div" and value.args[1] in self.reciprocals:
             d = value.args[1]
-            if d not in reciprocal.emitted:
-                reciprocal.emitted.add(d)
-                lines.append(f"  const {real} i{d} = {constant}(1.0) / {text[d]};")
-            lines.append(f"  const {real} {t} = {text[value.args[0]]} * i{d};")
-        else:
-            lines.append(f"  const {real} {t} = {_expression(value, text, ops, constant)};")
-        text.append(t)
+            if (d, part) not in self.reciprocals.emitted:
+                self.reciprocals.emitted.add((d, part))
+                lines.append(f"const {R} i{d} = {self.C}(1.0) / {self._text(d, part)};")
+            lines.append(f"const {R} t{i} = {self._text(value.args[0], part)} * i{d};")
+        elif _costs(value):
+            lines.append(f"const {R} t{i} = {self._expression(value, part)};")
         # stored as soon as known: the value need not stay in a register
-        lines += [f"  {target} = {t};" for target in stores.get(i, ())]
-    return [*lines, "}"]
+        if i in self.slot:
+            lines.append(f"k[{self.slot[i]}] = t{i};")
+        return [*lines, *(f"{target} = {self._text(i, part)};" for target in self.stores.get(i, ()))]
 
-
-def _expression(value, text, ops, constant) -> str:
-    args = [text[a] for a in value.args]
-    if value.op in _INFIX:
-        return f"{args[0]} {_INFIX[value.op]} {args[1]}"
-    if value.op in _SAME_TWICE:
-        return f"{args[0]} {_SAME_TWICE[value.op]} {args[0]}"
-    if value.op == "neg":
-        return f"-{args[0]}"
-    if value.op == "inv":
-        return f"{constant}(1.0) / {args[0]}"
-    name = {"constpow": "pow"}.get(value.op, value.op)
-    return f"{ops}{name}({', '.join(args)})"
+    def _expression(self, value: Value, part: int) -> str:
+        args = [self._text(a, part) for a in value.args]
+        if value.op in _INFIX:
+            return f"{args[0]} {_INFIX[value.op]} {args[1]}"
+        if value.op in _SAME_TWICE:
+            return f"{args[0]} {_SAME_TWICE[value.op]} {args[0]}"
+        if value.op == "neg":
+            return f"-{args[0]}"
+        if value.op == "inv":
+            return f"{self.C}(1.0) / {args[0]}"
+        name = {"constpow": "pow"}.get(value.op, value.op)
+        return f"{self.r}{name}({', '.join(args)})"
 
 
 def _number(text: str) -> str:
@@ -118,7 +197,7 @@ def _number(text: str) -> str:
     return {"nan": "NAN", "inf": "INFINITY", "-inf": "-INFINITY"}.get(text, text)
 
 
-def _both_sin_and_cos(graph: Graph) -> dict[int, tuple[int, int] | None]:
+def _both_sin_and_cos(graph: Graph) -> dict[int, tuple[int, int]]:
     """Arguments whose sine and cosine both occur -> (sine value, cosine value)."""
     found = {"sin": {}, "cos": {}}
     for i, value in enumerate(graph.values):
@@ -140,4 +219,4 @@ class _shared_denominators(set):
             if value.op == "div":
                 count[value.args[1]] = count.get(value.args[1], 0) + 1
         super().__init__(d for d, n in count.items() if n > 1)
-        self.emitted: set[int] = set()
+        self.emitted: set[tuple[int, int]] = set()
