@@ -167,22 +167,18 @@ class ShootingProblem:
         return Rollout(theta, starts, predicted - self.observed, jacobian)
 
     def _observe(self, X: np.ndarray, dX: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """y_hat_k = x(t_k - delay), linear between steps, and its derivative.
-
-        Linear is exact for the velocity of a one-step Euler scheme, and its error in position,
-        a dt^2 / 8, is below encoder noise at servo periods (5e-6 rad at 10 rad/s^2 and 2 ms).
-        """
+        """y_hat_k = x(t_k - delay) between the two steps around it, and its derivative."""
         if self.delay is None:
             return X[:, self.first :], dX[:, self.first :]
         steps = np.clip(theta[-1] / self.dt, 0.0, self.skip)
         whole = min(int(steps), self.skip - 1)
-        share = steps - whole
         late = slice(self.skip - whole, self.length + 1 - whole)
         early = slice(self.skip - whole - 1, self.length - whole)
-        Y = (1.0 - share) * X[:, late] + share * X[:, early]
-        dY = (1.0 - share) * dX[:, late] + share * dX[:, early]
-        rate = (X[:, late] - X[:, early]) / self.dt  # the model's own velocity and acceleration
-        return Y, np.concatenate([dY, -rate[..., None]], axis=-1)
+        E, L, dE, dL = _hermite(1.0 + whole - steps, self.dt, self.nx // 2)
+        Y = X[:, early] @ E.T + X[:, late] @ L.T
+        dY = E @ dX[:, early] + L @ dX[:, late]
+        later = -(X[:, early] @ dE.T + X[:, late] @ dL.T) / self.dt  # the model's velocity, negative
+        return Y, np.concatenate([dY, later[..., None]], axis=-1)
 
     def scale(self, rollout: Rollout, leverage: np.ndarray | None = None) -> np.ndarray:
         """Standard deviation of each feature's residuals, shape (ny,), never below the floor.
@@ -255,3 +251,16 @@ class ShootingProblem:
     def mean_loss(self, rollout: Rollout, scale: np.ndarray) -> float:
         """Robust loss per residual, scaled so that Gaussian residuals of that scale give about 1."""
         return float(2.0 * np.mean(self.loss.rho(rollout.residual / scale)))
+
+
+def _hermite(a: float, h: float, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """State between two steps h [s] apart: x(a) = E x_early + L x_late, and dE/da, dL/da.
+
+    Cubic Hermite in q from both ends' q and v, linear in v: what the velocity resolves.
+    """
+    I, O = np.eye(n), np.zeros((n, n))
+    E = np.block([[(1 + 2 * a) * (1 - a) ** 2 * I, a * (1 - a) ** 2 * h * I], [O, (1 - a) * I]])
+    L = np.block([[a * a * (3 - 2 * a) * I, a * a * (a - 1) * h * I], [O, a * I]])
+    dE = np.block([[6 * a * (a - 1) * I, (1 - a) * (1 - 3 * a) * h * I], [O, -I]])
+    dL = np.block([[6 * a * (1 - a) * I, a * (3 * a - 2) * h * I], [O, I]])
+    return E, L, dE, dL

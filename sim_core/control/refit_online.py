@@ -1,0 +1,149 @@
+"""The sliding window of the running robot: collect, notice changes, refit, keep the last good.
+
+    online = OnlineRefit(model, spec)
+    online.append(t, q, v, u)        # u was applied over the tick that ended at t
+    if online.due(t): result = online.update()
+
+A pure library: no clock, no thread, no ROS. The same samples give the same parameters, which
+is what makes a bag replayable.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sim_core.control.change_detection import Change, ChangeConfig, detect_change
+from sim_core.control.refit import Refit, RefitConfig, RefitResult
+from sim_core.inference.window import Window, contiguous_windows
+
+__all__ = ["OnlineConfig", "OnlineRefit"]
+
+
+@dataclass(frozen=True)
+class OnlineConfig:
+    """The window and its rhythm. Times in seconds of the data's own stamps.
+
+    Attributes:
+        window: longest stretch fitted. Longer averages more noise and forgets more slowly.
+        min_window: shortest stretch worth fitting, after a start or a change.
+        period: time between fits.
+        change: when to cut the window, see change_detection.py.
+        refit: how the window is fitted.
+    """
+
+    window: float = 1.0
+    min_window: float = 0.25
+    period: float = 0.25
+    change: ChangeConfig = field(default_factory=ChangeConfig)
+    refit: RefitConfig = field(default_factory=RefitConfig)
+
+    def __post_init__(self):
+        if not 0.0 < self.min_window <= self.window:
+            raise ValueError(f"expected 0 < min_window <= window, got {self.min_window} and {self.window} s")
+
+
+class OnlineRefit:
+    """Parameters in use (`xi`, `p`, `revision`) and the samples that will correct them.
+
+    Args:
+        model, spec, dynamics, mass_matrix: as for Refit.
+        dt: sample period [s]; the model's time step by default.
+    """
+
+    def __init__(self, model, spec, config: OnlineConfig = OnlineConfig(), dt: float | None = None, dynamics=None, mass_matrix=None):
+        self.spec, self.config = spec, config
+        self.dt = model.timestep if dt is None else dt
+        self.refit = Refit(model, spec, config.refit, dynamics=dynamics, mass_matrix=mass_matrix)
+        self.dropped = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget samples and everything learnt: back to the prior."""
+        self.set_parameters(self.spec.prior_mean)
+        self.revision = 0
+        self.change: Change | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the samples, keep the parameters: time jumped or the robot was moved by hand."""
+        self._t: list[float] = []
+        self._rows: list[np.ndarray] = []
+        self._next_fit = -np.inf
+
+    def set_parameters(self, xi: np.ndarray) -> None:
+        """Take coordinates as the ones in use, for example from a parameter file."""
+        self.xi = np.array(xi, dtype=float)
+        self.p = self.spec.to_physical(self.xi)
+
+    def append(self, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> bool:
+        """Add the state at stamp t and the control applied over the tick that ended at t.
+
+        Returns False for a sample that was dropped because it is not finite. A stamp that does
+        not advance means time jumped back: earlier samples are forgotten.
+        """
+        row = np.concatenate([q, v, u])
+        if not (np.isfinite(t) and np.isfinite(row).all()):
+            self.dropped += 1
+            return False
+        if self._t and t <= self._t[-1]:
+            self.forget()
+        self._t.append(float(t))
+        self._rows.append(row)
+        excess = len(self._t) - 2 * (round(self.config.window / self.dt) + 1)
+        if excess > 0:  # trimmed rarely, by halves, because lists shift on deletion
+            keep = round(self.config.window / self.dt) + 1
+            del self._t[:-keep], self._rows[:-keep]
+        return True
+
+    def windows(self) -> list[Window]:
+        """The samples as contiguous windows, no older than `config.window`."""
+        if len(self._t) < 2:
+            return []
+        t, rows = np.array(self._t), np.array(self._rows)
+        recent = t >= t[-1] - self.config.window - 0.5 * self.dt
+        t, rows = t[recent], rows[recent]
+        # Columns: q and v have equal width for the joints supported, u takes the rest.
+        nq, nv = self._widths(rows.shape[1])
+        return contiguous_windows(t, rows[:, :nq], rows[:, nq : nq + nv], rows[1:, nq + nv :], self.dt)
+
+    def _widths(self, columns: int) -> tuple[int, int]:
+        dynamics = self.refit.dynamics(self.dt)
+        return dynamics.nq, dynamics.nv
+
+    def span(self) -> float:
+        """Stretch of data at hand [s]."""
+        return self._t[-1] - max(self._t[0], self._t[-1] - self.config.window) if self._t else 0.0
+
+    def due(self, t: float) -> bool:
+        """Is there enough data, and has a period passed since the last fit?"""
+        return t >= self._next_fit and self.span() >= self.config.min_window - 0.5 * self.dt
+
+    def look_for_change(self) -> Change | None:
+        """Cut the window at a change of behaviour, if there is one in it."""
+        windows = self.windows()
+        if not windows:
+            return None
+        change = detect_change(self.refit.dynamics(self.dt), windows[-1], self.p, self.config.change)
+        if change is not None:
+            self.change = change
+            keep = int(np.searchsorted(self._t, change.time - 0.5 * self.dt))
+            del self._t[:keep], self._rows[:keep]
+            self._next_fit = -np.inf  # fit as soon as min_window has passed, not a period later
+        return change
+
+    def update(self) -> RefitResult | None:
+        """One round: cut at a change, fit what is left, take the proposal if it is accepted.
+
+        Returns None while the window is still too short.
+        """
+        if not self._t:
+            return None
+        self.look_for_change()
+        if self.span() < self.config.min_window - 0.5 * self.dt:
+            return None
+        self._next_fit = self._t[-1] + self.config.period
+        result = self.refit.fit(self.windows(), self.xi)
+        if result.accepted:
+            self.set_parameters(result.xi)
+            self.revision += 1
+        return result
