@@ -1,0 +1,106 @@
+"""One step of time: x' = step(x, u) for x = [q, v], with u held over the step.
+
+semi_implicit_euler  v' = v + h a(q, v), q' = q + h v'                                    order 1
+heun                 explicit trapezoid (also called RK2)                                 order 2
+midpoint             explicit midpoint                                                    order 2
+rk4                  classical Runge-Kutta; the same as MuJoCo's RK4                      order 4
+mujoco_euler         semi-implicit, joint damping (and smoothed friction) implicit        order 1
+implicitfast         mujoco_euler with actuators' velocity feedback implicit as well      order 1
+
+The last two solve (M + h K) (v' - v) / h = tau(q, v) - b(q, v) with K = -d tau / d v, which is diagonal for our joint
+forces: h K is added to the armature, and the same articulated-body recursion solves it. For models without friction
+loss `mujoco_euler` is MuJoCo's Euler (its flag eulerdamp) and `implicitfast` its implicitfast integrator.
+"""
+
+import casadi as ca
+
+from .dynamics import aba
+from .forces import actuator_force, passive_force, velocity_feedback
+from .physical import Physical
+
+__all__ = ["INTEGRATORS", "acceleration", "integrate_step"]
+
+
+def acceleration(model, q, v, u, p):
+    """Forward dynamics with actuators and passive forces, (nv,)."""
+    return aba(model, q, v, actuator_force(model, q, v, u, p) + passive_force(model, q, v, p), p)
+
+
+def integrate_position(model, q, v, h):
+    """q + h v; the one place where joints with nq != nv would differ."""
+    return q + h * v
+
+
+def semi_implicit_euler(model, q, v, u, p, h):
+    v = v + h * acceleration(model, q, v, u, p)
+    return integrate_position(model, q, v, h), v
+
+
+def _implicit(model, q, v, u, p, h, with_actuators):
+    passive, driven = passive_force(model, q, v, p), actuator_force(model, q, v, u, p)
+    K = velocity_feedback(passive + driven if with_actuators else passive, v)
+    armature = Physical(model, p).armature + h * K
+    v = v + h * aba(model, q, v, passive + driven, p, armature)
+    return integrate_position(model, q, v, h), v
+
+
+def mujoco_euler(model, q, v, u, p, h):
+    return _implicit(model, q, v, u, p, h, with_actuators=False)
+
+
+def implicitfast(model, q, v, u, p, h):
+    return _implicit(model, q, v, u, p, h, with_actuators=True)
+
+
+def heun(model, q, v, u, p, h):
+    a1 = acceleration(model, q, v, u, p)
+    v2 = v + h * a1
+    a2 = acceleration(model, integrate_position(model, q, v, h), v2, u, p)
+    return integrate_position(model, q, (v + v2) / 2, h), v + h * (a1 + a2) / 2
+
+
+def midpoint(model, q, v, u, p, h):
+    a1 = acceleration(model, q, v, u, p)
+    v_mid = v + h / 2 * a1
+    a_mid = acceleration(model, integrate_position(model, q, v, h / 2), v_mid, u, p)
+    return integrate_position(model, q, v_mid, h), v + h * a_mid
+
+
+def rk4(model, q, v, u, p, h):
+    a1 = acceleration(model, q, v, u, p)
+    v2 = v + h / 2 * a1
+    a2 = acceleration(model, integrate_position(model, q, v, h / 2), v2, u, p)
+    v3 = v + h / 2 * a2
+    a3 = acceleration(model, integrate_position(model, q, v2, h / 2), v3, u, p)
+    v4 = v + h * a3
+    a4 = acceleration(model, integrate_position(model, q, v3, h), v4, u, p)
+    q = integrate_position(model, q, (v + 2 * v2 + 2 * v3 + v4) / 6, h)
+    return q, v + h * (a1 + 2 * a2 + 2 * a3 + a4) / 6
+
+
+INTEGRATORS = {
+    "semi_implicit_euler": semi_implicit_euler,
+    "heun": heun,
+    "rk2": heun,
+    "midpoint": midpoint,
+    "rk4": rk4,
+    "mujoco_euler": mujoco_euler,
+    "implicitfast": implicitfast,
+}
+
+
+def integrate_step(model, x, u, p, dt, integrator=None, substeps=1):
+    """x' (nx,) after dt [s] in `substeps` equal steps; integrator None means the model's own.
+
+    Raises:
+        ValueError: unknown integrator, dt <= 0 or substeps < 1.
+    """
+    integrator = integrator or model.integrator
+    if integrator not in INTEGRATORS:
+        raise ValueError(f"No integrator '{integrator}'. Known: {', '.join(INTEGRATORS)}.")
+    if not dt > 0 or substeps < 1 or int(substeps) != substeps:
+        raise ValueError(f"Expected dt > 0 and a whole number of substeps >= 1, found dt={dt}, substeps={substeps}.")
+    q, v = x[: model.nq], x[model.nq :]
+    for _ in range(int(substeps)):
+        q, v = INTEGRATORS[integrator](model, q, v, u, p, dt / substeps)
+    return ca.vertcat(q, v)

@@ -1,0 +1,468 @@
+"""A robot as a tree of one-degree-of-freedom links with rigidly mounted bodies.
+
+MuJoCo's compiler reads the file; this module turns the result into what the equations need. A `Link` moves by one
+joint relative to its parent link. A `Body` (of the file) is mounted on a link: the last one of its own joints, or,
+without joints, that of the nearest moving ancestor. Every mounted body keeps ten inertial parameters of its own,
+so a payload in a fixed `hand` is estimated as the hand's inertia.
+
+Link frames: origin at the joint's anchor, axes those of the body, except that they are turned where needed so that
+the joint moves along a coordinate axis. Only dynamics.py and kinematics.py see them; every public quantity is given
+in body frames. Joints with nq != nv (free, ball) would become one link with six or three columns in its motion
+subspace; q enters only through `Link.q_index` and the integrators' `integrate_position`, v through `Link.v_index`.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+import mujoco
+import numpy as np
+
+from .compile_model import ModelError, compile_source
+from .inertia import from_com
+from .options import ModelOptions
+from .physical_vector import PhysicalVector
+from .spatial import snap
+from .support import check_supported, disabled, name_of
+
+__all__ = ["Actuator", "Body", "Frame", "Link", "ModelError", "Offset", "RobotModel", "load_model"]
+
+_OBJ = mujoco.mjtObj
+
+
+@dataclass(frozen=True)
+class Offset:
+    """A position that may depend on geometry parameters: constant + sum of R p[name.x .. name.z]."""
+
+    constant: np.ndarray
+    terms: tuple[tuple[np.ndarray, str], ...] = ()
+
+    def moved(self, R, r):
+        """R offset + r, for another Offset or vector r."""
+        if not isinstance(r, Offset):
+            r = Offset(np.asarray(r, dtype=float))
+        terms = tuple((snap(R @ A), name) for A, name in self.terms) + r.terms
+        return Offset(snap(R @ self.constant + r.constant), terms)
+
+
+@dataclass(frozen=True)
+class Link:
+    """One joint's motion: pose (R, r) in the parent link at q = q_ref, then rotation about or motion along `axis`."""
+
+    joint: str
+    parent: int  # index of the parent link, -1 for the world
+    kind: str  # "revolute" | "prismatic"
+    axis: int  # 0, 1, 2 in the link's own axes
+    R: np.ndarray
+    r: Offset
+    q_ref: float
+    q_index: int
+    v_index: int
+
+
+@dataclass(frozen=True)
+class Body:
+    """Body of the model file with its pose (R, r) in the link it is mounted on; link -1 is the world."""
+
+    name: str
+    parent: str
+    link: int
+    R: np.ndarray
+    r: Offset
+    has_inertia: bool
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Site of the model file with its pose (R, r) in its link; link -1 is the world."""
+
+    name: str
+    body: str
+    link: int
+    R: np.ndarray
+    r: Offset
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """Force gear * (gain * u + bias) on a joint; gain and bias are affine in gear * q and gear * qd.
+
+    `force_range` is None where the control's own bounds imply it (a plain motor).
+    """
+
+    name: str
+    v_index: int
+    q_index: int
+    gain: tuple[float, float, float]
+    bias: tuple[float, float, float]
+    force_range: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class RobotModel:
+    """A robot and its physical vector; see docs/conventions.md.
+
+    Attributes:
+        nq, nv, nu, nx: numbers of positions, velocities, controls; nx = nq + nv. State x = [q, v].
+        timestep [s], integrator: what the model's plant uses.
+        q_lower, q_upper (nq,), v_limit (nv,), u_lower, u_upper (nu,): inf where unlimited [rad or m, .../s, N m or N].
+        q_home: first keyframe, (nq,); the reference configuration where there is none.
+        parameters: layout and nominal values of the physical vector p (np_,).
+        spring_reference: (nv,) [rad or m].
+        joint_force_range: joint index -> (lower, upper) clamp on the total actuator force.
+        notes: what the plant does beyond the equations.
+        xml: MJCF text of the model, None if it was given compiled.
+        hash: sha256 of topology, parameters and options; equal on every machine.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    bodies: tuple[Body, ...]
+    frames: tuple[Frame, ...]
+    actuators: tuple[Actuator, ...]
+    parameters: PhysicalVector
+    options: ModelOptions
+    timestep: float
+    integrator: str
+    q_lower: np.ndarray
+    q_upper: np.ndarray
+    v_limit: np.ndarray
+    u_lower: np.ndarray
+    u_upper: np.ndarray
+    q_home: np.ndarray
+    spring_reference: np.ndarray
+    joint_force_range: dict
+    notes: tuple[str, ...]
+    mj_model: mujoco.MjModel = field(repr=False)
+    xml: str | None = field(repr=False)
+    hash: str = ""
+
+    nq = property(lambda self: len(self.links))
+    nv = property(lambda self: len(self.links))
+    nu = property(lambda self: len(self.actuators))
+    nx = property(lambda self: self.nq + self.nv)
+    np_ = property(lambda self: len(self.parameters))
+    joint_names = property(lambda self: tuple(link.joint for link in self.links))
+    body_names = property(lambda self: tuple(body.name for body in self.bodies))
+    frame_names = property(lambda self: tuple(frame.name for frame in self.frames))
+    actuator_names = property(lambda self: tuple(actuator.name for actuator in self.actuators))
+
+    def body(self, name):
+        return _find(self.bodies, name, "body", "bodies")
+
+    def frame(self, name):
+        """A site, or else a body's own frame, by name."""
+        for frame in self.frames:
+            if frame.name == name:
+                return frame
+        for body in self.bodies:
+            if body.name == name:
+                return Frame(body.name, body.name, body.link, body.R, body.r)
+        known = f"Sites: {', '.join(self.frame_names) or 'none'}; bodies: {', '.join(self.body_names)}"
+        raise KeyError(f"No frame '{name}' in model '{self.name}'. {known}.")
+
+    def joint_index(self, name):
+        return _find([link for link in self.links], name, "joint", "joints", "joint").v_index
+
+    def __repr__(self):
+        return f"RobotModel({self.name}: {self.nq} joints, {self.nu} actuators, {self.np_} parameters, {self.integrator})"
+
+
+def _find(items, name, kind, kinds, attribute="name"):
+    for item in items:
+        if getattr(item, attribute) == name:
+            return item
+    known = ", ".join(getattr(item, attribute) for item in items)
+    raise KeyError(f"No {kind} '{name}' in the model. Its {kinds}: {known}.")
+
+
+def load_model(source, **options):
+    """Load a robot.
+
+    Args:
+        source: name in config/robots ("panda", "cartpole", "double_cartpole"), path to an MJCF or URDF file,
+            XML text, or a compiled mujoco.MjModel.
+        **options: fields of ModelOptions, e.g. friction=True.
+
+    Raises:
+        ModelError: not found, refused by MuJoCo's compiler, or contains an unsupported element (which is named).
+
+    Example: load_model("panda").parameters.index("hand.mass")
+    """
+    options = ModelOptions(**options)
+    mj_model, name, xml, notes, velocity_limits = compile_source(source)
+    notes = list(notes) + check_supported(mj_model)
+    if mj_model.njnt == 0:
+        raise ModelError(f"Model '{name}' has no joints. Add at least one hinge or slide joint.")
+    names = _Names(mj_model)
+    geometry = _geometry_names(mj_model, names, options)
+    links, mounts = _build_links(mj_model, names, geometry)
+    bodies, frames = _mount(mj_model, names, geometry, mounts)
+    friction = _friction_joints(mj_model, names, options)
+    parameters = _physical_vector(mj_model, names, bodies, geometry, friction)
+    actuators, u_lower, u_upper, joint_force_range = _actuators(mj_model, names)
+    limited = mj_model.jnt_limited.astype(bool)
+    q_home = mj_model.key_qpos[0].copy() if mj_model.nkey else mj_model.qpos0.copy()
+    model = RobotModel(
+        name=name,
+        links=links,
+        bodies=bodies,
+        frames=frames,
+        actuators=actuators,
+        parameters=parameters,
+        options=options,
+        timestep=float(mj_model.opt.timestep),
+        integrator=_integrator(mj_model),
+        q_lower=np.where(limited, mj_model.jnt_range[:, 0], -np.inf),
+        q_upper=np.where(limited, mj_model.jnt_range[:, 1], np.inf),
+        v_limit=_velocity_limits(mj_model, names, velocity_limits),
+        u_lower=u_lower,
+        u_upper=u_upper,
+        q_home=q_home,
+        spring_reference=mj_model.qpos_spring.copy(),
+        joint_force_range=joint_force_range,
+        notes=tuple(notes),
+        mj_model=mj_model,
+        xml=xml,
+    )
+    object.__setattr__(model, "hash", _hash(model))
+    return model
+
+
+class _Names:
+    """Names of the compiled model's elements; unnamed ones are called kind + index."""
+
+    def __init__(self, m):
+        self.bodies = [name_of(m, _OBJ.mjOBJ_BODY, i).replace("#", "body") for i in range(m.nbody)]
+        self.joints = [name_of(m, _OBJ.mjOBJ_JOINT, i).replace("#", "joint") for i in range(m.njnt)]
+        self.sites = [name_of(m, _OBJ.mjOBJ_SITE, i).replace("#", "site") for i in range(m.nsite)]
+        self.actuators = [name_of(m, _OBJ.mjOBJ_ACTUATOR, i).replace("#", "actuator") for i in range(m.nactuator)]
+
+
+def _rotation(quat):
+    R = np.zeros(9)
+    mujoco.mju_quat2Mat(R, quat)
+    return snap(R.reshape(3, 3))
+
+
+def _is_hinge(m, j):
+    return mujoco.mjtJoint(int(m.jnt_type[j])) == mujoco.mjtJoint.mjJNT_HINGE
+
+
+def _aligned(axis):
+    """Rotation A and index k with axis = A e_k: exact for coordinate axes and their opposites."""
+    axis = snap(axis)
+    k = int(np.argmax(np.abs(axis)))
+    if abs(axis[k]) == 1.0:
+        A = np.eye(3)
+        if axis[k] < 0:
+            other = (k + 1) % 3
+            A[k, k] = A[3 - k - other, 3 - k - other] = -1.0
+        return A, k
+    x = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(axis, x), axis]), 2
+
+
+def _position(m, names, geometry, kind, i):
+    """Position of body or site i in its parent body, symbolic if declared as geometry."""
+    pos, name = (m.body_pos[i], names.bodies[i]) if kind == "body" else (m.site_pos[i], names.sites[i])
+    if name in geometry:
+        return Offset(np.zeros(3), ((np.eye(3), f"{name}.pos"),))
+    return Offset(snap(pos))
+
+
+def _build_links(m, names, geometry):
+    """Links in order of joints, and for each body its mount (link, R, r)."""
+    links = []
+    mounts = [(-1, np.eye(3), Offset(np.zeros(3)))]
+    for i in range(1, m.nbody):
+        link, R, r = mounts[m.body_parentid[i]]
+        # Pose of the body, at the reference configuration, in the link reached so far.
+        r = _position(m, names, geometry, "body", i).moved(R, r)
+        R = snap(R @ _rotation(m.body_quat[i]))
+        for j in range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]):
+            hinge = _is_hinge(m, j)
+            A, axis = _aligned(m.jnt_axis[j])
+            # A slide has no anchor that matters; the body's origin gives the sparsest transforms.
+            anchor = snap(m.jnt_pos[j]) if hinge else np.zeros(3)
+            links.append(Link(
+                joint=names.joints[j],
+                parent=link,
+                kind="revolute" if hinge else "prismatic",
+                axis=axis,
+                R=snap(R @ A),
+                r=Offset(anchor).moved(R, r),
+                q_ref=float(m.qpos0[m.jnt_qposadr[j]]),
+                q_index=int(m.jnt_qposadr[j]),
+                v_index=int(m.jnt_dofadr[j]),
+            ))
+            link, R, r = len(links) - 1, snap(A.T), Offset(snap(-A.T @ anchor))
+        mounts.append((link, R, r))
+    return tuple(links), mounts
+
+
+def _mount(m, names, geometry, mounts):
+    bodies = []
+    for i in range(1, m.nbody):
+        link, R, r = mounts[i]
+        has_inertia = link >= 0 and m.body_mass[i] > 0
+        bodies.append(Body(names.bodies[i], names.bodies[m.body_parentid[i]], link, R, r, has_inertia))
+    frames = []
+    for i in range(m.nsite):
+        link, R, r = mounts[m.site_bodyid[i]]
+        r = _position(m, names, geometry, "site", i).moved(R, r)
+        R = snap(R @ _rotation(m.site_quat[i]))
+        frames.append(Frame(names.sites[i], names.bodies[m.site_bodyid[i]], link, R, r))
+    return tuple(bodies), tuple(frames)
+
+
+def _geometry_names(m, names, options):
+    known = names.bodies[1:] + names.sites
+    choice = options.geometry
+    if choice == "auto":
+        choice = ()
+        for i in range(m.ntext):
+            if name_of(m, _OBJ.mjOBJ_TEXT, i) == "refit_geometry":
+                data = bytes(m.text_data[m.text_adr[i] : m.text_adr[i] + m.text_size[i]])
+                choice = tuple(data.rstrip(b"\0").decode().split())
+    elif isinstance(choice, bool):
+        choice = tuple(n for n, i in zip(names.bodies[1:], range(1, m.nbody)) if m.body_weldid[i]) if choice else ()
+    unknown = [n for n in choice if n not in known]
+    if unknown:
+        raise ModelError(f"geometry names {unknown}, which are neither bodies nor sites. Known: {', '.join(known)}.")
+    twice = [n for n in choice if n in names.bodies and n in names.sites]
+    if twice:
+        raise ModelError(f"geometry names {twice}, which are both a body and a site. Rename one of them.")
+    return choice
+
+
+def _friction_joints(m, names, options):
+    choice = options.friction
+    if choice == "auto":
+        return tuple(n for n, f in zip(names.joints, m.dof_frictionloss) if f > 0)
+    if isinstance(choice, bool):
+        return tuple(names.joints) if choice else ()
+    unknown = [n for n in choice if n not in names.joints]
+    if unknown:
+        raise ModelError(f"friction names {unknown}, which are not joints. Known: {', '.join(names.joints)}.")
+    return choice
+
+
+def _physical_vector(m, names, bodies, geometry, friction):
+    off = mujoco.mjtDisableBit
+    p = PhysicalVector()
+    for i, body in enumerate(bodies, start=1):
+        if body.has_inertia:
+            R = np.zeros(9)
+            mujoco.mju_quat2Mat(R, m.body_iquat[i])
+            R = R.reshape(3, 3)
+            p.append_inertia(body.name, from_com(m.body_mass[i], m.body_ipos[i], R @ np.diag(m.body_inertia[i]) @ R.T))
+    damping = m.dof_damping * (not disabled(m, off.mjDSBL_DAMPER))
+    stiffness = m.jnt_stiffness * (not disabled(m, off.mjDSBL_SPRING))
+    frictionloss = m.dof_frictionloss * (not disabled(m, off.mjDSBL_FRICTIONLOSS | off.mjDSBL_CONSTRAINT))
+    for i, joint in enumerate(names.joints):
+        force, angle = ("N m", "rad") if _is_hinge(m, i) else ("N", "m")
+        p.append(f"{joint}.damping", f"{force} s/{angle}", damping[i])
+        p.append(f"{joint}.armature", "kg m^2" if angle == "rad" else "kg", m.dof_armature[i])
+        if joint in friction:
+            p.append(f"{joint}.frictionloss", force, frictionloss[i])
+        if m.jnt_stiffness[i] > 0:
+            p.append(f"{joint}.stiffness", f"{force}/{angle}", stiffness[i])
+    for name in geometry:
+        is_body = name in names.bodies
+        pos = m.body_pos[names.bodies.index(name)] if is_body else m.site_pos[names.sites.index(name)]
+        p.append_vector(f"{name}.pos", "m", pos)
+    p.append_vector("gravity", "m/s^2", m.opt.gravity * (not disabled(m, off.mjDSBL_GRAVITY)))
+    for i, actuator in enumerate(names.actuators):
+        p.append(f"{actuator}.gear", "-", m.actuator_gear[m.actuator_outadr[i], 0])
+    if len(set(p.names)) != len(p):
+        twice = sorted({n for n in p.names if p.names.count(n) > 1})
+        raise ModelError(f"Two elements share a name, so parameters {', '.join(twice)} are ambiguous. Rename one.")
+    return p
+
+
+def _actuators(m, names):
+    """Actuators, control bounds with the force limits of plain motors folded in, and clamps per joint."""
+    actuators, lower, upper, joint_force_range = [], [], [], {}
+    drives = [m.actuator_trnid[i, 0] for i in range(m.nactuator)]
+    for i in range(m.nactuator):
+        joint, u = int(drives[i]), int(m.actuator_ctrladr[i])
+        gain = m.actuator_gainprm[i, :3].copy()
+        if mujoco.mjtGain(int(m.actuator_gaintype[i])) == mujoco.mjtGain.mjGAIN_FIXED:
+            gain[1:] = 0.0
+        bias = m.actuator_biasprm[i, :3] if mujoco.mjtBias(int(m.actuator_biastype[i])) == mujoco.mjtBias.mjBIAS_AFFINE else np.zeros(3)
+        u_range = np.array([-np.inf, np.inf])
+        if m.actuator_ctrllimited[u]:
+            u_range = m.actuator_ctrlrange[u].copy()
+        plain = gain[0] > 0 and not np.any(gain[1:]) and not np.any(bias)
+        force_range = tuple(m.actuator_forcerange[i]) if m.actuator_forcelimited[i] else None
+        if plain and force_range:
+            u_range = np.clip(u_range, *(np.array(force_range) / gain[0]))
+            force_range = None
+        if m.jnt_actfrclimited[joint]:
+            total, gear = m.jnt_actfrcrange[joint], m.actuator_gear[m.actuator_outadr[i], 0]
+            if plain and drives.count(drives[i]) == 1 and gear != 0:
+                u_range = np.clip(u_range, *np.sort(total / (gear * gain[0])))
+            else:
+                joint_force_range[joint] = tuple(total)
+        actuators.append(Actuator(
+            names.actuators[i], int(m.jnt_dofadr[joint]), int(m.jnt_qposadr[joint]), tuple(gain), tuple(bias), force_range
+        ))
+        lower.append(u_range[0])
+        upper.append(u_range[1])
+    if disabled(m, mujoco.mjtDisableBit.mjDSBL_ACTUATION) and actuators:
+        raise ModelError("Not supported: actuators with actuation disabled. Remove <flag actuation=\"disable\"/>.")
+    return tuple(actuators), np.array(lower), np.array(upper), joint_force_range
+
+
+def _integrator(m):
+    kind = mujoco.mjtIntegrator(int(m.opt.integrator))
+    if kind == mujoco.mjtIntegrator.mjINT_RK4:
+        return "rk4"
+    if kind in (mujoco.mjtIntegrator.mjINT_IMPLICIT, mujoco.mjtIntegrator.mjINT_IMPLICITFAST):
+        return "implicitfast"
+    if kind == mujoco.mjtIntegrator.mjINT_EULER:
+        explicit = disabled(m, mujoco.mjtDisableBit.mjDSBL_EULERDAMP | mujoco.mjtDisableBit.mjDSBL_DAMPER)
+        return "semi_implicit_euler" if explicit else "mujoco_euler"
+    raise ModelError(f"Not supported: integrator {kind.name}. Choose Euler, RK4 or implicitfast in <option>.")
+
+
+def _velocity_limits(m, names, from_urdf):
+    limits = np.full(m.nv, np.inf)
+    for i in range(m.nnumeric):
+        if name_of(m, _OBJ.mjOBJ_NUMERIC, i) == "velocity_limits":
+            values = m.numeric_data[m.numeric_adr[i] : m.numeric_adr[i] + m.numeric_size[i]]
+            if len(values) != m.nv:
+                raise ModelError(f"velocity_limits has {len(values)} values, expected one per joint: {m.nv}.")
+            limits[:] = values
+    for joint, value in from_urdf.items():
+        if joint in names.joints:
+            limits[names.joints.index(joint)] = value
+    return limits
+
+
+def _hash(model):
+    """Of what the equations depend on, to nine digits: the compiler's last bits differ between machines."""
+    digest = hashlib.sha256()
+
+    def add(*items):
+        for item in items:
+            if isinstance(item, (float, np.ndarray)):
+                item = " ".join(f"{value + 0.0:.9e}" for value in np.ravel(item))
+            digest.update(f"{item}\n".encode())
+
+    def add_offset(offset):
+        add(offset.constant)
+        for A, name in offset.terms:
+            add(A, name)
+
+    add(model.name, model.options, model.timestep, model.integrator, model.parameters.names, model.parameters.nominal)
+    for link in model.links:
+        add(link.joint, link.parent, link.kind, link.axis, link.R, link.q_ref)
+        add_offset(link.r)
+    for item in model.bodies + model.frames:
+        add(item.name, item.link, item.R)
+        add_offset(item.r)
+    add(model.actuators, model.q_lower, model.q_upper, model.v_limit, model.u_lower, model.u_upper)
+    add(model.spring_reference, sorted(model.joint_force_range.items()))
+    return digest.hexdigest()

@@ -1,0 +1,51 @@
+"""What the engine adds to, or leaves out of, a model file's equations."""
+
+from dataclasses import dataclass
+
+__all__ = ["ModelOptions"]
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Choices that change the equations and the layout of the physical vector.
+
+    A joint whose friction is off, or a body whose position is fixed, has no entry in the physical vector: an
+    entry without influence would be a silent trap for whoever tries to estimate it, and a symbolic constant
+    costs instructions in every compiled step.
+
+    Attributes:
+        friction: joints with Coulomb friction -frictionloss * tanh(qd / friction_velocity). "auto": those whose
+            model file has frictionloss > 0; True or False: all or none; or a tuple of joint names.
+        friction_velocity: v_eps of that law [rad/s or m/s]. MuJoCo's friction loss is a constraint solved by its
+            solver; ours is smoothed so that its gradient exists, and creeps at rest by about
+            v_eps * tau / frictionloss (docs/gradients.md).
+        joint_limits: include a one-sided spring-damper at joint limits (limits.py). Off by default: a controller
+            keeps its distance from the limits, and MuJoCo's limits are constraints with other laws.
+        limit_stiffness: [N m/rad or N/m].  limit_damping: [N m s/rad or N s/m].
+        limit_width: softness of the onset [rad or m].
+        geometry: bodies and sites whose position in their parent is part of the physical vector. "auto": those
+            the model file names in <custom><text name="refit_geometry" data="body site ..."/></custom>; True: all
+            moving ones; False: none; or a tuple of names.
+    """
+
+    friction: str | bool | tuple[str, ...] = "auto"
+    friction_velocity: float = 0.01
+    joint_limits: bool = False
+    limit_stiffness: float = 1.0e4
+    limit_damping: float = 1.0e2
+    limit_width: float = 0.01
+    geometry: str | bool | tuple[str, ...] = "auto"
+
+    def __post_init__(self):
+        for name in ("friction_velocity", "limit_width"):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f"{name} must be positive, found {getattr(self, name)}.")
+        for name in ("limit_stiffness", "limit_damping"):
+            if not getattr(self, name) >= 0.0:
+                raise ValueError(f"{name} must not be negative, found {getattr(self, name)}.")
+        for name in ("friction", "geometry"):
+            value = getattr(self, name)
+            if isinstance(value, str) and value != "auto":
+                raise ValueError(f'{name} must be "auto", True, False or a tuple of names, found "{value}".')
+            if not isinstance(value, (str, bool)):
+                object.__setattr__(self, name, tuple(value))

@@ -1,0 +1,83 @@
+"""The flat vector p of physical parameters that every dynamics function takes.
+
+Order: for each moving body ten linear inertial parameters; for each joint its damping, armature and, where
+present, friction loss and stiffness; positions of the bodies and sites declared as geometry; gravity; gears.
+"""
+
+import numpy as np
+
+__all__ = ["INERTIA_FIELDS", "PhysicalVector"]
+
+# About the body frame's origin, in body axes. h = m c is the first moment of mass, I the rotational inertia.
+INERTIA_FIELDS = ("mass", "h.x", "h.y", "h.z", "I.xx", "I.yy", "I.zz", "I.xy", "I.xz", "I.yz")
+INERTIA_UNITS = ("kg",) + ("kg m",) * 3 + ("kg m^2",) * 6
+
+
+class PhysicalVector:
+    """Names, units and nominal values of the physical parameters.
+
+    Attributes:
+        names: tuple of n names such as "link3.mass", "joint1.damping", "gravity.z".
+        units: tuple of n SI units.
+        nominal: values of the model file, shape (n,).
+    """
+
+    def __init__(self):
+        self.names: tuple[str, ...] = ()
+        self.units: tuple[str, ...] = ()
+        self.nominal = np.zeros(0)
+        self._index: dict[str, int] = {}
+
+    def append(self, name, unit, value):
+        self._index[name] = len(self.names)
+        self.names += (name,)
+        self.units += (unit,)
+        self.nominal = np.append(self.nominal, float(value))
+
+    def append_inertia(self, body, inertia):
+        for field, unit, value in zip(INERTIA_FIELDS, INERTIA_UNITS, inertia):
+            self.append(f"{body}.{field}", unit, value)
+
+    def append_vector(self, name, unit, value):
+        for axis, component in zip("xyz", value):
+            self.append(f"{name}.{axis}", unit, component)
+
+    def __len__(self):
+        return len(self.names)
+
+    def __contains__(self, name):
+        return name in self._index
+
+    def index(self, name):
+        """Position of a parameter in p.
+
+        Raises:
+            KeyError: no such parameter; the message lists the names that look alike.
+        """
+        if name not in self._index:
+            owner = name.split(".")[0]
+            alike = [n for n in self.names if n.split(".")[0] == owner] or sorted({n.split(".")[0] for n in self.names})
+            hint = ""
+            if name.endswith(".frictionloss"):
+                hint = ' Friction is off for that joint: load the model with friction=True or friction=("joint", ...).'
+            elif ".pos." in name:
+                hint = ' That position is constant: load the model with geometry=True or geometry=("body", ...).'
+            raise KeyError(f"No physical parameter '{name}'. Known: {', '.join(alike)}.{hint}")
+        return self._index[name]
+
+    def inertia_slice(self, body):
+        """Slice of a body's ten inertial parameters."""
+        start = self.index(f"{body}.mass")
+        return slice(start, start + 10)
+
+    def vector_slice(self, name):
+        """Slice of a three-vector such as "gravity" or "pole2.pos"."""
+        start = self.index(f"{name}.x")
+        return slice(start, start + 3)
+
+    def values(self, overrides=None):
+        """Nominal vector with some entries replaced: values({"hand.mass": 1.2}) -> (n,)."""
+        p = self.nominal.copy()
+        for name, value in (overrides or {}).items():
+            p[self.index(name)] = value
+        return p
