@@ -17,7 +17,7 @@ import casadi as ca
 from sim_core.codegen.graph import Graph, Value, read
 
 #: Operations per part.
-PART = 500
+PART = 200
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SAME_TWICE = {"sq": "*", "twice": "+"}

@@ -16,7 +16,7 @@
 
 #define REFIT_RESTRICT restrict
 /* Not inlined: every caller would otherwise compile thousands of lines again. */
-#define REFIT_FN static inline __attribute__((noinline))
+#define REFIT_FN static __attribute__((noinline, unused))
 #define REFIT_INLINE static inline __attribute__((always_inline, unused))
 
 #ifdef REFIT_FLOAT
