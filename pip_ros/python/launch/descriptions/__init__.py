@@ -1,0 +1,5 @@
+"""What is executed."""
+
+from .executable import Executable
+
+__all__ = ['Executable']

@@ -1,0 +1,14 @@
+"""An action has finished."""
+
+from ..event import Event
+
+
+class ExecutionComplete(Event):
+    name = 'launch.events.ExecutionComplete'
+
+    def __init__(self, *, action):
+        self.__action = action
+
+    @property
+    def action(self):
+        return self.__action

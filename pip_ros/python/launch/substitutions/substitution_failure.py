@@ -1,0 +1,5 @@
+"""A substitution has no value here."""
+
+
+class SubstitutionFailure(RuntimeError):
+    pass

@@ -1,0 +1,112 @@
+"""Between the events of the launch and the services and topics of a lifecycle node."""
+
+import asyncio
+
+from lifecycle_msgs.msg import TransitionEvent
+from lifecycle_msgs.srv import ChangeState as ChangeStateService
+
+from launch.actions import OpaqueFunction
+from launch.event_handler import EventHandler
+from launch.logging import get_logger
+
+from ..events.lifecycle import ChangeState, StateTransition
+from ..ros_adapters import get_ros_adapter
+from .lifecycle_states import TRANSITION_TARGETS
+
+# How long the report of a transition that has succeeded may take. It is lost if
+# the node had not yet discovered this subscription when it made the transition;
+# then the launch reports it itself rather than waiting for ever.
+REPORT_TIMEOUT = 1.0
+POLL_PERIOD = 0.05
+
+
+class LifecycleEventManager:
+    """Turns ChangeState events into service calls and reports into StateTransition events."""
+
+    def __init__(self, lifecycle_node):
+        self.__action = lifecycle_node
+        self.__logger = get_logger(__name__)
+        self.__client = None
+        self.__subscription = None
+        self.__last_goal_state = None
+
+    @property
+    def node_name(self):
+        return self.__action.node_name
+
+    def setup_lifecycle_manager(self, context):
+        adapter = get_ros_adapter(context)
+        loop = context.asyncio_loop
+
+        def on_report(msg):
+            try:
+                loop.call_soon_threadsafe(self.__report, context, msg)
+            except RuntimeError:  # the launch is over
+                pass
+
+        def create_entities():
+            self.__subscription = adapter.ros_node.create_subscription(
+                TransitionEvent, f'{self.node_name}/transition_event', on_report, 10)
+            self.__client = adapter.ros_node.create_client(
+                ChangeStateService, f'{self.node_name}/change_state')
+
+        adapter.run_in_spin_thread(create_entities)
+        context.register_event_handler(EventHandler(
+            matcher=lambda event: isinstance(event, ChangeState)
+            and event.lifecycle_node_matcher(self.__action),
+            entities=OpaqueFunction(function=self.__on_change_state)))
+
+    def __report(self, context, msg):
+        self.__last_goal_state = msg.goal_state.label
+        context.emit_event_sync(StateTransition(action=self.__action, msg=msg))
+
+    def __on_change_state(self, context):
+        transition_id = context.locals.event.transition_id
+        context.add_completion_future(context.asyncio_loop.create_task(
+            self.__change_state(context, transition_id)))
+
+    async def __change_state(self, context, transition_id):
+        transition = ChangeState.valid_transitions[transition_id]
+        while self.__client is None or not self.__client.service_is_ready():
+            if self.__is_over(context):
+                self.__logger.warning(
+                    f"Abandoning wait for the '{self.node_name}/change_state' service, "
+                    f'due to {self.__why_over(context)}.')
+                return
+            await asyncio.sleep(POLL_PERIOD)
+        request = ChangeStateService.Request()
+        request.transition.id = transition_id
+        response = self.__client.call_async(request)
+        while not response.done():
+            if self.__is_over(context):
+                self.__logger.warning(
+                    f"Abandoning wait for the '{self.node_name}/change_state' service response, "
+                    f'due to {self.__why_over(context)}.')
+                return
+            await asyncio.sleep(POLL_PERIOD)
+        if not response.result().success:
+            self.__logger.error(
+                f"Failed to make transition '{transition}' for LifecycleNode '{self.node_name}'")
+            return
+        await self.__ensure_report(context, transition_id)
+
+    async def __ensure_report(self, context, transition_id):
+        target = TRANSITION_TARGETS.get(transition_id)
+        deadline = context.asyncio_loop.time() + REPORT_TIMEOUT
+        while target is not None and self.__last_goal_state != target.goal_state:
+            if self.__is_over(context):
+                return
+            if context.asyncio_loop.time() > deadline:
+                msg = TransitionEvent()
+                msg.transition.id = transition_id
+                msg.start_state.label = target.start_state
+                msg.goal_state.label = target.goal_state
+                self.__report(context, msg)
+                return
+            await asyncio.sleep(POLL_PERIOD)
+
+    def __is_over(self, context):
+        return context.is_shutdown or self.__action.return_code is not None
+
+    def __why_over(self, context):
+        return 'shutdown' if context.is_shutdown else "the end of the node's process"
