@@ -1,0 +1,165 @@
+"""Identified physical parameters written into a MuJoCo model.
+
+Names are those of the articulated model's physical vector: "link3.mass", "link3.h.x" (first moment
+m c), "link3.I.xx" (rotational inertia about the body frame origin), "link3.pos.x", "joint1.damping",
+"joint1.armature", "joint1.frictionloss", "joint1.gear", "gravity.z".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import yaml
+
+from sim_core.plant.errors import PlantError
+
+__all__ = ["Inertial", "apply_scalars", "body_inertials", "read_parameter_file"]
+
+_DOF = {"damping": "dof_damping", "armature": "dof_armature", "frictionloss": "dof_frictionloss"}
+_AXES = ("x", "y", "z")
+_PAIRS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
+
+
+def read_parameter_file(path: str | Path) -> dict[str, float]:
+    """Parameter values by name from a report's YAML.
+
+    The file holds, at its top or inside a ROS parameter block, `parameters: {name: {value: ...}}`
+    or `parameters: {name: number}`.
+
+    Raises:
+        PlantError: unreadable, not YAML, or without parameters.
+    """
+    path = Path(path).expanduser()
+    try:
+        document = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise PlantError(f"Cannot read the parameter file '{path}': {error.strerror}.") from error
+    except yaml.YAMLError as error:
+        raise PlantError(f"The parameter file '{path}' is not YAML: {error}") from error
+    block = _find(document, "physical_parameters") or document
+    entries = _find(block, "parameters")
+    if not isinstance(entries, Mapping) or not entries:
+        raise PlantError(f"'{path}' holds no 'parameters: {{name: {{value: ...}}}}'.")
+    try:
+        values = {str(name): float(entry["value"] if isinstance(entry, Mapping) else entry)
+                  for name, entry in entries.items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise PlantError(f"'{path}': each parameter needs a number as value ({error}).") from error
+    bad = [name for name, value in values.items() if not np.isfinite(value)]
+    if bad:
+        raise PlantError(f"'{path}': {', '.join(bad)} is not finite.")
+    return values
+
+
+def _find(tree, key: str):
+    """Value of the first `key` in a tree of mappings, breadth first."""
+    level = [tree]
+    while level:
+        for node in level:
+            if isinstance(node, Mapping) and key in node:
+                return node[key]
+        level = [child for node in level if isinstance(node, Mapping) for child in node.values()]
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Inertial:
+    """A body's inertial properties: mass [kg], centre c [m], inertia about it I_C [kg m^2] in
+    the body frame, and the body frame's position in its parent [m]."""
+
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray
+    position: np.ndarray
+
+
+def apply_scalars(model: mujoco.MjModel, values: Mapping[str, float]) -> None:
+    """Write gravity and joint parameters into `model` in place.
+
+    Raises:
+        PlantError: unknown joint.
+    """
+    for name, value in values.items():
+        owner, _, field = name.partition(".")
+        if owner == "gravity" and field in _AXES:
+            model.opt.gravity[_AXES.index(field)] = value
+        elif field in _DOF or field == "gear":
+            joint = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, owner)
+            if joint < 0:
+                raise PlantError(f"Parameter '{name}': the robot has no joint '{owner}'.")
+            if field == "gear":
+                for a in np.flatnonzero(model.actuator_trnid[:, 0] == joint):
+                    model.actuator_gear[a, 0] = value
+            else:
+                getattr(model, _DOF[field])[model.jnt_dofadr[joint]] = value
+
+
+def body_inertials(model: mujoco.MjModel, values: Mapping[str, float]) -> dict[str, Inertial]:
+    """Inertial properties of every body that `values` changes.
+
+    Entries not given keep the model's value. They go into the scene before it is compiled,
+    because MuJoCo's compiler derives structure (diagonal inertia blocks) from them.
+
+    Raises:
+        PlantError: unknown body or field, or an inertia that no rigid body has.
+    """
+    fields_of: dict[str, dict[str, float]] = {}
+    for name, value in values.items():
+        owner, _, field = name.partition(".")
+        if owner == "gravity" or field in _DOF or field == "gear":
+            continue
+        if field != "mass" and field.partition(".")[0] not in ("h", "I", "pos"):
+            raise PlantError(f"Parameter '{name}' is unknown to the plant.")
+        fields_of.setdefault(owner, {})[field] = value
+    inertials = {}
+    for owner, fields in fields_of.items():
+        body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, owner)
+        if body < 0:
+            raise PlantError(f"Parameter '{owner}.{next(iter(fields))}': "
+                             f"the robot has no body '{owner}'.")
+        inertials[owner] = _inertial(model, body, owner, fields)
+    return inertials
+
+
+def _inertial(model, body: int, owner: str, fields: dict[str, float]) -> Inertial:
+    m, h, I_O = _moments(model, body)
+    position = model.body_pos[body].copy()
+    for field, value in fields.items():
+        kind, _, component = field.partition(".")
+        if kind == "mass":
+            m = value
+        elif kind == "h" and component in _AXES:
+            h[_AXES.index(component)] = value
+        elif kind == "pos" and component in _AXES:
+            position[_AXES.index(component)] = value
+        elif kind == "I" and component in _PAIRS:
+            i, j = _PAIRS[component]
+            I_O[i, j] = I_O[j, i] = value
+        else:
+            raise PlantError(f"Parameter '{owner}.{field}' is unknown to the plant.")
+    if not m > 0.0:
+        raise PlantError(f"Body '{owner}': mass {m:g} kg is not positive.")
+    c = h / m
+    I_C = I_O - m * (c @ c * np.eye(3) - np.outer(c, c))    # parallel axis theorem
+    principal = np.linalg.eigvalsh(I_C)
+    # A point mass has zero inertia about its centre, of which rounding leaves a trace; MuJoCo
+    # wants a positive one, far below what any joint feels.
+    slack = 1e-9 * max(m, float(np.trace(I_O)))
+    if principal[0] < -slack or principal[0] + principal[1] < principal[2] - slack:
+        raise PlantError(f"Body '{owner}': principal inertias {principal} kg m^2 break the triangle "
+                         "inequality; no rigid body has them.")
+    return Inertial(m, c, I_C + 2 * slack * np.eye(3), position)
+
+
+def _moments(model, body: int) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, first moment and inertia about the body frame origin of a body of the model."""
+    m, c = float(model.body_mass[body]), model.body_ipos[body].copy()
+    R = np.zeros(9)
+    mujoco.mju_quat2Mat(R, model.body_iquat[body])
+    R = R.reshape(3, 3)
+    I_C = R @ np.diag(model.body_inertia[body]) @ R.T
+    return m, m * c, I_C + m * (c @ c * np.eye(3) - np.outer(c, c))

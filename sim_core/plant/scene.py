@@ -1,0 +1,246 @@
+"""The robot's MJCF text, and the entities added to it, compiled into one MuJoCo model.
+
+The compiled model is a pure function of (MJCF text, entities in order): nothing is ever edited
+in place, so spawning, deleting and resetting cannot leave traces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from sim_core.plant.errors import EntityError, PlantError
+from sim_core.plant.physical_parameters import Inertial
+
+__all__ = ["SPAWNABLES", "Entity", "build_model", "entity_content", "robot_mjcf", "shape_content"]
+
+_ROBOTS = Path(__file__).resolve().parents[2] / "config" / "robots"
+_GEOM = {"box": (mujoco.mjtGeom.mjGEOM_BOX, 3), "sphere": (mujoco.mjtGeom.mjGEOM_SPHERE, 1),
+         "capsule": (mujoco.mjtGeom.mjGEOM_CAPSULE, 2),
+         "cylinder": (mujoco.mjtGeom.mjGEOM_CYLINDER, 2)}
+_SIZE_WORDS = {"box": "half edges x,y,z", "sphere": "radius", "capsule": "radius,half length",
+               "cylinder": "radius,half length"}
+_DEFAULT_SIZE = {"box": (0.05, 0.05, 0.05), "sphere": (0.05,), "capsule": (0.03, 0.05),
+                 "cylinder": (0.04, 0.05)}
+
+# uri -> description: the simple objects every plant can spawn.
+SPAWNABLES = {
+    f"refit:{shape}": f"{shape}; refine with ?mass=1.0&size={','.join(map(str, _DEFAULT_SIZE[shape]))}"
+                      f"&com=0,0,0 (mass [kg], {_SIZE_WORDS[shape]} [m], centre in its frame [m])"
+    for shape in _GEOM}
+
+
+def robot_mjcf(robot: str) -> tuple[str, str]:
+    """Name and MJCF text of a robot.
+
+    Args:
+        robot: name of a file in config/robots, path of an MJCF file, or MJCF text itself.
+
+    Raises:
+        PlantError: no such robot; the text lists those there are.
+    """
+    if "<mujoco" in robot:
+        named = re.search(r"<mujoco[^>]*\bmodel\s*=\s*[\"']([^\"']+)[\"']", robot)
+        return (named.group(1) if named else "robot"), robot
+    path = Path(robot)
+    if not path.suffix:
+        path = _find_robot_file(robot)
+    try:
+        return path.stem, path.read_text()
+    except OSError as error:
+        raise PlantError(f"No robot '{robot}': {error.strerror or error}. "
+                         f"Robots in {_ROBOTS}: {_robot_names()}; or give the path of an MJCF file."
+                         ) from error
+
+
+def _find_robot_file(name: str) -> Path:
+    places = [_ROBOTS]
+    try:    # an installed ROS package keeps its data files in its share folder
+        from ament_index_python.packages import get_package_share_directory
+        places.append(Path(get_package_share_directory("refit")) / "config" / "robots")
+    except Exception:   # no ROS environment, or package not installed there
+        pass
+    for place in places:
+        if (place / f"{name}.xml").is_file():
+            return place / f"{name}.xml"
+    return _ROBOTS / f"{name}.xml"
+
+
+def _robot_names() -> str:
+    return ", ".join(sorted(p.stem for p in _ROBOTS.glob("*.xml"))) or "none"
+
+
+@dataclasses.dataclass(frozen=True)
+class Entity:
+    """Something added to the scene.
+
+    Attributes:
+        name: unique name; also the name of its body.
+        content: a simple shape as a dict (see `entity_content`), or MJCF text.
+        parent: body or site it is welded to; "" for a free body in the world.
+        position, quaternion: pose in the parent's frame (world if none), [m], wxyz.
+        spawned: removed by a reset of the spawned entities; False: part of the scenario.
+    """
+
+    name: str
+    content: object
+    parent: str = ""
+    position: tuple[float, ...] = (0.0, 0.0, 0.0)
+    quaternion: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)
+    spawned: bool = True
+
+    @property
+    def joint(self) -> str:
+        """Name of the free joint; there is none when welded."""
+        return f"{self.name}/free"
+
+
+def shape_content(shape: str = "box", mass: float = 1.0, size: Iterable[float] | None = None,
+                  com: Iterable[float] = (0.0, 0.0, 0.0)) -> dict:
+    """A checked simple shape: {shape, mass [kg], size [m], com [m]}.
+
+    Raises:
+        EntityError: unknown shape, wrong number of sizes, or a value that is not physical.
+    """
+    if shape not in _GEOM:
+        raise EntityError("format", f"Unknown shape '{shape}'; known: {', '.join(_GEOM)}.")
+    size = tuple(float(s) for s in (_DEFAULT_SIZE[shape] if size is None else size))
+    com = tuple(float(c) for c in com)
+    count = _GEOM[shape][1]
+    if len(size) != count or not all(np.isfinite(s) and s > 0 for s in size):
+        raise EntityError("parse", f"A {shape} has {count} positive sizes ({_SIZE_WORDS[shape]} "
+                                   f"[m]), found {list(size)}.")
+    mass = float(mass)
+    if not (np.isfinite(mass) and mass > 0):
+        raise EntityError("parse", f"Mass must be positive [kg], found {mass}.")
+    if len(com) != 3 or not np.all(np.isfinite(com)):
+        raise EntityError("parse", f"com must be three numbers [m], found {list(com)}.")
+    return {"shape": shape, "mass": mass, "size": size, "com": com}
+
+
+def entity_content(uri: str, text: str):
+    """Content of an `Entity` from a resource's URI or its text.
+
+    Accepted: URI "refit:box?mass=2&size=0.05,0.05,0.05&com=0,0,0.1" (also sphere, capsule,
+    cylinder), URI "file:///path.xml", or text that is an MJCF document or fragment
+    (`<mujoco>`, `<body>` or `<geom>`).
+
+    Raises:
+        EntityError: none of these.
+    """
+    if text:
+        return _fragment(text)
+    parts = urllib.parse.urlsplit(uri)
+    if parts.scheme == "refit":
+        try:
+            query = dict(urllib.parse.parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+            numbers = {key: [float(v) for v in value.split(",")] for key, value in query.items()}
+        except ValueError as error:
+            raise EntityError("parse", f"Cannot read '{uri}': {error}.") from error
+        unknown = set(numbers) - {"mass", "size", "com"}
+        if unknown:
+            raise EntityError("parse", f"Unknown option {sorted(unknown)} in '{uri}'; "
+                                       "known: mass, size, com.")
+        if "mass" in numbers:
+            numbers["mass"] = numbers["mass"][0]
+        return shape_content(parts.path, **numbers)
+    if parts.scheme == "file":
+        try:
+            return _fragment(Path(urllib.parse.unquote(parts.path)).read_text())
+        except OSError as error:
+            raise EntityError("not_found", f"Cannot read '{uri}': {error.strerror}.") from error
+    raise EntityError("format", f"Cannot spawn from '{uri}'; use one of {', '.join(SPAWNABLES)}, "
+                                "file:///path.xml, or an MJCF resource_string.")
+
+
+def _fragment(text: str) -> str:
+    stripped = re.sub(r"<\?xml.*?\?>|<!--.*?-->", "", text, flags=re.S).strip()
+    if stripped.startswith("<mujoco"):
+        return text
+    if stripped.startswith(("<body", "<geom")):
+        return f"<mujoco><worldbody>{stripped}</worldbody></mujoco>"
+    raise EntityError("format", "The resource is neither a <mujoco>, <body> nor <geom> element "
+                                f"but begins with {stripped[:40]!r}.")
+
+
+def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench_site: str = "",
+                inertials: Mapping[str, Inertial] | None = None) -> mujoco.MjModel:
+    """Compile the robot and everything added to it.
+
+    Args:
+        mjcf: the robot's MJCF text.
+        entities: added in order.
+        inertials: inertial properties of bodies of the robot that differ from its MJCF.
+        wrench_site: site whose force and torque are sensed as "refit/force", "refit/torque".
+
+    Raises:
+        PlantError, EntityError: the text or an entity does not compile.
+    """
+    try:
+        spec = mujoco.MjSpec.from_string(mjcf)
+    except ValueError as error:
+        raise PlantError(f"The robot's MJCF cannot be read: {error}") from error
+    if wrench_site:
+        if spec.site(wrench_site) is None:
+            raise PlantError(f"No site '{wrench_site}' to sense a wrench at; "
+                             f"sites: {', '.join(s.name for s in spec.sites) or 'none'}.")
+        for name, kind in (("refit/force", mujoco.mjtSensor.mjSENS_FORCE),
+                           ("refit/torque", mujoco.mjtSensor.mjSENS_TORQUE)):
+            spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE,
+                            objname=wrench_site)
+    for name, inertial in (inertials or {}).items():
+        body, I = spec.body(name), inertial.inertia
+        body.explicitinertial = True
+        body.mass, body.ipos, body.pos = inertial.mass, inertial.com, inertial.position
+        body.fullinertia = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
+    for entity in entities:
+        _add(spec, entity)
+    try:
+        return spec.compile()
+    except ValueError as error:
+        if entities:
+            raise EntityError("parse", f"The scene does not compile: {error}") from error
+        raise PlantError(f"The robot's MJCF does not compile: {error}") from error
+
+
+def _add(spec: mujoco.MjSpec, entity: Entity) -> None:
+    """Add one entity: a body of its name, welded to its parent or free in the world."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", entity.name):
+        raise EntityError("invalid_name", f"'{entity.name}' is no entity name; use letters, "
+                                          "digits and underscores, not starting with a digit.")
+    if spec.body(entity.name) is not None or spec.site(entity.name) is not None:
+        raise EntityError("not_unique", f"There is already a body or site '{entity.name}'.")
+    pose = dict(pos=list(entity.position), quat=list(entity.quaternion))
+    if not entity.parent:
+        body = spec.worldbody.add_body(name=entity.name, **pose)
+        body.add_freejoint(name=entity.joint)
+    elif (site := spec.site(entity.parent)) is not None:
+        # A frame carries the site's pose, so the entity's own pose is relative to the site.
+        frame = site.parent.add_frame(pos=site.pos, quat=site.quat)
+        body = site.parent.add_body(name=entity.name, **pose)
+        body.set_frame(frame)
+    elif (parent := spec.body(entity.parent)) is not None:
+        body = parent.add_body(name=entity.name, **pose)
+    else:
+        raise EntityError("not_found", f"No body or site '{entity.parent}' to attach "
+                                       f"'{entity.name}' to.")
+    if isinstance(entity.content, dict):
+        shape = entity.content
+        kind, count = _GEOM[shape["shape"]]
+        # A welded object is part of the link it is held by; its own contacts with that robot
+        # would fight the weld. A free object collides with everything.
+        contact = dict(contype=0, conaffinity=0) if entity.parent else {}
+        body.add_geom(name=f"{entity.name}/geom", type=kind, mass=shape["mass"],
+                      size=[*shape["size"], 0.0, 0.0][:3], pos=list(shape["com"]), **contact)
+        return
+    try:
+        child = mujoco.MjSpec.from_string(entity.content)
+        spec.attach(child, frame=body.add_frame(), prefix=f"{entity.name}/")
+    except ValueError as error:
+        raise EntityError("parse", f"'{entity.name}' cannot be read: {error}") from error
