@@ -159,8 +159,8 @@ class BoxIlqr:
             sources=[RUNTIME / "ilqr.c"], lanes=lanes, defines={"SMOOTH": int(smooth)},
             flags=["-ftree-loop-vectorize"])
         self._solve = self.lib.symbol("solve", [ctypes.POINTER(_Task)], None)
-        self.u_lower = _vector(model.u_lower if u_lower is None else u_lower, self.nu, "u_lower")
-        self.u_upper = _vector(model.u_upper if u_upper is None else u_upper, self.nu, "u_upper")
+        self.u_lower = _shaped(model.u_lower if u_lower is None else u_lower, (self.nu,), "u_lower")
+        self.u_upper = _shaped(model.u_upper if u_upper is None else u_upper, (self.nu,), "u_upper")
         if not np.all(self.u_lower < self.u_upper):
             raise ValueError("expected u_lower < u_upper for every control, found "
                              f"{self.u_lower.tolist()} and {self.u_upper.tolist()}")
@@ -224,28 +224,27 @@ class BoxIlqr:
                 control of the starting plan.
 
         Returns:
-            IlqrResult with copies. Bad numbers in the inputs give BAD_INPUT and leave the plan as
-            it was.
+            IlqrResult with copies. Bad numbers in the inputs give BAD_INPUT and change nothing.
 
         Raises:
             ValueError: an input has the wrong shape.
         """
-        self._x0[:] = _vector(x0, self.nx, "x0")
-        if U0 is not None:
-            U0 = np.asarray(U0, float)
-            if U0.shape != self.U.shape:
-                raise ValueError(f"U0: expected shape {self.U.shape}, found {U0.shape}")
-            self.reset(U0)
-        if p is not None:
-            self.p = _vector(p, self.np_, "p")
+        given = {"x0": _shaped(x0, self._x0.shape, "x0")}
+        for name, value, like in (("U0", U0, self.U), ("p", p, self.p),
+                                  ("u_previous", u_previous, self._u_previous)):
+            if value is not None:
+                given[name] = _shaped(value, like.shape, name)
         if reference is not None:
-            reference = np.asarray(reference, float)
-            if reference.shape != self._r.shape:
-                raise ValueError(f"reference: expected shape {self._r.shape}, found "
-                                 f"{reference.shape}; build it with cost.reference")
-            self._r[:] = reference
-        self._u_previous[:] = self.U[0] if u_previous is None else _vector(
-            u_previous, self.nu, "u_previous")
+            given["reference"] = _shaped(reference, self._r.shape, "reference", "; see cost.reference")
+        if not all(np.isfinite(value).all() for value in given.values()):
+            return self._result(IlqrStatus.BAD_INPUT)
+        if U0 is not None:
+            self.reset(given["U0"])
+        if reference is not None:
+            self._r[:] = given["reference"]
+        self.p = given.get("p", self.p)
+        self._x0[:] = given["x0"]
+        self._u_previous[:] = given.get("u_previous", self.U[0])
         task = self._prepared()
         task.max_iterations = iterations or self.config.max_iterations
         task.warm_gains, task.time_budget = int(self._warm), time_budget
@@ -254,9 +253,7 @@ class BoxIlqr:
         self._warm = status.usable
         if not status.usable:
             task.mu = self.config.mu_init
-        return IlqrResult(self.X.copy(), self.U.copy(), self.K[:, :, : self.nx].copy(),
-                          self.k.copy(), task.cost, task.iterations, task.gradient, status,
-                          task.seconds)
+        return self._result(status, task.cost, task.iterations, task.gradient, task.seconds)
 
     def solve_best_of(self, x0, starts, **options) -> IlqrResult:
         """Solve from every start (H, nu) in turn and keep the cheapest plan."""
@@ -270,6 +267,10 @@ class BoxIlqr:
             array[:] = kept
         self._task.mu, self._warm = plan[-1], best.status.usable
         return best
+
+    def _result(self, status, cost=np.nan, iterations=0, gradient=np.nan, seconds=0.0) -> IlqrResult:
+        return IlqrResult(self.X.copy(), self.U.copy(), self.K[:, :, : self.nx].copy(),
+                          self.k.copy(), cost, iterations, gradient, status, seconds)
 
     def _prepared(self) -> _Task:
         """The task with the addresses that may have changed since the last call."""
@@ -290,10 +291,11 @@ def _with_jacobians(step):
                        [following, ca.jacobian(following, x), ca.jacobian(following, u)])
 
 
-def _vector(value, n, what) -> np.ndarray:
+def _shaped(value, shape, what, remedy="") -> np.ndarray:
+    """A copy of value as floats of the given shape."""
     value = np.array(value, float)
-    if value.shape != (n,):
-        raise ValueError(f"{what}: expected shape ({n},), found {value.shape}")
+    if value.shape != shape:
+        raise ValueError(f"{what}: expected shape {shape}, found {value.shape}{remedy}")
     return value
 
 
