@@ -145,6 +145,7 @@ class RobotModel:
     body_names = property(lambda self: tuple(body.name for body in self.bodies))
     frame_names = property(lambda self: tuple(frame.name for frame in self.frames))
     actuator_names = property(lambda self: tuple(actuator.name for actuator in self.actuators))
+    actuator_joints = property(lambda self: tuple(self.joint_names[a.v_index] for a in self.actuators))
 
     def body(self, name):
         return _find(self.bodies, name, "body", "bodies")
