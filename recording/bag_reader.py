@@ -1,0 +1,344 @@
+"""Reading bags as arrays, whole or cut off.
+
+    bag = BagReader("runs/demo/bag")
+    if bag.truncated: print(bag.truncated)
+    joints = bag.joint_states()                 # t, names, q, v, effort
+    t, force = bag.array("wrench", "wrench.force.z")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from mcap.exceptions import McapError
+from mcap.records import Channel, DataEnd, Footer, Message, Schema
+from mcap.stream_reader import StreamReader
+from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+
+__all__ = ["BagError", "BagReader", "JointSeries"]
+
+
+class BagError(ValueError):
+    """A bag cannot serve as asked; the text says what is missing and what is there."""
+
+
+@dataclasses.dataclass(frozen=True)
+class JointSeries:
+    """Joint states over time.
+
+    Attributes:
+        t: stamps [s], shape (T,), as recorded: not sorted, repeated stamps kept.
+        received: time of reception by the recorder [s], shape (T,).
+        names: joint names, length n.
+        q, v, effort: shape (T, n) [rad or m], [rad/s or m/s], [N m or N]; NaN where a message
+            lacked the field.
+    """
+
+    t: np.ndarray
+    received: np.ndarray
+    names: tuple[str, ...]
+    q: np.ndarray
+    v: np.ndarray
+    effort: np.ndarray
+
+    def time_jumps(self) -> np.ndarray:
+        """Indices k where t[k] < t[k-1]: resets of the simulation."""
+        return np.flatnonzero(np.diff(self.t) < 0.0) + 1
+
+
+@dataclasses.dataclass(frozen=True)
+class _Topic:
+    message_type: str
+    count: int
+
+
+class BagReader:
+    """A rosbag2 bag: its directory, or a bare .mcap file.
+
+    Attributes:
+        topics: fully qualified name -> (message_type, count).
+        truncated: "" for a complete bag, else one sentence saying what was recovered.
+
+    Raises:
+        BagError: nothing there, no bag, or nothing readable in it.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path).expanduser()
+        if not self.path.exists():
+            raise BagError(f"No bag at '{self.path}'.")
+        self.truncated = ""
+        try:
+            self._source = _CompleteBag(self.path)
+        except _NotComplete as reason:
+            self._source = _Recovered(self.path, str(reason))
+            self.truncated = self._source.sentence
+        self.topics = self._source.topics
+        self._store = None
+
+    # ---- topics ----------------------------------------------------------------------------
+    def resolve(self, topic: str) -> str:
+        """Full name of a topic given in full or relative ("joint_states").
+
+        Raises:
+            BagError: not recorded, or recorded in several namespaces.
+        """
+        if topic in self.topics:
+            return topic
+        found = [name for name in self.topics if name.endswith("/" + topic.lstrip("/"))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise BagError(f"'{topic}' is in '{self.path}' {len(found)} times: "
+                           f"{', '.join(found)}; name the one you mean.")
+        near = difflib.get_close_matches("/" + topic.lstrip("/"), self.topics, 1)
+        raise BagError(f"Topic '{topic}' is not in '{self.path}'. "
+                       + (f"Did you mean '{near[0]}'? " if near else "")
+                       + f"Recorded: {', '.join(sorted(self.topics)) or 'nothing'}.")
+
+    def has(self, topic: str) -> bool:
+        """Whether `topic` was recorded with at least one message."""
+        try:
+            return self.topics[self.resolve(topic)].count > 0
+        except BagError:
+            return False
+
+    def require(self, *topics: str) -> None:
+        """All of `topics` must be there with messages.
+
+        Raises:
+            BagError: names every one that is missing or empty.
+        """
+        missing = [topic for topic in topics if not self.has(topic)]
+        if missing:
+            raise BagError(f"'{self.path}' lacks {', '.join(missing)}; recorded: "
+                           f"{', '.join(f'{k} ({v.count})' for k, v in sorted(self.topics.items()))}.")
+
+    # ---- messages --------------------------------------------------------------------------
+    def raw(self, *topics: str) -> Iterator[tuple[str, int, bytes]]:
+        """(full topic, time of reception [ns], CDR bytes) in recorded order; all topics if none."""
+        names = {self.resolve(topic) for topic in topics} if topics else set(self.topics)
+        yield from self._source.messages(names)
+
+    def messages(self, topic: str) -> Iterator[tuple[int, object]]:
+        """(time of reception [ns], message) of one topic, in recorded order.
+
+        Raises:
+            BagError: the topic is missing, or a message cannot be decoded.
+        """
+        name = self.resolve(topic)
+        if self._store is None:
+            self._store = self._types()
+        kind = self.topics[name].message_type
+        for index, (_, stamp, data) in enumerate(self.raw(name)):
+            try:
+                yield stamp, self._store.deserialize_cdr(data, kind)
+            except Exception as error:
+                raise BagError(f"Message {index} of '{name}' cannot be decoded as {kind}: "
+                               f"{error}") from error
+
+    def _types(self):
+        """Jazzy's types, and those the bag brings itself."""
+        store = get_typestore(Stores.ROS2_JAZZY)
+        for name, definition, is_idl in self._source.definitions():
+            if name not in store.types and definition:
+                parsed = (get_types_from_idl(definition) if is_idl
+                          else get_types_from_msg(definition, name))
+                store.register({k: v for k, v in parsed.items() if k not in store.types})
+        return store
+
+    def array(self, topic: str, field: str) -> tuple[np.ndarray, np.ndarray]:
+        """One field over time.
+
+        Args:
+            topic: full or relative name.
+            field: path such as "wrench.force.z" or "position"; equal lengths stack to (T, n).
+
+        Returns:
+            stamps [s] from the header (time of reception without one), and values.
+        """
+        times, values = [], []
+        for received, message in self.messages(topic):
+            try:
+                value = message
+                for part in field.split("."):
+                    value = getattr(value, part)
+            except AttributeError as error:
+                raise BagError(f"'{topic}' has no field '{field}': {error}.") from error
+            times.append(_stamp(message, received))
+            values.append(value)
+        try:
+            return np.array(times), np.array(values)
+        except ValueError as error:
+            raise BagError(f"'{field}' of '{topic}' changes its length along the bag.") from error
+
+    def joint_states(self, topic: str = "joint_states", joints=None) -> JointSeries:
+        """All joint states as arrays.
+
+        Args:
+            topic: full or relative name.
+            joints: names in the order wanted; None: the order of the first message.
+
+        Raises:
+            BagError: topic missing or empty, a joint missing in some message.
+        """
+        name = self.resolve(topic)
+        times, received, rows = [], [], ([], [], [])
+        order, seen = None, None
+        for stamp, message in self.messages(name):
+            if joints is None:
+                joints = tuple(message.name)
+            if list(message.name) != seen:
+                seen = list(message.name)
+                missing = [j for j in joints if j not in seen]
+                if missing:
+                    raise BagError(f"Joint {', '.join(missing)} is missing in message {len(times)} "
+                                   f"of '{name}', which names {', '.join(seen) or 'none'}.")
+                order = np.array([seen.index(j) for j in joints], dtype=int)
+            times.append(_stamp(message, stamp))
+            received.append(stamp * 1e-9)
+            for row, field in zip(rows, (message.position, message.velocity, message.effort),
+                                  strict=True):
+                row.append(field[order] if len(field) == len(seen) else
+                           np.full(len(joints), np.nan))
+        if not times:
+            raise BagError(f"'{name}' in '{self.path}' holds no messages.")
+        q, v, effort = (np.array(row) for row in rows)
+        return JointSeries(np.array(times), np.array(received), tuple(joints), q, v, effort)
+
+    # ---- what the recorder stored beside the data --------------------------------------------
+    def run_info(self) -> dict:
+        """The run's description as the recorder stored it (see docs/bags.md).
+
+        Raises:
+            BagError: not in the bag, or not JSON.
+        """
+        text = self._last_text("run_info")
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise BagError(f"run_info in '{self.path}' is not JSON: {error}.") from error
+
+    def robot_description(self) -> str:
+        """MJCF text of the nominal robot.
+
+        Raises:
+            BagError: not in the bag.
+        """
+        return self._last_text("robot_description")
+
+    def _last_text(self, topic: str) -> str:
+        self.require(topic)
+        text = ""
+        for _, message in self.messages(topic):
+            text = message.data
+        return text
+
+
+def _stamp(message, received: int) -> float:
+    header = getattr(message, "header", None)
+    if header is None:
+        return received * 1e-9
+    return header.stamp.sec + header.stamp.nanosec * 1e-9
+
+
+class _NotComplete(Exception):
+    """rosbags cannot read the bag; the text says why."""
+
+
+class _CompleteBag:
+    """A bag with its index, read through rosbags (MCAP or SQLite)."""
+
+    def __init__(self, path: Path):
+        if path.is_file():
+            raise _NotComplete("bare file")
+        try:
+            with Reader(path) as reader:
+                self._connections = list(reader.connections)
+        except (ReaderError, OSError, KeyError, ValueError) as error:
+            raise _NotComplete(str(error)) from error
+        counts: Counter = Counter()
+        for c in self._connections:
+            counts[c.topic] += c.msgcount
+        self.topics = {c.topic: _Topic(c.msgtype, counts[c.topic]) for c in self._connections}
+        self._path = path
+
+    def messages(self, names: set[str]):
+        with Reader(self._path) as reader:
+            chosen = [c for c in reader.connections if c.topic in names]
+            for connection, stamp, data in reader.messages(connections=chosen) if chosen else ():
+                yield connection.topic, stamp, data
+
+    def definitions(self):
+        for c in self._connections:
+            yield c.msgtype, c.msgdef.data, c.msgdef.format.name == "IDL"
+
+
+class _Recovered:
+    """An MCAP file without its index, read from the front up to the last whole record."""
+
+    def __init__(self, path: Path, reason: str):
+        self._files = [path] if path.is_file() else sorted(path.glob("*.mcap"))
+        if not self._files:
+            raise BagError(f"'{path}' is no readable bag: {reason}")
+        self._schemas: dict[int, Schema] = {}
+        counts: Counter = Counter()
+        kinds: dict[str, str] = {}
+        first, last, complete = None, 0, True
+        for file in self._files:
+            records = self._scan(file)
+            for record in records:
+                if isinstance(record, Message):
+                    counts[self._channels[record.channel_id].topic] += 1
+                    first = record.log_time if first is None else min(first, record.log_time)
+                    last = max(last, record.log_time)
+                elif isinstance(record, Channel):
+                    kinds[record.topic] = self._schemas[record.schema_id].name
+            complete &= self._ended
+        if not kinds:
+            raise BagError(f"'{path}' holds no readable message: {reason}")
+        self.topics = {topic: _Topic(kind, counts[topic]) for topic, kind in kinds.items()}
+        seconds = 0.0 if first is None else (last - first) * 1e-9
+        self.sentence = "" if complete else (
+            f"'{path}' was cut off: recovered {sum(counts.values())} messages over "
+            f"{seconds:.1f} s, up to its last complete chunk.")
+
+    def _scan(self, file: Path):
+        """Records of one file; ends quietly where the file was cut off."""
+        self._channels: dict[int, Channel] = {}
+        self._ended = False
+        with file.open("rb") as stream:
+            records = iter(StreamReader(stream).records)
+            while True:
+                try:
+                    record = next(records)
+                except StopIteration:
+                    return
+                except (McapError, ValueError, EOFError):   # incomplete or damaged from here on
+                    return
+                if isinstance(record, Schema):
+                    self._schemas[record.id] = record
+                elif isinstance(record, Channel):
+                    self._channels[record.id] = record
+                elif isinstance(record, (DataEnd, Footer)):
+                    self._ended = True
+                yield record
+
+    def messages(self, names: set[str]):
+        for file in self._files:
+            for record in self._scan(file):
+                if isinstance(record, Message):
+                    topic = self._channels[record.channel_id].topic
+                    if topic in names:
+                        yield topic, record.log_time, record.data
+
+    def definitions(self):
+        for schema in self._schemas.values():
+            yield schema.name, schema.data.decode(), schema.encoding != "ros2msg"
