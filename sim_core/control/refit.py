@@ -19,10 +19,11 @@ from typing import Sequence
 
 import numpy as np
 
-from sim_core.inference.covariance import Posterior, posterior
+from sim_core.inference.covariance import posterior
+from sim_core.inference.explained import sensor_noise, unexplained_share
 from sim_core.inference.least_squares import Ending, Solution, minimise
 from sim_core.inference.literal import minimise_one_step
-from sim_core.inference.shooting import Rollout, ShootingProblem
+from sim_core.inference.shooting import ShootingProblem
 from sim_core.inference.window import Window, kinematic_inconsistency
 
 __all__ = ["Refit", "RefitConfig", "RefitResult"]
@@ -47,7 +48,8 @@ class RefitConfig:
             sensors resolve or the integrator gets wrong, whichever is larger.
         excited_ratio: a coordinate whose posterior std stays above this share of its prior std is
             reported as unexcited.
-        max_unexplained: held-out loss allowed, as a share of that of constant velocity.
+        max_unexplained: residual variance allowed on the held-out stretch, as a share of what constant
+            velocity leaves over; judged on the worst feature that moves beyond its noise.
         max_inconsistency: largest disagreement between q and the integral of v, see window.py.
         integrator, substeps: of the model; None takes the model's own scheme and time step.
     """
@@ -62,7 +64,7 @@ class RefitConfig:
     time_budget: float = 0.4
     scale_floor: tuple[float, float] = (1e-6, 1e-5)
     excited_ratio: float = 0.9
-    max_unexplained: float = 0.5
+    max_unexplained: float = 0.3
     max_inconsistency: float = 0.5
     integrator: str | None = None
     substeps: int | None = None
@@ -155,8 +157,8 @@ class Refit:
         certainty = posterior(train, solution, self.config.excited_ratio)
         xi = solution.theta
         p = self.spec.to_physical(xi)
-        before, after, constant = self._held_out_losses(held, xi0, solution)
-        reason = self._objection(before, after, constant, p, windows)
+        before, after, unexplained = self._held_out(held, xi0, solution, windows)
+        reason = self._objection(before, after, unexplained, p, windows)
         return RefitResult(
             xi=xi,
             p=p,
@@ -233,32 +235,37 @@ class Refit:
 
     # -- verdict -----------------------------------------------------------------------
 
-    def _held_out_losses(self, held: ShootingProblem, xi0: np.ndarray, solution: Solution) -> tuple[float, float, float]:
-        """Loss per residual under the old parameters, the proposal, and constant velocity."""
+    def _held_out(
+        self, held: ShootingProblem, xi0: np.ndarray, solution: Solution, windows: list[Window]
+    ) -> tuple[float, float, float]:
+        """Loss per residual under the old parameters and the proposal; share left unexplained."""
         scale = solution.scale
 
-        def loss(xi):
+        def judge(xi):
             with np.errstate(all="ignore"):
                 try:
-                    value = held.mean_loss(held.settle_starts(xi, scale), scale)
+                    rollout = held.settle_starts(xi, scale)
+                    loss = held.mean_loss(rollout, scale)
                 except np.linalg.LinAlgError:
-                    return np.inf
-            return value if np.isfinite(value) else np.inf
+                    return None, np.inf
+            return rollout, loss if np.isfinite(loss) else np.inf
 
-        return loss(xi0), loss(solution.theta), held.mean_loss(_constant_velocity(held), scale)
+        _, before = judge(xi0)
+        rollout, after = judge(solution.theta)
+        if not np.isfinite(after):
+            return before, after, np.inf
+        return before, after, unexplained_share(held, rollout, sensor_noise(windows, held.floor))
 
-    def _objection(self, before: float, after: float, constant: float, p: np.ndarray, windows: list[Window]) -> str | None:
+    def _objection(self, before: float, after: float, unexplained: float, p: np.ndarray, windows: list[Window]) -> str | None:
         """Why the proposal must not be used, or None."""
         if not np.isfinite(p).all() or not np.isfinite(after):
             return "the proposal does not roll out over the held-out stretch"
         # A fit that starts at the optimum changes nothing; equal is not better.
         if not after < before:
             return f"held-out loss does not fall: {before:.4g} -> {after:.4g}"
-        # A robot at rest is explained by constant velocity; there only noise may remain (loss ~ 1).
-        allowed = max(self.config.max_unexplained * constant, 2.0)
-        if after > allowed:
+        if unexplained > self.config.max_unexplained:
             return (
-                f"the proposal leaves {100 * after / constant:.0f} % of the held-out motion unexplained "
+                f"the proposal leaves {100 * unexplained:.0f} % of a joint's held-out motion unexplained "
                 f"(allowed {100 * self.config.max_unexplained:.0f} %): corrupted batch or wrong model"
             )
         if not self._positive_definite(p, windows):
@@ -307,20 +314,3 @@ class Refit:
 
 def _span(windows: list[Window]) -> tuple[float, float]:
     return (windows[0].t[0], windows[-1].t[-1]) if windows else (np.nan, np.nan)
-
-
-def _constant_velocity(problem: ShootingProblem) -> Rollout:
-    """Residuals of the predictor without physics: each segment's own mean velocity, fitted start."""
-    nq = problem.nx // 2
-    Y = problem.observed
-    time_in = problem.dt * np.arange(Y.shape[1])
-    v = Y[..., nq:].mean(1, keepdims=True)
-    if problem.free_starts:
-        mid = Y[..., :nq].mean(1, keepdims=True)
-        q = mid + (time_in - time_in.mean())[:, None] * v
-        v = np.broadcast_to(v, Y[..., nq:].shape)
-    else:
-        start = problem.measured_starts[:, None]
-        q = start[..., :nq] + (time_in + problem.dt)[:, None] * start[..., nq:]
-        v = np.broadcast_to(start[..., nq:], Y[..., nq:].shape)
-    return Rollout(np.zeros(0), problem.measured_starts, np.concatenate([q, v], -1) - Y, np.zeros(0))

@@ -1,17 +1,20 @@
 """What a fit knows: covariance, rank, and which coordinates the data excited.
 
-With scores g_s of the segments, IRLS Hessian A of the data and prior precision L,
+With IRLS Hessian A of the data, prior precision L and the M-estimator's constants
+a = E psi' / E w and m = E psi^2 / E w, independent residuals would give
 
-    C   = (a A + L)^-1                      posterior if residuals were independent
-    V   = C (B + L) C,   B = sum_s g_s g_s^T    (prior enters as one more observation)
+    C0 = C (m A + L) C,   C = (a A + L)^-1        (the prior enters as one more observation).
 
-V is the clustered ("sandwich") covariance: residuals may be correlated inside a segment and
-need not be Gaussian. The independent-residual version takes B0 = m A with the M-estimator's
-constants a = E psi' / E w, m = E psi^2 / E w. Intervals use V's variances wherever they exceed
-the independent ones, because unmodelled physics leaves residuals that are correlated in time.
+Unmodelled physics leaves residuals that are correlated in time, so segments, not samples, are
+what is independent. Leaving out segment s moves the estimate by d_s = (a (A - A_s) + L)^-1 g_s,
+and the jackknife covariance is
 
-Source: Huber and Ronchetti, Robust Statistics (2009), 7.6; Cameron and Miller, A Practitioner's
-Guide to Cluster-Robust Inference (2015), sections 2 and 6 (few clusters).
+    C1 = (S - 1) / S sum_s d_s d_s^T + C L C.
+
+Intervals use C1's variances wherever they exceed C0's, with Student's quantile for S - 1 degrees.
+
+Source: Huber and Ronchetti, Robust Statistics (2009), 7.6; the leave-one-cluster-out covariance is
+CR3 of Cameron and Miller, A Practitioner's Guide to Cluster-Robust Inference (2015), section 6.
 """
 
 from dataclasses import dataclass
@@ -43,8 +46,8 @@ class Posterior:
         at_bound: stopped at a bound, shape (n,).
         rank: directions about which the data say more than the prior.
         singular_values: of the data Jacobian in units of prior std, descending, shape (n,).
-        inflation: std of V over std of the independent-residual version, shape (n,).
-        degrees: effective number of independent segments behind the intervals.
+        inflation: jackknife std over independent-residual std, at least 1, shape (n,).
+        degrees: degrees of freedom behind the intervals, S - 1.
     """
 
     covariance: np.ndarray
@@ -72,14 +75,11 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
     m = np.mean(psi**2) / mean_w
     C = np.linalg.inv(a * A + L)
     independent = C @ (m * A + L) @ C
-    used = float(np.trace(C @ A) * a)  # coordinates the data pay for
-    segments = len(normal.scores)
-    degrees = max(segments - used, 1.0)
-    B = normal.scores.T @ normal.scores * (segments / degrees)
-    clustered = C @ (B + L) @ C
-    inflation = np.sqrt(np.maximum(np.diag(clustered) / np.diag(independent), 1.0))
+    jackknife = _jackknife(normal.segment_hessians, normal.scores, a, L) + C @ L @ C
+    degrees = max(len(normal.scores) - 1.0, 2.0)
+    inflation = np.sqrt(np.maximum(np.diag(jackknife) / np.diag(independent), 1.0))
     # Few segments: their scatter is itself uncertain, so normal quantiles become Student's.
-    widen = inflation * np.where(inflation > 1.0, student_t.ppf(0.975, max(degrees, 2.0)) / Z95, 1.0)
+    widen = inflation * np.where(inflation > 1.0, student_t.ppf(0.975, degrees) / Z95, 1.0)
     covariance = independent * np.outer(widen, widen)
     ratio = np.minimum(np.sqrt(np.diag(independent)) * inflation / std0, 1.0)
     # The prior is the ceiling: data cannot make a coordinate less certain than it.
@@ -99,3 +99,13 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
         inflation=inflation,
         degrees=degrees,
     )
+
+
+def _jackknife(hessians: np.ndarray, scores: np.ndarray, a: float, L: np.ndarray) -> np.ndarray:
+    """(S-1)/S sum_s d_s d_s^T: what leaving out one segment at a time does to the estimate."""
+    S = len(scores)
+    if S < 2:
+        return np.zeros_like(L)
+    rest = a * (hessians.sum(0) - hessians) + L
+    shifts = np.linalg.solve(rest, scores[..., None])[..., 0]
+    return (S - 1) / S * shifts.T @ shifts

@@ -57,12 +57,17 @@ class NormalEquations:
     cost: float
     gradient: np.ndarray  # (n,) data and prior
     hessian: np.ndarray  # (n, n) data and prior
-    data_hessian: np.ndarray  # (n, n)
+    segment_hessians: np.ndarray  # (S, n, n) each segment's data term
     scores: np.ndarray  # (S, n) gradient of each segment's data term
     start_step: np.ndarray  # (S, nx)
     start_slope: np.ndarray  # (S, nx, n)
     start_gain: float  # cost reduction from start_step alone
     leverage: np.ndarray  # (ny,) residual degrees of freedom the starts absorb
+
+    @property
+    def data_hessian(self) -> np.ndarray:
+        """(n, n) without the prior."""
+        return self.segment_hessians.sum(0)
 
 
 class ShootingProblem:
@@ -124,7 +129,7 @@ class ShootingProblem:
         independent measurements. Fixed starts are not residuals, so there segments touch.
         """
         gap = 1 - self.first  # stride = length + gap
-        wanted = max(min(wanted, transitions), self.first + 1)
+        wanted = max(min(wanted, transitions), self.skip + 1)
         count = max(1, (transitions + gap) // (wanted + gap))
         length = (transitions + gap) // count - gap
         return min(length, transitions), length + gap
@@ -219,12 +224,11 @@ class ShootingProblem:
         else:
             start_step, start_slope = np.zeros((S, nx)), np.zeros((S, nx, self.n))
             start_gain, leverage = 0.0, np.zeros(ny)
-        data_hessian = Htt.sum(0)
         return NormalEquations(
             cost=cost,
             gradient=gt.sum(0) + prior_precision * offset,
-            hessian=data_hessian + np.diag(prior_precision),
-            data_hessian=data_hessian,
+            hessian=Htt.sum(0) + np.diag(prior_precision),
+            segment_hessians=Htt,
             scores=gt,
             start_step=start_step,
             start_slope=start_slope,

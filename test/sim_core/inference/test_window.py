@@ -1,0 +1,62 @@
+"""Windows: what is refused, where raw samples are cut, and whether q and v agree."""
+
+import numpy as np
+import pytest
+
+from sim_core.inference.window import Window, contiguous_windows, kinematic_inconsistency
+
+
+def sine(n=201, dt=0.01):
+    t = dt * np.arange(n)
+    q = np.stack([np.sin(3 * t), 0.5 * np.cos(5 * t)], 1)
+    v = np.stack([3 * np.cos(3 * t), -2.5 * np.sin(5 * t)], 1)
+    return t, q, v, np.zeros((n - 1, 1))
+
+
+def test_slices_and_times():
+    window = Window(*sine())
+    assert window.dt == pytest.approx(0.01) and window.transitions == 200 and window.x.shape == (201, 4)
+    late = window.after(1.5)
+    assert late.t[0] == pytest.approx(1.5) and late.transitions == 50
+    np.testing.assert_array_equal(late.u, window.u[150:])
+
+
+@pytest.mark.parametrize("field, value, message", [("q", np.nan, "q is not finite at sample 7"), ("u", np.inf, "u is not")])
+def test_values_that_are_not_finite_are_refused(field, value, message):
+    data = dict(zip("tqvu", sine()))
+    data[field] = data[field].copy()
+    data[field][7, 0] = value
+    with pytest.raises(ValueError, match=message):
+        Window(**data)
+
+
+def test_uneven_stamps_and_wrong_shapes_are_refused():
+    t, q, v, u = sine()
+    t = t.copy()
+    t[50:] += 0.03
+    with pytest.raises(ValueError, match="40.000 ms after sample 49"):
+        Window(t, q, v, u)
+    with pytest.raises(ValueError, match=r"u: expected shape \(200"):
+        Window(sine()[0], q, v, np.zeros((201, 1)))
+
+
+def test_gaps_nan_and_backward_stamps_cut_the_samples():
+    t, q, v, u = (a.copy() for a in sine(400))
+    t[100:] += 0.5  # gap after 99
+    q[200, 1] = np.nan  # drops one sample
+    u[250] = np.nan  # no transition 250 -> 251
+    t[300:] -= 2.0  # the clock jumps back
+    pieces = contiguous_windows(t, q, v, u, min_transitions=5)
+    assert [w.transitions for w in pieces] == [99, 99, 49, 48, 99]
+    assert contiguous_windows(t[:4], q[:4], v[:4], u[:3]) == []
+
+
+def test_sound_data_are_consistent_and_flipped_swapped_or_resting_joints_told_apart():
+    t, q, v, u = sine()
+    assert kinematic_inconsistency(Window(t, q, v, u)).max() < 1e-3
+    flipped = kinematic_inconsistency(Window(t, q, v * [1, -1], u))
+    assert flipped[0] < 1e-3 and flipped[1] == pytest.approx(2.0, rel=1e-3)
+    assert kinematic_inconsistency(Window(t, q, v[:, ::-1], u)).min() > 0.7
+    rng = np.random.default_rng(1)
+    resting = Window(t, 1e-4 * rng.standard_normal(q.shape), 1e-3 * rng.standard_normal(v.shape), u)
+    assert kinematic_inconsistency(resting).max() < 0.5
