@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -154,60 +155,86 @@ class Library:
         core_in, core_out = self._core[function]
         if len(arguments) != len(core_in):
             raise TypeError(f"{function} takes {len(core_in)} arguments, got {len(arguments)}")
-        arrays = [as_scalars(a, self.dtype, f"{function} argument {i}")
-                  for i, a in enumerate(arguments)]
-        leads = [_lead(a.shape, core, f"{function} argument {i}")
-                 for i, (a, core) in enumerate(zip(arrays, core_in))]
-        lead = np.broadcast_shapes(*leads)
-        for i, own in enumerate(leads):
-            if own and own != lead:
-                arrays[i] = np.ascontiguousarray(np.broadcast_to(arrays[i], lead + core_in[i]))
-                leads[i] = lead
-        outputs = [np.empty(lead + core, self.dtype) for core in core_out]
-        batch = int(np.prod(lead))
-        if batch == 0:
-            return tuple(outputs)
-        if not self.compiled:
-            self._interpret(function, arrays, leads, outputs, batch)
-            return tuple(outputs)
-        rows = (Rows * len(arrays))(*(
-            (pointer(a), int(np.prod(core)) if own else 0)
-            for a, own, core in zip(arrays, leads, core_in)))
-        targets = (_POINTER * len(outputs))(*map(pointer, outputs))
-        check(self._calls[function](rows, targets, batch, threads))
+        batch = Batch(function, self.dtype, enumerate(arguments), core_in)
+        outputs = [batch.empty(core) for core in core_out]
+        if batch.size and self.compiled:
+            check(self._calls[function](batch.rows(), pointers(outputs), batch.size, threads))
+        elif batch.size:
+            self._interpret(function, batch, outputs)
         return tuple(outputs)
 
-    def _interpret(self, function, arrays, leads, outputs, batch):
+    def _interpret(self, function, batch, outputs):
         """The same on CasADi's virtual machine: batches side by side as columns."""
         f = self.functions[function]
         columns = []
-        for i, (a, own) in enumerate(zip(arrays, leads)):
-            r, c = f.size_in(i)
-            a = a.reshape(-1, r, c) if own else a.reshape(1, r, c)
-            columns.append(np.concatenate(a, axis=1) if own else a[0])
-        if batch > 1:
-            shared = [i for i, own in enumerate(leads) if not own]
-            f = f.map(function, "serial", batch, shared, [])
-        results = f.call([ca.DM(c) for c in columns])
-        for y, dm in zip(outputs, results):
+        for i, (a, shared) in enumerate(zip(batch.arrays, batch.shared)):
+            a = a.reshape(-1, *f.size_in(i))
+            columns.append(a[0] if shared else np.concatenate(a, axis=1))
+        if batch.size > 1:
+            f = f.map(function, "serial", batch.size, [i for i, s in enumerate(batch.shared) if s], [])
+        for y, dm in zip(outputs, f.call([ca.DM(c) for c in columns])):
             if y.size:
-                r = dm.shape[0]
-                y[...] = np.asarray(dm.full()).reshape(r, batch, -1).swapaxes(0, 1).reshape(y.shape)
+                rows = dm.shape[0]
+                y[...] = dm.full().reshape(rows, batch.size, -1).swapaxes(0, 1).reshape(y.shape)
+
+
+class Batch:
+    """Arrays brought to one batch: leading dimensions in front of each array's own shape.
+
+    Arrays without leading dimensions are shared by all; other leading dimensions
+    must broadcast.
+
+    Args:
+        owner: who asks, for error messages.
+        dtype: scalar type; see ``as_scalars``.
+        arguments: pairs (name, array).
+        cores: own shape of each array.
+
+    Attributes:
+        lead, size: the batch dimensions and their product.
+        arrays: contiguous; shared: whether each is shared.
+
+    Raises:
+        TypeError, ValueError: expected and found dtype or shape.
+    """
+
+    def __init__(self, owner, dtype, arguments, cores):
+        self.dtype, self.cores = dtype, cores
+        self.arrays, leads = [], []
+        for (name, array), core in zip(arguments, cores):
+            array = as_scalars(array, dtype, owner, name)
+            self.arrays.append(array)
+            leads.append(_batch_shape(array, core, owner, name))
+        self.lead = max(leads, key=len, default=())
+        if any(own and own != self.lead for own in leads):
+            self.lead = np.broadcast_shapes(*leads)
+            for i, own in enumerate(leads):
+                if own and own != self.lead:
+                    wide = np.broadcast_to(self.arrays[i], self.lead + cores[i])
+                    self.arrays[i] = np.ascontiguousarray(wide)
+        self.shared = [not own for own in leads]
+        self.size = math.prod(self.lead)
+
+    def rows(self, which: slice = slice(None)):
+        """C array of Rows, of all arrays or some."""
+        rows = [(pointer(a), 0 if shared else math.prod(core))
+                for a, shared, core in zip(self.arrays[which], self.shared[which], self.cores[which])]
+        return (Rows * len(rows))(*rows)
+
+    def flat(self, i: int) -> np.ndarray:
+        """Array i with one batch dimension, expanded if shared."""
+        a, core = self.arrays[i], self.cores[i]
+        return np.broadcast_to(a, (self.size, *core)) if self.shared[i] else a.reshape(self.size, *core)
+
+    def empty(self, core) -> np.ndarray:
+        return np.empty(self.lead + tuple(core), self.dtype)
 
 
 def _core(shape: tuple[int, int]) -> tuple[int, ...]:
     return shape if shape[1] != 1 else shape[:1]
 
 
-def _lead(shape, core, what) -> tuple[int, ...]:
-    n = len(core)
-    if len(shape) < n or tuple(shape[len(shape) - n:]) != tuple(core):
-        raise ValueError(f"{what}: expected shape (..., {', '.join(map(str, core))}), "
-                         f"found {tuple(shape)}")
-    return tuple(shape[:len(shape) - n])
-
-
-def as_scalars(array, dtype: np.dtype, what: str) -> np.ndarray:
+def as_scalars(array, dtype: np.dtype, owner: str, name) -> np.ndarray:
     """Contiguous array of the library's dtype.
 
     Lists, integers and non-contiguous arrays are copied; a float array of another
@@ -217,14 +244,31 @@ def as_scalars(array, dtype: np.dtype, what: str) -> np.ndarray:
         array = np.asarray(array, dtype)
     elif array.dtype != dtype:
         if array.dtype.kind not in "iu":
-            raise TypeError(f"{what}: expected {dtype}, found {array.dtype}; convert it with "
-                            f".astype(np.{dtype}) or make the library with dtype={array.dtype}.")
+            raise TypeError(
+                f"{owner}, argument {name}: expected {dtype}, found {array.dtype}; convert it with "
+                f".astype(np.{dtype}) or choose dtype='{array.dtype}' for the kernels."
+            )
         array = array.astype(dtype)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
+def _batch_shape(array: np.ndarray, core: tuple[int, ...], owner: str, name) -> tuple[int, ...]:
+    """The dimensions of an array before its own shape ``core``."""
+    shape, n = array.shape, len(core)
+    if shape[len(shape) - n:] != core or len(shape) < n:
+        raise ValueError(
+            f"{owner}, argument {name}: expected shape (..., {', '.join(map(str, core))}), found {shape}"
+        )
+    return shape[:len(shape) - n]
+
+
 def pointer(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
+
+
+def pointers(arrays) -> ctypes.Array:
+    """C array of pointers."""
+    return (_POINTER * len(arrays))(*[pointer(a) for a in arrays])
 
 
 def check(status: int) -> None:
