@@ -1,0 +1,5 @@
+"""Tools for tests."""
+
+from . import process
+
+__all__ = ['process']
