@@ -14,8 +14,8 @@ from launch_ros.actions import LifecycleNode, PushRosNamespace
 ARGUMENTS = [
     DeclareLaunchArgument("run_directory", description="folder that receives `bag`; made if need be"),
     DeclareLaunchArgument("namespace", default_value="", description="namespace of the robot to record"),
-    DeclareLaunchArgument("profile", default_value="all", choices=["all", "control", "identify"],
-                          description="which topics: recording/profiles.py lists them"),
+    DeclareLaunchArgument("profile", default_value="control", choices=["full", "control", "identify"],
+                          description="which topics: recording/profiles.yaml lists them"),
     DeclareLaunchArgument("use_sim_time", default_value="false", choices=["true", "false"],
                           description="take time from the clock topic"),
     DeclareLaunchArgument("autostart", default_value="true", choices=["true", "false"],

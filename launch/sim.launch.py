@@ -54,7 +54,7 @@ OWN = [
                           description="false opens MuJoCo's viewer"),
     DeclareLaunchArgument("record", default_value="false", choices=["true", "false"],
                           description="record a bag into run_directory"),
-    DeclareLaunchArgument("profile", default_value="all", choices=["all", "control", "identify"],
+    DeclareLaunchArgument("profile", default_value="control", choices=["full", "control", "identify"],
                           description="which topics are recorded"),
 ]
 

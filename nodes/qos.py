@@ -5,7 +5,7 @@ Publisher and subscriber of a topic use the same name, so they always match.
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-__all__ = ["CLOCK", "COMMAND", "LATCHED", "PROFILES", "SENSOR", "STATE"]
+__all__ = ["CLOCK", "COMMAND", "LATCHED", "LEDGER", "PROFILES", "SENSOR", "STATE"]
 
 
 def _profile(reliability, depth, durability=DurabilityPolicy.VOLATILE) -> QoSProfile:
@@ -26,7 +26,12 @@ COMMAND = _profile(ReliabilityPolicy.RELIABLE, 1)
 # Facts that late joiners need too (robot description, parameters in force, run information).
 LATCHED = _profile(ReliabilityPolicy.RELIABLE, 1, DurabilityPolicy.TRANSIENT_LOCAL)
 
+# Facts of which every single one counts, for late joiners too (parameter sets, supervisor states):
+# the last 50 of them, in order.
+LEDGER = _profile(ReliabilityPolicy.RELIABLE, 50, DurabilityPolicy.TRANSIENT_LOCAL)
+
 # Simulated time: only the present time is of use; rclpy's own clock readers ask for the same.
 CLOCK = _profile(ReliabilityPolicy.BEST_EFFORT, 1)
 
-PROFILES = {"SENSOR": SENSOR, "STATE": STATE, "COMMAND": COMMAND, "LATCHED": LATCHED, "CLOCK": CLOCK}
+PROFILES = {"SENSOR": SENSOR, "STATE": STATE, "COMMAND": COMMAND, "LATCHED": LATCHED, "LEDGER": LEDGER,
+            "CLOCK": CLOCK}

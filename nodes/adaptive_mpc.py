@@ -1,0 +1,441 @@
+"""The adaptive model-predictive controller as a lifecycle node.
+
+One callback does the work: a joint state arrives, passes the gate, is turned into a command by
+`sim_core.control.AdaptiveMpc`, and the command leaves. Everything else (status, plan, diagnostics)
+comes after the command. Parameters change only between two solves, because one thread does both.
+
+Page: docs/nodes/adaptive_mpc.md.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
+from rclpy.task import Future
+from refit_interfaces.action import Refit, RunEpisode
+from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
+from refit_interfaces.srv import SetParameterSet
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
+
+from nodes.actuation import Actuation
+from nodes.config import setting
+from nodes.episode import Episode
+from nodes.joint_state_gate import JointSample, JointStateGate
+from nodes.lifecycle import RefitNode, spin_main
+from nodes.mpc_messages import STATE_OF, joint_command, plan_message
+from nodes.parameter_book import ParameterBook, Source
+from nodes.profiles import control_task, physical_vector, reward_of, upright
+from nodes.qos import COMMAND, LEDGER, STATE
+from sim_core.articulated import build, load_model
+from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, Command, CommandSource
+
+__all__ = ["AdaptiveMpcConfig", "AdaptiveMpcNode", "main"]
+
+
+@dataclass(frozen=True)
+class AdaptiveMpcConfig:
+    """Parameters of `adaptive_mpc`."""
+
+    robot: str = setting("panda", description="model in config/robots")
+    mode: str = setting("track", choices=("track", "episode"),
+                        description="track a path from activation on, or wait for run_episode")
+    command_mode: str = setting("feedback", choices=("feedback", "effort"),
+                                description="send the feedback law with every command, or the effort alone")
+    lockstep: bool = setting(False, description="the plant waits for every command; ages are not checked")
+    control_period: float = setting(0.02, "s", (0.001, 0.2), "time between commands")
+    horizon: int = setting(0, "steps", (0, 200), "lookahead; 0: the task's own")
+    max_iterations: int = setting(0, "", (0, 100), "solver iterations per cycle; 0: the task's own")
+    time_budget: float = setting(0.0, "s", (0.0, 1.0), "per solve; 0: none")
+    delay_steps: int = setting(0, "periods", (0, 10), "known delay between command and effect")
+    state_age_limit: float = setting(0.1, "s", (0.005, 5.0), "joint states older than this are refused; "
+                                     "silence beyond it stops control")
+    future_limit: float = setting(0.5, "s", (0.0, 10.0), "stamps further ahead than this are refused")
+    refit: str = setting("periodic", choices=("off", "periodic", "episodic"),
+                         description="who starts refits: nobody, the worker's own period, or this node's episodes")
+    refit_silence_limit: float = setting(2.0, "s", (0.0, 60.0), "a periodic refit silent for longer is lost; 0: never")
+    nominal_after: float = setting(10.0, "s", (0.1, 3600.0), "silence after which nominal parameters return")
+    refit_wait: float = setting(10.0, "s", (0.1, 120.0), "wall time an episodic refit is waited for in lock-step")
+    refit_every: int = setting(50, "steps", (0, 10000), "refit rhythm within the first episode; 0: none")
+    physical_parameters: str = setting("", description="parameter file to start from; "
+                                       "empty: the model's own values; start: the published wrong start of a cart-pole")
+    episode_steps: int = setting(140, "steps", (1, 100000), "length of an episode whose goal does not say")
+    plan_period: float = setting(0.1, "s", (0.0, 10.0), "time between published plans; 0: none")
+    path_width: float = setting(0.15, "m", (0.0, 0.4), "half width of the tracked figure eight, along y")
+    path_height: float = setting(0.1, "m", (0.0, 0.3), "half height of the tracked figure eight, along z")
+    path_period: float = setting(4.0, "s", (0.5, 60.0), "time of one round")
+
+
+class AdaptiveMpcNode(RefitNode):
+    """See the module's docstring."""
+
+    name = "adaptive_mpc"
+    Config = AdaptiveMpcConfig
+
+    # -- lifecycle ---------------------------------------------------------------------------------
+
+    def configure(self) -> None:
+        config = self.config
+        self.model = load_model(config.robot)
+        start = physical_vector(self.model, config.physical_parameters)
+        self.mass_matrix = build.mass_matrix(self.model)
+        silence = config.refit_silence_limit if config.refit == "periodic" else 0.0
+        self.book = ParameterBook(config.robot, self.model.hash, start, silence, config.nominal_after, self._not_physical)
+        self.actuation = Actuation(self.model)
+        self.joint_names = list(self.model.joint_names)
+        self.gate = JointStateGate(self.joint_names, *((np.inf, np.inf) if config.lockstep else
+                                                       (config.state_age_limit, config.future_limit)))
+        self._build(config.horizon)
+        self._start_over()
+        self.episodes = self.cycles = self.misses = 0
+        self.halt_reason = ""
+        self.episode: Episode | None = None
+        self._episode_done: Future | None = None
+        self._latencies: list[float] = []
+        self._solves: list[float] = []
+        self._make_interfaces()
+        # The first solve compiles nothing but touches every page of the kernels: do it before it counts.
+        self.mpc.command(np.concatenate([self.model.q_home, np.zeros(self.model.nv)]), 0.0)
+        self.mpc.reset()
+
+    def _build(self, horizon: int) -> None:
+        config = self.config
+        self.task = control_task(self.model, config, horizon)
+        self.mpc = AdaptiveMpc(self.task, AmpcConfig(delay_steps=config.delay_steps, time_budget=config.time_budget),
+                               p=self.book.p)
+        self.stage = self.task.cost.functions()["stage"]
+
+    def _make_interfaces(self) -> None:
+        self.commands = self.create_lifecycle_publisher(JointCommand, "joint_command", COMMAND)
+        self.status = self.create_lifecycle_publisher(ControllerStatus, "controller/status", STATE)
+        self.plan = self.create_lifecycle_publisher(JointTrajectory, "controller/plan", STATE)
+        self._made = [
+            # Only the newest state is of use here, so this reader keeps one (COMMAND), whatever the writer keeps.
+            self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND),
+            self.create_subscription(ParameterSet, "refit/parameters", self._on_parameters, LEDGER),
+            self.create_subscription(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER),
+            self.create_service(SetParameterSet, "~/set_physical_parameters", self._set_physical_parameters),
+            self.create_service(SetBool, "~/freeze", self._freeze),
+            self.create_timer(0.05, self._watch, clock=self.steady_clock),
+        ]
+        self.refit_client = ActionClient(self, Refit, "refit") if self.config.refit == "episodic" else None
+        self.episode_server = ActionServer(
+            self, RunEpisode, "run_episode", self._run_episode, goal_callback=self._may_run_episode,
+            cancel_callback=lambda goal: CancelResponse.ACCEPT)
+
+    def activate(self) -> None:
+        self._start_over()
+
+    def stop(self) -> None:
+        # The declared stop state is the receiver's: it enters it when commands cease.
+        self._end_episode("stopped")
+
+    def cleanup(self) -> None:
+        for entity in [*getattr(self, "_made", []), *(getattr(self, n, None) for n in ("commands", "status", "plan"))]:
+            if entity is not None:
+                self._destroy(entity)
+        self._made = []
+        for name in ("refit_client", "episode_server"):
+            if getattr(self, name, None) is not None:
+                getattr(self, name).destroy()
+                setattr(self, name, None)
+
+    def _destroy(self, entity) -> None:
+        for destroy in (self.destroy_subscription, self.destroy_service, self.destroy_timer, self.destroy_publisher):
+            if destroy(entity):
+                return
+
+    def time_jumped_back(self) -> None:
+        if hasattr(self, "mpc"):
+            self._forget_time()
+
+    def _forget_time(self) -> None:
+        """Time went back: drop the plan and every stamp; keep what was learnt."""
+        self._start_over()
+        self.book.time_jumped(self._now())
+
+    def _start_over(self) -> None:
+        self.mpc.reset()
+        self.sample: JointSample | None = None
+        self.refusal = ""
+        self._stamp = None                       # of the newest state, as a message
+        self._answered = self._origin = -np.inf  # stamps of the last state answered, and of the first
+        self._counted = -np.inf                  # stamp of the last state counted by the episode
+        self._plan_due = -np.inf
+        self._arrival = 0.0
+        self._waiting_for_refit = False
+
+    # -- the control cycle -------------------------------------------------------------------------
+
+    def _on_joint_state(self, message: JointState, info) -> None:
+        arrived = time.perf_counter()
+        queued = time.time_ns() - info["received_timestamp"] if info["received_timestamp"] else 0
+        self._arrival = arrived - 1e-9 * queued if 0 < queued < 1e9 else arrived
+        sample, why = self.gate.read(message, np.nan if self.config.lockstep else self._now())
+        if sample is None:
+            self.refusal = why
+            self.diagnostics.tick("states_refused")
+            self.diagnostics.warn(why)
+            return
+        if self.sample is not None and sample.stamp < self.sample.stamp:
+            self._forget_time()
+        self.sample, self._stamp, self.refusal = sample, message.header.stamp, ""
+        self._cycle()
+
+    def _cycle(self) -> None:
+        """Answer the newest state, if it is time to and nothing stands against it."""
+        if not self.is_active or self.halt_reason or self._waiting_for_refit or self.sample is None:
+            return
+        if self.config.mode == "episode" and self.episode is None:
+            return
+        sample, period = self.sample, self.config.control_period
+        # A tenth of a period of slack: a state that comes a tick early is not a whole tick late.
+        if sample.stamp < self._answered + 0.9 * period:
+            return
+        x = np.concatenate([sample.position, sample.velocity])
+        if not np.isfinite(self._origin):
+            self._origin = sample.stamp
+        if self.episode is not None and not self._advance_episode(x):
+            return
+        self._answered = sample.stamp
+        command = self.mpc.command(x, sample.stamp - self._origin)
+        self._send(command)
+        if command.change_detected:
+            self.get_logger().info(f"change detected at {sample.stamp:.3f} s: predictions err by {command.prediction_error:.1f}")
+            if self.episode is not None:
+                self.episode.see_change()
+        self._report(command, x)
+        if self.episode is not None:
+            self.episode.total_cost += self._stage_cost(x, command.u, sample.stamp - self._origin)
+
+    def _stage_cost(self, x: np.ndarray, u: np.ndarray, t: float) -> float:
+        cost = self.task.cost
+        return float(self.stage(x, u, self.mpc.revision.p, self.task.reference(t)[0], cost.stage_weights))
+
+    def _send(self, command: Command) -> None:
+        feedback = self.config.command_mode == "feedback"
+        if command.source is CommandSource.STOP and feedback and not self.config.lockstep:
+            # An arm without a plan is safer in its servos' own stop state than at zero torque.
+            self.diagnostics.error(command.message)
+        else:
+            self.commands.publish(joint_command(command, self.joint_names, self.actuation, self._stamp,
+                                                command.revision, feedback))
+        latency = time.perf_counter() - self._arrival
+        self.cycles += 1
+        self.misses += latency > self.config.control_period
+        self._latencies.append(latency)
+        self._solves.append(command.solve_time)
+
+    def _report(self, command: Command, x: np.ndarray) -> None:
+        if command.source is not CommandSource.PLAN:
+            self.diagnostics.error(f"{command.source.value}: {command.message}")
+        # The solver may have given up the newest set by itself, see AdaptiveMpc.
+        source = (self.book.source if command.revision == self.book.revision
+                  else Source.LAST_GOOD if command.revision else Source.NOMINAL)
+        self._publish_status(
+            STATE_OF[command.source], parameters_source=int(source), parameters_revision=command.revision, solve_time=command.solve_time, iterations=command.iterations,
+            cost=float(command.cost), prediction_error=float(command.prediction_error),
+            tracking_error=float(self.task.error(x, self.sample.stamp - self._origin)),
+            message=command.message or self.book.message)
+        if self.config.plan_period and self.sample.stamp >= self._plan_due:
+            self._plan_due = self.sample.stamp + self.config.plan_period
+            solver = self.mpc.solver
+            self.plan.publish(plan_message(solver.X, solver.U, self.task.ilqr.dt, self.joint_names, self.actuation, self._stamp))
+
+    def _publish_status(self, state: int, message: str, **values) -> None:
+        status = ControllerStatus(**{
+            "state": state, "parameters_source": int(self.book.source), "period": self.config.control_period,
+            "cycles": self.cycles, "deadline_misses": self.misses, "parameters_revision": self.book.revision,
+            "parameters_age": self.book.age(self._now()), "message": message, **values})
+        status.header.stamp = self._stamp or self.stamp_now()
+        self.status.publish(status)
+
+    def _watch(self) -> None:
+        """On the wall clock: silence of states and of the refit, and a sign of life while idle."""
+        now = self._now()
+        if self.book.tick(now):
+            self._adopt()
+            self.get_logger().warning(self.book.message)
+        self._diagnose()
+        if not self.is_active:
+            return
+        stopped = self.halt_reason
+        if not stopped and not self.config.lockstep and (self.config.mode == "track" or self.episode is not None):
+            age = now - self.sample.stamp if self.sample is not None else 0.0
+            if self.sample is None or age > self.config.state_age_limit:
+                stopped = self.refusal or (f"no joint states for {age:.2f} s" if self.sample else "no joint states yet")
+                if self.sample is not None:
+                    stopped = f"stopped: {stopped} (limit {self.config.state_age_limit:.2f} s)"
+        if stopped:
+            self._publish_status(ControllerStatus.STATE_STOPPED, stopped)
+        elif self.config.mode == "episode" and self.episode is None:
+            self._publish_status(ControllerStatus.STATE_IDLE, "waiting for run_episode")
+
+    def _diagnose(self) -> None:
+        say = self.diagnostics.set
+        if len(self._solves) >= 2:
+            for q in (50, 95, 99):
+                say(f"solve_time_p{q}", float(np.percentile(self._solves, q)))
+                say(f"latency_p{q}", float(np.percentile(self._latencies, q)))
+            del self._solves[:-500], self._latencies[:-500]
+        say("cycles", self.cycles)
+        say("deadline_misses", self.misses)
+        say("parameters_source", self.book.source.name)
+        say("parameters_revision", self.book.revision)
+        say("parameters_age", self.book.age(self._now()))
+        say("prediction_error", float(self.mpc.monitor.error))
+        if self.refusal:
+            self.diagnostics.warn(self.refusal)
+        if self.halt_reason:
+            self.diagnostics.warn(self.halt_reason)
+
+    # -- parameters --------------------------------------------------------------------------------
+
+    def _on_parameters(self, message: ParameterSet) -> None:
+        source, revision = self.book.source, self.book.revision
+        why = self.book.offer(message, self._now())
+        if message.accepted and why:
+            self.get_logger().warning(self.book.message)
+            self.diagnostics.warn(self.book.message)
+        if (source, revision) != (self.book.source, self.book.revision):
+            self._adopt()
+
+    def _adopt(self) -> None:
+        self.mpc.set_parameters(self.book.p, self.book.revision)
+
+    def _not_physical(self, p: np.ndarray) -> str:
+        """The sentence why p cannot be planned with, or ""."""
+        q = self.model.q_home if self.sample is None else self.sample.position
+        M = np.asarray(self.mass_matrix(q, p), dtype=float)
+        return "" if np.all(np.linalg.eigvalsh(M) > 0.0) else "the mass matrix is not positive definite where the robot is"
+
+    def _set_physical_parameters(self, request, response):
+        response.revision, response.message = self.book.set_by_person(request.parameters, self._now())
+        response.success = not response.message
+        if response.success:
+            self._adopt()
+            response.message = self.book.message
+        return response
+
+    def _freeze(self, request, response):
+        self.book.frozen = request.data
+        response.success = True
+        response.message = (f"frozen at revision {self.book.revision}" if request.data else "refits are adopted again")
+        return response
+
+    def _on_supervisor(self, message: SupervisorStatus) -> None:
+        was_halted = bool(self.halt_reason)
+        halted = message.state in (SupervisorStatus.STATE_HALTED, SupervisorStatus.STATE_SHUTDOWN)
+        self.halt_reason = f"halted by the supervisor: {message.message}" if halted else ""
+        if halted:
+            self._end_episode(self.halt_reason)
+        elif was_halted:
+            self.mpc.reset()    # the plan made before the halt is no longer where the robot is
+
+    # -- episodes ----------------------------------------------------------------------------------
+
+    def _may_run_episode(self, goal) -> GoalResponse:
+        refusal = ("not active" if not self.is_active else self.halt_reason
+                   or ("mode is 'track'; set mode: episode" if self.config.mode != "episode" else "")
+                   or ("another episode is running" if self.episode is not None else "")
+                   or ("goals other than the task's are not supported; leave goal empty" if len(goal.goal) else ""))
+        if refusal:
+            self.get_logger().warning(f"run_episode refused: {refusal}")
+        return GoalResponse.REJECT if refusal else GoalResponse.ACCEPT
+
+    async def _run_episode(self, handle):
+        goal = handle.request
+        if goal.horizon and goal.horizon != self.task.ilqr.horizon:
+            self._build(goal.horizon)
+        self.mpc.reset()
+        self._answered = self._origin = self._counted = -np.inf
+        first = self.episodes == 0
+        self.episodes += 1
+        self.episode = episode = Episode(
+            goal.steps or self.config.episode_steps, self.config.control_period, reward_of(self.model),
+            upright(self.model), self.config.refit_every if first and self.refit_client is not None else 0,
+            self.mpc.config.change_window)
+        self._goal_handle, self._episode_done = handle, Future(executor=self.executor)
+        self._cycle()                       # in lock-step the first state has been waiting
+        why = await self._episode_done
+        self.episode = self._goal_handle = None
+        if not why and goal.refit_at_end and self.refit_client is not None:
+            await self._refit(episode, episode.final_window)
+        result = RunEpisode.Result(
+            success=not why, message=why or f"{episode.step} steps, score {episode.score:.3f}", score=episode.score,
+            total_cost=episode.total_cost, up_time=episode.up_time, refits=episode.refits)
+        if why == "canceled":
+            handle.canceled()
+        elif why:
+            handle.abort()
+        else:
+            handle.succeed()
+        return result
+
+    def _advance_episode(self, x: np.ndarray) -> bool:
+        """Count state x; False if no command shall follow (the episode ended, or a refit is awaited)."""
+        episode, handle = self.episode, self._goal_handle
+        if self.sample.stamp != self._counted:
+            self._counted = self.sample.stamp
+            episode.see(x)
+            handle.publish_feedback(RunEpisode.Feedback(
+                step=episode.step, reward=episode.rewards[-1] if episode.rewards else 0.0))
+            if episode.finished or handle.is_cancel_requested:
+                self._end_episode("canceled" if handle.is_cancel_requested else "")
+                return False
+            window = episode.refit_window() if self.refit_client is not None else None
+            if window is not None:
+                # In lock-step time stands still meanwhile; otherwise control goes on, never delayed.
+                self._waiting_for_refit = self.config.lockstep
+                self.executor.create_task(self._refit(episode, window))
+                return not self._waiting_for_refit
+        return True
+
+    def _end_episode(self, why: str) -> None:
+        if getattr(self, "_episode_done", None) is not None and not self._episode_done.done():
+            self._episode_done.set_result(why)
+
+    async def _refit(self, episode: Episode, window: float) -> None:
+        """Have the worker fit the last `window` seconds; a worker that does not answer is gone."""
+        if self.refit_client.server_is_ready():
+            goal = Refit.Goal(window=window, window_end=self.sample.stamp)
+            result = await self._within(self.config.refit_wait, self._ask(goal))
+            if result is not None:
+                self._on_parameters(result.parameters)
+                episode.refits += result.accepted
+            else:
+                self.book.silent(self._now(), f"refit gave no answer within {self.config.refit_wait:.0f} s")
+        else:
+            self.book.silent(self._now(), "the refit worker is not running")
+        if self.book.source is Source.LAST_GOOD:
+            self.get_logger().warning(self.book.message)
+        if self._waiting_for_refit:
+            self._waiting_for_refit = False
+            self._cycle()
+
+    async def _ask(self, goal: Refit.Goal):
+        handle = await self.refit_client.send_goal_async(goal)
+        return (await handle.get_result_async()).result if handle.accepted else None
+
+    async def _within(self, seconds: float, coroutine):
+        """The coroutine's result, or None after so many seconds of wall time."""
+        done = Future(executor=self.executor)
+        finish = lambda result: None if done.done() else done.set_result(result)  # noqa: E731
+        task = self.executor.create_task(coroutine)
+        task.add_done_callback(lambda task: finish(task.result()))
+        timer = self.create_timer(seconds, lambda: finish(None), clock=self.steady_clock)
+        try:
+            return await done
+        finally:
+            self.destroy_timer(timer)
+
+    def _now(self) -> float:
+        return 1e-9 * self.get_clock().now().nanoseconds
+
+
+def main(args=None) -> int:
+    return spin_main(AdaptiveMpcNode, args)

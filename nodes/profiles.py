@@ -1,0 +1,102 @@
+"""What each robot does and what of its physics is refitted: the one place that knows robots by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sim_core.articulated import RobotModel, build
+from sim_core.articulated.cartpole_parameters import cartpole_spec, point_mass_equivalent
+from sim_core.articulated.parameter_file import ParameterFile
+from sim_core.articulated.parameters import BodyInertia, FreeParameters
+from sim_core.control.change_detection import ChangeConfig
+from sim_core.control.refit import RefitConfig
+from sim_core.control.refit_online import OnlineConfig
+from sim_core.control.tasks import Task, cartpole_swing_up, figure_eight, frame_tracking, swing_up_reward
+
+__all__ = ["START", "control_task", "free_parameters", "hand_path", "initial_coordinates", "is_cartpole", "online_config",
+           "physical_vector", "reward_of", "upright"]
+
+#: the one number that every mass, length and COM coordinate of a cart-pole starts from in the published experiment
+START = 2.0
+UPRIGHT = 0.95
+
+
+def is_cartpole(model: RobotModel) -> bool:
+    """One or two poles on a cart."""
+    return "cart" in model.body_names
+
+
+def hand_path(model: RobotModel, config) -> Callable[[float], np.ndarray]:
+    """The figure eight that the hand follows, starting where the hand is at home; t [s] -> (3,) [m]."""
+    position, _ = build.frame_pose(model, "hand_site")(model.q_home, model.parameters.nominal)
+    return figure_eight(np.asarray(position, float).ravel(), config.path_width, config.path_height, config.path_period)
+
+
+def control_task(model: RobotModel, config, horizon: int = 0) -> Task:
+    """The task of `adaptive_mpc`, with what the configuration changes."""
+    changes = {name: value for name, value in (("horizon", horizon), ("max_iterations", config.max_iterations)) if value}
+    if is_cartpole(model):
+        return cartpole_swing_up(model, dt=config.control_period, **changes)
+    return frame_tracking(model, hand_path(model, config), dt=config.control_period, **changes)
+
+
+def reward_of(model: RobotModel):
+    """State -> reward in [0, 1], or None where the task has none."""
+    return swing_up_reward if is_cartpole(model) else None
+
+
+def upright(model: RobotModel) -> Callable[[np.ndarray], bool]:
+    """State -> are all poles up (cos > 0.95); never, for robots without poles."""
+    if not is_cartpole(model):
+        return lambda x: False
+    return lambda x: bool(np.all(np.cos(np.cumsum(x[1 : model.nq])) > UPRIGHT))
+
+
+def free_parameters(model: RobotModel, recipe: str = "robust") -> FreeParameters:
+    """What the refit may change: a payload in the hand, or the published 9 or 14 of a cart-pole."""
+    if is_cartpole(model):
+        return cartpole_spec(model, START, "raw" if recipe == "literal" else "log")
+    return FreeParameters(model, [BodyInertia("hand", kind="payload")])
+
+
+def physical_vector(model: RobotModel, source: str) -> np.ndarray:
+    """The physical vector (np_,) to start from.
+
+    Args:
+        source: "" (the model's own values), "start" (the published experiment's wrong start), or a
+            parameter file.
+
+    Raises:
+        ValueError: unusable file, or "start" for a robot that has no published start.
+    """
+    if not source:
+        return np.array(model.parameters.nominal, float)
+    if source == "start":
+        if not is_cartpole(model):
+            raise ValueError(f"physical_parameters: 'start' is for cart-poles, this is {model.name}; give a file or nothing")
+        spec = free_parameters(model)
+        return spec.to_physical(spec.prior_mean)
+    return ParameterFile.load(source).vector(model)
+
+
+def initial_coordinates(model: RobotModel, spec: FreeParameters, p: np.ndarray) -> np.ndarray:
+    """Coordinates of p; a cart-pole's capsules become the point masses that move alike."""
+    return spec.clip(spec.from_physical(point_mass_equivalent(model, p) if is_cartpole(model) else p))
+
+
+def online_config(model: RobotModel, config) -> OnlineConfig:
+    """Window, rhythm and fit of `refit_worker`.
+
+    A fit is bounded by evaluations, not by time: the same bag must give the same parameters on any machine.
+    """
+    refit = dict(recipe=config.recipe, max_evaluations=config.max_evaluations, time_budget=np.inf)
+    if is_cartpole(model):
+        # Whole states without noise: one-step segments from the measured state, as published.
+        refit |= dict(segment_length=config.segment_length or 1, initial_state="measured")
+    else:
+        refit |= dict(segment_length=config.segment_length or 25)
+    noise = (config.position_noise, config.velocity_noise)
+    return OnlineConfig(window=config.window, min_window=min(config.min_window, config.window), period=config.period,
+                        change=ChangeConfig(noise=noise), refit=RefitConfig(**refit))

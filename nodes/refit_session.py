@@ -1,0 +1,180 @@
+"""The refit worker without ROS: samples in, rounds out. The same samples give the same rounds.
+
+That is what makes a bag replayable: `replay` feeds recorded joint states up to the window end that
+each published parameter set names, runs the round, and gets the same vector to the last bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodes.actuation import Actuation
+from nodes.config import setting
+from nodes.joint_state_gate import JointSample
+from nodes.profiles import free_parameters, initial_coordinates, online_config, physical_vector
+from sim_core.control.refit import RefitResult
+from sim_core.control.refit_online import OnlineRefit
+
+__all__ = ["RefitSession", "RefitWorkerConfig", "Round", "replay"]
+
+
+@dataclass(frozen=True)
+class RefitWorkerConfig:
+    """Parameters of `refit_worker`."""
+
+    robot: str = setting("panda", description="model in config/robots")
+    schedule: str = setting("periodic", choices=("periodic", "episodic"),
+                            description="fit every period, or only when the action asks")
+    sample_period: float = setting(0.002, "s", (0.0005, 0.2), "time between joint states")
+    window: float = setting(1.0, "s", (0.05, 60.0), "longest stretch of data fitted")
+    min_window: float = setting(0.3, "s", (0.02, 60.0), "shortest stretch worth fitting")
+    period: float = setting(0.25, "s", (0.02, 60.0), "time between periodic fits")
+    recipe: str = setting("robust", choices=("robust", "literal"), description="the robust fit, or the published one")
+    max_evaluations: int = setting(15, "", (1, 500), "roll-outs with sensitivities per fit")
+    segment_length: int = setting(0, "steps", (0, 1000), "of multiple shooting; 0: the robot's own")
+    position_noise: float = setting(1e-4, "rad | m", (0.0, 1.0), "sensor noise, for change detection")
+    velocity_noise: float = setting(1e-3, "rad/s | m/s", (0.0, 1.0), "sensor noise, for change detection")
+    physical_parameters: str = setting("", description="parameter file to start from; empty: the model's own values; "
+                                       "start: the published wrong start of a cart-pole")
+    run_directory: str = setting("", description="accepted revisions are written here; empty: nowhere")
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of the refit, accepted or not.
+
+    Attributes:
+        result: of the fit; None where there was too little data.
+        accepted, reason: the verdict and its sentence.
+        p: proposed physical vector (the one in use without a fit), shape (np_,).
+        revision: number of the set in use after the round.
+        window_start, window_end: stamps of the first and last sample used [s].
+    """
+
+    result: RefitResult | None
+    accepted: bool
+    reason: str
+    p: np.ndarray
+    revision: int
+    window_start: float
+    window_end: float
+
+
+class RefitSession:
+    """Samples, parameters in use, and the rounds that correct them.
+
+    Args:
+        model: RobotModel.
+        config: RefitWorkerConfig.
+    """
+
+    def __init__(self, model, config: RefitWorkerConfig):
+        self.model, self.config = model, config
+        self.actuation = Actuation(model)
+        self.spec = free_parameters(model, config.recipe)
+        self.online = OnlineRefit(model, self.spec, online_config(model, config), dt=config.sample_period)
+        if config.physical_parameters != "start":
+            p = physical_vector(model, config.physical_parameters)
+            self.online.set_parameters(initial_coordinates(model, self.spec, p))
+        self._last: JointSample | None = None
+
+    def see(self, sample: JointSample) -> None:
+        """Take the next joint state; a repetition of the last one is ignored."""
+        last = self._last
+        if last is not None and sample.stamp == last.stamp and np.array_equal(sample.position, last.position) \
+                and np.array_equal(sample.velocity, last.velocity):
+            return
+        # The sample after a reset ends no transition: its effort may be anything but must be a number.
+        u = np.nan_to_num(self.actuation.control(sample.effort))
+        self.online.append(sample.stamp, sample.position, sample.velocity, u)
+        self._last = sample
+
+    def warm_up(self) -> None:
+        """Build and load the kernels now rather than in the first round."""
+        self.online.refit.dynamics(self.online.dt)
+
+    @property
+    def newest(self) -> float:
+        """Stamp of the newest sample [s]; -inf before the first."""
+        return self._last.stamp if self._last is not None else -np.inf
+
+    @property
+    def due(self) -> bool:
+        """Is it time for a periodic round?"""
+        return self.config.schedule == "periodic" and self._last is not None and self.online.due(self._last.stamp)
+
+    def set_parameters(self, p: np.ndarray) -> int:
+        """Take a physical vector from a person as the one in use; returns its revision."""
+        self.online.set_parameters(initial_coordinates(self.model, self.spec, p))
+        self.online.revision += 1
+        return self.online.revision
+
+    def round(self, window: float = 0.0, window_end: float = 0.0) -> Round:
+        """Fit and judge.
+
+        Args:
+            window: stretch to use [s]; 0: the configured one, cut at a change of behaviour.
+            window_end: stamp of the last sample to use [s]; 0: the newest.
+        """
+        online = self.online
+        end = min(window_end, self.newest) if window_end > 0.0 else self.newest
+        if window > 0.0:
+            pieces = [piece for piece in (_between(w, end - window, end) for w in online.windows()) if piece is not None]
+            result = online.refit.fit(pieces, online.xi)
+            if result.accepted:
+                online.set_parameters(result.xi)
+                online.revision += 1
+        else:
+            result = online.update()
+        if result is None:
+            return Round(None, False, self._too_little(), online.p, online.revision, end, end)
+        start, stop = result.window if np.all(np.isfinite(result.window)) else (end, end)
+        return Round(result, result.accepted, result.reason, result.p, online.revision, start, stop)
+
+    def _too_little(self) -> str:
+        change = self.online.change
+        cut = f", cut at the change of behaviour at {change.time:.3f} s" if change is not None else ""
+        return f"{self.online.span():.2f} s of data{cut}; {self.online.config.min_window:.2f} s are needed"
+
+
+def _between(window, start: float, end: float):
+    """The part of a Window within [start, end], or None where there is none."""
+    half = 0.5 * window.dt
+    inside = np.flatnonzero((window.t >= start - half) & (window.t <= end + half))
+    return window.slice(int(inside[0]), int(inside[-1])) if len(inside) > 1 else None
+
+
+def replay(model, config: RefitWorkerConfig, samples: Iterable[JointSample], published: Iterable) -> Iterator[tuple[object, Round]]:
+    """Run the rounds of a recorded session again.
+
+    Args:
+        config: of the worker that was recorded.
+        samples: recorded joint states in order of arrival.
+        published: the recorded refit_interfaces/ParameterSet messages in order.
+
+    Yields:
+        (message, round) for every message that stems from a round.
+    """
+    session = RefitSession(model, config)
+    samples = iter(samples)
+    ahead: JointSample | None = next(samples, None)
+    for message in published:
+        if message.window_end <= 0.0:
+            continue
+        # Forward to the sample that the round ended with. Stamps may restart in between (a reset).
+        while ahead is not None and session.newest != message.window_end:
+            session.see(ahead)
+            ahead = next(samples, None)
+        explicit = config.schedule == "episodic"
+        window = message.window_end - message.window_start if explicit else 0.0
+        yield message, session.round(window, message.window_end if explicit else 0.0)
+
+
+def config_from(values: dict) -> RefitWorkerConfig:
+    """RefitWorkerConfig from recorded values; unknown keys are ignored."""
+    names = {field.name for field in dataclasses.fields(RefitWorkerConfig)}
+    return RefitWorkerConfig(**{name: value for name, value in values.items() if name in names})

@@ -1,0 +1,259 @@
+"""The refit in a process of its own: joint states in, versioned physical parameters out.
+
+Fits run in a thread, one at a time; samples that arrive meanwhile wait in line, so that a round
+sees exactly the samples up to its window end, however long it takes. Whatever happens in here,
+the controller only ever sees a message on `refit/parameters`, or none.
+
+Page: docs/nodes/refit_worker.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.task import Future
+from refit_interfaces.action import Refit
+from refit_interfaces.msg import Parameter, ParameterSet
+from refit_interfaces.srv import SetParameterSet
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+
+from nodes.joint_state_gate import JointSample, JointStateGate
+from nodes.lifecycle import RefitNode, spin_main
+from nodes.qos import LATCHED, LEDGER, STATE
+from nodes.refit_session import RefitSession, RefitWorkerConfig, Round
+from sim_core.articulated import load_model
+from sim_core.articulated.parameter_file import ParameterFile
+
+__all__ = ["RefitWorkerNode", "main"]
+
+# A requested round waits this long for the sample it is to end with [s of wall time].
+SAMPLE_WAIT = 2.0
+
+
+class RefitWorkerNode(RefitNode):
+    """See the module's docstring."""
+
+    name = "refit_worker"
+    Config = RefitWorkerConfig
+
+    # -- lifecycle ---------------------------------------------------------------------------------
+
+    def configure(self) -> None:
+        self.model = load_model(self.config.robot)
+        self.session = RefitSession(self.model, self.config)
+        self.gate = JointStateGate(self.model.joint_names)
+        self.frozen = False
+        self._queue: list[JointSample] = []
+        self._thread: threading.Thread | None = None
+        self._outcome: Round | Exception | None = None
+        self._waiting: Future | None = None
+        self._frozen_due = -np.inf
+        self.parameters = self.create_publisher(ParameterSet, "refit/parameters", LEDGER)
+        self._configuration = self.create_publisher(String, "refit/configuration", LATCHED)
+        self._configuration.publish(String(data=json.dumps(dataclasses.asdict(self.config))))
+        self._fitted = self.create_guard_condition(self._on_fitted)
+        self._subscription = self.create_subscription(JointState, "joint_states", self._on_joint_state, STATE)
+        self._services = [self.create_service(SetBool, "~/freeze", self._freeze),
+                          self.create_service(SetParameterSet, "~/set", self._set)]
+        self._server = ActionServer(self, Refit, "refit", self._on_request, goal_callback=self._may_refit,
+                                    cancel_callback=lambda goal: CancelResponse.REJECT)
+        self.session.warm_up()
+
+    def activate(self) -> None:
+        self._queue.clear()
+
+    def cleanup(self) -> None:
+        if getattr(self, "_server", None) is not None:
+            self._server.destroy()
+            self.destroy_subscription(self._subscription)
+            for service in self._services:
+                self.destroy_service(service)
+            self.destroy_guard_condition(self._fitted)
+            self.destroy_publisher(self.parameters)
+            self.destroy_publisher(self._configuration)
+            self._server = None
+
+    def time_jumped_back(self) -> None:
+        # The samples themselves say so, at an exact place in their sequence; the clock only says it
+        # some time around then, which no replay could repeat.
+        pass
+
+    # -- samples -----------------------------------------------------------------------------------
+
+    def _on_joint_state(self, message: JointState) -> None:
+        if not self.is_active:
+            return
+        sample, why = self.gate.read(message)
+        if sample is None:
+            self.diagnostics.tick("states_refused")
+            self.diagnostics.warn(why)
+            return
+        self.diagnostics.tick("states")
+        self._queue.append(sample)
+        self._drain()
+
+    def _drain(self) -> None:
+        """Hand queued samples to the session, up to the one with which a periodic round is due."""
+        if self._thread is not None:
+            return
+        for k, sample in enumerate(self._queue):
+            self.session.see(sample)
+            if self.session.due and not self.frozen:
+                del self._queue[: k + 1]
+                self._start()
+                return
+        self._queue.clear()
+        if self.frozen and self.config.schedule == "periodic" and abs(self.session.newest - self._frozen_due) > self.config.period:
+            # A sign of life, so that nobody takes a frozen worker for a lost one.
+            self._frozen_due = self.session.newest
+            self._publish(Round(None, False, "frozen", self.session.online.p, self.session.online.revision, 0.0, 0.0))
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    # -- rounds ------------------------------------------------------------------------------------
+
+    def _start(self, window: float = 0.0, window_end: float = 0.0) -> None:
+        def work():
+            try:
+                self._outcome = self.session.round(window, window_end)
+            except Exception as error:  # the worker outlives any fit; what went wrong is published
+                self._outcome = error
+            self._fitted.trigger()
+
+        # A daemon: an ending process does not wait for a fit.
+        self._thread = threading.Thread(target=work, name="fit", daemon=True)
+        self._thread.start()
+
+    def _on_fitted(self) -> None:
+        if self._thread is None or self._outcome is None:
+            return
+        self._thread.join()
+        outcome, self._thread, self._outcome = self._outcome, None, None
+        if isinstance(outcome, Exception):
+            self.get_logger().error(f"fit failed: {type(outcome).__name__}: {outcome}")
+            self.diagnostics.error(f"fit failed: {outcome}")
+            online = self.session.online
+            outcome = Round(None, False, f"fit failed: {outcome}", online.p, online.revision, 0.0, 0.0)
+        message = self._publish(outcome)
+        if outcome.accepted:
+            self._write(outcome)
+        self._say(outcome)
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(message)
+        self._drain()
+
+    def _say(self, outcome: Round) -> None:
+        verdict = "accepted" if outcome.accepted else "rejected"
+        self.diagnostics.tick(verdict)
+        self.diagnostics.set("revision", outcome.revision)
+        self.diagnostics.set("last", outcome.reason)
+        if outcome.result is not None:
+            self.diagnostics.set("fit_time", outcome.result.fit_time)
+            self.diagnostics.set("iterations", outcome.result.iterations)
+        self.get_logger().debug(f"{verdict}: {outcome.reason}")
+
+    def _publish(self, outcome: Round) -> ParameterSet:
+        message = parameter_set(self.model, self.session.spec, outcome)
+        message.header.stamp = self.get_clock().now().to_msg()
+        self.parameters.publish(message)
+        return message
+
+    def _write(self, outcome: Round) -> None:
+        """Keep an accepted revision on disk, whole or not at all."""
+        if not self.config.run_directory:
+            return
+        spec, result = self.session.spec, outcome.result
+        jacobian = spec.jacobian(result.xi)
+        file = ParameterFile.from_vector(self.model, outcome.p, jacobian @ result.covariance @ jacobian.T, names=spec.written)
+        folder = Path(self.config.run_directory)
+        try:
+            file.save(folder / "revisions" / f"revision-{outcome.revision:04d}.yaml")
+            file.save(folder / "parameters.yaml")
+        except OSError as error:
+            self.get_logger().error(f"revision {outcome.revision} not written to {folder}: {error.strerror}")
+            self.diagnostics.error(f"revision {outcome.revision} not written: {error.strerror}")
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def _may_refit(self, goal) -> GoalResponse:
+        return GoalResponse.ACCEPT if self.is_active else GoalResponse.REJECT
+
+    async def _on_request(self, handle):
+        goal = handle.request
+        if self.frozen:
+            handle.abort()
+            return Refit.Result(accepted=False, message="frozen")
+        await self._until(lambda: self._thread is None and (
+            goal.window_end <= 0.0 or self.session.newest >= goal.window_end - 1e-9))
+        if self._thread is not None:
+            handle.abort()
+            return Refit.Result(accepted=False, message="another fit is running")
+        self._waiting = Future(executor=self.executor)
+        self._start(goal.window or self.config.window, goal.window_end)
+        message = await self._waiting
+        self._waiting = None
+        handle.succeed()
+        return Refit.Result(accepted=message.accepted, message=message.message, parameters=message)
+
+    async def _until(self, condition) -> None:
+        """Return when the condition holds, or after SAMPLE_WAIT."""
+        clock = self.steady_clock
+        end = clock.now().nanoseconds + int(SAMPLE_WAIT * 1e9)
+        while not condition() and clock.now().nanoseconds < end:
+            self._waiting = Future(executor=self.executor)
+            timer = self.create_timer(0.02, lambda f=self._waiting: f.done() or f.set_result(None), clock=clock)
+            await self._waiting
+            self.destroy_timer(timer)
+        self._waiting = None
+
+    def _freeze(self, request, response):
+        self.frozen = request.data
+        response.success = True
+        response.message = "frozen" if self.frozen else f"refitting again from revision {self.session.online.revision}"
+        return response
+
+    def _set(self, request, response):
+        online = self.session.online
+        response.revision = online.revision
+        vector = np.array(request.parameters.vector, dtype=float)
+        if self._thread is not None:
+            response.message = "a fit is running; try again"
+        elif vector.shape != (self.model.np_,) or not np.all(np.isfinite(vector)):
+            response.message = f"expected {self.model.np_} finite numbers, found {vector.size}"
+        else:
+            try:
+                response.revision = self.session.set_parameters(vector)
+                response.success, response.message = True, f"revision {response.revision} set by a person"
+            except ValueError as error:
+                response.message = str(error)
+        return response
+
+
+def parameter_set(model, spec, outcome: Round) -> ParameterSet:
+    """A round as a message: the vector for the controller, the estimates for people."""
+    message = ParameterSet(
+        robot=model.name, model_hash=model.hash, revision=outcome.revision, source=ParameterSet.SOURCE_REFIT,
+        accepted=outcome.accepted, vector=outcome.p.tolist(), window_start=outcome.window_start,
+        window_end=outcome.window_end, loss_before=np.nan, loss_after=np.nan, message=outcome.reason)
+    result = outcome.result
+    if result is None:
+        return message
+    message.loss_before, message.loss_after = float(result.loss_before), float(result.loss_after)
+    message.rank, message.fit_time = int(result.rank), float(result.fit_time)
+    estimates = result.estimates or spec.report(result.xi, result.covariance)
+    message.parameters = [
+        Parameter(name=e.name, unit=e.unit, value=e.value, std=e.std, lower=e.lower, upper=e.upper, free=True,
+                  excited=e.name not in result.unexcited, at_bound=e.name in result.at_bound)
+        for e in estimates]
+    return message
+
+
+def main(args=None) -> int:
+    return spin_main(RefitWorkerNode, args)

@@ -1,0 +1,207 @@
+"""The supervisor: watches states, commands, limits and the refit, and halts with a code and a sentence.
+
+It moves nothing itself. A halt is a published state: the controller ceases to command, and the
+receiver's own age limit brings the actuators into their declared stop state. That a stop is done
+is read off the joint velocities, never assumed.
+
+Page: docs/nodes/supervisor.md.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from rclpy.task import Future
+from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
+from sensor_msgs.msg import JointState
+from simulation_interfaces.srv import GetSimulationState
+from std_srvs.srv import Trigger
+
+from nodes.config import setting
+from nodes.joint_state_gate import JointStateGate
+from nodes.lifecycle import RefitNode, spin_main
+from nodes.qos import COMMAND, LEDGER
+from nodes.supervision import Event, Machine, State
+from nodes.watch import Watch, WatchLimits
+from sim_core.articulated import load_model
+
+__all__ = ["SupervisorConfig", "SupervisorNode", "main"]
+
+
+@dataclass(frozen=True)
+class SupervisorConfig:
+    """Parameters of `supervisor`."""
+
+    robot: str = setting("panda", description="model in config/robots, for joint names and limits")
+    rate: float = setting(50.0, "Hz", (1.0, 1000.0), "how often the watch judges")
+    state_age_limit: float = setting(0.1, "s", (0.005, 10.0), "joint states silent or invalid for longer halt")
+    command_age_limit: float = setting(0.25, "s", (0.01, 10.0), "a working controller silent for longer halts")
+    refit_age_limit: float = setting(3.0, "s", (0.0, 600.0), "a periodic refit silent for longer degrades; 0: none expected")
+    clock_age_limit: float = setting(2.0, "s", (0.1, 60.0), "wall time the clock may stand still before the plant is asked why")
+    velocity_margin: float = setting(1.1, "", (0.5, 100.0), "velocity limit as a multiple of the model's")
+    position_margin: float = setting(0.02, "rad | m", (0.0, 10.0), "how far beyond a position limit halts")
+    rest_velocity: float = setting(0.02, "rad/s | m/s", (1e-4, 10.0), "joints slower than this are at rest")
+    rest_time: float = setting(0.1, "s", (0.0, 10.0), "for this long, which confirms a stop")
+    stop_timeout: float = setting(5.0, "s", (0.1, 60.0), "wall time `stop` waits for rest before it reports failure")
+
+
+class SupervisorNode(RefitNode):
+    """See the module's docstring."""
+
+    name = "supervisor"
+    Config = SupervisorConfig
+
+    def configure(self) -> None:
+        config = self.config
+        model = load_model(config.robot)
+        limits = WatchLimits(config.state_age_limit, config.command_age_limit, config.refit_age_limit,
+                             config.clock_age_limit, config.rest_velocity, config.rest_time)
+        self.gate = JointStateGate(model.joint_names)
+        self.watch = Watch(model.joint_names, model.q_lower - config.position_margin, model.q_upper + config.position_margin,
+                           config.velocity_margin * model.v_limit, limits)
+        self.machine = Machine()
+        self._stamp = -np.inf
+        self._question: Future | None = None
+        self._stopping: list[tuple[Future, float]] = []
+        self.status = self.create_publisher(SupervisorStatus, "supervisor/status", LEDGER)
+        self._simulation = self.create_client(GetSimulationState, "get_simulation_state")
+        self._made = [
+            self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND),
+            self.create_subscription(JointCommand, "joint_command", self._on_command, COMMAND),
+            self.create_subscription(ControllerStatus, "controller/status", self._on_controller, COMMAND),
+            self.create_subscription(ParameterSet, "refit/parameters", self._on_refit, LEDGER),
+            self.create_service(Trigger, "stop", self._on_stop),
+            self.create_service(Trigger, "resume", self._on_resume),
+            self.create_timer(1.0 / config.rate, self._judge, clock=self.steady_clock),
+        ]
+
+    def activate(self) -> None:
+        self._publish()
+
+    def stop(self) -> None:
+        if hasattr(self, "machine") and self.is_active and self.machine.handle(Event.SHUTDOWN, "the supervisor is shutting down"):
+            self._publish()
+
+    def cleanup(self) -> None:
+        for entity in getattr(self, "_made", []):
+            for destroy in (self.destroy_subscription, self.destroy_service, self.destroy_timer):
+                if destroy(entity):
+                    break
+        self._made = []
+        for name, destroy in (("status", self.destroy_publisher), ("_simulation", self.destroy_client)):
+            if hasattr(self, name):
+                destroy(getattr(self, name))
+                delattr(self, name)
+
+    def time_jumped_back(self) -> None:
+        if hasattr(self, "watch"):
+            self._jumped()
+
+    def _jumped(self) -> None:
+        self.watch.forget()
+        self._handle(Event.TIME_JUMPED, "time went back: everything before it is forgotten")
+
+    # -- observations ------------------------------------------------------------------------------
+
+    def _on_joint_state(self, message: JointState) -> None:
+        sample, why = self.gate.read(message)
+        if sample is not None:
+            if sample.stamp < self._stamp:
+                self._jumped()
+            self._stamp = sample.stamp
+        else:
+            self.diagnostics.tick("states_refused")
+        self.watch.see_state(self._now(), sample, why)
+
+    def _on_command(self, message: JointCommand) -> None:
+        self.watch.see_command(self._now())
+
+    def _on_controller(self, message: ControllerStatus) -> None:
+        self.watch.see_controller(message.state in (ControllerStatus.STATE_IDLE, ControllerStatus.STATE_STOPPED))
+
+    def _on_refit(self, message: ParameterSet) -> None:
+        self.watch.see_refit(self._now())
+
+    # -- judgement ---------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        if not self.is_active:
+            return
+        now = self._now()
+        for event, sentence in self.watch.events(now):
+            self._handle(event, sentence)
+        self._ask_the_plant(now)
+        self._confirm_stops()
+        self.diagnostics.set("state", self.machine.state.name)
+        self.diagnostics.set("code", self.machine.code.name)
+        if self.machine.state in (State.HALTED, State.DEGRADED):
+            self.diagnostics.warn(self.machine.message)
+
+    def _handle(self, event: Event, sentence: str) -> None:
+        if self.machine.handle(event, sentence):
+            log = self.get_logger().warning if self.machine.state in (State.HALTED, State.DEGRADED) else self.get_logger().info
+            log(f"{self.machine.state.name} ({self.machine.code.name}): {self.machine.message}")
+            self._publish()
+
+    def _ask_the_plant(self, now: float) -> None:
+        """A simulation whose clock stands still is paused, waiting for a command, or gone: ask."""
+        if not self.get_parameter("use_sim_time").value or not self.watch.clock_stands_still(now, time.monotonic()):
+            self._question = None
+            return
+        if self._question is None:
+            self._asked = time.monotonic()
+            self._question = self._simulation.call_async(GetSimulationState.Request())
+        elif self._question.done():
+            self._question = None       # alive; ask again as long as time stands still
+        elif time.monotonic() - self._asked > self.config.clock_age_limit:
+            self._handle(Event.PLANT_SILENT, f"time stands still and the plant has not answered for "
+                         f"{self.config.clock_age_limit:.1f} s: it crashed or hangs")
+
+    def _confirm_stops(self) -> None:
+        """Answer pending stop requests once the joints say that they rest, or say how fast they still are."""
+        for request in list(self._stopping):
+            future, deadline = request
+            if self.watch.at_rest:
+                future.set_result((True, "stopped: all joints are at rest"))
+            elif time.monotonic() > deadline:
+                sample = self.watch.sample
+                speed = np.max(np.abs(sample.velocity)) if sample is not None else np.nan
+                future.set_result((False, f"halted, but not at rest after {self.config.stop_timeout:.1f} s: "
+                                   f"the fastest joint moves at {speed:.3f}"))
+            else:
+                continue
+            self._stopping.remove(request)
+
+    # -- services ----------------------------------------------------------------------------------
+
+    async def _on_stop(self, request, response):
+        self._handle(Event.STOP, "stopped by an operator")
+        future = Future(executor=self.executor)
+        self._stopping.append((future, time.monotonic() + self.config.stop_timeout))
+        response.success, response.message = await future
+        return response
+
+    def _on_resume(self, request, response):
+        faults = self.watch.faults(self._now())
+        if self.machine.state is not State.HALTED:
+            response.message = f"nothing to resume: {self.machine.state.name}"
+        elif faults:
+            response.message = f"still at fault: {faults[0][1]}"
+        else:
+            self._handle(Event.RESUME, "resumed by an operator")
+            response.success, response.message = True, "ready"
+        return response
+
+    def _publish(self) -> None:
+        message = SupervisorStatus(state=int(self.machine.state), code=int(self.machine.code), message=self.machine.message)
+        message.header.stamp = self.get_clock().now().to_msg()
+        self.status.publish(message)
+
+    def _now(self) -> float:
+        return 1e-9 * self.get_clock().now().nanoseconds
+
+
+def main(args=None) -> int:
+    return spin_main(SupervisorNode, args)
