@@ -82,6 +82,7 @@ class OnlineRefit:
         not advance means time jumped back: earlier samples are forgotten.
         """
         row = np.concatenate([q, v, u])
+        self._columns = [len(q), len(q) + len(v)]
         if not (np.isfinite(t) and np.isfinite(row).all()):
             self.dropped += 1
             return False
@@ -102,13 +103,8 @@ class OnlineRefit:
         t, rows = np.array(self._t), np.array(self._rows)
         recent = t >= t[-1] - self.config.window - 0.5 * self.dt
         t, rows = t[recent], rows[recent]
-        # Columns: q and v have equal width for the joints supported, u takes the rest.
-        nq, nv = self._widths(rows.shape[1])
-        return contiguous_windows(t, rows[:, :nq], rows[:, nq : nq + nv], rows[1:, nq + nv :], self.dt)
-
-    def _widths(self, columns: int) -> tuple[int, int]:
-        dynamics = self.refit.dynamics(self.dt)
-        return dynamics.nq, dynamics.nv
+        q, v, u = np.split(rows, self._columns, axis=1)
+        return contiguous_windows(t, q, v, u[1:], self.dt)
 
     def span(self) -> float:
         """Stretch of data at hand [s]."""

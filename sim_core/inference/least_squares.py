@@ -41,9 +41,9 @@ class Solution:
     """Where the minimiser ended."""
 
     theta: np.ndarray
-    rollout: Rollout
-    normal: NormalEquations
-    scale: np.ndarray
+    rollout: Rollout | None  # None if the start did not roll out
+    normal: NormalEquations | None
+    scale: np.ndarray | None
     ending: Ending
     evaluations: int
     costs: list[float]
@@ -74,11 +74,11 @@ def minimise(
     deadline = time.perf_counter() + time_budget
     fixed_scale = scale is not None
     theta = np.clip(theta, problem.lower, problem.upper)
-    rollout = problem.evaluate(theta, problem.measured_starts if starts is None else starts)
+    rollout = _evaluate(problem, theta, problem.measured_starts if starts is None else starts)
+    if rollout is None:
+        return Solution(theta, None, None, scale, Ending.NOT_FINITE, 1, [])
     scale = scale if fixed_scale else problem.scale(rollout)
     normal = problem.normal_equations(rollout, scale)
-    if not np.isfinite(normal.cost):
-        return Solution(theta, rollout, normal, scale, Ending.NOT_FINITE, 1, [normal.cost])
     evaluations, costs = 1, [normal.cost]
     damping, growth = 1e-3, 2.0
     while True:
@@ -99,9 +99,8 @@ def minimise(
             damping, growth = damping * growth, 2.0 * growth
             continue
         moved = normal.start_step + normal.start_slope @ step
-        with np.errstate(over="ignore", invalid="ignore"):
-            trial = problem.evaluate(rollout.theta + step, rollout.starts + moved)
-            trial_normal = _normal_or_none(problem, trial, scale)
+        trial = _evaluate(problem, rollout.theta + step, rollout.starts + moved)
+        trial_normal = None if trial is None else _normal_equations(problem, trial, scale)
         evaluations += 1
         gain = normal.cost - trial_normal.cost if trial_normal is not None else -np.inf
         if not gain > 0.0:
@@ -121,14 +120,24 @@ def minimise(
     return Solution(rollout.theta, rollout, normal, scale, ending, evaluations, costs)
 
 
-def _normal_or_none(problem: ShootingProblem, rollout: Rollout, scale: np.ndarray) -> NormalEquations | None:
-    """Normal equations, or None where the roll-out diverged."""
-    if not (np.isfinite(rollout.residual).all() and np.isfinite(rollout.jacobian).all()):
-        return None
+def _evaluate(problem: ShootingProblem, theta: np.ndarray, starts: np.ndarray) -> Rollout | None:
+    """Roll-out, or None where it diverges."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        p = problem.spec.to_physical(theta[: problem.spec.n])
+        if not (np.isfinite(p).all() and np.isfinite(starts).all()):
+            return None
+        rollout = problem.evaluate(theta, starts)
+    finite = np.isfinite(rollout.residual).all() and np.isfinite(rollout.jacobian).all()
+    return rollout if finite else None
+
+
+def _normal_equations(problem: ShootingProblem, rollout: Rollout, scale: np.ndarray) -> NormalEquations | None:
+    """Normal equations, or None where a segment does not determine its start."""
     try:
-        return problem.normal_equations(rollout, scale)
+        normal = problem.normal_equations(rollout, scale)
     except np.linalg.LinAlgError:
         return None
+    return normal if np.isfinite(normal.cost) else None
 
 
 def _damped_step(
