@@ -81,6 +81,10 @@ class Diagnostics:
             if level >= self._worst[0]:
                 self._worst = (level, sentence)
 
+    def beat_due(self) -> bool:
+        """Whether the next `beat` will publish: the moment to state values that cost something."""
+        return time.monotonic() >= self._due
+
     def beat(self, force: bool = False) -> bool:
         """Publish if a period has passed; True if published."""
         now = time.monotonic()

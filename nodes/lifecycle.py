@@ -29,6 +29,7 @@ import traceback
 import rclpy
 from rclpy.clock import Clock, ClockType, JumpThreshold
 from rclpy.duration import Duration
+from rclpy._rclpy_pybind11 import RCLError
 from rclpy.executors import ExternalShutdownException, MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
@@ -64,6 +65,7 @@ class RefitNode(LifecycleNode):
     def __init__(self, name: str | None = None, **kwargs):
         super().__init__(name or self.name, **kwargs)
         self.is_active = False
+        self.exit_requested = False
         self._transition_running = False
         self.config = declare(self, self.Config, self._on_change if self.live_parameters else None
                               ) if self.Config else None
@@ -152,6 +154,18 @@ class RefitNode(LifecycleNode):
         finally:
             self._transition_running = False
 
+    def _LifecycleNodeMixin__change_state(self, transition_id: int):
+        # rclpy 7.1 lets a transition that the present state does not offer (activate before
+        # configure) escape as an exception that ends the process. Overriding the private method is
+        # the only place to turn it into the answer `success: false`.
+        try:
+            return super()._LifecycleNodeMixin__change_state(transition_id)
+        except RCLError:
+            label = self._state_machine.current_state[1]
+            self.get_logger().error(f"{self.get_name()} cannot make transition {transition_id} "
+                                    f"while {label}.")
+            return FAILURE
+
     def _on_jump(self) -> None:
         self.get_logger().info("Time went back: state cleared.")
         self.time_jumped_back()
@@ -159,6 +173,10 @@ class RefitNode(LifecycleNode):
     def _on_change(self, new) -> None:
         self.config_changed(self.config, new)
         self.config = new
+
+    def request_exit(self) -> None:
+        """End the process as Ctrl-C would, from any thread."""
+        self.exit_requested = True
 
     def close(self) -> None:
         """Stop state, then everything freed. The context must still be valid, for last messages."""
@@ -200,7 +218,7 @@ def spin_main(node_class, args=None) -> int:
         if main_thread:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, on_signal)
-        while not stopping.is_set() and rclpy.ok():
+        while not (stopping.is_set() or node.exit_requested) and rclpy.ok():
             executor.spin_once(timeout_sec=0.1)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass

@@ -94,9 +94,7 @@ class MujocoPlant:
             raise PlantError("command_age_limit must be positive [s].")
         self.command_age_limit = command_age_limit
         self._seed = seed
-        n = len(self.joints)
-        self.initial_q = None if initial_q is None else self._vector("initial_q", initial_q, n)
-        self.initial_v = None if initial_v is None else self._vector("initial_v", initial_v, n)
+        self.set_initial_state(initial_q, initial_v)
         self._scatter = (initial_q_std, initial_v_std)
         home_q, _ = self.world.home()
         self._servo = Servo(self.world.nominal, self.world.qpos, self.world.dof,
@@ -246,7 +244,7 @@ class MujocoPlant:
         if time or seed is not None:
             self._rng = np.random.default_rng(self._seed)
         if state:
-            self._set_initial_state()
+            self._start_over()
         self.world.data.time = self.t
         self._state_changed()
         self._commands_from = self.t
@@ -256,7 +254,13 @@ class MujocoPlant:
         self._inputs.clear()
         self.u = np.zeros(len(self.actuators))
 
-    def _set_initial_state(self) -> None:
+    def set_initial_state(self, q=None, v=None) -> None:
+        """State after the next reset, shape (n,); None: the home keyframe, at rest."""
+        n = len(self.joints)
+        self.initial_q = None if q is None else self._vector("initial_q", q, n)
+        self.initial_v = None if v is None else self._vector("initial_v", v, n)
+
+    def _start_over(self) -> None:
         world, data = self.world, self.world.data
         data.qpos[:], data.qvel[:] = world.home()
         data.qacc_warmstart[:] = 0.0

@@ -228,7 +228,7 @@ def _add(spec: mujoco.MjSpec, entity: Entity) -> None:
     elif (parent := spec.body(entity.parent)) is not None:
         body = parent.add_body(name=entity.name, **pose)
     else:
-        raise EntityError("not_found", f"No body or site '{entity.parent}' to attach "
+        raise EntityError("pose", f"No body or site '{entity.parent}' to attach "
                                        f"'{entity.name}' to.")
     if isinstance(entity.content, dict):
         shape = entity.content

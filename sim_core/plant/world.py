@@ -63,7 +63,8 @@ class World:
         self.data = mujoco.MjData(self.model)
         self._describe_robot()
         self._index()
-        self.nominal = self.model
+        self.nominal, self._nominal_qpos = self.model, self.qpos
+        self._kinematics = mujoco.MjData(self.nominal)
 
     # ---- description -----------------------------------------------------------------------
     def _describe_robot(self) -> None:
@@ -219,6 +220,12 @@ class World:
         probe.qacc_warmstart = data.qacc_warmstart
         mujoco.mj_forward(self.model, probe)
         return probe
+
+    def pose_of_nominal(self) -> mujoco.MjData:
+        """Kinematics of the nominal robot (without what was added) at the present joint state."""
+        self._kinematics.qpos[self._nominal_qpos] = self.data.qpos[self.qpos]
+        mujoco.mj_kinematics(self.nominal, self._kinematics)
+        return self._kinematics
 
     def entity_names(self) -> dict[str, str]:
         """Entity name -> "robot", "dynamic" or "static", robot first.
