@@ -1,0 +1,113 @@
+"""Experiments and benchmarks: one module each, with a docstring and a function `run`.
+
+    run(size: "quick" | "full", seed: int, progress: Progress, run_directory: RunDirectory) -> Result
+
+`run` names only the arguments it wants. A module may also define `report(result) -> Report`; without
+it the report shows the checks. What `run` itself writes to its directory is kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import inspect
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from cli.errors import CommandError
+from reporting import Report, Result, new_run, progress_for
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def entries(package: str, root: Path = ROOT) -> dict[str, str]:
+    """{name: first line of the docstring} of the modules in folder `package`, without importing them."""
+    found = {}
+    for path in sorted((root / package).glob("[!_]*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
+            found[path.stem] = (ast.get_docstring(tree) or "").strip().partition("\n")[0]
+    return found
+
+
+def show(package: str, console: Console) -> None:
+    """Print what there is."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, line in entries(package).items():
+        table.add_row(f"[bold]{name}[/]", line)
+    console.print(table)
+
+
+def load(package: str, name: str) -> ModuleType:
+    """The module `name` of `package`.
+
+    Raises:
+        CommandError: there is none, or a library it needs is missing.
+    """
+    known = entries(package)
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(known) or 'none'}."
+        raise CommandError(f"nothing named '{name}'; {hint}")
+    return importlib.import_module(f"{package}.{name}")
+
+
+def execute(package: str, name: str, size: str, seed: int | None, json_file: Path | None) -> int:
+    """Run one module, print its checks, leave JSON and report in a run directory. Returns the exit code."""
+    if json_file is not None:
+        require_writable(json_file)
+    module = load(package, name)
+    wanted = inspect.signature(module.run).parameters
+    offered: dict[str, Any] = {"size": size}
+    if seed is not None:
+        offered["seed"] = seed
+    for option, value in offered.items():
+        if option not in wanted and (option != "size" or value != "full"):
+            raise CommandError(f"{name} has no {option} to choose.")
+    console = Console()
+    run = new_run(name, **offered)
+    with progress_for(console) as progress:
+        offered.update(progress=progress, run_directory=run)
+        result: Result = module.run(**{key: value for key, value in offered.items() if key in wanted})
+    result.print(console)
+    result.to_json(run / "result.json")
+    if not (run / "report.html").exists():
+        make = getattr(module, "report", _plain_report)
+        make(result).write(run / "report.html")
+    console.print(f"report: {run / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+    if json_file is not None:
+        result.to_json(json_file)
+    return result.exit_code
+
+
+def require_writable(path: Path) -> None:
+    """Refuse an output file that cannot be written before hours are spent on what it shall hold."""
+    if path.is_dir():
+        raise CommandError(f"--json names a folder: {path}. Name a file.")
+    if not path.parent.is_dir():
+        raise CommandError(f"--json: the folder {path.parent} does not exist. Make it first.")
+
+
+def _plain_report(result: Result) -> Report:
+    report = Report(result.name, ", ".join(filter(None, [result.size, _seed_text(result)])))
+    report.section("Targets").checks(result)
+    for name, value in result.details.items():
+        _add_detail(report, name, value)
+    return report
+
+
+def _seed_text(result: Result) -> str:
+    return "" if result.seed is None else f"seed {result.seed}"
+
+
+def _add_detail(report: Report, name: str, value: Any) -> None:
+    """Lists of like mappings become tables, mappings of plain values two columns; the rest is in the JSON."""
+    if isinstance(value, list) and value and all(isinstance(row, dict) and row.keys() == value[0].keys() for row in value):
+        report.section(name).table(list(value[0]), [list(row.values()) for row in value])
+    elif isinstance(value, dict) and value and not any(isinstance(item, (dict, list)) for item in value.values()):
+        report.section(name).table(["", "value"], list(value.items()))

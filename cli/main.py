@@ -1,0 +1,79 @@
+"""`python -m cli.main COMMAND ...`: finds the command, runs it, turns its ending into an exit code.
+
+Exit codes: 0 ran, 1 a check failed, 2 wrong usage or unusable input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+
+import typer
+from typer.main import get_command
+
+from cli.errors import CommandError
+from reporting.checks import EXIT_OK, EXIT_USAGE
+
+#: command -> module and function; a function's signature and docstring are its options and help
+COMMANDS = {
+    "demo": ("cli.demo", "demo"),
+    "experiment": ("cli.experiment", "experiment"),
+    "bench": ("cli.bench", "bench"),
+    "identify": ("cli.identify", "identify"),
+}
+#: commands that read their words themselves: (words) -> exit code
+PLAIN_COMMANDS = {"launch": ("cli.launch", "launch"), "doctor": ("cli.doctor", "main")}
+
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command named by the first word of `argv`. Returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    name = words[0] if words else ""
+    try:
+        if name in PLAIN_COMMANDS:
+            return _function(name, *PLAIN_COMMANDS[name])(words[1:])
+        if name in COMMANDS:
+            return _run(name, _function(name, *COMMANDS[name]), words[1:])
+        known = [*COMMANDS, *PLAIN_COMMANDS]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"commands: {', '.join(sorted(known))}."
+        raise CommandError(f"no command '{name}'; {hint}")
+    except CommandError as error:
+        print(f"refit {name}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"refit {name}: interrupted.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe went away
+        sys.stderr.close()
+        return EXIT_OK
+
+
+def _function(name: str, module: str, function: str) -> Callable[..., object]:
+    if importlib.util.find_spec(module) is None:
+        raise CommandError(f"this copy of refit does not contain the command (module {module} is absent).")
+    return getattr(importlib.import_module(module), function)
+
+
+def _run(name: str, function: Callable[..., object], words: list[str]) -> int:
+    """Run a function as a typer command; its return value, if it is a number, is the exit code."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command(name=name)(function)
+    try:
+        outcome = get_command(app).main(words, prog_name=f"refit {name}", standalone_mode=False)
+    except typer.Exit as ending:
+        return ending.exit_code
+    except typer.Abort:
+        return EXIT_INTERRUPTED
+    except typer.TyperException as error:  # wrong options
+        raise CommandError(f"{error.format_message()} (refit {name} --help)") from error
+    return outcome if isinstance(outcome, int) else EXIT_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())
