@@ -110,7 +110,7 @@ class RobotModel:
         spring_reference: (nv,) [rad or m].
         joint_force_range: joint index -> (lower, upper) clamp on the total actuator force.
         notes: what the plant does beyond the equations.
-        xml: MJCF text of the model, None if it was given compiled.
+        xml: MJCF text of the model, None if it was given compiled; for a URDF as MuJoCo writes it, six digits.
         hash: sha256 of topology, parameters and options; equal on every machine.
     """
 
