@@ -23,8 +23,10 @@ ARGUMENTS = [
                           "two robots on one machine need different ones"),
     DeclareLaunchArgument("use_sim_time", default_value="false", choices=["true", "false"],
                           description="take time from the clock topic"),
-    DeclareLaunchArgument("params_file", default_value="", description="parameter YAML on top of config/<robot>.yaml, "
-                          "e.g. the parameters.yaml of a demo or of identify"),
+    DeclareLaunchArgument("params_file", default_value="", description="ROS parameter YAML on top of config/<robot>.yaml, or "
+                          "the physical parameters that a demo or identify found"),
+    DeclareLaunchArgument("prior", default_value="", description="physical parameters that controller and refit start "
+                          "from: a file, or 'start' for the published wrong start of a cart-pole"),
     DeclareLaunchArgument("autostart", default_value="true", choices=["true", "false"],
                           description="configure and activate the lifecycle nodes"),
     DeclareLaunchArgument("log_level", default_value="info", choices=["debug", "info", "warn", "error", "fatal"],
@@ -38,15 +40,25 @@ ARGUMENTS = [
 ]
 
 
+def is_physical(path):
+    """Physical parameters as refit and identify write them, rather than a ROS parameter file."""
+    return bool(path) and "model_hash:" in Path(path).expanduser().read_text()
+
+
 def nodes(context):
     """The three nodes, with the profile, the parameter file and the arguments, the later the stronger."""
     value = {argument.name: LaunchConfiguration(argument.name).perform(context) for argument in ARGUMENTS}
     yes = {name: text == "true" for name, text in value.items()}
-    files = [str(SHARE / "config" / f"{value['robot']}.yaml"), *([value["params_file"]] if value["params_file"] else [])]
+    files, prior = [str(SHARE / "config" / f"{value['robot']}.yaml")], value["prior"]
+    if is_physical(value["params_file"]):
+        prior = prior or value["params_file"]
+    elif value["params_file"]:
+        files.append(value["params_file"])
+    physical = {"physical_parameters": prior} if prior else {}
     common = {"robot": value["robot"], "use_sim_time": yes["use_sim_time"]}
     only = {
-        "adaptive_mpc": {"lockstep": yes["lockstep"], **({} if yes["refit"] else {"refit": "off"})},
-        "refit_worker": {"run_directory": value["run_directory"]},
+        "adaptive_mpc": {"lockstep": yes["lockstep"], **physical, **({} if yes["refit"] else {"refit": "off"})},
+        "refit_worker": {"run_directory": value["run_directory"], **physical},
         "supervisor": {} if yes["refit"] else {"refit_age_limit": 0.0},
     }
     return [

@@ -29,8 +29,10 @@ SHARED = [
                           "two robots on one machine need different ones"),
     DeclareLaunchArgument("use_sim_time", default_value="true", choices=["true", "false"],
                           description="take time from the clock topic"),
-    DeclareLaunchArgument("params_file", default_value="", description="parameter YAML on top of config/<robot>.yaml, "
-                          "e.g. the parameters.yaml of a demo or of identify"),
+    DeclareLaunchArgument("params_file", default_value="", description="ROS parameter YAML on top of config/<robot>.yaml, or "
+                          "the physical parameters that a demo or identify found, for plant and controller alike"),
+    DeclareLaunchArgument("prior", default_value="", description="physical parameters that controller and refit start "
+                          "from while the plant keeps its own: a file, or 'start' for the published wrong start of a cart-pole"),
     DeclareLaunchArgument("autostart", default_value="true", choices=["true", "false"],
                           description="configure and activate the lifecycle nodes"),
     DeclareLaunchArgument("log_level", default_value="info", choices=["debug", "info", "warn", "error", "fatal"],
@@ -50,8 +52,6 @@ OWN = [
                           description="simulated seconds per second; 0: as fast as possible"),
     DeclareLaunchArgument("paused", default_value="false", choices=["true", "false"],
                           description="start with time standing still, until set_simulation_state"),
-    DeclareLaunchArgument("headless", default_value="true", choices=["true", "false"],
-                          description="false opens MuJoCo's viewer"),
     DeclareLaunchArgument("record", default_value="false", choices=["true", "false"],
                           description="record a bag into run_directory"),
     DeclareLaunchArgument("profile", default_value="control", choices=["full", "control", "identify"],
@@ -59,12 +59,21 @@ OWN = [
 ]
 
 
+def is_physical(path):
+    """Physical parameters as refit and identify write them, rather than a ROS parameter file."""
+    return bool(path) and "model_hash:" in Path(path).expanduser().read_text()
+
+
 def plant_and_recorder(context):
     value = {argument.name: LaunchConfiguration(argument.name).perform(context) for argument in [*SHARED, *OWN]}
     run_directory = value["run_directory"]
     if not run_directory and value["record"] == "true":
         run_directory = os.path.join("runs", f"sim-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}")
-    files = [str(SHARE / "config" / f"{value['robot']}.yaml"), *([value["params_file"]] if value["params_file"] else [])]
+    files, physical = [str(SHARE / "config" / f"{value['robot']}.yaml")], {}
+    if is_physical(value["params_file"]):
+        physical = {"params_file": value["params_file"]}
+    elif value["params_file"]:
+        files.append(value["params_file"])
     plant = LifecycleNode(
         package="refit", executable="sim_plant", name="sim_plant", namespace=value["namespace"],
         autostart=value["autostart"] == "true", output="screen",
@@ -74,8 +83,8 @@ def plant_and_recorder(context):
             "seed": int(value["seed"]),
             "real_time_factor": float(value["real_time_factor"]),
             "lockstep": value["lockstep"] == "true",
-            "paused": value["paused"] == "true",
-            "headless": value["headless"] == "true",
+            "start_paused": value["paused"] == "true",
+            **physical,
         }],
         remappings=[("/clock", "clock")],
         ros_arguments=["--log-level", value["log_level"]],

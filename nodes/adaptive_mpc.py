@@ -75,6 +75,7 @@ class AdaptiveMpcNode(RefitNode):
 
     name = "adaptive_mpc"
     Config = AdaptiveMpcConfig
+    event_driven = True
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
@@ -171,10 +172,8 @@ class AdaptiveMpcNode(RefitNode):
 
     # -- the control cycle -------------------------------------------------------------------------
 
-    def _on_joint_state(self, message: JointState, info) -> None:
-        arrived = time.perf_counter()
-        queued = time.time_ns() - info["received_timestamp"] if info["received_timestamp"] else 0
-        self._arrival = arrived - 1e-9 * queued if 0 < queued < 1e9 else arrived
+    def _on_joint_state(self, message: JointState) -> None:
+        self._arrival = time.perf_counter()
         sample, why = self.gate.read(message, np.nan if self.config.lockstep else self._now())
         if sample is None:
             self.refusal = why
@@ -204,10 +203,10 @@ class AdaptiveMpcNode(RefitNode):
         self._answered = sample.stamp
         command = self.mpc.command(x, sample.stamp - self._origin)
         self._send(command)
-        if command.change_detected:
+        # Between episodes and in free-running tracking the worker looks for changes itself, at servo rate.
+        if command.change_detected and self.episode is not None:
             self.get_logger().info(f"change detected at {sample.stamp:.3f} s: predictions err by {command.prediction_error:.1f}")
-            if self.episode is not None:
-                self.episode.see_change()
+            self.episode.see_change()
         self._report(command, x)
         if self.episode is not None:
             self.episode.total_cost += self._stage_cost(x, command.u, sample.stamp - self._origin)

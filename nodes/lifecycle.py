@@ -61,6 +61,7 @@ class RefitNode(LifecycleNode):
     live_parameters = False     # True: parameters may change while running (see `config_changed`)
     own_loop = False            # True: the node's own loop calls self.diagnostics.beat()
     executor_threads = 1        # > 1: callbacks run in parallel, use callback groups
+    event_driven = False        # True: rclpy's events executor where it has one (see `_executor`)
 
     def __init__(self, name: str | None = None, **kwargs):
         super().__init__(name or self.name, **kwargs)
@@ -186,6 +187,23 @@ class RefitNode(LifecycleNode):
                 step()
 
 
+def _executor(node):
+    """The executor a node asks for.
+
+    The classic ones build their wait set anew for every message and poll pending coroutines: 500
+    joint states a second cost 22 % of a core before any work is done, 8 % with the events executor
+    (2-core machine, rclpy 7.1.6). That one knows neither guard conditions nor message info.
+    """
+    if node.event_driven:
+        with contextlib.suppress(ImportError):
+            from rclpy.experimental import EventsExecutor
+
+            return EventsExecutor()
+    if node.executor_threads == 1:
+        return SingleThreadedExecutor()
+    return MultiThreadedExecutor(num_threads=node.executor_threads)
+
+
 def spin_main(node_class, args=None) -> int:
     """Run one node until a signal or the end of its context; returns the exit code.
 
@@ -212,8 +230,7 @@ def spin_main(node_class, args=None) -> int:
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = node_class()
-        executor = (SingleThreadedExecutor() if node.executor_threads == 1
-                    else MultiThreadedExecutor(num_threads=node.executor_threads))
+        executor = _executor(node)
         executor.add_node(node)
         if main_thread:
             for number in (signal.SIGINT, signal.SIGTERM):

@@ -18,6 +18,7 @@ from nodes.joint_state_gate import JointSample
 from nodes.profiles import free_parameters, initial_coordinates, online_config, physical_vector
 from sim_core.control.refit import RefitResult
 from sim_core.control.refit_online import OnlineRefit
+from sim_core.inference.window import Window
 
 __all__ = ["RefitSession", "RefitWorkerConfig", "Round", "replay"]
 
@@ -94,8 +95,10 @@ class RefitSession:
         self._last = sample
 
     def warm_up(self) -> None:
-        """Build and load the kernels now rather than in the first round."""
-        self.online.refit.dynamics(self.online.dt)
+        """Build and load every kernel now rather than in the first round, by a fit to a robot at rest."""
+        t = self.config.sample_period * np.arange(60)
+        q = np.tile(self.model.q_home, (len(t), 1))
+        self.online.refit.fit(Window(t, q, 0.0 * q, np.zeros((len(t) - 1, self.model.nu))), self.online.xi)
 
     @property
     def newest(self) -> float:

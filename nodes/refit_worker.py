@@ -42,6 +42,7 @@ class RefitWorkerNode(RefitNode):
 
     name = "refit_worker"
     Config = RefitWorkerConfig
+    event_driven = True
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
@@ -58,7 +59,6 @@ class RefitWorkerNode(RefitNode):
         self.parameters = self.create_publisher(ParameterSet, "refit/parameters", LEDGER)
         self._configuration = self.create_publisher(String, "refit/configuration", LATCHED)
         self._configuration.publish(String(data=json.dumps(dataclasses.asdict(self.config))))
-        self._fitted = self.create_guard_condition(self._on_fitted)
         self._subscription = self.create_subscription(JointState, "joint_states", self._on_joint_state, STATE)
         self._services = [self.create_service(SetBool, "~/freeze", self._freeze),
                           self.create_service(SetParameterSet, "~/set", self._set)]
@@ -75,7 +75,6 @@ class RefitWorkerNode(RefitNode):
             self.destroy_subscription(self._subscription)
             for service in self._services:
                 self.destroy_service(service)
-            self.destroy_guard_condition(self._fitted)
             self.destroy_publisher(self.parameters)
             self.destroy_publisher(self._configuration)
             self._server = None
@@ -125,7 +124,8 @@ class RefitWorkerNode(RefitNode):
                 self._outcome = self.session.round(window, window_end)
             except Exception as error:  # the worker outlives any fit; what went wrong is published
                 self._outcome = error
-            self._fitted.trigger()
+            if self.executor is not None:
+                self.executor.create_task(self._on_fitted)
 
         # A daemon: an ending process does not wait for a fit.
         self._thread = threading.Thread(target=work, name="fit", daemon=True)

@@ -52,6 +52,7 @@ class SupervisorNode(RefitNode):
 
     name = "supervisor"
     Config = SupervisorConfig
+    event_driven = True
 
     def configure(self) -> None:
         config = self.config
