@@ -1,9 +1,16 @@
 """Models are loaded once for all tests of this folder."""
 
-import articulated_models as zoo
+import sys
+from pathlib import Path
+
 import pytest
 
 from sim_core.articulated import load_model
+
+# Test modules are imported by path; this makes the models importable beside them.
+sys.path.insert(0, str(Path(__file__).parent))
+
+import articulated_models as zoo  # noqa: E402
 
 _cache = {}
 
