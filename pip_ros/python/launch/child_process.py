@@ -95,7 +95,8 @@ class ChildProcess:
         while _group_is_alive(self.pid):
             if self._loop.time() > deadline:
                 _signal_group(self.pid, signal.SIGKILL)
-                break
+            if self._loop.time() > deadline + GRACE_FOR_LEFTOVERS:
+                break  # in an uninterruptible system call: nothing more can be done
             await asyncio.sleep(0.02)
         guard.remove(self.pid)
         for fd in tuple(self._open_fds):

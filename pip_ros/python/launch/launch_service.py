@@ -45,6 +45,7 @@ class LaunchService:
         self.__task = None
         self.__shutting_down = False
         self.__return_code = 0
+        self.__terminated = False
         self.interrupted = False  # a SIGINT arrived during the run
 
     @property
@@ -179,6 +180,7 @@ class LaunchService:
             self.__task = asyncio.current_task()
             self.__return_code = 0
             self.__context._set_asyncio_loop(loop)
+            self.__context._set_is_shutdown(False)  # left from an earlier run
         if self.__debug:
             loop.set_debug(True)
         loop.set_exception_handler(self._on_loop_exception)
@@ -255,9 +257,10 @@ class LaunchService:
         self._shutdown(reason='ctrl-c (SIGINT)', due_to_sigint=True, force_sync=True)
 
     def _on_sigterm(self):
-        if self.__shutting_down and self.__return_code:
+        if self.__terminated:
             self._on_sigquit()
             return
+        self.__terminated = True
         self.__logger.error('received SIGTERM, shutting down')
         self.__return_code = 1
         self._shutdown(reason='SIGTERM', due_to_sigint=False, force_sync=True)

@@ -69,11 +69,11 @@ class ROSAdapter:
 def get_ros_adapter(context):
     """Return the launch's adapter, started on first use and stopped at shutdown."""
     adapter = context.get_locals_as_dict().get('ros_adapter')
-    if adapter is None:
+    if adapter is None or not adapter.is_running:
         adapter = ROSAdapter()
         context.extend_globals({'ros_adapter': adapter})
         context.register_event_handler(OnShutdown(
-            on_shutdown=lambda event, context: adapter.shutdown()))
+            on_shutdown=lambda event, context: adapter.shutdown(), handle_once=True))
     return adapter
 
 

@@ -203,9 +203,8 @@ class ExecuteLocal(Action):
     async def __run_once(self, context):
         """Run the process to its end; return False if it could not be started."""
         cmd, cwd = self.__details['cmd'], self.__details['cwd']
-        shown_cmd = ' '.join(word for word in cmd if word.strip())
         if self.__log_cmd:
-            self.__logger.info(f"process details: cmd='{shown_cmd}', cwd='{cwd}'")
+            self.__logger.info(f"process details: cmd='{_to_line(cmd)}', cwd='{cwd}'")
         try:
             self.__child = ChildProcess(
                 ' '.join(cmd) if self.__shell else cmd, cwd=cwd, env=self.__details['env'],
@@ -214,7 +213,7 @@ class ExecuteLocal(Action):
                     (ProcessStdout if fd == 1 else ProcessStderr)(text=data, **self.__details)))
         except (OSError, ValueError) as error:
             self.__logger.error(
-                f"exception occurred while executing process '{shown_cmd}': {error}")
+                f"exception occurred while executing process '{_to_line(cmd)}': {error}")
             return False
         child = self.__child
         self.__details = {**self.__details, 'pid': child.pid}
@@ -222,11 +221,6 @@ class ExecuteLocal(Action):
         context.emit_event_sync(ProcessStarted(**self.__details))
         await child.wait()
         await child.finish_output()
-        if child.returncode == 0:
-            self.__logger.info(f'process has finished cleanly [pid {child.pid}]')
-        else:
-            self.__logger.error(f"process has died [pid {child.pid}, exit code "
-                                f"{child.returncode}, cmd '{shown_cmd}'].")
         context.emit_event_sync(ProcessExited(returncode=child.returncode, **self.__details))
         await child.finish_group()
         return True
@@ -237,8 +231,14 @@ class ExecuteLocal(Action):
         self.__streams[event.fd].write(event.text)
 
     def __on_process_exit(self, event, context):
+        # Said here and not when the process ends, so that it follows the last output.
         for stream in self.__streams.values():
             stream.flush()
+        if event.returncode == 0:
+            self.__logger.info(f'process has finished cleanly [pid {event.pid}]')
+        else:
+            self.__logger.error(f'process has died [pid {event.pid}, exit code '
+                                f"{event.returncode}, cmd '{_to_line(event.cmd)}'].")
 
     # -- end -----------------------------------------------------------------
 
@@ -290,6 +290,10 @@ class ExecuteLocal(Action):
             self.__stopping.set_result(None)
         if self.__child is not None:
             self.__child.send_signal(signal.SIGKILL, to_group=True)
+
+
+def _to_line(cmd):
+    return ' '.join(word for word in cmd if word.strip())
 
 
 class _Lines:

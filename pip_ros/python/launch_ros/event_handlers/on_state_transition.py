@@ -9,8 +9,9 @@ class OnStateTransition(EventHandler):
     """Visits entities when a transition matches everything that is given.
 
     Args:
-        target_lifecycle_node: the action, None for all; start_state and goal_state are
-            labels such as 'configuring' and 'inactive', transition one such as 'activate'.
+        target_lifecycle_node: the action, None for all.
+        start_state, goal_state: labels such as 'configuring' and 'inactive'.
+        transition: a label; Jazzy's rcl leaves it empty in its reports, so match the states.
         matcher: predicate over events, instead of all the former.
     """
 

@@ -17,7 +17,7 @@ from .lifecycle_states import TRANSITION_TARGETS
 # the node had not yet discovered this subscription when it made the transition;
 # then the launch reports it itself rather than waiting for ever.
 REPORT_TIMEOUT = 1.0
-POLL_PERIOD = 0.05
+POLL_PERIOD = 0.02
 
 
 class LifecycleEventManager:
@@ -67,28 +67,34 @@ class LifecycleEventManager:
 
     async def __change_state(self, context, transition_id):
         transition = ChangeState.valid_transitions[transition_id]
-        while self.__client is None or not self.__client.service_is_ready():
-            if self.__is_over(context):
-                self.__logger.warning(
-                    f"Abandoning wait for the '{self.node_name}/change_state' service, "
-                    f'due to {self.__why_over(context)}.')
-                return
-            await asyncio.sleep(POLL_PERIOD)
+        if not await self.__wait(
+                context, 'service',
+                lambda: not context.is_shutdown  # after which the client is destroyed
+                and self.__client is not None and self.__client.service_is_ready()):
+            return
         request = ChangeStateService.Request()
         request.transition.id = transition_id
         response = self.__client.call_async(request)
-        while not response.done():
-            if self.__is_over(context):
-                self.__logger.warning(
-                    f"Abandoning wait for the '{self.node_name}/change_state' service response, "
-                    f'due to {self.__why_over(context)}.')
-                return
-            await asyncio.sleep(POLL_PERIOD)
+        if not await self.__wait(context, 'service response', response.done):
+            return
         if not response.result().success:
             self.__logger.error(
                 f"Failed to make transition '{transition}' for LifecycleNode '{self.node_name}'")
             return
         await self.__ensure_report(context, transition_id)
+
+    async def __wait(self, context, what, condition):
+        """Return True once the condition holds, False if the launch or the process ends before."""
+        while not condition():
+            if self.__is_over(context):
+                break
+            await asyncio.sleep(POLL_PERIOD)
+        else:
+            return True
+        reason = 'shutdown' if context.is_shutdown else "the end of the node's process"
+        self.__logger.warning(
+            f"Abandoning wait for the '{self.node_name}/change_state' {what}, due to {reason}.")
+        return False
 
     async def __ensure_report(self, context, transition_id):
         target = TRANSITION_TARGETS.get(transition_id)
@@ -97,8 +103,7 @@ class LifecycleEventManager:
             if self.__is_over(context):
                 return
             if context.asyncio_loop.time() > deadline:
-                msg = TransitionEvent()
-                msg.transition.id = transition_id
+                msg = TransitionEvent()  # like rcl's, which fills in the states only
                 msg.start_state.label = target.start_state
                 msg.goal_state.label = target.goal_state
                 self.__report(context, msg)
@@ -107,6 +112,3 @@ class LifecycleEventManager:
 
     def __is_over(self, context):
         return context.is_shutdown or self.__action.return_code is not None
-
-    def __why_over(self, context):
-        return 'shutdown' if context.is_shutdown else "the end of the node's process"
