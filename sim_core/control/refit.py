@@ -24,6 +24,7 @@ from sim_core.inference.explained import sensor_noise, unexplained_share
 from sim_core.inference.least_squares import Ending, Solution, minimise
 from sim_core.inference.literal import minimise_one_step
 from sim_core.inference.shooting import ShootingProblem
+from sim_core.inference.threads import single_threaded
 from sim_core.inference.window import Window, kinematic_inconsistency
 
 __all__ = ["Refit", "RefitConfig", "RefitResult"]
@@ -135,6 +136,7 @@ class Refit:
         self.model, self.spec, self.config = model, spec, config
         self._dynamics, self._mass_matrix = dynamics, mass_matrix
 
+    @single_threaded
     def fit(self, window: Window | Sequence[Window], xi0: np.ndarray | None = None) -> RefitResult:
         """Fit from xi0 (the parameters in use; the prior mean by default) and judge the proposal."""
         began = time.perf_counter()

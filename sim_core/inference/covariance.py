@@ -24,6 +24,7 @@ from scipy.stats import t as student_t
 
 from sim_core.inference.least_squares import Solution
 from sim_core.inference.shooting import ShootingProblem
+from sim_core.inference.threads import single_threaded
 
 __all__ = ["Posterior", "posterior"]
 
@@ -64,6 +65,7 @@ class Posterior:
         return np.sqrt(np.diag(self.covariance))
 
 
+@single_threaded
 def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float = EXCITED_RATIO) -> Posterior:
     """Covariance and excitation at a solution."""
     normal, std0 = solution.normal, problem.prior_std

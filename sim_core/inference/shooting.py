@@ -160,6 +160,14 @@ class ShootingProblem:
             setattr(other, name, getattr(self, name)[keep])
         return other
 
+    def shortened(self, steps: int) -> "ShootingProblem":
+        """The same segments cut after `steps` steps."""
+        other = self.subset(slice(None))
+        other.length = min(steps, self.length)
+        other.controls = self.controls[:, : other.length]
+        other.observed = self.observed[:, : other.length + 1 - self.first]
+        return other
+
     # -- residuals ---------------------------------------------------------------------
 
     def evaluate(self, theta: np.ndarray, starts: np.ndarray) -> Rollout:
@@ -239,7 +247,7 @@ class ShootingProblem:
     @staticmethod
     def _leverage(Jz: np.ndarray, Hzz: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
         """Trace of the starts' hat matrix J Hzz^-1 J^T, summed per feature."""
-        hat = np.einsum("sij,sji->si", Jz, np.linalg.solve(Hzz, Jz.transpose(0, 2, 1)))
+        hat = np.sum((Jz @ np.linalg.inv(Hzz)) * Jz, axis=-1)
         return hat.reshape(shape).sum((0, 1))
 
     # -- prediction --------------------------------------------------------------------

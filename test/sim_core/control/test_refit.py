@@ -1,10 +1,13 @@
 """Refit on the toy cart-pole: recovery, gate, excitation, bounds, bad data, both recipes."""
 
 import dataclasses
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-import toy_path  # noqa: F401
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "inference"))
 from toy import TRUTH, ToyDynamics, ToyParameters, excite, mass_matrix
 
 from sim_core.control.refit import Refit, RefitConfig

@@ -1,8 +1,12 @@
 """The sliding window: change found and cut, re-learnt, bad samples survived, replay exact."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
-import toy_path  # noqa: F401
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "inference"))
 from toy import TRUTH, ToyDynamics, ToyParameters, excite, mass_matrix
 
 from sim_core.control.change_detection import ChangeConfig, detect_change
