@@ -26,8 +26,9 @@ class Dynamics:
     """Discrete-time dynamics x[k+1] = f(x[k], u[k], p) with u held over dt.
 
     Arrays are numpy of `dtype`, with any leading batch dimensions; x0, U and p may each be given without them and
-    are then shared by the batch. Results carry the batch dimensions. Every robot of a batch is computed as if it
-    were alone: results depend neither on its neighbours nor on the number of threads.
+    are then shared by the batch. Results carry the batch dimensions. A robot's result depends neither on its
+    neighbours in the batch nor on the number of threads, to the bit. (A batch of one uses scalar kernels, whose
+    rounding differs.)
 
     Args:
         model: RobotModel.
@@ -76,14 +77,18 @@ class Dynamics:
         return self._batch(owner, [("x", x), ("u", u), ("p", p)], [(self.nx,), (self.nu,), (self.np_,)])
 
     def _jacobians(self, of, x, u, p):
-        kind = f"step_jac_{of}"
         batch = self._one_period("sensitivity" if "p" in of else "linearize", x, u, p)
-        x, *total = self._call(kind, batch, x, u, p)
+        x, *total = self._step_jacobian(of, batch, x, u, p)
         for _ in range(1, self.substeps):
             # Chain rule; u and p act in every substep, x only through the state.
-            x, A, *rest = self._call(kind, batch, x, u, p)
+            x, A, *rest = self._step_jacobian(of, batch, x, u, p)
             total = [A @ total[0], *(A @ J + own for J, own in zip(total[1:], rest))]
         return tuple(total)
+
+    def _step_jacobian(self, of, batch, x, u, p):
+        x_next, *J = self._call(f"step_jac_{of}", batch, x, u, p)
+        columns = {"x": self.nx, "u": self.nu, "p": self.np_}
+        return x_next, *(j.reshape(*batch.lead, self.nx, columns[name]) for j, name in zip(J, of))
 
     # ---- horizons -----------------------------------------------------------------------------------------------
 
@@ -248,6 +253,7 @@ class Dynamics:
         for k in range(U.shape[1]):
             for _ in range(self.substeps):
                 x, A, C = library.call("step_jac", x, U[:, k], p)
+                C = C.reshape(batch.size, self.nx, -1)
                 z = A @ z
                 z[..., self.nx:] += C @ D
             X[:, k + 1], Z[:, k + 1] = x, z

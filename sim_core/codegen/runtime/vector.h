@@ -118,20 +118,16 @@ REFIT_INLINE int refit_any(I mask) {
   return any != 0;
 }
 
-REFIT_FN void refit_sincos_libm(const R *x, R *s, R *c) {
-  for (int l = 0; l < REFIT_LANES; l++) {
-    (*s)[l] = REFIT_M(sin)((*x)[l]);
-    (*c)[l] = REFIT_M(cos)((*x)[l]);
-  }
+/* libm for the lanes of x that the reduction cannot serve; the others keep their results */
+REFIT_FN void refit_sincos_far(const R *x, I far, R *s, R *c) {
+  for (int l = 0; l < REFIT_LANES; l++)
+    if (far[l]) {
+      (*s)[l] = REFIT_M(sin)((*x)[l]);
+      (*c)[l] = REFIT_M(cos)((*x)[l]);
+    }
 }
 
 REFIT_INLINE void r_sincos(R x, R *s, R *c) {
-  if (__builtin_expect(refit_any(~(r_fabs(x) <= REFIT_TRIG_LIMIT)), 0)) {
-    R xs = x, ss, cs; /* separate variables: only they need an address */
-    refit_sincos_libm(&xs, &ss, &cs);
-    *s = ss, *c = cs;
-    return;
-  }
   const R rounded = x * K(0.63661977236758134308) + REFIT_ROUNDER;
   const R k = rounded - REFIT_ROUNDER;
   const I quadrant = (I)rounded;
@@ -140,8 +136,15 @@ REFIT_INLINE void r_sincos(R x, R *s, R *c) {
   const R sr = r + r * z * refit_polynomial(z, refit_sin, sizeof refit_sin / sizeof(S));
   const R cr = K(1.0) + z * refit_polynomial(z, refit_cos, sizeof refit_cos / sizeof(S));
   const I odd = -(quadrant & 1), sign = (I)C(-0.0);
-  *s = (R)((I)r_select(odd, cr, sr) ^ (-((quadrant >> 1) & 1) & sign));
-  *c = (R)((I)r_select(odd, sr, cr) ^ (-(((quadrant + 1) >> 1) & 1) & sign));
+  R ss = (R)((I)r_select(odd, cr, sr) ^ (-((quadrant >> 1) & 1) & sign));
+  R cc = (R)((I)r_select(odd, sr, cr) ^ (-(((quadrant + 1) >> 1) & 1) & sign));
+  const I far = ~(r_fabs(x) <= REFIT_TRIG_LIMIT);
+  if (__builtin_expect(refit_any(far), 0)) {
+    R xf = x, sf = ss, cf = cc; /* variables of their own: only they need an address */
+    refit_sincos_far(&xf, far, &sf, &cf);
+    ss = sf, cc = cf;
+  }
+  *s = ss, *c = cc;
 }
 REFIT_INLINE R r_sin(R x) { R s, c; r_sincos(x, &s, &c); return s; }
 REFIT_INLINE R r_cos(R x) { R s, c; r_sincos(x, &s, &c); return c; }
