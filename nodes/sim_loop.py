@@ -254,6 +254,7 @@ class SimLoop(threading.Thread):
         self._answered = self._answered_before = False
         self._boundary_since = time.monotonic()
         self.halted = ""
+        self._factor_t, self._factor_wall = self._plant.t, time.monotonic()
         self._anchor()
         self._on_tick(self._plant)
 

@@ -8,28 +8,35 @@ from pathlib import Path
 
 import yaml
 
-__all__ = ["Profile", "load_profile", "profile_names"]
+__all__ = ["Profile", "TopicType", "load_profile", "profile_names"]
 
 _FILE = Path(__file__).with_name("profiles.yaml")
 
 
 @dataclasses.dataclass(frozen=True)
-class Profile:
-    """A name, a sentence, and relative topic names with the QoS profile to subscribe with.
+class TopicType:
+    """A topic's message type and the name of its quality of service (nodes/qos.py)."""
 
-    Every bag also holds `run_info`, which the recorder writes itself.
-    """
+    message_type: str
+    qos: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """A name, a sentence, and topics by relative name. Every bag also holds `run_info`, which the
+    recorder writes itself."""
 
     name: str
     description: str
-    topics: dict[str, str]
+    topics: dict[str, TopicType]
 
 
 @cache
 def _profiles() -> dict[str, Profile]:
     document = yaml.safe_load(_FILE.read_text())
-    return {name: Profile(name, entry["description"], dict(entry["topics"]))
-            for name, entry in document.items()}
+    types = {name: TopicType(*pair) for name, pair in document["topics"].items()}
+    return {name: Profile(name, entry["description"], {t: types[t] for t in entry["topics"]})
+            for name, entry in document["profiles"].items()}
 
 
 def profile_names() -> tuple[str, ...]:

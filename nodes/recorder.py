@@ -1,0 +1,336 @@
+"""The recorder node: a bag of everything a profile names, with what is needed to understand it.
+
+    recorder --ros-args -p profile:=identify -p bag:=runs/today/bag
+
+Callbacks only queue serialised messages; one thread writes. Page: docs/nodes/recorder.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import queue
+import shutil
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from rclpy.event_handler import SubscriptionEventCallbacks
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import serialize_message
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from std_msgs.msg import String
+
+from nodes.config import setting
+from nodes.diagnostics import ERROR
+from nodes.lifecycle import RefitNode, spin_main
+from nodes.qos import LATCHED, PROFILES
+from nodes.run_info import ParameterSurvey, base_run_info
+from recording.bag_writer import BagWriter
+from recording.profiles import load_profile, profile_names
+
+__all__ = ["Recorder", "RecorderConfig", "main"]
+
+
+@dataclass(frozen=True)
+class RecorderConfig:
+    """Parameters of the recorder node."""
+
+    profile: str = setting("control", "", None, "which topics: recording/profiles.yaml lists them",
+                           choices=profile_names(), read_only=True)
+    extra_topics: tuple[str, ...] = setting((), "", None, "topics recorded besides the profile's",
+                                            read_only=True)
+    bag: str = setting("", "", None, "directory of the bag; empty: runs/bag-<time>; if it exists, a "
+                       "number is appended", read_only=True)
+    flush_period: float = setting(1.0, "s", (0.05, 60.0), "what a SIGKILL can cost at most",
+                                  read_only=True)
+    discovery_period: float = setting(0.25, "s", (0.05, 10.0), "how often new topics and nodes are "
+                                      "looked for", read_only=True)
+    queue_size: int = setting(20000, "messages", (100, 1000000), "waiting for the disk; more are "
+                              "dropped and counted", read_only=True)
+    min_free_space: float = setting(200.0, "MB", (0.0, 1.0e6), "recording ends in good order when the "
+                                    "disk has less", read_only=True)
+
+
+class Recorder(RefitNode):
+    """Subscribes to what it finds, writes on a thread of its own, counts what was lost."""
+
+    name = "recorder"
+    Config = RecorderConfig
+    own_loop = True
+
+    _writer: BagWriter | None = None
+    _thread: threading.Thread | None = None
+    _survey: ParameterSurvey | None = None
+    _discovery = None
+
+    # ---- lifecycle -------------------------------------------------------------------------
+    def configure(self) -> None:
+        profile = load_profile(self.config.profile)
+        # Full name -> what is known before the publisher is seen; None: the type comes with it.
+        self._wanted = {self.resolve_topic_name(topic): known for topic, known in
+                        {**dict.fromkeys(self.config.extra_topics), **profile.topics}.items()}
+        self._info_topic = self.resolve_topic_name("run_info")
+        self._pub_run_info = self.create_publisher(String, "run_info", LATCHED)
+        self._queue: queue.Queue = queue.Queue(self.config.queue_size)
+        self._readers: dict[str, tuple] = {}        # topic -> (subscription, its QoS)
+        self._types: dict[str, tuple] = {}          # topic -> (type, QoS as the bag stores it)
+        self._recording = False
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="bag writer", daemon=True)
+        self._thread.start()
+
+    def activate(self) -> None:
+        path = _free_path(Path(self.config.bag).expanduser() if self.config.bag else
+                          Path("runs") / time.strftime("bag-%Y%m%dT%H%M%SZ", time.gmtime()))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._check_space(path.parent)
+        self._writer = BagWriter(path, flush_period=self.config.flush_period)
+        self._sequence: dict[str, int] = {}
+        self._lost: Counter = Counter()
+        self._info = base_run_info(self.config.profile)
+        self._failure = ""
+        self.diagnostics.stand(None)
+        self.diagnostics.set("bag", str(path))
+        self._recording = True
+        self._survey = ParameterSurvey(self, self._on_parameters)
+        self._publish_run_info()
+        self._discovery = self.create_timer(self.config.discovery_period, self._discover,
+                                            clock=self.steady_clock)
+        self._discover()
+        self.get_logger().info(f"Recording '{self.config.profile}' into {path}.")
+
+    def stop(self) -> None:
+        """Complete the bag: everything queued is written, then the index."""
+        if not self._recording:
+            return
+        for reader, _ in self._readers.values():
+            self.destroy_subscription(reader)
+        self._readers.clear()
+        if self._discovery is not None:
+            self.destroy_timer(self._discovery)
+        if self._survey is not None:
+            self._survey.close()
+        self._discovery = self._survey = None
+        self._info["counts"] = dict(self._writer.counts)
+        self._info["lost"] = dict(self._lost)
+        self._publish_run_info()
+        done = threading.Event()
+        self._queue.put(done)
+        if not done.wait(5.0):
+            self.get_logger().error(f"The bag {self._writer.path} could not be completed within 5 s; "
+                                    "it is readable up to its last chunk.")
+
+    def cleanup(self) -> None:
+        self._closing = True
+        if self._thread is not None:
+            self._thread.join(2.0)
+            self._thread = None
+            self.destroy_publisher(self._pub_run_info)
+
+    # ---- discovery -------------------------------------------------------------------------
+    def _discover(self) -> None:
+        """Subscribe to what is wanted, weaken what a publisher cannot offer, look for new nodes."""
+        present = dict(self.get_topic_names_and_types())
+        for topic, known in self._wanted.items():
+            if topic == self._info_topic:
+                continue
+            publishers = self.get_publishers_info_by_topic(topic) if topic in present else []
+            if publishers:
+                qos = _compatible([p.qos_profile for p in publishers])
+                kind = present[topic][0]
+            elif known is not None:
+                qos, kind = _compatible([PROFILES[known.qos]]), known.message_type
+            else:
+                continue
+            if topic in self._readers and not _asks_too_much(self._readers[topic][1], qos):
+                continue
+            self._subscribe(topic, kind, qos)
+        self._survey.look()
+
+    def _subscribe(self, topic: str, kind: str, qos: QoSProfile) -> None:
+        if topic in self._readers:
+            self.destroy_subscription(self._readers.pop(topic)[0])
+        try:
+            message_class = _message_class(kind)
+        except (ImportError, AttributeError):
+            self._fail_topic(topic, f"no Python interface {kind} here")
+            return
+        self._types[topic] = (kind, (_stored(qos),))
+        self._readers[topic] = (self.create_subscription(
+            message_class, topic, self._callback(topic), qos, raw=True,
+            event_callbacks=SubscriptionEventCallbacks(
+                message_lost=lambda event: self._on_lost(topic, event))), qos)
+
+    def _on_parameters(self, name: str, values: dict) -> None:
+        self._info["parameters"][name] = values
+        if values.get("robot") and not self._info["robot"]:
+            self._info["robot"] = values["robot"]
+            threading.Thread(target=self._hash_model, args=(values["robot"],), daemon=True).start()
+        if name.endswith("/sim_plant"):
+            self._info["seed"] = values.get("seed")
+        self._publish_run_info()
+
+    def _hash_model(self, robot: str) -> None:
+        """Loading a model takes a second, so it has a thread of its own."""
+        try:
+            from sim_core.articulated import load_model
+            self._info["model_hash"] = load_model(robot).hash
+            if self._recording:
+                self._publish_run_info()
+        except Exception as error:      # a robot our engine cannot load can still be recorded
+            self.get_logger().warning(f"No model hash for '{robot}': {error}")
+
+    def _publish_run_info(self) -> None:
+        message = String(data=json.dumps(self._info))
+        self._pub_run_info.publish(message)
+        self._types[self._info_topic] = ("std_msgs/msg/String", (_stored(LATCHED),))
+        self._queue.put((self._info_topic, time.time_ns(), serialize_message(message)))
+
+    # ---- messages --------------------------------------------------------------------------
+    def _callback(self, topic: str):
+        enqueue, sequence = self._queue.put_nowait, self._sequence
+
+        def on_message(data: bytes, info: dict) -> None:
+            number = info["publication_sequence_number"]
+            if number is not None:
+                before = sequence.get(topic, number - 1)
+                # Several publishers of one topic interleave their numbers, so only small gaps
+                # forward count; a publisher that restarts begins at 1.
+                if 1 < number - before < 10000 and self.count_publishers(topic) == 1:
+                    self._lose(topic, number - before - 1)
+                sequence[topic] = number
+            try:
+                enqueue((topic, info["received_timestamp"] or time.time_ns(), data))
+            except queue.Full:
+                self._lose(topic, 1)
+
+        return on_message
+
+    def _on_lost(self, topic: str, event) -> None:
+        if topic not in self._sequence:     # sequence numbers, where the middleware has them, say more
+            self._lose(topic, event.total_count_change)
+
+    def _lose(self, topic: str, n: int) -> None:
+        self._lost[topic] += n
+        self.diagnostics.tick("lost", n)
+        self.diagnostics.warn(f"{n} messages of {topic} lost; the machine or the disk is too slow.")
+
+    # ---- the writer's thread -----------------------------------------------------------------
+    def _run(self) -> None:
+        while not self._closing:
+            try:
+                item = self._queue.get(timeout=0.1)
+            except queue.Empty:
+                item = None
+            if isinstance(item, threading.Event):
+                self._finish(item)
+            elif item is not None and self._recording and not self._failure:
+                self._write(*item)
+            if self.diagnostics.beat_due():
+                self._report()
+
+    def _write(self, topic: str, stamp: int, data: bytes) -> None:
+        try:
+            if topic not in self._writer.counts:
+                self._writer.add_topic(topic, *self._types[topic])
+            self._writer.write(topic, stamp, data)
+            self.diagnostics.tick("messages")
+        except OSError as error:
+            self._writer.abort()
+            self._fail(f"Writing {self._writer.path} failed: {error.strerror or error}. Recording has "
+                       "ended; the bag is readable up to its last chunk.")
+        except (KeyError, ValueError) as error:
+            self._fail_topic(topic, error.args[0])
+
+    def _fail_topic(self, topic: str, why: str) -> None:
+        self.get_logger().error(f"{topic} cannot be recorded: {why}", throttle_duration_sec=10.0)
+        self.diagnostics.error(f"{topic} cannot be recorded: {why}")
+
+    def _fail(self, sentence: str) -> None:
+        self._failure = sentence
+        self.get_logger().error(sentence)
+        self.diagnostics.stand(ERROR, sentence)
+
+    def _report(self) -> None:
+        if self._recording and not self._failure:
+            self.diagnostics.set("queue", self._queue.qsize())
+            self.diagnostics.set("megabytes", self._writer.bytes_written / 1e6)
+            silent = [topic for topic in self._wanted if topic not in self._writer.counts]
+            self.diagnostics.set("topics", len(self._writer.counts))
+            self.diagnostics.set("topics_silent", ", ".join(silent) or "none")
+            try:
+                self._check_space(self._writer.path)
+                self._writer.flush()
+            except OSError as error:
+                self._writer.close()
+                self._fail(f"{error} Recording has ended; the bag is complete so far.")
+        self.diagnostics.beat()
+
+    def _finish(self, done: threading.Event) -> None:
+        self._recording = False
+        try:
+            self._writer.close()
+            counts, lost = self._writer.counts, sum(self._lost.values())
+            self.get_logger().info(f"{self._writer.path}: {sum(counts.values())} messages on "
+                                   f"{len(counts)} topics, {lost} lost.")
+        except OSError as error:
+            self._fail(f"Completing {self._writer.path} failed: {error}; it is readable up to its "
+                       "last chunk.")
+        done.set()
+
+    def _check_space(self, path: Path) -> None:
+        free = shutil.disk_usage(path).free / 1e6
+        self.diagnostics.set("free_megabytes", round(free))
+        if free < self.config.min_free_space:
+            raise OSError(f"Only {free:.0f} MB are free at {path}, min_free_space is "
+                          f"{self.config.min_free_space:g} MB.")
+
+
+def _message_class(kind: str):
+    """The Python class of "package/msg/Type"."""
+    package, _, name = kind.split("/")
+    return getattr(importlib.import_module(f"{package}.msg"), name)
+
+
+def _free_path(path: Path) -> Path:
+    """`path`, or with the first number appended under which nothing is there."""
+    candidate, number = path, 1
+    while candidate.exists():
+        candidate, number = path.with_name(f"{path.name}_{number}"), number + 1
+    return candidate
+
+
+def _compatible(offered: list[QoSProfile]) -> QoSProfile:
+    """The strictest profile that every publisher offers, with room for a second at 1 kHz."""
+    reliable = all(q.reliability == ReliabilityPolicy.RELIABLE for q in offered)
+    latched = all(q.durability == DurabilityPolicy.TRANSIENT_LOCAL for q in offered)
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST, depth=1000,
+        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE)
+
+
+def _asks_too_much(asked: QoSProfile, offered: QoSProfile) -> bool:
+    """Whether a subscription asks for more than is offered, so that the two never connect."""
+    return ((asked.reliability == ReliabilityPolicy.RELIABLE
+             and offered.reliability == ReliabilityPolicy.BEST_EFFORT)
+            or (asked.durability == DurabilityPolicy.TRANSIENT_LOCAL
+                and offered.durability == DurabilityPolicy.VOLATILE))
+
+
+def _stored(q: QoSProfile) -> Qos:
+    """A profile as the bag stores it, so that playback offers the same."""
+    forever = QosTime(9223372036, 854775807)
+    latched = q.durability == DurabilityPolicy.TRANSIENT_LOCAL
+    return Qos(QosHistory.KEEP_LAST, 1 if latched else 100,
+               QosReliability.RELIABLE if q.reliability == ReliabilityPolicy.RELIABLE
+               else QosReliability.BEST_EFFORT,
+               QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
+               forever, forever, QosLiveliness.AUTOMATIC, forever, False)
+
+
+def main(args=None) -> int:
+    return spin_main(Recorder, args)
