@@ -57,6 +57,7 @@ class Command:
 
     Attributes:
         u: (nu,). K: (nu, nx). x_ref: (nx,) the state for which u was planned.
+        applied: (nu,) the control that takes effect now: u, or with a delay an earlier one.
         source, status, message: how it came about; message is a sentence.
         revision: of the physical parameters used; 0 = nominal.
         cost, iterations, solve_time: of the solve (solve_time in s).
@@ -67,6 +68,7 @@ class Command:
     u: np.ndarray
     K: np.ndarray
     x_ref: np.ndarray
+    applied: np.ndarray
     source: CommandSource
     status: IlqrStatus
     message: str
@@ -94,7 +96,8 @@ class AdaptiveMpc:
     Args:
         task: Task (model, cost, solver settings, references, starts).
         config: AmpcConfig.
-        p: parameters of revision 0; the model's nominal ones by default.
+        p: parameters of revision 0; the model's nominal ones by default. Changes of the robot are
+            declared only under nominal parameters or a later revision, not under a first guess.
     """
 
     def __init__(self, task: Task, config: AmpcConfig = AmpcConfig(), p=None):
@@ -106,6 +109,8 @@ class AdaptiveMpc:
         self._nominal = self._current = self._good = nominal
         self.solver.p = nominal.p
         self.monitor = self._new_monitor()
+        # A guess errs from the start; only a model that fitted once can reveal a change.
+        self._watching = p is None or np.array_equal(nominal.p, task.model.parameters.nominal)
         self.reset()
 
     @property
@@ -141,9 +146,7 @@ class AdaptiveMpc:
         changed = self._observe(x, t)
         result = self._solve(self._ahead(x), t)
         command = self._command(result, changed, adopted)
-        self._queue.append(command.u)
-        applied = self._queue.popleft()
-        self._last = (x, applied) if np.all(np.isfinite(x)) else None
+        self._last = (x, command.applied) if np.all(np.isfinite(x)) else None
         self._sample_time = t
         return command
 
@@ -167,6 +170,7 @@ class AdaptiveMpc:
         except IndexError:
             return False
         self._use(revision)
+        self._watching = True
         return True
 
     def _use(self, revision: Revision) -> None:
@@ -196,7 +200,7 @@ class AdaptiveMpc:
         if abs(t - self._sample_time - self.task.ilqr.dt) > 0.1 * self.task.ilqr.dt:
             return False  # not one control period: nothing to compare
         before, u = self._last
-        return self.monitor.update(before, u, x, self.solver.predict(before, u))
+        return self.monitor.update(before, u, x, self.solver.predict(before, u), self._watching)
 
     def _ahead(self, x) -> np.ndarray:
         """State at which the next command takes effect."""
@@ -243,6 +247,7 @@ class AdaptiveMpc:
         s = self.solver
         u, K, x_ref = ((self.stop_control, np.zeros((s.nu, s.nx)), np.zeros(s.nx)) if plan is None
                        else (plan.U[k], plan.K[k], plan.X[k]))
-        return Command(np.clip(u, s.u_lower, s.u_upper), K.copy(), x_ref.copy(), source,
-                       result.status, message, self._current.number, result.cost, result.iterations,
+        u = np.clip(u, s.u_lower, s.u_upper)
+        self._queue.append(u)
+        return Command(u, K.copy(), x_ref.copy(), self._queue.popleft(), source, result.status, message, self._current.number, result.cost, result.iterations,
                        result.solve_time, self.monitor.error, changed)

@@ -42,14 +42,18 @@ class PredictionMonitor:
         recent = list(self._errors)[-self.window:]
         return len(recent) == self.window and np.median(recent) > self.factor * self.baseline
 
-    def update(self, x, u, x_next, predicted) -> bool:
+    def update(self, x, u, x_next, predicted, watching: bool = True) -> bool:
         """Add a transition and its prediction; True when a change is declared by it.
+
+        Not watching: transitions are kept for ``rejudge``, and nothing is declared.
 
         On a change, older transitions are forgotten: they belong to another robot.
         """
         before = self.changed
         self._transitions.append((x, u, x_next))
         self._errors.append(self._distance(predicted, x_next))
+        if not watching:
+            return False
         older = list(self._errors)[: -self.window]
         if len(older) >= self.window and not before:
             self.baseline = max(1.0, float(np.median(older)))
