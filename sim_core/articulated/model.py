@@ -382,21 +382,26 @@ def _physical_vector(m, names, bodies, geometry, friction):
     return p
 
 
+def _floats(values):
+    return tuple(float(value) for value in values)
+
+
 def _actuators(m, names):
     """Actuators, control bounds with the force limits of plain motors folded in, and clamps per joint."""
     actuators, lower, upper, joint_force_range = [], [], [], {}
     drives = [m.actuator_trnid[i, 0] for i in range(m.nactuator)]
     for i in range(m.nactuator):
         joint, u = int(drives[i]), int(m.actuator_ctrladr[i])
-        gain = m.actuator_gainprm[i, :3].copy()
+        gain, bias = m.actuator_gainprm[i, :3].copy(), m.actuator_biasprm[i, :3].copy()
         if mujoco.mjtGain(int(m.actuator_gaintype[i])) == mujoco.mjtGain.mjGAIN_FIXED:
             gain[1:] = 0.0
-        bias = m.actuator_biasprm[i, :3] if mujoco.mjtBias(int(m.actuator_biastype[i])) == mujoco.mjtBias.mjBIAS_AFFINE else np.zeros(3)
+        if mujoco.mjtBias(int(m.actuator_biastype[i])) == mujoco.mjtBias.mjBIAS_NONE:
+            bias[:] = 0.0
         u_range = np.array([-np.inf, np.inf])
         if m.actuator_ctrllimited[u]:
             u_range = m.actuator_ctrlrange[u].copy()
         plain = gain[0] > 0 and not np.any(gain[1:]) and not np.any(bias)
-        force_range = tuple(m.actuator_forcerange[i]) if m.actuator_forcelimited[i] else None
+        force_range = _floats(m.actuator_forcerange[i]) if m.actuator_forcelimited[i] else None
         if plain and force_range:
             u_range = np.clip(u_range, *(np.array(force_range) / gain[0]))
             force_range = None
@@ -405,9 +410,14 @@ def _actuators(m, names):
             if plain and drives.count(drives[i]) == 1 and gear != 0:
                 u_range = np.clip(u_range, *np.sort(total / (gear * gain[0])))
             else:
-                joint_force_range[joint] = tuple(total)
+                joint_force_range[joint] = _floats(total)
         actuators.append(Actuator(
-            names.actuators[i], int(m.jnt_dofadr[joint]), int(m.jnt_qposadr[joint]), tuple(gain), tuple(bias), force_range
+            name=names.actuators[i],
+            v_index=int(m.jnt_dofadr[joint]),
+            q_index=int(m.jnt_qposadr[joint]),
+            gain=_floats(gain),
+            bias=_floats(bias),
+            force_range=force_range,
         ))
         lower.append(u_range[0])
         upper.append(u_range[1])

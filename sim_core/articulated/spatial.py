@@ -21,10 +21,6 @@ def snap(a, tolerance=1e-12):
     return a
 
 
-def vector(*components):
-    return ca.vertcat(*(ca.SX(c) for c in components))
-
-
 def cross(a, b):
     return ca.cross(ca.SX(a), ca.SX(b))
 

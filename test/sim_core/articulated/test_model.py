@@ -5,7 +5,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_core.articulated import ModelError, build, load_model
+from sim_core.articulated import ModelError, build, compile_model, load_model
 
 ARM = """
 <mujoco model="arm">
@@ -31,7 +31,8 @@ def arm(**parts):
 
 UNSUPPORTED = {
     "free joint": (
-        dict(world='<body name="box"><freejoint name="loose"/><geom size="0.1"/></body>'), "free joint 'loose'.*Fix the base"
+        dict(world='<body name="box"><freejoint name="loose"/><geom size="0.1"/></body>'),
+        "free joint 'loose'.*Fix the base",
     ),
     "ball joint": (
         dict(world='<body><joint name="socket" type="ball"/><geom size="0.1"/></body>'), "ball joint 'socket'.*hinge"
@@ -44,14 +45,16 @@ UNSUPPORTED = {
         dict(bottom='<tendon><fixed name="cable"><joint joint="hinge" coef="1"/></fixed></tendon>'), "tendon 'cable'"
     ),
     "muscle": (
-        dict(bottom='<actuator><muscle name="biceps" joint="hinge" lengthrange="0 1"/></actuator>'), "muscle dynamics of actuator 'biceps'"
+        dict(bottom='<actuator><muscle name="biceps" joint="hinge" lengthrange="0 1"/></actuator>'),
+        "muscle dynamics of actuator 'biceps'",
     ),
     "filter": (
         dict(bottom='<actuator><general name="slow" joint="hinge" dyntype="filter" dynprm="0.1"/></actuator>'),
         "filter dynamics of actuator 'slow'.*dyntype",
     ),
     "site actuator": (
-        dict(bottom='<actuator><motor name="jet" site="tip"/></actuator>'), "site transmission of actuator 'jet'.*Drive a joint"
+        dict(bottom='<actuator><motor name="jet" site="tip"/></actuator>'),
+        "site transmission of actuator 'jet'.*Drive a joint",
     ),
     "fluid": (dict(top='<option density="1.2"/>'), "fluid medium"),
     "gravity compensation": (dict(body='gravcomp="1"'), "gravity compensation of body 'link'"),
@@ -80,6 +83,19 @@ def test_sources_that_cannot_be_read(tmp_path):
         load_model('<mujoco><worldbody><body><joint/></body></worldbody></mujoco>')
     with pytest.raises(ModelError, match="no joints"):
         load_model('<mujoco><worldbody><body><geom size="1"/></body></worldbody></mujoco>')
+
+
+def test_robots_of_an_installed_package(tmp_path, monkeypatch):
+    """Without the source tree, the folder is share/refit/config/robots of some AMENT prefix."""
+    folder = tmp_path / "share/refit/config/robots"
+    folder.mkdir(parents=True)
+    (folder / "arm.xml").write_text(arm())
+    monkeypatch.setattr(compile_model, "ROBOTS_FOLDER", tmp_path / "nowhere")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"/elsewhere:{tmp_path}")
+    assert load_model("arm").joint_names == ("hinge",)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", "")
+    with pytest.raises(ModelError, match="Source the workspace"):
+        load_model("arm")
 
 
 def test_what_only_the_plant_does_is_noted():
@@ -127,7 +143,8 @@ def test_bounds_and_limits():
     assert model.actuator_names == model.joint_names == model.actuator_joints
     cart = load_model("cartpole")
     assert np.all(np.isinf(cart.q_upper)) and np.allclose(cart.u_upper, 200)
-    forced = load_model(arm(bottom='<actuator><motor name="m" joint="hinge" forcerange="-4 4" ctrlrange="-9 3"/></actuator>'))
+    motor = '<actuator><motor name="m" joint="hinge" forcerange="-4 4" ctrlrange="-9 3"/></actuator>'
+    forced = load_model(arm(bottom=motor))
     assert np.allclose([forced.u_lower[0], forced.u_upper[0]], [-4, 3])
 
 
@@ -135,7 +152,8 @@ def test_clamped_motors_agree_with_mujoco():
     """Two motors on one joint with a limit on their sum, and gain on a limited force."""
     text = arm(
         joint='actuatorfrcrange="-3 5"',
-        bottom='<actuator><motor name="a" joint="hinge" gear="2"/><position name="b" joint="hinge" kp="8" forcerange="-4 2"/></actuator>',
+        bottom='<actuator><motor name="a" joint="hinge" gear="2"/>'
+        '<position name="b" joint="hinge" kp="8" forcerange="-4 2"/></actuator>',
     )
     model = load_model(text)
     q, v, u = zoo.random_states(model, 200, seed=2)
