@@ -16,7 +16,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 RUNTIME = Path(__file__).parent / "runtime"
@@ -119,45 +119,55 @@ def build(
         CompileError: with the compiler's first complaints.
     """
     include = [RUNTIME, *map(Path, include)]
-    command = [compiler, *flags, *(f"-D{k}={v}" for k, v in defines.items()),
-               *(f"-I{folder}" for folder in include)]
-    digest = hashlib.sha256()
+    macros = [f"{k}={v}" for k, v in sorted(defines.items())]
     headers = sorted(f for folder in include for f in folder.iterdir() if f.suffix in (".h", ".c"))
-    parts = [text, *flags, *(f"{k}={v}" for k, v in sorted(defines.items())),
-             *math_libraries(), compiler_version(compiler), cpu(),
-             *(f.name + f.read_text() for f in headers)]
-    for part in parts:
+    key = [text, *flags, *macros, *math_libraries(), compiler_version(compiler), cpu(),
+           *(f.name + f.read_text() for f in headers)]
+    command = [compiler, *flags, *(f"-D{m}" for m in macros), *(f"-I{folder}" for folder in include)]
+    return cached(name, key, ".so", lambda folder: _compile(name, text, command, folder))
+
+
+def cached(name: str, key: Sequence[str], suffix: str, make: Callable[[Path], bytes]) -> Path:
+    """File of the cache that stands for ``key``, made if it is missing or damaged.
+
+    Args:
+        make: called with an empty folder to work in; returns the file's content.
+    """
+    digest = hashlib.sha256()
+    for part in key:
         digest.update(part.encode() + b"\0")
-    path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}.so"
-    if _intact(path):
+    path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}{suffix}"
+    if intact(path):
         return path
     with open(path.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _intact(path):
-            _compile(path, text, command)
+        if not intact(path):
+            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as folder:
+                content = make(Path(folder))
+                complete = Path(folder, "complete")
+                complete.write_bytes(content + hashlib.sha256(content).digest())
+                os.replace(complete, path)
     return path
 
 
-def _compile(path: Path, text: str, command: list[str]) -> None:
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as folder:
-        source, built = Path(folder, "kernels.c"), Path(folder, "kernels.so")
-        source.write_text(text)
-        command = [*command, str(source), "-o", str(built), *math_libraries()]
-        run = subprocess.run(command, capture_output=True, text=True)
-        if run.returncode:
-            complaint = "\n".join(run.stderr.strip().splitlines()[:12])
-            raise CompileError(
-                f"{command[0]} could not compile {path.stem}:\n{complaint}\n"
-                "Set REFIT_CC to another compiler, or REFIT_CC=none to do without (slower)."
-            )
-        content = built.read_bytes()
-        built.write_bytes(content + hashlib.sha256(content).digest())
-        os.replace(built, path)
-
-
-def _intact(path: Path) -> bool:
+def intact(path: Path) -> bool:
+    """The file is there, and its last 32 bytes are the digest of the rest."""
     try:
         content = path.read_bytes()
     except OSError:
         return False
     return len(content) > 32 and hashlib.sha256(content[:-32]).digest() == content[-32:]
+
+
+def _compile(name: str, text: str, command: list[str], folder: Path) -> bytes:
+    source, built = folder / "kernels.c", folder / "kernels.so"
+    source.write_text(text)
+    command = [*command, str(source), "-o", str(built), *math_libraries()]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        complaint = "\n".join(run.stderr.strip().splitlines()[:12])
+        raise CompileError(
+            f"{command[0]} could not compile {name}:\n{complaint}\n"
+            "Set REFIT_CC to another compiler, or REFIT_CC=none to do without (slower)."
+        )
+    return built.read_bytes()

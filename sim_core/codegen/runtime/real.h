@@ -1,7 +1,8 @@
 /* The number type of emitted kernels and its functions.
  *
  *   S   scalar: double, or float with -DREFIT_FLOAT
- *   R   REFIT_LANES scalars side by side, one robot in each (a GCC vector); S itself for 1
+ *   R   REFIT_LANES scalars side by side, one robot in each (a GCC vector); S itself for 1,
+ *       also inside a CUDA thread (-DREFIT_CUDA)
  *   I   integer of S's size, one per lane: the type of a comparison
  *
  * Rules all functions keep: NaN in gives NaN out (fmin and fmax too, unlike C's and
@@ -11,6 +12,9 @@
 #ifndef REFIT_REAL_H
 #define REFIT_REAL_H
 
+#ifdef REFIT_CUDA
+#include "cuda.h"
+#else
 #include <math.h>
 #include <stdint.h>
 
@@ -18,6 +22,7 @@
 /* Not inlined: every caller would otherwise compile thousands of lines again. */
 #define REFIT_FN static __attribute__((noinline, unused))
 #define REFIT_INLINE static inline __attribute__((always_inline, unused))
+#endif
 
 #ifdef REFIT_FLOAT
 typedef float S;

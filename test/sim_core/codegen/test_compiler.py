@@ -21,9 +21,9 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def compilations(monkeypatch):
-    """Names compiled so far."""
+    """What was compiled so far."""
     done, real = [], compiler._compile
-    monkeypatch.setattr(compiler, "_compile", lambda path, *rest: (done.append(path.name), real(path, *rest)))
+    monkeypatch.setattr(compiler, "_compile", lambda *a: (done.append(a), real(*a))[1])
     return done
 
 
@@ -50,7 +50,7 @@ def test_text_options_and_cpu_make_different_objects(cache, compilations, monkey
     compile_library("cached", {"f": square()}, flags=["-O1"])
     monkeypatch.setattr(compiler, "cpu", lambda: "another machine avx2")
     compile_library("cached", {"f": square()}, lanes=2)
-    assert len(set(compilations)) == 6
+    assert len(compilations) == len(list(cache.glob("*.so"))) == 6
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "garbage"])
@@ -66,7 +66,7 @@ def test_a_damaged_object_is_compiled_again_and_never_loaded(cache, compilations
     }[damage])
     assert value(compile_library("damaged", {"f": square()})) == [4, 9]
     assert len(compilations) == 2
-    assert path.read_bytes()[-32:] == content[-32:] or compiler._intact(path)
+    assert compiler.intact(path)
 
 
 def test_many_at_once_compile_once_and_leave_no_rubbish(cache, compilations):

@@ -1,0 +1,235 @@
+"""The CUDA form of emitted kernels: compiled by NVRTC, run through the driver, both by ctypes.
+
+NVRTC compiles without a GPU, so the text can be checked anywhere the library is
+(``pip install nvidia-cuda-nvrtc-cu12``). Running needs NVIDIA's driver.
+"""
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import importlib.util
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from sim_core.codegen.compiler import RUNTIME, CompileError, cached
+from sim_core.codegen.emitter import emit
+from sim_core.codegen.library import pointer
+
+#: Compiled for when no GPU is present.
+DEFAULT_ARCHITECTURE = "sm_80"
+
+
+class CudaUnavailable(RuntimeError):
+    """NVRTC, the driver or a GPU is missing; the message says which."""
+
+
+def compile_cuda(
+    name: str,
+    functions: Mapping[str, ca.Function],
+    source: str | Path,
+    *,
+    dtype: str = "float64",
+    defines: Mapping[str, object] = {},
+    architecture: str | None = None,
+) -> Path:
+    """Compile emitted functions and the kernels of a .cu file that call them.
+
+    Args:
+        name: readable start of the cached file's name.
+        functions: C name -> function; printed by the same emitter as for the CPU.
+        source: path of the file with the ``extern "C" __global__`` kernels.
+        dtype: "float64" or "float32".
+        architecture: e.g. "sm_90"; default that of GPU 0, or ``DEFAULT_ARCHITECTURE``.
+
+    Returns:
+        Path of the cubin (with the cache's digest behind it).
+
+    Raises:
+        CudaUnavailable: no NVRTC.   CompileError: with NVRTC's log.
+    """
+    text = "\n".join(['#include "real.h"', *(emit(n, f) for n, f in functions.items()),
+                      Path(source).read_text()])
+    defines = {"REFIT_CUDA": 1, "REFIT_LANES": 1, **defines}
+    if dtype == "float32":
+        defines["REFIT_FLOAT"] = 1
+    if architecture is None:
+        architecture = Device.architecture() if device_count() else DEFAULT_ARCHITECTURE
+    headers = {n: (RUNTIME / n).read_text() for n in ("real.h", "cuda.h")}
+    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=true",
+               *(f"-D{k}={v}" for k, v in sorted(defines.items()))]
+    nvrtc = _Nvrtc()
+    key = [text, *options, *headers.values(), nvrtc.version()]
+    return cached(name, key, ".cubin", lambda folder: nvrtc.compile(name, text, headers, options))
+
+
+class _Nvrtc:
+    """The five calls of NVRTC that are needed."""
+
+    def __init__(self):
+        self.lib = _load(_nvrtc_paths(), "NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12")
+
+    def version(self) -> str:
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._check(self.lib.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+        return f"NVRTC {major.value}.{minor.value}"
+
+    def compile(self, name: str, text: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
+        program = ctypes.c_void_p()
+        contents, names = (_strings(part) for part in (headers.values(), headers))
+        self._check(self.lib.nvrtcCreateProgram(
+            ctypes.byref(program), text.encode(), f"{name}.cu".encode(), len(headers), contents, names))
+        try:
+            status = self.lib.nvrtcCompileProgram(program, len(options), _strings(options))
+            if status:
+                log = self._fetch(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+                first = "\n".join(log.decode(errors="replace").rstrip("\0").splitlines()[:12])
+                raise CompileError(f"NVRTC could not compile {name}:\n{first}")
+            return self._fetch(program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
+        finally:
+            self.lib.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def _fetch(self, program, size_call: str, call: str) -> bytes:
+        size = ctypes.c_size_t()
+        self._check(getattr(self.lib, size_call)(program, ctypes.byref(size)))
+        buffer = ctypes.create_string_buffer(size.value)
+        self._check(getattr(self.lib, call)(program, buffer))
+        return buffer.raw
+
+    def _check(self, status: int) -> None:
+        if status:
+            self.lib.nvrtcGetErrorString.restype = ctypes.c_char_p
+            raise CompileError(f"NVRTC: {self.lib.nvrtcGetErrorString(status).decode()}")
+
+
+def device_count() -> int:
+    """Number of usable GPUs; 0 without a driver."""
+    try:
+        return _driver()[1]
+    except CudaUnavailable:
+        return 0
+
+
+class Device:
+    """GPU 0 through the driver, in the primary context that torch uses as well.
+
+    Raises:
+        CudaUnavailable: no driver or no GPU.
+    """
+
+    BLOCK = 64  # threads: robots need many registers each, so small blocks spread best
+
+    def __init__(self):
+        self.driver, count = _driver()
+        if not count:
+            raise CudaUnavailable("NVIDIA's driver is here, but no GPU")
+        context = ctypes.c_void_p()
+        self._check(self.driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+        self.context = context
+
+    @staticmethod
+    def architecture() -> str:
+        """Of GPU 0, e.g. "sm_90"."""
+        driver, _ = _driver()
+        found = []
+        for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+            value = ctypes.c_int()
+            driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, 0)
+            found.append(value.value)
+        return "sm_{}{}".format(*found)
+
+    def load(self, cubin: Path) -> ctypes.c_void_p:
+        """Module from a file of ``compile_cuda``."""
+        module = ctypes.c_void_p()
+        self._check(self.driver.cuCtxSetCurrent(self.context))
+        self._check(self.driver.cuModuleLoadData(ctypes.byref(module), cubin.read_bytes()[:-32]))
+        return module
+
+    def launch(self, module, kernel: str, threads: int, arguments: Sequence) -> None:
+        """Run a kernel and wait for it.
+
+        Args:
+            threads: how many robots.
+            arguments: in the kernel's order: int64 as int, int as ctypes.c_int, and
+                arrays as ``Buffer``; buffers marked ``out`` are copied back.
+        """
+        check, driver = self._check, self.driver
+        check(driver.cuCtxSetCurrent(self.context))
+        function = ctypes.c_void_p()
+        check(driver.cuModuleGetFunction(ctypes.byref(function), module, kernel.encode()))
+        taken: list[tuple[ctypes.c_uint64, Buffer]] = []
+        try:
+            values = []
+            for a in arguments:
+                if isinstance(a, Buffer):
+                    address = ctypes.c_uint64()
+                    check(driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(a.array.nbytes, 8))))
+                    taken.append((address, a))
+                    if a.array.nbytes:
+                        check(driver.cuMemcpyHtoD_v2(address, ctypes.c_void_p(pointer(a.array)),
+                                                     ctypes.c_size_t(a.array.nbytes)))
+                    values.append(address)
+                else:
+                    values.append(ctypes.c_int64(a) if isinstance(a, int) else a)
+            packed = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+            blocks = (threads + self.BLOCK - 1) // self.BLOCK
+            check(driver.cuLaunchKernel(function, blocks, 1, 1, self.BLOCK, 1, 1, 0, None, packed, None))
+            check(driver.cuCtxSynchronize())
+            for address, a in taken:
+                if a.out and a.array.nbytes:
+                    check(driver.cuMemcpyDtoH_v2(ctypes.c_void_p(pointer(a.array)), address,
+                                                 ctypes.c_size_t(a.array.nbytes)))
+        finally:
+            for address, _ in taken:
+                driver.cuMemFree_v2(address)
+
+    def _check(self, status: int) -> None:
+        if status:
+            text = ctypes.c_char_p()
+            self.driver.cuGetErrorString(status, ctypes.byref(text))
+            raise RuntimeError(f"CUDA driver, error {status}: {(text.value or b'unknown').decode()}")
+
+
+class Buffer:
+    """A contiguous numpy array that travels to the GPU, and back if ``out``."""
+
+    def __init__(self, array: np.ndarray, out: bool = False):
+        self.array, self.out = np.ascontiguousarray(array), out
+
+
+def _driver():
+    """libcuda, initialised, and the number of GPUs."""
+    driver = _load(["libcuda.so.1"], "there is no NVIDIA driver (libcuda.so.1) on this machine")
+    status = driver.cuInit(0)
+    count = ctypes.c_int()
+    if status or driver.cuDeviceGetCount(ctypes.byref(count)):
+        raise CudaUnavailable(f"NVIDIA's driver does not start (cuInit gives {status})")
+    return driver, count.value
+
+
+def _nvrtc_paths() -> list[str]:
+    folders = []
+    spec = importlib.util.find_spec("nvidia")
+    for root in (spec.submodule_search_locations or []) if spec else []:
+        folders += sorted(Path(root).glob("*/lib"))
+    for root in filter(None, (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")):
+        folders += [Path(root, "lib64"), Path(root, "lib")]
+    paths = [str(f) for folder in folders for f in sorted(folder.glob("libnvrtc.so.*[0-9]"), reverse=True)]
+    return [*paths, *filter(None, [ctypes.util.find_library("nvrtc")])]
+
+
+def _load(paths: Sequence[str], otherwise: str) -> ctypes.CDLL:
+    for path in paths:
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    raise CudaUnavailable(otherwise)
+
+
+def _strings(items) -> ctypes.Array:
+    items = [i.encode() for i in items]
+    return (ctypes.c_char_p * len(items))(*items)
