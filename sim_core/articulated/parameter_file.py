@@ -57,10 +57,14 @@ class ParameterFile:
     path: str = "parameter file"
 
     @classmethod
-    def from_vector(cls, model, p: np.ndarray, covariance: np.ndarray, names=None, sensor=None) -> "ParameterFile":
+    def from_vector(
+        cls, model, p: np.ndarray, covariance: np.ndarray, names=None, sensor=None, model_hash: str | None = None
+    ) -> "ParameterFile":
         """Entries `names` of a physical vector (those that differ from nominal by default).
 
-        covariance: of p, shape (np_, np_).
+        Args:
+            covariance: of p, shape (np_, np_).
+            model_hash: of the model with default options, where `model` was loaded with others.
         """
         layout = model.parameters
         if names is None:
@@ -70,7 +74,7 @@ class ParameterFile:
         for name in names:
             i = layout.index(name)
             entries[name] = ParameterValue(float(p[i]), float(std[i]), layout.units[i])
-        return cls(model.name, model.hash, entries, dict(sensor or {}))
+        return cls(model.name, model_hash or model.hash, entries, dict(sensor or {}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ParameterFile":
@@ -155,6 +159,33 @@ class ParameterFile:
             p[i] = entry.value
         self._check_physical(layout, p)
         return p
+
+    def open(self, source):
+        """The model with the options that the file's names need, and its physical vector.
+
+        A model without friction loss has no entry for it; one identified with it is loaded so.
+
+        Returns:
+            (RobotModel, p (np_,)).
+
+        Raises:
+            ParameterFileError: as `vector`. ModelError: as load_model.
+        """
+        from sim_core.articulated.model import load_model
+
+        base = load_model(source)
+        if self.robot == base.name and self.model_hash != base.hash:
+            self.vector(base)  # raises with the sentence about versions
+        options = {}
+        friction = [n[: -len(".frictionloss")] for n in self.parameters if n.endswith(".frictionloss")]
+        if any(f"{joint}.frictionloss" not in base.parameters for joint in friction):
+            options["friction"] = tuple(j for j in base.joint_names if j in friction or f"{j}.frictionloss" in base.parameters)
+        geometry = {n.split(".pos.")[0] for n in self.parameters if ".pos." in n}
+        if any(f"{name}.pos.x" not in base.parameters for name in geometry):
+            known = {n.split(".pos.")[0] for n in base.parameters.names if ".pos." in n}
+            options["geometry"] = tuple(n for n in base.body_names + base.frame_names if n in geometry | known)
+        model = load_model(source, **options) if options else base
+        return model, self.vector(model, check_hash=not options)
 
     def _check_physical(self, layout, p: np.ndarray) -> None:
         for body in dict.fromkeys(name.split(".")[0] for name in self.parameters):

@@ -47,6 +47,7 @@ class Posterior:
         at_bound: stopped at a bound, shape (n,).
         rank: directions about which the data say more than the prior.
         singular_values: of the data Jacobian in units of prior std, descending, shape (n,).
+        weakest_direction: right singular vector of the last one, shape (n,).
         inflation: jackknife std over independent-residual std, at least 1, shape (n,).
         degrees: degrees of freedom behind the intervals, S - 1.
     """
@@ -57,6 +58,7 @@ class Posterior:
     at_bound: np.ndarray
     rank: int
     singular_values: np.ndarray
+    weakest_direction: np.ndarray
     inflation: np.ndarray
     degrees: float
 
@@ -88,7 +90,8 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
     cap = np.minimum(std0 / np.sqrt(np.diag(covariance)), 1.0)
     covariance = covariance * np.outer(cap, cap)
     scaled = std0[:, None] * (a * A) * std0[None, :]
-    information = np.clip(np.linalg.eigvalsh(scaled)[::-1], 0.0, None)
+    eigenvalues, eigenvectors = np.linalg.eigh(scaled)
+    information = np.clip(eigenvalues[::-1], 0.0, None)
     theta, width = solution.theta, np.where(np.isfinite(problem.upper - problem.lower), problem.upper - problem.lower, 1.0)
     at_bound = (theta <= problem.lower + 1e-6 * width) | (theta >= problem.upper - 1e-6 * width)
     return Posterior(
@@ -98,6 +101,7 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
         at_bound=at_bound,
         rank=int(np.sum(information > RANK_RATIO)),
         singular_values=np.sqrt(information),
+        weakest_direction=eigenvectors[:, 0],
         inflation=inflation,
         degrees=degrees,
     )

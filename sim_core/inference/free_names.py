@@ -7,7 +7,6 @@
     joint4.gear           strength of an actuator, by the actuator's name
     pole2.pos.z           a position in the parent body; pole2.pos for all three
     gravity               gravity vector; gravity.xy for a base that is not level
-    cartpole              the published cart-pole vector
     sensor.delay          y(t) = x(t - delay)
 
 Names may hold wildcards.
@@ -17,7 +16,6 @@ import difflib
 import fnmatch
 
 from sim_core.articulated import FreeParameters, load_model
-from sim_core.articulated.cartpole_parameters import cartpole_spec
 from sim_core.articulated.parameter_blocks import (
     BodyInertia,
     BodyPosition,
@@ -65,25 +63,13 @@ def free_parameters(source, names: list[str]):
     if options:
         model = load_model(source, **options)
     blocks = [block for name in names if name != DELAY for block in _blocks(model, name)]
-    if "cartpole" in names:
-        if blocks:
-            raise FreeNameError("'cartpole' frees masses and lengths itself; combine it with 'sensor.delay' only")
-        # The model's own values are a guess within a factor of e, not known to be wrong as in the published runs.
-        return model, _nominal_cartpole(model), DELAY in names
     if not blocks:
         raise FreeNameError("nothing is free; name at least one parameter, such as 'hand.inertia'")
     return model, FreeParameters(model, blocks), DELAY in names
 
 
-def _nominal_cartpole(model):
-    spec = cartpole_spec(model, start=1.0, prior_std=3.0)
-    return spec
-
-
 def _blocks(model, name: str) -> list:
     """The parameter blocks one name stands for."""
-    if name == "cartpole":
-        return []
     owner, _, kind = name.partition(".")
     if owner == "gravity":
         return [Gravity(kind or "xyz")]

@@ -1,0 +1,189 @@
+"""`refit identify BAG`: the physics of a recorded robot, from the bag alone.
+
+Reads joint states, the nominal robot and the run's description from the bag, fits the free
+parameters from many starts, judges them on the last part of the recording, and leaves a report,
+a JSON file and a parameter file that plant and controller load (`params_file:=`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+import yaml
+from rich.console import Console
+
+from cli.errors import CommandError
+from recording import BagError, BagReader
+from reporting import Result, new_run, progress_for
+from reporting.runs import runs_root
+from sim_core.articulated.parameter_file import ParameterFile, ParameterValue
+from sim_core.inference.bag_data import BagData, DataError, read_description, read_windows
+from sim_core.inference.free_names import FreeNameError, free_parameters
+from sim_core.inference.identify import Identification, IdentificationError, IdentifyConfig
+from sim_core.inference.identify import identify as fit
+from sim_core.inference.shooting import DelayPrior
+
+__all__ = ["BagIdentification", "identify", "identify_bag", "write_results"]
+
+DEFAULTS = Path(__file__).resolve().parent.parent / "config" / "identify.yaml"
+
+
+@dataclass(frozen=True)
+class BagIdentification:
+    """What a bag said: the fit, the model it was fitted to, the bag's own model hash, and the data."""
+
+    found: Identification
+    model: object
+    model_hash: str
+    data: BagData
+    result: Result
+    truncated: str
+
+
+def identify(
+    bag: Annotated[Path, typer.Argument(help="bag directory or .mcap file")],
+    free: Annotated[Optional[list[str]], typer.Option(help="free parameter, repeatable: hand.inertia, joint*.damping, "
+                                                      "joint*.friction, sensor.delay, ...; default: config/identify.yaml")] = None,
+    robot: Annotated[Optional[str], typer.Option(help="refuse a bag of another robot")] = None,
+    begin: Annotated[float, typer.Option("--from", help="first second of the recording to use", min=0.0)] = 0.0,
+    end: Annotated[float, typer.Option("--to", help="last second of the recording to use")] = float("inf"),
+    starts: Annotated[int, typer.Option(help="starting points", min=1)] = 6,
+    seed: Annotated[int, typer.Option(help="of the starting points", min=0)] = 0,
+    allow_truncated: Annotated[bool, typer.Option("--allow-truncated", help="use what a cut-off bag still holds")] = False,
+    out: Annotated[Optional[Path], typer.Option(help="new folder for the results; default below runs/")] = None,
+    json: Annotated[Optional[Path], typer.Option(help="write the checks to this file as well")] = None,
+) -> int:
+    """Identify a robot's physics from a recorded bag.
+
+    Exit code 0: the fit predicts the held-out part better; 1: it does not, no parameter file is
+    written; 2: the bag cannot be used.
+    """
+    if out is not None and out.exists():
+        raise CommandError(f"--out: {out} exists already; name a new folder.")
+    if json is not None and (json.is_dir() or not json.parent.is_dir()):
+        raise CommandError(f"--json: {json} is no file in an existing folder.")
+    console = Console()
+    with progress_for(console) as progress:
+        outcome = identify_bag(
+            bag, free, robot, begin, end, IdentifyConfig(starts=starts, seed=seed), allow_truncated, progress
+        )
+    folder = write_results(outcome, str(bag), out)
+    outcome.result.print(console)
+    _print_parameters(console, outcome)
+    console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+    if json is not None:
+        outcome.result.to_json(json)
+    return outcome.result.exit_code
+
+
+def identify_bag(bag, free=None, robot=None, begin=0.0, end=float("inf"), config=IdentifyConfig(),
+                 allow_truncated=False, progress=None) -> BagIdentification:
+    """Fit the free parameters of a bag's robot to its joint states.
+
+    Raises:
+        CommandError: the bag cannot be used; one line.
+    """
+    try:
+        reader = BagReader(bag)
+        if reader.truncated and not allow_truncated:
+            raise CommandError(f"{reader.truncated} Use --allow-truncated to identify from that part.")
+        reader.require("joint_states", "robot_description", "run_info")
+        nominal, source = read_description(reader, robot)
+        data = read_windows(reader, nominal, begin, end)
+        model, spec, with_delay = free_parameters(source, free or default_names(nominal.name))
+        config = replace(config, delay=DelayPrior() if with_delay else None)
+        found = fit(model, spec, data.windows, config, progress)
+    except (BagError, DataError, FreeNameError, IdentificationError) as error:
+        raise CommandError(str(error)) from None
+    return BagIdentification(found, model, nominal.hash, data, _checks(found, nominal.name, config), reader.truncated)
+
+
+def default_names(robot: str) -> list[str]:
+    """Names of the parameters that are free unless the user says otherwise."""
+    table = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
+    return table.get(robot, table["default"])
+
+
+def _checks(found: Identification, robot: str, config: IdentifyConfig) -> Result:
+    result = Result("identify", seed=config.seed, size=robot)
+    result.check("held-out prediction error, after / before", found.error_ratio, 1.0, "<", unit="1")
+    result.check("fit ended", found.solution.ending.name.lower(), ("converged",), "in")
+    result.detail("parameters", [
+        {"name": b.name, "unit": b.unit, "before": a.value, "value": b.value, "std": b.std, "lower": b.lower, "upper": b.upper}
+        for a, b in zip(found.before, found.after)
+    ])
+    result.detail("unexcited", list(found.unexcited))
+    result.detail("at_bound", list(found.at_bound))
+    result.detail("rank", found.posterior.rank)
+    result.detail("singular_values", found.posterior.singular_values)
+    result.detail("starts_that_agree", found.agreeing)
+    result.detail("held_out_rmse_before", found.forecast_before.rmse)
+    result.detail("held_out_rmse_after", found.forecast_after.rmse)
+    return result
+
+
+def parameter_file(outcome: BagIdentification) -> ParameterFile:
+    """The identified values as plant and controller load them."""
+    found, sensor = outcome.found, {}
+    if "sensor.delay" in found.names:
+        delay = found.after[-1]
+        sensor["delay"] = ParameterValue(delay.value, delay.std, "s")
+    return ParameterFile.from_vector(
+        outcome.model, found.p, found.physical_covariance, written_names(outcome), sensor, outcome.model_hash
+    )
+
+
+def written_names(outcome: BagIdentification) -> list[str]:
+    """Physical entries that the free coordinates set, in the order of the physical vector."""
+    moved = outcome.found.physical_covariance.diagonal() > 0.0
+    return [name for name, yes in zip(outcome.model.parameters.names, moved) if yes]
+
+
+def write_results(outcome: BagIdentification, source: str, out: Path | None = None, truth: dict | None = None) -> Path:
+    """Report, JSON and parameter file in a new folder, all or nothing. Returns the folder."""
+    from cli.identify_report import identification_report  # matplotlib only when there is something to draw
+
+    root = out.resolve().parent if out is not None else runs_root()
+    root.mkdir(parents=True, exist_ok=True)
+    workshop = Path(tempfile.mkdtemp(prefix=".identify-", dir=root))
+    try:
+        run = new_run("identify", root=workshop, bag=source)
+        notes = [*([outcome.truncated] if outcome.truncated else []), *outcome.data.notes]
+        report = identification_report(outcome.found, outcome.model, outcome.result, source, notes, truth)
+        report.write(run / "report.html")
+        outcome.result.to_json(run / "result.json")
+        if outcome.result.checks[0].passed:
+            parameter_file(outcome).save(run / "parameters.yaml")
+        target = out if out is not None else _free_name(root / run.path.name)
+        os.rename(run.path, target)
+    finally:
+        shutil.rmtree(workshop, ignore_errors=True)
+    return target
+
+
+def _free_name(path: Path) -> Path:
+    """`path`, or with a number appended if another run took it in the same second."""
+    candidate, number = path, 2
+    while candidate.exists():
+        candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return candidate
+
+
+def _print_parameters(console: Console, outcome: BagIdentification) -> None:
+    from rich.table import Table
+
+    found = outcome.found
+    table = Table("parameter", "before", "after", "95 % interval", "unit", box=None, header_style="bold")
+    for a, b in zip(found.before, found.after):
+        table.add_row(b.name, f"{a.value:.4g}", f"{b.value:.5g}", f"{b.lower:.5g} .. {b.upper:.5g}", b.unit)
+    console.print(table)
+    if found.unexcited:
+        console.print(f"not excited, prior kept: {', '.join(found.unexcited)}", markup=False)
+    if found.at_bound:
+        console.print(f"at a bound: {', '.join(found.at_bound)}", markup=False)
