@@ -2,7 +2,7 @@
 
 Names are those of the articulated model's physical vector: "link3.mass", "link3.h.x" (first moment
 m c), "link3.I.xx" (rotational inertia about the body frame origin), "link3.pos.x", "joint1.damping",
-"joint1.armature", "joint1.frictionloss", "joint1.gear", "gravity.z".
+"joint1.armature", "joint1.frictionloss", "joint1.gear", "gravity.z"; "tip.pos.z" of a site likewise.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import yaml
 
 from sim_core.plant.errors import PlantError
 
-__all__ = ["Inertial", "apply_scalars", "body_inertials", "read_parameter_file"]
+__all__ = ["Inertial", "apply_scalars", "body_inertials", "read_parameter_file",
+           "site_positions"]
 
 _DOF = {"damping": "dof_damping", "armature": "dof_armature", "frictionloss": "dof_frictionloss"}
 _AXES = ("x", "y", "z")
+_POSITION = tuple(f"pos.{axis}" for axis in _AXES)
 _PAIRS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 
 
@@ -98,6 +100,17 @@ def apply_scalars(model: mujoco.MjModel, values: Mapping[str, float]) -> None:
                 getattr(model, _DOF[field])[model.jnt_dofadr[joint]] = value
 
 
+def site_positions(model: mujoco.MjModel, values: Mapping[str, float]) -> dict[str, np.ndarray]:
+    """Position in its body [m] of every site that `values` moves."""
+    moved: dict[str, np.ndarray] = {}
+    for name, value in values.items():
+        owner, _, field = name.partition(".")
+        site = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, owner)
+        if site >= 0 and field in _POSITION:
+            moved.setdefault(owner, model.site_pos[site].copy())[_POSITION.index(field)] = value
+    return moved
+
+
 def body_inertials(model: mujoco.MjModel, values: Mapping[str, float]) -> dict[str, Inertial]:
     """Inertial properties of every body that `values` changes.
 
@@ -114,6 +127,9 @@ def body_inertials(model: mujoco.MjModel, values: Mapping[str, float]) -> dict[s
             continue
         if field != "mass" and field.partition(".")[0] not in ("h", "I", "pos"):
             raise PlantError(f"Parameter '{name}' is unknown to the plant.")
+        if (field in _POSITION and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, owner) < 0
+                and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, owner) >= 0):
+            continue
         fields_of.setdefault(owner, {})[field] = value
     inertials = {}
     for owner, fields in fields_of.items():
@@ -146,13 +162,13 @@ def _inertial(model, body: int, owner: str, fields: dict[str, float]) -> Inertia
     c = h / m
     I_C = I_O - m * (c @ c * np.eye(3) - np.outer(c, c))    # parallel axis theorem
     principal = np.linalg.eigvalsh(I_C)
-    # A point mass has zero inertia about its centre, of which rounding leaves a trace; MuJoCo
-    # wants a positive one, far below what any joint feels.
-    slack = 1e-9 * max(m, float(np.trace(I_O)))
+    # A point mass has no inertia about its centre, and rounding may leave less than none; MuJoCo
+    # wants some. A radius of gyration of 30 um is far below what any joint feels.
+    slack = 1e-9 * m
     if principal[0] < -slack or principal[0] + principal[1] < principal[2] - slack:
         raise PlantError(f"Body '{owner}': principal inertias {principal} kg m^2 break the triangle "
                          "inequality; no rigid body has them.")
-    return Inertial(m, c, I_C + 2 * slack * np.eye(3), position)
+    return Inertial(m, c, I_C + max(0.0, slack - principal[0]) * np.eye(3), position)
 
 
 def _moments(model, body: int) -> tuple[float, np.ndarray, np.ndarray]:

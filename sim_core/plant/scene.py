@@ -170,13 +170,15 @@ def _fragment(text: str) -> str:
 
 
 def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench_site: str = "",
-                inertials: Mapping[str, Inertial] | None = None) -> mujoco.MjModel:
+                inertials: Mapping[str, Inertial] | None = None,
+                site_positions: Mapping[str, np.ndarray] | None = None) -> mujoco.MjModel:
     """Compile the robot and everything added to it.
 
     Args:
         mjcf: the robot's MJCF text.
         entities: added in order.
         inertials: inertial properties of bodies of the robot that differ from its MJCF.
+        site_positions: positions of its sites that differ, in their bodies [m].
         wrench_site: site whose force and torque are sensed as "refit/force", "refit/torque".
 
     Raises:
@@ -199,6 +201,8 @@ def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench_site: str = "
         body.explicitinertial = True
         body.mass, body.ipos, body.pos = inertial.mass, inertial.com, inertial.position
         body.fullinertia = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
+    for name, position in (site_positions or {}).items():
+        spec.site(name).pos = position
     for entity in entities:
         _add(spec, entity)
     try:

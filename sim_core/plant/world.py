@@ -13,7 +13,11 @@ import mujoco
 import numpy as np
 
 from sim_core.plant.errors import EntityError, PlantError
-from sim_core.plant.physical_parameters import apply_scalars, body_inertials
+from sim_core.plant.physical_parameters import (
+    apply_scalars,
+    body_inertials,
+    site_positions,
+)
 from sim_core.plant.scenario import Change
 from sim_core.plant.scene import Entity, build_model
 
@@ -56,7 +60,9 @@ class World:
     def __init__(self, name: str, mjcf: str, parameters: Mapping[str, float], wrench_site: str = ""):
         self.name = name
         self._mjcf, self._parameters, self._wrench_site = mjcf, dict(parameters), wrench_site
-        self._inertials = body_inertials(build_model(mjcf), self._parameters)
+        original = build_model(mjcf)
+        self._geometry = dict(inertials=body_inertials(original, self._parameters),
+                              site_positions=site_positions(original, self._parameters))
         self.entities: tuple[Entity, ...] = ()
         self.changes: tuple[Change, ...] = ()
         self.model = self._compile(self.entities, self.changes)
@@ -125,7 +131,7 @@ class World:
 
     # ---- building --------------------------------------------------------------------------
     def _compile(self, entities, changes) -> mujoco.MjModel:
-        model = build_model(self._mjcf, entities, self._wrench_site, self._inertials)
+        model = build_model(self._mjcf, entities, self._wrench_site, **self._geometry)
         # A diverged simulation must be said, not silently restarted from the origin.
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
         apply_scalars(model, self._parameters)

@@ -1,0 +1,200 @@
+"""A ROS graph of its own for each test module, and the check that nodes are documented."""
+
+import ast
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# Each pytest process has its own domain, so that runs side by side do not hear each other.
+os.environ["ROS_DOMAIN_ID"] = str(101 + os.getpid() % 100)
+os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+
+ENTRY = "import sys; from nodes.entry import {name} as main; sys.exit(main())"
+
+
+class Ros:
+    """A client in the graph: starts nodes as processes, calls, listens, waits."""
+
+    def __init__(self):
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+
+        self.rclpy = rclpy
+        self.context = rclpy.Context()
+        self.context.init()
+        self.node = rclpy.create_node("test_client", context=self.context)
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self.node)
+        self.processes = []
+
+    # ---- processes -------------------------------------------------------------------------
+    def start(self, name, *arguments, **parameters):
+        """A node as its own process; keywords are its parameters, arguments raw --ros-args."""
+        given = [x for key, value in parameters.items() for x in ("-p", f"{key}:={_yaml(value)}")]
+        process = subprocess.Popen(
+            [sys.executable, "-c", ENTRY.format(name=name), "--ros-args", *arguments, *given],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"})
+        self.processes.append(process)
+        return process
+
+    def finish(self, process, number=signal.SIGINT, timeout=10.0):
+        """Signal a process; returns (exit code, seconds it took, its output)."""
+        start = time.monotonic()
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=timeout)
+        self.processes.remove(process)
+        return process.returncode, time.monotonic() - start, output
+
+    def up(self, node):
+        """Configure and activate a lifecycle node."""
+        self.transition(node, "configure")
+        self.transition(node, "activate")
+
+    def transition(self, node, label):
+        """One lifecycle transition; fails the test if it is refused."""
+        assert self.try_transition(node, label), f"{node} could not {label}"
+
+    def try_transition(self, node, label):
+        from lifecycle_msgs.msg import Transition
+        from lifecycle_msgs.srv import ChangeState
+        return self.call(ChangeState, f"{node}/change_state",
+                         transition=Transition(label=label), timeout=30.0).success
+
+    # ---- communication ---------------------------------------------------------------------
+    def call(self, kind, name, timeout=15.0, **fields):
+        """A service's response."""
+        client = self.node.create_client(kind, name)
+        try:
+            # Discovery under load takes its time; no test here is about how long.
+            self.until(client.service_is_ready, timeout, f"service {name}")
+            future = client.call_async(kind.Request(**fields))
+            self.until(future.done, timeout, f"answer of {name}")
+            return future.result()
+        finally:
+            self.node.destroy_client(client)
+
+    def set_parameter(self, node, name, value):
+        """rcl_interfaces/SetParametersResult of one live change."""
+        from rcl_interfaces.srv import SetParameters
+        from rclpy.parameter import Parameter
+        return self.call(SetParameters, f"{node}/set_parameters",
+                         parameters=[Parameter(name, value=value).to_parameter_msg()]).results[0]
+
+    def listen(self, kind, topic, qos=100, into=None):
+        """A list that fills with the messages of a topic."""
+        messages = [] if into is None else into
+        self.node.create_subscription(kind, topic, messages.append, qos)
+        return messages
+
+    def diagnostics(self, node):
+        """A function giving the newest diagnostics of a node: (level, message, {key: value})."""
+        from diagnostic_msgs.msg import DiagnosticArray
+        namespace = node.rpartition("/")[0]
+        messages = self.listen(DiagnosticArray, f"{namespace}/diagnostics" if namespace else "diagnostics")
+
+        def newest():
+            for message in reversed(messages):
+                status = message.status[0]
+                if status.name == node.lstrip("/"):
+                    return status.level[0], status.message, {v.key: v.value for v in status.values}
+            return None, "", {}
+
+        return newest
+
+    def spin(self, seconds):
+        """Handle what arrives for so long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._executor.spin_once(timeout_sec=max(0.0, min(0.05, end - time.monotonic())))
+
+    def until(self, condition, timeout=15.0, what="condition"):
+        """Handle what arrives until `condition()`; fails the test after `timeout` seconds."""
+        end = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < end, f"{what} did not come within {timeout:g} s"
+            self._executor.spin_once(timeout_sec=0.02)
+
+    def close(self):
+        for process in self.processes:
+            with contextlib.suppress(Exception):
+                process.kill()
+                process.communicate(timeout=5)
+        self._executor.shutdown()
+        self.node.destroy_node()
+        self.context.try_shutdown()
+
+
+def _yaml(value):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_yaml(v) for v in value) + "]"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+@pytest.fixture
+def ros():
+    """A `Ros` of this test's own; all its processes are gone afterwards."""
+    pytest.importorskip("rclpy")
+    client = Ros()
+    yield client
+    client.close()
+
+
+class Documentation:
+    """What a node's page must mention: each parameter with its unit, each topic and service."""
+
+    @staticmethod
+    def missing(page, config_class, *sources):
+        """Names that docs/nodes/<page> does not have.
+
+        Args:
+            page: file name in docs/nodes.
+            config_class: the node's configuration dataclass.
+            sources: Python files whose create_publisher, create_subscription, create_service,
+                create_client and ActionServer/ActionClient calls name topics and services.
+        """
+        from nodes.config import settings
+        text = (ROOT / "docs" / "nodes" / page).read_text()
+        missing = []
+        for item in settings(config_class).values():
+            row = next((line for line in text.splitlines() if f"`{item.name}`" in line), None)
+            if row is None or item.unit and item.unit not in row:
+                missing.append(f"parameter {item.name} [{item.unit}]")
+        for source in sources:
+            names = topic_names(ROOT / source)
+            missing += [f"name {name}" for name in names if f"`{name}`" not in text]
+        return missing
+
+
+CREATORS = {"create_publisher", "create_subscription", "create_service", "create_client", "publisher",
+            "create_lifecycle_publisher", "ActionServer", "ActionClient"}
+
+
+def topic_names(path):
+    """Literal names in calls that create publishers, subscriptions, services, clients and actions."""
+    names = set()
+    for call in ast.walk(ast.parse(path.read_text())):
+        if isinstance(call, ast.Call):
+            function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            if function in CREATORS:
+                names |= {a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+        elif isinstance(call, ast.Tuple) and len(call.elts) == 3 and isinstance(call.elts[1], ast.Constant):
+            # Tables of (type, name, callback), as simulation_interfaces has them.
+            if isinstance(call.elts[0], ast.Name) and isinstance(call.elts[2], ast.Attribute):
+                names.add(call.elts[1].value)
+    return names
+
+
+@pytest.fixture
+def documentation():
+    """The check that a node's page names all its parameters, topics and services."""
+    return Documentation
