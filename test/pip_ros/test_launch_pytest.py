@@ -23,6 +23,15 @@ def talker():
         cmd=[sys.executable, "-S", "-E", "-u", "-c",
              "import sys, time; print('hello'); time.sleep(0.2); print('again');"
              "print('bad', file=sys.stderr); time.sleep(60)"], cached_output=True, output='screen')
+
+def sleeper():
+    """Ends by SIGINT at any moment, which Python does not while it starts."""
+    return ExecuteProcess(cmd=['sleep', '60'])
+
+@launch_pytest.fixture
+def sleeping():
+    process = sleeper()
+    return launch.LaunchDescription([process]), process
 '''
 
 
@@ -63,22 +72,22 @@ async def test_coroutine(started, launch_context):
         launch_context, started[1], lambda text: 'never' in text, timeout=0.1)
     assert not await process_tools.wait_for_exit(launch_context, started[1], timeout=0.1)
 
-@pytest.mark.launch(fixture=started)
-def test_generator(started, launch_service):
-    assert started[1].return_code is None
+@pytest.mark.launch(fixture=sleeping)
+def test_generator(sleeping, launch_service):
+    assert sleeping[1].return_code is None
     yield
-    assert started[1].return_code == -2 and launch_service.event_loop is None
+    assert sleeping[1].return_code == -2 and launch_service.event_loop is None
 
-@pytest.mark.launch(fixture=started)
-async def test_async_generator(started):
+@pytest.mark.launch(fixture=sleeping)
+async def test_async_generator(sleeping):
     await asyncio.sleep(0.01)
-    assert started[1].return_code is None
+    assert sleeping[1].return_code is None
     yield
-    assert started[1].return_code == -2
+    assert sleeping[1].return_code == -2
 
-@pytest.mark.launch(fixture=started, shutdown=True)
-def test_after_shutdown(started):
-    assert started[1].return_code == -2
+@pytest.mark.launch(fixture=sleeping, shutdown=True)
+def test_after_shutdown(sleeping):
+    assert sleeping[1].return_code == -2
 
 @pytest.mark.launch(fixture=started)
 async def test_assertion_shows(started, launch_context):
@@ -86,13 +95,13 @@ async def test_assertion_shows(started, launch_context):
         assert text == 'something else'
     await process_tools.assert_output(launch_context, started[1], check, timeout=0.1)
 
-@pytest.mark.launch(fixture=started)
-def test_second_part_fails(started):
+@pytest.mark.launch(fixture=sleeping)
+def test_second_part_fails(sleeping):
     yield
-    assert started[1].return_code == 17
+    assert sleeping[1].return_code == 17
 
-@pytest.mark.launch(fixture=started)
-def test_two_yields(started):
+@pytest.mark.launch(fixture=sleeping)
+def test_two_yields(sleeping):
     yield
     yield
 
@@ -122,7 +131,7 @@ MODULE_SCOPE = '''
 @launch_pytest.fixture(scope='module', params=['a', 'b'])
 def started(request):
     log.append(request.param)
-    process = talker()
+    process = sleeper()
     return launch.LaunchDescription([process]), process
 
 @pytest.mark.launch(fixture=started, shutdown=True)

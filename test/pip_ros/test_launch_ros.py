@@ -372,6 +372,6 @@ def test_launch_test_with_a_node(prefix, tmp_path):
         '''))
     done = subprocess.run(
         [sys.executable, '-m', 'pytest', '-v', '-p', 'launch_pytest.plugin', '-p',
-         'no:cacheprovider', '--timeout', '60', '--rootdir', str(tmp_path), 'test_it.py'],
+         'no:cacheprovider', '--rootdir', str(tmp_path), 'test_it.py'],
         cwd=tmp_path, text=True, capture_output=True, timeout=120)
     assert '3 passed' in done.stdout, done.stdout + done.stderr
