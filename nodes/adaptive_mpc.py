@@ -13,8 +13,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
-from rclpy.task import Future
+from rclpy.action import ActionClient
 from refit_interfaces.action import Refit, RunEpisode
 from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
 from refit_interfaces.srv import SetParameterSet
@@ -27,6 +26,7 @@ from nodes.config import setting
 from nodes.episode import Episode
 from nodes.joint_state_gate import JointSample, JointStateGate
 from nodes.lifecycle import RefitNode, spin_main
+from nodes.long_action import LongAction, Request
 from nodes.mpc_messages import STATE_OF, joint_command, plan_message
 from nodes.parameter_book import ParameterBook, Source
 from nodes.profiles import control_task, physical_vector, reward_of, upright
@@ -95,7 +95,7 @@ class AdaptiveMpcNode(RefitNode):
         self.episodes = self.cycles = self.misses = 0
         self.halt_reason = ""
         self.episode: Episode | None = None
-        self._episode_done: Future | None = None
+        self._goal = None                        # handle of the running episode's goal
         self._latencies: list[float] = []
         self._solves: list[float] = []
         self._make_interfaces()
@@ -124,9 +124,8 @@ class AdaptiveMpcNode(RefitNode):
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
         self.refit_client = ActionClient(self, Refit, "refit") if self.config.refit == "episodic" else None
-        self.episode_server = ActionServer(
-            self, RunEpisode, "run_episode", self._run_episode, goal_callback=self._may_run_episode,
-            cancel_callback=lambda goal: CancelResponse.ACCEPT)
+        self.run_episode = LongAction(self, RunEpisode, "run_episode", self._begin_episode, self._episode_refusal,
+                                      cancel=lambda handle: self._end_episode("canceled"))
 
     def activate(self) -> None:
         self._start_over()
@@ -140,7 +139,7 @@ class AdaptiveMpcNode(RefitNode):
             if entity is not None:
                 self._destroy(entity)
         self._made = []
-        for name in ("refit_client", "episode_server"):
+        for name in ("refit_client", "run_episode"):
             if getattr(self, name, None) is not None:
                 getattr(self, name).destroy()
                 setattr(self, name, None)
@@ -337,100 +336,91 @@ class AdaptiveMpcNode(RefitNode):
 
     # -- episodes ----------------------------------------------------------------------------------
 
-    def _may_run_episode(self, goal) -> GoalResponse:
-        refusal = ("not active" if not self.is_active else self.halt_reason
-                   or ("mode is 'track'; set mode: episode" if self.config.mode != "episode" else "")
-                   or ("another episode is running" if self.episode is not None else "")
-                   or ("goals other than the task's are not supported; leave goal empty" if len(goal.goal) else ""))
-        if refusal:
-            self.get_logger().warning(f"run_episode refused: {refusal}")
-        return GoalResponse.REJECT if refusal else GoalResponse.ACCEPT
+    def _episode_refusal(self, goal) -> str:
+        if not self.is_active:
+            return "not active"
+        if self.config.mode != "episode":
+            return "mode is 'track'; set mode: episode"
+        if self._goal is not None:
+            return "another episode is running"
+        if len(goal.goal):
+            return "goals other than the task's are not supported; leave goal empty"
+        return self.halt_reason
 
-    async def _run_episode(self, handle):
+    def _begin_episode(self, handle) -> None:
         goal = handle.request
         if goal.horizon and goal.horizon != self.task.ilqr.horizon:
             self._build(goal.horizon)
         self.mpc.reset()
         self._answered = self._origin = self._counted = -np.inf
-        first = self.episodes == 0
+        every = self.config.refit_every if self.episodes == 0 and self.refit_client is not None else 0
         self.episodes += 1
-        self.episode = episode = Episode(
-            goal.steps or self.config.episode_steps, self.config.control_period, reward_of(self.model),
-            upright(self.model), self.config.refit_every if first and self.refit_client is not None else 0,
-            self.mpc.config.change_window)
-        self._goal_handle, self._episode_done = handle, Future(executor=self.executor)
+        self._goal = handle
+        self.episode = Episode(goal.steps or self.config.episode_steps, self.config.control_period, reward_of(self.model),
+                               upright(self.model), every, self.mpc.config.change_window)
         self._cycle()                       # in lock-step the first state has been waiting
-        why = await self._episode_done
-        self.episode = self._goal_handle = None
-        if not why and goal.refit_at_end and self.refit_client is not None:
-            await self._refit(episode, episode.final_window)
-        result = RunEpisode.Result(
-            success=not why, message=why or f"{episode.step} steps, score {episode.score:.3f}", score=episode.score,
-            total_cost=episode.total_cost, up_time=episode.up_time, refits=episode.refits)
-        if why == "canceled":
-            handle.canceled()
-        elif why:
-            handle.abort()
-        else:
-            handle.succeed()
-        return result
 
     def _advance_episode(self, x: np.ndarray) -> bool:
         """Count state x; False if no command shall follow (the episode ended, or a refit is awaited)."""
-        episode, handle = self.episode, self._goal_handle
-        if self.sample.stamp != self._counted:
-            self._counted = self.sample.stamp
-            episode.see(x)
-            handle.publish_feedback(RunEpisode.Feedback(
-                step=episode.step, reward=episode.rewards[-1] if episode.rewards else 0.0))
-            if episode.finished or handle.is_cancel_requested:
-                self._end_episode("canceled" if handle.is_cancel_requested else "")
-                return False
-            window = episode.refit_window() if self.refit_client is not None else None
-            if window is not None:
-                # In lock-step time stands still meanwhile; otherwise control goes on, never delayed.
-                self._waiting_for_refit = self.config.lockstep
-                self.executor.create_task(self._refit(episode, window))
-                return not self._waiting_for_refit
+        if self.sample.stamp == self._counted:
+            return True
+        episode, self._counted = self.episode, self.sample.stamp
+        episode.see(x)
+        self._goal.publish_feedback(RunEpisode.Feedback(
+            step=episode.step, reward=episode.rewards[-1] if episode.rewards else 0.0))
+        if episode.finished:
+            self._end_episode("")
+            return False
+        window = episode.refit_window() if self.refit_client is not None else None
+        if window is not None:
+            # In lock-step time stands still meanwhile; otherwise control goes on, never delayed.
+            self._waiting_for_refit = self.config.lockstep
+            self._refit(episode, window, self._go_on)
+            return not self._waiting_for_refit
         return True
 
-    def _end_episode(self, why: str) -> None:
-        if getattr(self, "_episode_done", None) is not None and not self._episode_done.done():
-            self._episode_done.set_result(why)
-
-    async def _refit(self, episode: Episode, window: float) -> None:
-        """Have the worker fit the last `window` seconds; a worker that does not answer is gone."""
-        if self.refit_client.server_is_ready():
-            goal = Refit.Goal(window=window, window_end=self.sample.stamp)
-            result = await self._within(self.config.refit_wait, self._ask(goal))
-            if result is not None:
-                self._on_parameters(result.parameters)
-                episode.refits += result.accepted
-            else:
-                self.book.silent(self._now(), f"refit gave no answer within {self.config.refit_wait:.0f} s")
-        else:
-            self.book.silent(self._now(), "the refit worker is not running")
-        if self.book.source is Source.LAST_GOOD:
-            self.get_logger().warning(self.book.message)
+    def _go_on(self) -> None:
         if self._waiting_for_refit:
             self._waiting_for_refit = False
             self._cycle()
 
-    async def _ask(self, goal: Refit.Goal):
-        handle = await self.refit_client.send_goal_async(goal)
-        return (await handle.get_result_async()).result if handle.accepted else None
+    def _end_episode(self, why: str) -> None:
+        """The last state has been seen, or the episode is broken off for a reason."""
+        if self._goal is None or self.episode is None:
+            return
+        episode, self.episode, self._waiting_for_refit = self.episode, None, False
+        if not why and self._goal.request.refit_at_end and self.refit_client is not None:
+            self._refit(episode, episode.final_window, lambda: self._close_episode(episode, ""))
+        else:
+            self._close_episode(episode, why)
 
-    async def _within(self, seconds: float, coroutine):
-        """The coroutine's result, or None after so many seconds of wall time."""
-        done = Future(executor=self.executor)
-        finish = lambda result: None if done.done() else done.set_result(result)  # noqa: E731
-        task = self.executor.create_task(coroutine)
-        task.add_done_callback(lambda task: finish(task.result()))
-        timer = self.create_timer(seconds, lambda: finish(None), clock=self.steady_clock)
-        try:
-            return await done
-        finally:
-            self.destroy_timer(timer)
+    def _close_episode(self, episode: Episode, why: str) -> None:
+        handle, self._goal = self._goal, None
+        if handle is None:
+            return
+        outcome = "canceled" if why == "canceled" else "abort" if why else "succeed"
+        self.run_episode.finish(handle, RunEpisode.Result(
+            success=not why, message=why or f"{episode.step} steps, score {episode.score:.3f}", score=episode.score,
+            total_cost=episode.total_cost, up_time=episode.up_time, refits=episode.refits), outcome)
+
+    def _refit(self, episode: Episode, window: float, then) -> None:
+        """Have the worker fit the last `window` seconds, then call `then`; a worker that does not answer is gone."""
+        def done(result):
+            if result is None:
+                self.book.silent(self._now(), f"the refit gave no answer within {self.config.refit_wait:.0f} s")
+                self.get_logger().warning(self.book.message)
+            else:
+                self._on_parameters(result.parameters)
+                episode.refits += result.accepted
+            then()
+
+        if self.refit_client.server_is_ready():
+            goal = Refit.Goal(window=window, window_end=self.sample.stamp)
+            Request(self, self.refit_client, goal, self.config.refit_wait, done)
+        else:
+            self.book.silent(self._now(), "the refit worker is not running")
+            self.get_logger().warning(self.book.message)
+            then()
 
     def _now(self) -> float:
         return 1e-9 * self.get_clock().now().nanoseconds

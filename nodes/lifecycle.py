@@ -24,6 +24,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 
 import rclpy
@@ -37,7 +38,7 @@ from rclpy.signals import SignalHandlerOptions
 from nodes.config import ConfigError, declare
 from nodes.diagnostics import Diagnostics
 
-__all__ = ["RefitNode", "spin_main"]
+__all__ = ["RefitNode", "spin_main", "turn"]
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -185,6 +186,18 @@ class RefitNode(LifecycleNode):
                      self.destroy_node):
             with contextlib.suppress(Exception):
                 step()
+
+
+class turn:
+    """`await turn()`: let other callbacks run, and come back some milliseconds later.
+
+    rclpy's executors poll a pending coroutine as fast as they can, at the price of a whole core; the
+    short sleep on every turn is what keeps waiting cheap. For waits of seconds, not of hours.
+    """
+
+    def __await__(self):
+        time.sleep(0.002)
+        yield
 
 
 def _executor(node):

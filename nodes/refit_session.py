@@ -18,7 +18,6 @@ from nodes.joint_state_gate import JointSample
 from nodes.profiles import free_parameters, initial_coordinates, online_config, physical_vector
 from sim_core.control.refit import RefitResult
 from sim_core.control.refit_online import OnlineRefit
-from sim_core.inference.window import Window
 
 __all__ = ["RefitSession", "RefitWorkerConfig", "Round", "replay"]
 
@@ -95,10 +94,20 @@ class RefitSession:
         self._last = sample
 
     def warm_up(self) -> None:
-        """Build and load every kernel now rather than in the first round, by a fit to a robot at rest."""
-        t = self.config.sample_period * np.arange(60)
-        q = np.tile(self.model.q_home, (len(t), 1))
-        self.online.refit.fit(Window(t, q, 0.0 * q, np.zeros((len(t) - 1, self.model.nu))), self.online.xi)
+        """Build and load every kernel now rather than in the first round: one round over a short made-up motion."""
+        count = round(self.online.config.min_window / self.online.dt) + 60
+        dynamics = self.online.refit.dynamics(self.online.dt)
+        rng = np.random.default_rng(0)
+        U = 0.1 * rng.standard_normal((1, count, self.model.nu))
+        x0 = np.concatenate([self.model.q_home, np.zeros(self.model.nv)])
+        X = np.asarray(dynamics.rollout(x0[None], U, self.online.p))[0]
+        rehearsal = OnlineRefit(self.model, self.spec, self.online.config, dt=self.online.dt)
+        rehearsal.refit = self.online.refit
+        # Off the prior: a payload without mass has no COM, and kernels cover only what the coordinates move.
+        rehearsal.set_parameters(self.spec.clip(self.spec.prior_mean + 0.1 * self.spec.prior_std))
+        for k, x in enumerate(X):
+            rehearsal.append(k * self.online.dt, x[: self.model.nq], x[self.model.nq :], U[0, max(k - 1, 0)])
+        rehearsal.update()
 
     @property
     def newest(self) -> float:

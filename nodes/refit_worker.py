@@ -9,24 +9,21 @@ Page: docs/nodes/refit_worker.md.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
-from rclpy.task import Future
 from refit_interfaces.action import Refit
 from refit_interfaces.msg import Parameter, ParameterSet
 from refit_interfaces.srv import SetParameterSet
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from nodes.joint_state_gate import JointSample, JointStateGate
 from nodes.lifecycle import RefitNode, spin_main
-from nodes.qos import LATCHED, LEDGER, STATE
+from nodes.long_action import LongAction
+from nodes.qos import LEDGER, STATE
 from nodes.refit_session import RefitSession, RefitWorkerConfig, Round
 from sim_core.articulated import load_model
 from sim_core.articulated.parameter_file import ParameterFile
@@ -54,30 +51,30 @@ class RefitWorkerNode(RefitNode):
         self._queue: list[JointSample] = []
         self._thread: threading.Thread | None = None
         self._outcome: Round | Exception | None = None
-        self._waiting: Future | None = None
+        self._request = None                     # goal handle that waits for its sample or for its fit
+        self._requested = False                  # the fit that runs is that request's
+        self._deadline = 0.0
         self._frozen_due = -np.inf
         self.parameters = self.create_publisher(ParameterSet, "refit/parameters", LEDGER)
-        self._configuration = self.create_publisher(String, "refit/configuration", LATCHED)
-        self._configuration.publish(String(data=json.dumps(dataclasses.asdict(self.config))))
         self._subscription = self.create_subscription(JointState, "joint_states", self._on_joint_state, STATE)
-        self._services = [self.create_service(SetBool, "~/freeze", self._freeze),
+        self._made = [self.create_service(SetBool, "~/freeze", self._freeze),
                           self.create_service(SetParameterSet, "~/set", self._set)]
-        self._server = ActionServer(self, Refit, "refit", self._on_request, goal_callback=self._may_refit,
-                                    cancel_callback=lambda goal: CancelResponse.REJECT)
+        self._action = LongAction(self, Refit, "refit", self._on_request, self._request_refusal)
+        self._timer = self.create_timer(0.05, self._serve, clock=self.steady_clock)
         self.session.warm_up()
 
     def activate(self) -> None:
         self._queue.clear()
 
     def cleanup(self) -> None:
-        if getattr(self, "_server", None) is not None:
-            self._server.destroy()
+        if getattr(self, "_action", None) is not None:
+            self._action.destroy()
+            self.destroy_timer(self._timer)
             self.destroy_subscription(self._subscription)
-            for service in self._services:
+            for service in self._made:
                 self.destroy_service(service)
             self.destroy_publisher(self.parameters)
-            self.destroy_publisher(self._configuration)
-            self._server = None
+            self._action = None
 
     def time_jumped_back(self) -> None:
         # The samples themselves say so, at an exact place in their sequence; the clock only says it
@@ -113,8 +110,7 @@ class RefitWorkerNode(RefitNode):
             # A sign of life, so that nobody takes a frozen worker for a lost one.
             self._frozen_due = self.session.newest
             self._publish(Round(None, False, "frozen", self.session.online.p, self.session.online.revision, 0.0, 0.0))
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
+        self._serve()
 
     # -- rounds ------------------------------------------------------------------------------------
 
@@ -145,8 +141,9 @@ class RefitWorkerNode(RefitNode):
         if outcome.accepted:
             self._write(outcome)
         self._say(outcome)
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(message)
+        if self._requested:
+            handle, self._request, self._requested = self._request, None, False
+            self._action.finish(handle, Refit.Result(accepted=message.accepted, message=message.message, parameters=message))
         self._drain()
 
     def _say(self, outcome: Round) -> None:
@@ -182,36 +179,23 @@ class RefitWorkerNode(RefitNode):
 
     # -- requests ----------------------------------------------------------------------------------
 
-    def _may_refit(self, goal) -> GoalResponse:
-        return GoalResponse.ACCEPT if self.is_active else GoalResponse.REJECT
+    def _request_refusal(self, goal) -> str:
+        if not self.is_active:
+            return "not active"
+        return "frozen" if self.frozen else "another request is being served" if self._request is not None else ""
 
-    async def _on_request(self, handle):
-        goal = handle.request
-        if self.frozen:
-            handle.abort()
-            return Refit.Result(accepted=False, message="frozen")
-        await self._until(lambda: self._thread is None and (
-            goal.window_end <= 0.0 or self.session.newest >= goal.window_end - 1e-9))
-        if self._thread is not None:
-            handle.abort()
-            return Refit.Result(accepted=False, message="another fit is running")
-        self._waiting = Future(executor=self.executor)
-        self._start(goal.window or self.config.window, goal.window_end)
-        message = await self._waiting
-        self._waiting = None
-        handle.succeed()
-        return Refit.Result(accepted=message.accepted, message=message.message, parameters=message)
+    def _on_request(self, handle) -> None:
+        self._request, self._deadline = handle, time.monotonic() + SAMPLE_WAIT
+        self._serve()
 
-    async def _until(self, condition) -> None:
-        """Return when the condition holds, or after SAMPLE_WAIT."""
-        clock = self.steady_clock
-        end = clock.now().nanoseconds + int(SAMPLE_WAIT * 1e9)
-        while not condition() and clock.now().nanoseconds < end:
-            self._waiting = Future(executor=self.executor)
-            timer = self.create_timer(0.02, lambda f=self._waiting: f.done() or f.set_result(None), clock=clock)
-            await self._waiting
-            self.destroy_timer(timer)
-        self._waiting = None
+    def _serve(self) -> None:
+        """Start the requested fit once the sample it is to end with is here, or will not come."""
+        if self._request is None or self._thread is not None:
+            return
+        goal = self._request.request
+        if goal.window_end <= self.session.newest + 1e-9 or time.monotonic() > self._deadline:
+            self._requested = True
+            self._start(goal.window or self.config.window, goal.window_end)
 
     def _freeze(self, request, response):
         self.frozen = request.data

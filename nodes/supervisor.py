@@ -21,7 +21,7 @@ from std_srvs.srv import Trigger
 
 from nodes.config import setting
 from nodes.joint_state_gate import JointStateGate
-from nodes.lifecycle import RefitNode, spin_main
+from nodes.lifecycle import RefitNode, spin_main, turn
 from nodes.qos import COMMAND, LEDGER
 from nodes.supervision import Event, Machine, State
 from nodes.watch import Watch, WatchLimits
@@ -65,7 +65,6 @@ class SupervisorNode(RefitNode):
         self.machine = Machine()
         self._stamp = -np.inf
         self._question: Future | None = None
-        self._stopping: list[tuple[Future, float]] = []
         self.status = self.create_publisher(SupervisorStatus, "supervisor/status", LEDGER)
         self._simulation = self.create_client(GetSimulationState, "get_simulation_state")
         self._made = [
@@ -134,7 +133,6 @@ class SupervisorNode(RefitNode):
         for event, sentence in self.watch.events(now):
             self._handle(event, sentence)
         self._ask_the_plant(now)
-        self._confirm_stops()
         self.diagnostics.set("state", self.machine.state.name)
         self.diagnostics.set("code", self.machine.code.name)
         if self.machine.state in (State.HALTED, State.DEGRADED):
@@ -142,8 +140,12 @@ class SupervisorNode(RefitNode):
 
     def _handle(self, event: Event, sentence: str) -> None:
         if self.machine.handle(event, sentence):
-            log = self.get_logger().warning if self.machine.state in (State.HALTED, State.DEGRADED) else self.get_logger().info
-            log(f"{self.machine.state.name} ({self.machine.code.name}): {self.machine.message}")
+            text = f"{self.machine.state.name} ({self.machine.code.name}): {self.machine.message}"
+            # Two calls, because rclpy remembers a severity for each place that logs.
+            if self.machine.state in (State.HALTED, State.DEGRADED):
+                self.get_logger().warning(text)
+            else:
+                self.get_logger().info(text)
             self._publish()
 
     def _ask_the_plant(self, now: float) -> None:
@@ -160,28 +162,22 @@ class SupervisorNode(RefitNode):
             self._handle(Event.PLANT_SILENT, f"time stands still and the plant has not answered for "
                          f"{self.config.clock_age_limit:.1f} s: it crashed or hangs")
 
-    def _confirm_stops(self) -> None:
-        """Answer pending stop requests once the joints say that they rest, or say how fast they still are."""
-        for request in list(self._stopping):
-            future, deadline = request
-            if self.watch.at_rest:
-                future.set_result((True, "stopped: all joints are at rest"))
-            elif time.monotonic() > deadline:
-                sample = self.watch.sample
-                speed = np.max(np.abs(sample.velocity)) if sample is not None else np.nan
-                future.set_result((False, f"halted, but not at rest after {self.config.stop_timeout:.1f} s: "
-                                   f"the fastest joint moves at {speed:.3f}"))
-            else:
-                continue
-            self._stopping.remove(request)
-
     # -- services ----------------------------------------------------------------------------------
 
     async def _on_stop(self, request, response):
+        """Answer once the joints say that they rest, or how fast they still are."""
         self._handle(Event.STOP, "stopped by an operator")
-        future = Future(executor=self.executor)
-        self._stopping.append((future, time.monotonic() + self.config.stop_timeout))
-        response.success, response.message = await future
+        deadline = time.monotonic() + self.config.stop_timeout
+        while not self.watch.at_rest and time.monotonic() < deadline:
+            await turn()
+        response.success = self.watch.at_rest
+        if response.success:
+            response.message = "stopped: all joints are at rest"
+        else:
+            sample = self.watch.sample
+            speed = np.max(np.abs(sample.velocity)) if sample is not None else np.nan
+            response.message = (f"halted, but not at rest after {self.config.stop_timeout:.1f} s: "
+                                f"the fastest joint moves at {speed:.3f}")
         return response
 
     def _on_resume(self, request, response):
