@@ -195,11 +195,12 @@ class RunWriter:
             bag.add_topic(topic, "std_msgs/msg/String")
             bag.write_message(topic, 0, text(data=content))
 
-    def state(self, plant) -> None:
+    def state(self, plant, received: float | None = None) -> None:
+        """One joint state; `received` [s] is the recorder's clock, the plant's own by default."""
         stamp = round(plant.t * 1e9)
         types = self._types
         time = types["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9)
-        self._bag.write_message("/joint_states", stamp, types["sensor_msgs/msg/JointState"](
+        self._bag.write_message("/joint_states", stamp if received is None else round(received * 1e9), types["sensor_msgs/msg/JointState"](
             header=types["std_msgs/msg/Header"](stamp=time, frame_id=""),
             name=list(plant.joints), position=plant.q.copy(), velocity=plant.v.copy(), effort=plant.effort,
         ))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import struct
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -321,7 +322,8 @@ class _Recovered:
                     record = next(records)
                 except StopIteration:
                     return
-                except (McapError, ValueError, EOFError):   # incomplete or damaged from here on
+                # Incomplete or damaged from here on; struct.error is a record whose own fields were cut.
+                except (McapError, ValueError, EOFError, struct.error):
                     return
                 if isinstance(record, Schema):
                     self._schemas[record.id] = record

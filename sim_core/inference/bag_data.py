@@ -18,6 +18,9 @@ SHORTEST = 0.25
 # At least this share of the samples must lie in usable stretches.
 USABLE = 0.5
 
+# Times given in milliseconds still name the sample they mean [s].
+ROUNDING = 6e-4
+
 
 class DataError(ValueError):
     """A recording cannot be identified from; one line: what is wrong, where, what to do."""
@@ -101,15 +104,16 @@ def read_windows(bag, model, begin: float = -np.inf, end: float = np.inf) -> Bag
     series = bag.joint_states(joints=model.joint_names)
     t = series.t - series.t[0]
     jumps = series.time_jumps()
-    # A jump back ends the range that seconds since the start can address.
-    inside = (t >= begin) & (t <= end)
-    if jumps.size and inside[jumps[0] - 1 :].sum() > 1:
+    inside = (t >= begin - ROUNDING) & (t <= end + ROUNDING)
+    if jumps.size:
+        # Seconds since the start mean the part before the first jump; beyond it they are ambiguous.
         k = int(jumps[0])
-        raise DataError(
-            f"time jumps back at sample {k}: from {t[k - 1]:.3f} s to {t[k]:.3f} s (a reset); "
-            f"use the part before it with --to {t[k - 1]:.3f}, or record without resets"
-        )
-    inside[jumps[0] if jumps.size else len(t) :] = False
+        if end > t[k - 1] + ROUNDING:
+            raise DataError(
+                f"time jumps back at sample {k}: from {t[k - 1]:.3f} s to {t[k]:.3f} s (a reset); "
+                f"use the part before it with --to {t[k - 1]:.3f}, or record without resets"
+            )
+        inside[k:] = False
     if inside.sum() < 3:
         raise DataError(f"{int(inside.sum())} joint states between {begin:g} s and {end:g} s; the bag spans {t[0]:g} to {t.max():.3f} s")
     t, q, v, effort = (a[inside] for a in (t, series.q, series.v, series.effort))

@@ -1,0 +1,155 @@
+"""`refit identify` over real bags: what it writes, and one line with exit code 2 for every bad bag."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cli.main import main
+from experiments.identify_panda import RunWriter
+from recording import BagWriter
+from sim_core.articulated import load_model
+from sim_core.articulated.parameter_file import ParameterFile
+from sim_core.plant import MujocoPlant
+
+FREE = ["--free", "*.damping", "--free", "sensor.delay", "--starts", "2"]
+
+
+@pytest.fixture(scope="module")
+def states():
+    """Five seconds of a cart-pole whose slider has twelve times its damping, 4 ms late."""
+    plant = MujocoPlant("cartpole", parameters={"slider.damping": 0.5}, sensor_delay=0.004,
+                        position_noise=2e-4, velocity_noise=2e-3)
+    rows = []
+    while plant.t < 5.0:
+        rows.append(SimpleNamespace(name=plant.name, t=plant.t, q=plant.q, v=plant.v, effort=plant.effort,
+                                    joints=plant.joints, mjcf=plant.mjcf))
+        plant.step([4.0 * np.sin(5 * plant.t) + 3.0 * np.sin(11 * plant.t) - 2.0 * plant.q[0]])
+    return rows
+
+
+def write(path, states, leave_out=(), robot=None):
+    with BagWriter(path, flush_period=0.002) as bag:  # many chunks, as in a long recording
+        first = states[0]
+        nominal = load_model("cartpole")
+        if leave_out or robot:
+            writer = RunWriter.__new__(RunWriter)
+            RunWriter.__init__(writer, _Filter(bag, leave_out), SimpleNamespace(name=robot or first.name, mjcf=first.mjcf), nominal)
+        else:
+            writer = RunWriter(bag, first, nominal)
+        for k, state in enumerate(states):
+            writer.state(state, received=0.01 * k)
+    return path
+
+
+class _Filter:
+    """A bag writer that leaves some topics out."""
+
+    def __init__(self, bag, leave_out):
+        self._bag, self._leave_out = bag, leave_out
+
+    def add_topic(self, topic, kind):
+        if topic not in self._leave_out:
+            self._bag.add_topic(topic, kind)
+
+    def write_message(self, topic, stamp, message):
+        if topic not in self._leave_out:
+            self._bag.write_message(topic, stamp, message)
+
+
+@pytest.fixture(scope="module")
+def bag(states, tmp_path_factory):
+    return write(tmp_path_factory.mktemp("bags") / "good", states)
+
+
+def test_a_bag_alone_gives_report_checks_and_a_file_that_plant_and_model_load(bag, tmp_path, capsys):
+    out, checks = tmp_path / "found", tmp_path / "out.json"
+    assert main(["identify", str(bag), *FREE, "--out", str(out), "--json", str(checks)]) == 0
+    assert {p.name for p in out.iterdir()} == {"report.html", "result.json", "parameters.yaml", "run.json"}
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+    page = (out / "report.html").read_text()
+    assert all(title in page for title in ("Parameters", "Prediction of the held-out part", "Residuals", "Conditioning", "Starts"))
+    document = json.loads(checks.read_text())
+    assert document["passed"]
+    found = {row["name"]: row for row in document["details"]["parameters"]}
+    assert found["slider.damping"]["lower"] <= 0.5 <= found["slider.damping"]["upper"]
+    assert found["sensor.delay"]["lower"] <= 0.004 <= found["sensor.delay"]["upper"]
+    file = ParameterFile.load(out / "parameters.yaml")
+    model = load_model("cartpole")
+    value = file.vector(model)[model.parameters.index("slider.damping")]
+    assert value == pytest.approx(0.5, rel=0.05) and file.sensor["delay"].unit == "s"
+    plant = MujocoPlant("cartpole", params_file=str(out / "parameters.yaml"))
+    assert plant.world.model.dof_damping[0] == pytest.approx(value)
+    assert "slider.damping" in capsys.readouterr().out
+
+
+def truncated(bag, tmp_path, states):
+    path = tmp_path / "cut"
+    shutil.copytree(bag, path)
+    file = next(path.glob("*.mcap"))
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    return path
+
+
+def nan(bag, tmp_path, states):
+    copies = [SimpleNamespace(**vars(s)) for s in states]
+    copies[33].v = copies[33].v * np.nan
+    return write(tmp_path / "nan", copies)
+
+
+def jump(bag, tmp_path, states):
+    copies = [SimpleNamespace(**vars(s)) for s in states]
+    for s in copies[300:]:
+        s.t -= 2.0
+    return write(tmp_path / "jump", copies)
+
+
+def renamed(bag, tmp_path, states):
+    copies = [SimpleNamespace(**vars(s)) for s in states]
+    for s in copies:
+        s.joints = ["slider", "elbow"]
+    return write(tmp_path / "joint", copies)
+
+
+BAD = {
+    "nothing there": (lambda b, p, s: p / "none", [], "No bag at"),
+    "no bag": (lambda b, p, s: p, [], "readable bag|holds no"),
+    "truncated": (truncated, [], "was cut off.*--allow-truncated"),
+    "missing joint states": (lambda b, p, s: write(p / "t", s[:5], ["/run_info"]), [], "lacks run_info"),
+    "missing description": (lambda b, p, s: write(p / "d", s[:5], ["/robot_description"]), [], "lacks robot_description"),
+    "wrong robot by option": (lambda b, p, s: b, ["--robot", "panda"], "'cartpole', expected 'panda'"),
+    "missing joint": (renamed, [], "is missing in message 0"),
+    "NaN": (nan, [], "velocity of .* is not finite at 0.330 s"),
+    "time jump": (jump, [], "time jumps back"),
+    "unknown parameter": (lambda b, p, s: b, ["--free", "tail.damping"], "no joint matches 'tail'"),
+    "nothing in the range": (lambda b, p, s: b, ["--from", "60"], "joint states between"),
+    "too short": (lambda b, p, s: write(p / "short", s[:4]), [], "only 0 % of the samples"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_bag_ends_with_one_line_exit_2_and_nothing_written(case, bag, states, tmp_path, capsys):
+    import re
+
+    make, options, message = BAD[case]
+    path = make(bag, tmp_path, states)
+    out = tmp_path / "out"
+    assert main(["identify", str(path), *options, "--out", str(out)]) == 2
+    captured = capsys.readouterr()
+    assert re.search(message, captured.err), captured.err
+    assert captured.err.count("\n") == 1
+    assert not out.exists() and not [p for p in tmp_path.iterdir() if p.name.startswith(".identify")]
+
+
+def test_the_readable_part_of_a_truncated_bag_can_be_used(bag, states, tmp_path):
+    path = truncated(bag, tmp_path, states)
+    assert main(["identify", str(path), *FREE, "--allow-truncated", "--out", str(tmp_path / "out")]) == 0
+    assert "was cut off" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_an_existing_folder_is_not_touched(bag, tmp_path, capsys):
+    assert main(["identify", str(bag), "--out", str(tmp_path)]) == 2
+    assert "exists already" in capsys.readouterr().err
