@@ -59,6 +59,8 @@ class AdaptiveMpcConfig:
                          description="who starts refits: nobody, the worker's own period, or this node's episodes")
     refit_silence_limit: float = setting(2.0, "s", (0.0, 60.0), "a periodic refit silent for longer is lost; 0: never")
     nominal_after: float = setting(10.0, "s", (0.1, 3600.0), "silence after which nominal parameters return")
+    recipe: str = setting("robust", choices=("robust", "literal"), description="for cart-poles: the published recipe "
+                          "plans with semi-implicit Euler and detects no changes")
     refit_wait: float = setting(10.0, "s", (0.1, 120.0), "wall time an episodic refit is waited for in lock-step")
     refit_every: int = setting(50, "steps", (0, 10000), "refit rhythm within the first episode; 0: none")
     physical_parameters: str = setting("", description="parameter file to start from; "
@@ -106,8 +108,9 @@ class AdaptiveMpcNode(RefitNode):
     def _build(self, horizon: int) -> None:
         config = self.config
         self.task = control_task(self.model, config, horizon)
-        self.mpc = AdaptiveMpc(self.task, AmpcConfig(delay_steps=config.delay_steps, time_budget=config.time_budget),
-                               p=self.book.p)
+        # The published recipe has no change detection.
+        factor = {"change_factor": np.inf} if config.recipe == "literal" else {}
+        self.mpc = AdaptiveMpc(self.task, AmpcConfig(config.delay_steps, config.time_budget, **factor), p=self.book.p)
         self.stage = self.task.cost.functions()["stage"]
 
     def _make_interfaces(self) -> None:
@@ -205,7 +208,7 @@ class AdaptiveMpcNode(RefitNode):
         # Between episodes and in free-running tracking the worker looks for changes itself, at servo rate.
         if command.change_detected and self.episode is not None:
             self.get_logger().info(f"change detected at {sample.stamp:.3f} s: predictions err by {command.prediction_error:.1f}")
-            self.episode.see_change()
+            self._refit_now(self.episode.see_change())
         self._report(command, x)
         if self.episode is not None:
             self.episode.total_cost += self._stage_cost(x, command.u, sample.stamp - self._origin)
@@ -371,13 +374,17 @@ class AdaptiveMpcNode(RefitNode):
         if episode.finished:
             self._end_episode("")
             return False
-        window = episode.refit_window() if self.refit_client is not None else None
+        window = episode.refit_window()
         if window is not None:
-            # In lock-step time stands still meanwhile; otherwise control goes on, never delayed.
+            self._refit_now(window)
+        return not self._waiting_for_refit
+
+    def _refit_now(self, window: float) -> None:
+        """A refit during the episode. In lock-step no further state is answered before it is done: time
+        stands still. Otherwise control goes on, never delayed."""
+        if self.refit_client is not None:
             self._waiting_for_refit = self.config.lockstep
-            self._refit(episode, window, self._go_on)
-            return not self._waiting_for_refit
-        return True
+            self._refit(self.episode, window, self._go_on)
 
     def _go_on(self) -> None:
         if self._waiting_for_refit:

@@ -49,9 +49,10 @@ class Episode:
             self.rewards.append(float(self.reward(x)))
         self.up_steps += bool(self.up(x))
 
-    def see_change(self) -> None:
-        """The state seen last revealed that the robot has changed."""
+    def see_change(self) -> float:
+        """The state seen last revealed that the robot has changed; returns the seconds of data to refit to."""
         self.changed_at = self.step
+        return self._since_change
 
     @property
     def finished(self) -> bool:
@@ -64,10 +65,8 @@ class Episode:
             return None
         if self.changed_at is not None:
             since = self.step - self.changed_at
-            # The monitor declares a change when half of its window deviates, so at least that
-            # much data belongs to the changed robot.
             if since % (self.change_window // 2) == 0:
-                return (since + self.change_window // 2) * self.period
+                return self._since_change
             return None
         if self.refit_every and self.step % self.refit_every == 0:
             return self.step * self.period
@@ -76,9 +75,13 @@ class Episode:
     @property
     def final_window(self) -> float:
         """Seconds of data for the refit at the end: what followed a change, or everything."""
-        if self.changed_at is None:
-            return self.step * self.period
-        return (self.step - self.changed_at + self.change_window // 2) * self.period
+        return self.step * self.period if self.changed_at is None else self._since_change
+
+    @property
+    def _since_change(self) -> float:
+        # The monitor declares a change when half of its window deviates, so at least that much
+        # data belongs to the changed robot.
+        return min(self.step, self.step - self.changed_at + self.change_window // 2) * self.period
 
     @property
     def score(self) -> float:
