@@ -15,8 +15,9 @@ from sim_core.articulated import RobotModel, load_model
 from sim_core.articulated.cartpole_parameters import base_parameters, cartpole_spec
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, CommandSource
 from sim_core.control.episodes import AdaptiveRun, Episode
+from sim_core.control.ilqr import BoxIlqr
 from sim_core.control.refit import Refit, RefitConfig
-from sim_core.control.tasks import cartpole_swing_up
+from sim_core.control.tasks import Task, cartpole_swing_up
 from sim_core.inference.window import Window
 from sim_core.plant import MujocoPlant
 
@@ -34,11 +35,15 @@ class Lab:
     """One robot with its task and its free parameters in both recipes."""
 
     model: RobotModel
+    task: Task = field(init=False)
+    solver: BoxIlqr = field(init=False)  # shared: episodes run one after the other
     refit: Refit = field(init=False)
     literal: Refit = field(init=False)
 
     def __post_init__(self):
         set_ = object.__setattr__
+        set_(self, "task", cartpole_swing_up(self.model, dt=DT))
+        set_(self, "solver", BoxIlqr(self.model, self.task.cost, self.task.ilqr))
         set_(self, "refit", Refit(self.model, cartpole_spec(self.model), ROBUST))
         set_(self, "literal", Refit(self.model, cartpole_spec(self.model, scale="raw"), LITERAL))
 
@@ -54,27 +59,24 @@ class Lab:
 
     def adaptive(self, noise: float = 0.0, delay_steps: int = 0) -> AdaptiveRun:
         """Starts from all parameters at 2 and refits."""
-        return self._run(self.refit, noise, delay_steps)
+        config = AmpcConfig(delay_steps=delay_steps)
+        mpc = AdaptiveMpc(self.task, config, self.start(), self.solver)
+        return AdaptiveRun(self.plant(noise, delay_steps), mpc, self.refit, steps=STEPS)
 
     def published(self) -> AdaptiveRun:
         """The literal recipe: L-BFGS on raw parameters, semi-implicit Euler over the control step."""
-        return self._run(self.literal, change_factor=np.inf, integrator="semi_implicit_euler", substeps=1)
+        task = cartpole_swing_up(self.model, dt=DT, integrator="semi_implicit_euler", substeps=1)
+        mpc = AdaptiveMpc(task, AmpcConfig(change_factor=np.inf), self.start())  # no triggers
+        return AdaptiveRun(self.plant(), mpc, self.literal, steps=STEPS)
 
     def fixed(self, p=None, noise: float = 0.0, delay_steps: int = 0) -> AdaptiveRun:
         """Never refits. p: parameters for good; None: the exact ones."""
-        task = cartpole_swing_up(self.model, dt=DT)
-        mpc = AdaptiveMpc(task, AmpcConfig(delay_steps=delay_steps), p)
+        mpc = AdaptiveMpc(self.task, AmpcConfig(delay_steps=delay_steps), p, self.solver)
         return AdaptiveRun(self.plant(noise, delay_steps), mpc, steps=STEPS)
 
     def start(self) -> np.ndarray:
         """All parameters at 2."""
         return self.refit.spec.to_physical(self.refit.spec.prior_mean)
-
-    def _run(self, refit, noise=0.0, delay_steps=0, change_factor=3.0, **integration) -> AdaptiveRun:
-        task = cartpole_swing_up(self.model, dt=DT, **integration)
-        config = AmpcConfig(delay_steps=delay_steps, change_factor=change_factor)
-        mpc = AdaptiveMpc(task, config, self.start())
-        return AdaptiveRun(self.plant(noise, delay_steps), mpc, refit, steps=STEPS)
 
 
 @dataclass
@@ -192,13 +194,12 @@ def predict(lab: Lab, record: SeedRecord, oracle: Episode) -> None:
 
     Error: root mean square over steps and states, each state divided by its spread on the way.
     """
-    solver = lab.fixed().mpc.solver
     spread = np.std(oracle.X_true, axis=0)
     for episodes in (0, 1, 3):
         p = lab.start() if episodes == 0 else record.adaptive[episodes - 1].p
         x = [oracle.X_true[0]]
         for u in oracle.U:
-            x.append(solver.predict(x[-1], u, p))
+            x.append(lab.solver.predict(x[-1], u, p))
         error = (np.array(x) - oracle.X_true) / spread
         record.prediction[episodes] = float(np.sqrt(np.mean(np.minimum(error**2, 1e6))))
         record.curves[f"after {episodes}"] = np.array(x)

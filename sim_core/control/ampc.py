@@ -98,16 +98,17 @@ class AdaptiveMpc:
         config: AmpcConfig.
         p: parameters of revision 0; the model's nominal ones by default. Changes of the robot are
             declared only under nominal parameters or a later revision, not under a first guess.
+        solver: of this task, to use instead of building one; controllers may share it if they run
+            their episodes one after the other.
     """
 
-    def __init__(self, task: Task, config: AmpcConfig = AmpcConfig(), p=None):
+    def __init__(self, task: Task, config: AmpcConfig = AmpcConfig(), p=None, solver: BoxIlqr | None = None):
         self.task, self.config = task, config
-        self.solver = BoxIlqr(task.model, task.cost, task.ilqr)
+        self.solver = solver or BoxIlqr(task.model, task.cost, task.ilqr)
         self.stop_control = np.clip(np.zeros(self.solver.nu), self.solver.u_lower, self.solver.u_upper)
         self._inbox: deque[Revision] = deque(maxlen=1)  # append and popleft are atomic
         nominal = Revision(0, self._checked(task.model.parameters.nominal if p is None else p))
         self._nominal = self._current = self._good = nominal
-        self.solver.p = nominal.p
         self.monitor = self._new_monitor()
         # A guess errs from the start; only a model that fitted once can reveal a change.
         self._watching = p is None or np.array_equal(nominal.p, task.model.parameters.nominal)
@@ -129,6 +130,7 @@ class AdaptiveMpc:
     def reset(self) -> None:
         """A new episode, or time jumped back: forget the plan and what is queued; keep parameters."""
         self.solver.reset()
+        self.solver.p = self._current.p
         self._plan: IlqrResult | None = None
         self._plan_time = self._sample_time = None
         self._failures, self._restart = 0, True

@@ -72,7 +72,6 @@ class AdaptiveRun:
         refit: Refit, or None for a controller that never learns.
         xi: coordinates of the parameters that mpc starts with; the prior mean by default.
         steps: per episode. refit_every: steps between refits in the first episode.
-        change_window: samples that the monitor looks at; half of them are new when it reacts.
     """
 
     def __init__(self, plant, mpc: AdaptiveMpc, refit: Refit | None = None, xi=None, steps: int = 140,
@@ -94,7 +93,7 @@ class AdaptiveRun:
             command = mpc.command(X[-1], k * dt)
             if command.change_detected:
                 detected.append(k)
-                result = self._fit(X, U, self._since(k, k))
+                result = self._fit(X, U, self._since(k))
                 refits += [(k, result)] if result else []
             plant.step(command.u)
             U.append(command.applied)
@@ -118,13 +117,13 @@ class AdaptiveRun:
         """First sample of the data to fit after so many steps; None: no fit now."""
         if detected:
             since = step - detected[-1]
-            return (self._since(detected[-1], step)
+            return (self._since(detected[-1])
                     if since % self.half_window == 0 or step == self.steps else None)
         early = self.episodes == 0 and step % self.refit_every == 0
         return 0 if early or step == self.steps else None
 
-    def _since(self, declared: int, step: int) -> int:
-        """The monitor reacts when more than half of its window deviates: so many samples are new."""
+    def _since(self, declared: int) -> int:
+        """The monitor reacts when half of its window deviates: so many transitions are new."""
         return max(0, declared - self.half_window)
 
     def _fit(self, X, U, first: int) -> RefitResult | None:
