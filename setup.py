@@ -28,7 +28,7 @@ setup(
     license="Apache-2.0",
     packages=find_namespace_packages(include=[pattern for name in FOLDERS for pattern in (name, f"{name}.*")]),
     # C runtime sources, CUDA text and templates travel beside the modules that read them.
-    package_data={"": ["*.c", "*.h", "*.cu", "*.j2"]},
+    package_data={"": ["*.c", "*.h", "*.cu", "*.j2", "*.yaml"]},
     python_requires=">=3.11,<3.13",
     install_requires=["setuptools"],
     zip_safe=False,
