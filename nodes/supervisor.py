@@ -65,6 +65,7 @@ class SupervisorNode(RefitNode):
         self.machine = Machine()
         self._stamp = -np.inf
         self._question: Future | None = None
+        self._asked = time.monotonic()
         self.status = self.create_publisher(SupervisorStatus, "supervisor/status", LEDGER)
         self._simulation = self.create_client(GetSimulationState, "get_simulation_state")
         self._made = [
@@ -150,15 +151,17 @@ class SupervisorNode(RefitNode):
 
     def _ask_the_plant(self, now: float) -> None:
         """A simulation whose clock stands still is paused, waiting for a command, or gone: ask."""
-        if not self.get_parameter("use_sim_time").value or not self.watch.clock_stands_still(now, time.monotonic()):
-            self._question = None
+        wall = time.monotonic()
+        if (self.machine.state is State.STARTING or not self.get_parameter("use_sim_time").value
+                or not self.watch.clock_stands_still(now, wall)):
+            self._question, self._asked = None, wall
             return
-        if self._question is None:
-            self._asked = time.monotonic()
-            self._question = self._simulation.call_async(GetSimulationState.Request())
-        elif self._question.done():
-            self._question = None       # alive; ask again as long as time stands still
-        elif time.monotonic() - self._asked > self.config.clock_age_limit:
+        if self._question is not None and self._question.done():
+            self._question, self._asked = None, wall        # alive; ask again as long as time stands still
+        if self._question is None and self._simulation.service_is_ready():
+            # A question put before the service is known would be lost, and its silence mean nothing.
+            self._question, self._asked = self._simulation.call_async(GetSimulationState.Request()), wall
+        elif wall - self._asked > self.config.clock_age_limit:
             self._handle(Event.PLANT_SILENT, f"time stands still and the plant has not answered for "
                          f"{self.config.clock_age_limit:.1f} s: it crashed or hangs")
 
