@@ -172,6 +172,8 @@ def replay(model, config: RefitWorkerConfig, samples: Iterable[JointSample], pub
         (message, round) for every message that stems from a round.
     """
     session = RefitSession(model, config)
+    # As the worker did: which kernels are loaded decides the last bits.
+    session.warm_up()
     samples = iter(samples)
     ahead: JointSample | None = next(samples, None)
     for message in published:
