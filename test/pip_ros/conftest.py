@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -38,6 +39,8 @@ def clean_surroundings(tmp_path, monkeypatch):
     """Log files go to the test's directory; changes to the environment end with the test."""
     monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'ros_log'))
     before = dict(os.environ)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a shell
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     import launch.logging
     launch.logging.launch_config.reset()
     yield

@@ -102,11 +102,18 @@ def probe(action=Node, **kwargs):
 
 
 def said(node):
-    return [json.loads(line) for line in node.get_stdout().splitlines() if line[:1] in '{"']
+    """Return the values a probe has printed; of complete lines only."""
+    text = node.get_stdout()
+    return [json.loads(line) for line in text[:text.rfind('\n') + 1].splitlines()
+            if line[:1] in '{"']
 
 
 def ends_when(nodes, count):
-    """Shut down once every node has said `count` things, at the latest after 30 s."""
+    """Shut down once every node has said `count` things, at the latest after 30 s.
+
+    To be visited before the nodes: then their own handlers, which keep the
+    output, are asked first.
+    """
     def on_stdout(event):
         return Shutdown() if all(len(said(node)) >= count for node in nodes) else None
     return [RegisterEventHandler(OnProcessIO(target_action=lambda action: action in nodes,
@@ -285,9 +292,11 @@ def test_autostart_and_transitions(run_launch, prefix):
 def test_failed_transition_is_reported_and_stops_the_others(run_launch, prefix, messages):
     node = probe(LifecycleNode, name='n', namespace='', autostart=True,
                  parameters=[{'fail_at': 'configure'}])
-    run_launch(node, RegisterEventHandler(OnProcessIO(
-        target_action=node, on_stdout=lambda event: TimerAction(period=0.5, actions=[Shutdown()])
-        if b'"configure"\n' in event.text else None)))
+    run_launch(
+        RegisterEventHandler(OnProcessIO(
+            target_action=node, on_stdout=lambda event: TimerAction(
+                period=0.5, actions=[Shutdown()]) if 'configure' in said(node) else None)),
+        TimerAction(period=30.0, actions=[Shutdown(reason='too slow')]), node)
     assert said(node)[1:] == ['configure']
     assert any("Failed to make transition 'TRANSITION_CONFIGURE' for LifecycleNode '/n'" in line
                for line in messages())

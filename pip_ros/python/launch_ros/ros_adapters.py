@@ -10,7 +10,7 @@ class ROSAdapter:
     """A node `launch_ros_<pid>` in a context of its own, spun by a thread."""
 
     def __init__(self, *, argv=None, autostart=True):
-        self.__argv = argv
+        self.__argv = argv or []  # not None, for which rclpy takes the launch's own words
         self.__context = self.__node = self.__executor = self.__thread = None
         if autostart:
             self.start()
