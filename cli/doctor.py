@@ -199,22 +199,22 @@ def versions() -> Iterator[Finding]:
 _ROS_CHECK = """
 import subprocess, sys, time
 import rclpy
-from std_msgs.msg import String
+from refit_interfaces.msg import ParameterSet
 
 talker = "talk" in sys.argv
 rclpy.init()
 node = rclpy.create_node("refit_doctor_" + ("talker" if talker else "listener"))
 if talker:
-    publisher = node.create_publisher(String, "refit_doctor", 1)
+    publisher = node.create_publisher(ParameterSet, "refit_doctor", 1)
     for _ in range(1500):
-        publisher.publish(String(data="hello"))
+        publisher.publish(ParameterSet(robot="any"))
         time.sleep(0.01)
 else:
     from rclpy.utilities import get_rmw_implementation_identifier
-    import refit_interfaces.msg, simulation_interfaces.srv, tf2_msgs.msg
+    import simulation_interfaces.srv, tf2_msgs.msg
     print(get_rmw_implementation_identifier(), flush=True)
     heard = []
-    node.create_subscription(String, "refit_doctor", heard.append, 1)
+    node.create_subscription(ParameterSet, "refit_doctor", heard.append, 1)
     # A process of its own: within one, messages never touch the network.
     other = subprocess.Popen([sys.executable, "-P", "-c", sys.argv[1], sys.argv[1], "talk"])
     start = time.monotonic()
