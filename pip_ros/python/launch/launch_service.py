@@ -179,6 +179,7 @@ class LaunchService:
             self.__loop = loop
             self.__task = asyncio.current_task()
             self.__return_code = 0
+            self.__terminated = self.interrupted = False
             self.__context._set_asyncio_loop(loop)
             self.__context._set_is_shutdown(False)  # left from an earlier run
         if self.__debug:
@@ -219,14 +220,12 @@ class LaunchService:
         done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         errors = [f.exception() for f in done if not f.cancelled() and f.exception() is not None]
         if errors:
-            self._is_idle_without_raising()
+            # Forgotten now, or the next look at them would raise them again.
+            completions = self.__context._completion_futures
+            completions[:] = [f for f in completions if not f.done()]
             for error in errors[1:]:
                 self.__logger.error(_one_line(error))
             raise errors[0]
-
-    def _is_idle_without_raising(self):
-        futures = self.__context._completion_futures
-        futures[:] = [f for f in futures if not f.done()]
 
     async def _process_one_event(self):
         event = await self.__context._event_queue.get()

@@ -1,6 +1,5 @@
 """A parameter value with its type, a named parameter, a parameter file."""
 
-import os
 import re
 from pathlib import Path
 
@@ -8,8 +7,7 @@ import yaml
 
 from launch.substitutions import SubstitutionFailure
 from launch.utilities import normalize_to_list_of_substitutions, perform_substitutions
-from launch.utilities.type_utils import (
-    is_substitution, normalize_typed_substitution, perform_typed_substitution)
+from launch.utilities.type_utils import normalize_typed_substitution, perform_typed_substitution
 
 from .utilities.temporary_files import write_temporary_file
 
@@ -119,8 +117,3 @@ def substitute_text(text, context):
     while count:
         text, count = re.subn(r'\$\(([^()]+)\)', replace, text)
     return text
-
-
-def is_path(value):
-    """Return True for what stands for the path of a parameter file."""
-    return isinstance(value, (str, os.PathLike)) or is_substitution(value)
