@@ -107,14 +107,17 @@ class PlantMessages:
 
 def _frames(model) -> list[tuple[str, str, str, int, bool]]:
     """(parent, child, "body"|"site", index, moving) of every named body and site of the robot."""
-    frames = []
+    frames, taken = [], set()
     for b in range(1, model.nbody):
         name, parent = model.body(b).name, model.body(int(model.body_parentid[b])).name
         if name and parent:
             frames.append((parent, name, "body", b, bool(model.body_jntnum[b])))
+            taken.add(name)
     for s in range(model.nsite):
         name, parent = model.site(s).name, model.body(int(model.site_bodyid[s])).name
-        if name and parent and name != parent:
+        # One MJCF name may serve a body and a site; TF needs each frame once.
+        if name and parent and not name.startswith("refit/") and name not in taken:
+            taken.add(name)
             frames.append((parent, name, "site", s, False))
     return frames
 

@@ -18,7 +18,8 @@ import numpy as np
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import Inertial
 
-__all__ = ["SPAWNABLES", "Entity", "build_model", "entity_content", "robot_mjcf", "shape_content"]
+__all__ = ["SPAWNABLES", "Entity", "WrenchSensor", "build_model", "entity_content", "robot_mjcf", "shape_content",
+           "wrench_sensor"]
 
 _ROBOTS = Path(__file__).resolve().parents[2] / "config" / "robots"
 _GEOM = {"box": (mujoco.mjtGeom.mjGEOM_BOX, 3), "sphere": (mujoco.mjtGeom.mjGEOM_SPHERE, 1),
@@ -169,7 +170,41 @@ def _fragment(text: str) -> str:
                                 f"but begins with {stripped[:40]!r}.")
 
 
-def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench_site: str = "",
+@dataclasses.dataclass(frozen=True)
+class WrenchSensor:
+    """A force-torque sensor between a body and its parent: its pose in the body [m], wxyz."""
+
+    body: str
+    position: np.ndarray
+    quaternion: np.ndarray
+
+
+def wrench_sensor(model: mujoco.MjModel, site: str) -> WrenchSensor:
+    """The sensor a site stands for: between its body and what is welded on that (flange and hand), or
+    between the body and its parent if nothing is (a tool's own site).
+
+    Raises:
+        PlantError: no such site.
+    """
+    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, site)
+    if index < 0:
+        names = [model.site(i).name for i in range(model.nsite)]
+        raise PlantError(f"No site '{site}' to sense a wrench at; sites: "
+                         f"{', '.join(filter(None, names)) or 'none'}.")
+    body = int(model.site_bodyid[index])
+    p, q = model.site_pos[index].copy(), model.site_quat[index].copy()
+    welded = [b for b in range(1, model.nbody)
+              if model.body_parentid[b] == body and not model.body_jntnum[b] and model.body(b).name]
+    if not welded:
+        return WrenchSensor(model.body(body).name, p, q)
+    inverse, position, quaternion = np.zeros(4), np.zeros(3), np.zeros(4)
+    mujoco.mju_negQuat(inverse, model.body_quat[welded[0]])
+    mujoco.mju_rotVecQuat(position, p - model.body_pos[welded[0]], inverse)
+    mujoco.mju_mulQuat(quaternion, inverse, q)
+    return WrenchSensor(model.body(welded[0]).name, position, quaternion)
+
+
+def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench: WrenchSensor | None = None,
                 inertials: Mapping[str, Inertial] | None = None,
                 site_positions: Mapping[str, np.ndarray] | None = None) -> mujoco.MjModel:
     """Compile the robot and everything added to it.
@@ -179,7 +214,7 @@ def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench_site: str = "
         entities: added in order.
         inertials: inertial properties of bodies of the robot that differ from its MJCF.
         site_positions: positions of its sites that differ, in their bodies [m].
-        wrench_site: site whose force and torque are sensed as "refit/force", "refit/torque".
+        wrench: senses "refit/force" and "refit/torque" at its site "refit/wrench".
 
     Raises:
         PlantError, EntityError: the text or an entity does not compile.
@@ -188,14 +223,13 @@ def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench_site: str = "
         spec = mujoco.MjSpec.from_string(mjcf)
     except ValueError as error:
         raise PlantError(f"The robot's MJCF cannot be read: {error}") from error
-    if wrench_site:
-        if spec.site(wrench_site) is None:
-            raise PlantError(f"No site '{wrench_site}' to sense a wrench at; "
-                             f"sites: {', '.join(s.name for s in spec.sites) or 'none'}.")
+    if wrench is not None:
+        spec.body(wrench.body).add_site(name="refit/wrench", pos=wrench.position,
+                                        quat=wrench.quaternion)
         for name, kind in (("refit/force", mujoco.mjtSensor.mjSENS_FORCE),
                            ("refit/torque", mujoco.mjtSensor.mjSENS_TORQUE)):
             spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE,
-                            objname=wrench_site)
+                            objname="refit/wrench")
     for name, inertial in (inertials or {}).items():
         body, I = spec.body(name), inertial.inertia
         body.explicitinertial = True

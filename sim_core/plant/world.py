@@ -19,7 +19,7 @@ from sim_core.plant.physical_parameters import (
     site_positions,
 )
 from sim_core.plant.scenario import Change
-from sim_core.plant.scene import Entity, build_model
+from sim_core.plant.scene import Entity, build_model, wrench_sensor
 
 __all__ = ["EntityState", "World"]
 
@@ -51,7 +51,7 @@ class World:
         name: of the robot.
         mjcf: its MJCF text.
         parameters: physical parameters that differ from the MJCF, by name.
-        wrench_site: site with a force-torque sensor; "" for none.
+        wrench_site: site with a force-torque sensor, see `wrench_sensor`; "" for none.
 
     Raises:
         PlantError: the model holds something a plant cannot drive; the text names it.
@@ -59,8 +59,9 @@ class World:
 
     def __init__(self, name: str, mjcf: str, parameters: Mapping[str, float], wrench_site: str = ""):
         self.name = name
-        self._mjcf, self._parameters, self._wrench_site = mjcf, dict(parameters), wrench_site
+        self._mjcf, self._parameters = mjcf, dict(parameters)
         original = build_model(mjcf)
+        self._wrench = wrench_sensor(original, wrench_site) if wrench_site else None
         self._geometry = dict(inertials=body_inertials(original, self._parameters),
                               site_positions=site_positions(original, self._parameters))
         self.entities: tuple[Entity, ...] = ()
@@ -131,7 +132,7 @@ class World:
 
     # ---- building --------------------------------------------------------------------------
     def _compile(self, entities, changes) -> mujoco.MjModel:
-        model = build_model(self._mjcf, entities, self._wrench_site, **self._geometry)
+        model = build_model(self._mjcf, entities, self._wrench, **self._geometry)
         # A diverged simulation must be said, not silently restarted from the origin.
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
         apply_scalars(model, self._parameters)

@@ -69,7 +69,7 @@ class Ros:
                          transition=Transition(label=label), timeout=30.0).success
 
     # ---- communication ---------------------------------------------------------------------
-    def call(self, kind, name, timeout=15.0, **fields):
+    def call(self, kind, name, /, timeout=15.0, **fields):
         """A service's response."""
         client = self.node.create_client(kind, name)
         try:
@@ -154,7 +154,7 @@ class Documentation:
 
     @staticmethod
     def missing(page, config_class, *sources):
-        """Names that docs/nodes/<page> does not have.
+        """Names that docs/nodes/<page> does not have; parameters are rows `| `name` | unit | ...`.
 
         Args:
             page: file name in docs/nodes.
@@ -166,7 +166,7 @@ class Documentation:
         text = (ROOT / "docs" / "nodes" / page).read_text()
         missing = []
         for item in settings(config_class).values():
-            row = next((line for line in text.splitlines() if f"`{item.name}`" in line), None)
+            row = next((line for line in text.splitlines() if line.startswith(f"| `{item.name}` |")), None)
             if row is None or item.unit and item.unit not in row:
                 missing.append(f"parameter {item.name} [{item.unit}]")
         for source in sources:

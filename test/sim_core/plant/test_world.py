@@ -179,6 +179,20 @@ def test_wrench_shows_the_weight_beyond_the_site(arm):
     np.testing.assert_allclose(plant.wrench(), np.concatenate([force_S, torque_S]), atol=1e-3)
 
 
+def test_wrench_at_a_flange_is_that_of_what_is_welded_on_it():
+    plant = MujocoPlant("panda", wrench_site="flange", stop_state="hold")
+    for _ in range(1000):
+        plant.tick()
+    hand = plant.world.model.body("hand")
+    m, c = hand.mass[0], hand.ipos          # flange and hand share an origin, not the axes
+    f, torque = plant.wrench()[:3], plant.wrench()[3:]
+    assert np.linalg.norm(f) == pytest.approx(m * 9.81, rel=1e-3)
+    site, body = plant.world.observe().site("flange"), plant.world.observe().body("hand")
+    R_WS, R_WH = site.xmat.reshape(3, 3), body.xmat.reshape(3, 3)
+    c_S = R_WS.T @ (body.xpos + R_WH @ c - site.xpos)
+    np.testing.assert_allclose(torque, np.cross(c_S, f), atol=2e-3)
+
+
 def test_observing_does_not_disturb(arm):
     plant, twin = (MujocoPlant(arm, wrench_site="tool") for _ in range(2))
     for k in range(50):
