@@ -68,8 +68,8 @@ def _run(name: str, function: Callable[..., object], words: list[str]) -> int:
         outcome = get_command(app).main(words, prog_name=f"refit {name}", standalone_mode=False)
     except typer.Exit as ending:
         return ending.exit_code
-    except typer.Abort:
-        return EXIT_INTERRUPTED
+    except typer.Abort as ending:  # how typer passes Ctrl-C on
+        raise KeyboardInterrupt from ending
     except typer.TyperException as error:  # wrong options
         raise CommandError(f"{error.format_message()} (refit {name} --help)") from error
     return outcome if isinstance(outcome, int) else EXIT_OK
