@@ -72,6 +72,8 @@ def _run(name: str, function: Callable[..., object], words: list[str]) -> int:
         raise KeyboardInterrupt from ending
     except typer.TyperException as error:  # wrong options
         raise CommandError(f"{error.format_message()} (refit {name} --help)") from error
+    if outcome == EXIT_INTERRUPTED:  # likewise
+        raise KeyboardInterrupt
     return outcome if isinstance(outcome, int) else EXIT_OK
 
 
