@@ -6,7 +6,7 @@ from setuptools import find_namespace_packages, setup
 
 NAME = "refit"
 HERE = Path(__file__).resolve().parent
-FOLDERS = ("sim_core", "nodes", "hardware", "recording", "reporting", "cli", "experiments", "benchmarks")
+FOLDERS = ("sim_core", "nodes", "hardware", "recording", "reporting", "cli", "demo", "experiments", "benchmarks")
 
 
 def shared(folder):

@@ -1,0 +1,102 @@
+"""From options to a run directory: record, tell, check, report."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from reporting import Result
+
+__all__ = ["run"]
+
+
+def run(robot: str, folder: Path, progress, *, seed: int, payload: float, duration: float, episodes: int,
+        change: tuple[str, float] | None, recipe: str) -> Result:
+    """Run one demonstration; leaves bags, result.json, report.html and parameters.yaml in `folder`.
+
+    Raises:
+        GraphError: the graph failed.
+    """
+    if robot == "panda":
+        return _panda(folder, progress, seed, payload, duration)
+    return _cartpole(robot, folder, progress, seed, episodes, change, recipe)
+
+
+def _panda(folder: Path, progress, seed, payload, duration) -> Result:
+    from demo import panda, panda_report
+
+    _load_kernels("panda", "robust", progress)
+    panda.record(folder, seed, payload, duration, progress)
+    with progress.stage("reading the bags and replaying the refits", None):
+        story = panda.tell(folder)
+        result = panda.check(story, seed)
+    with progress.stage("drawing", None):
+        film = _panda_film(story, folder)
+        page = panda_report.report(story, result, film)
+    _leave(folder, folder / "with_refit", result, page)
+    return result
+
+
+def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe) -> Result:
+    from demo import cartpole, cartpole_report
+
+    _load_kernels(robot, recipe, progress)
+    cartpole.record(robot, folder, seed, episodes, change, recipe, progress)
+    with progress.stage("reading the bags and replaying the refits", None):
+        story = cartpole.tell(robot, folder, seed, change, recipe)
+        result = cartpole.check(story, seed)
+    with progress.stage("drawing", None):
+        film = _cartpole_film(story, folder)
+        page = cartpole_report.report(story, result, film)
+    _leave(folder, folder / "adaptive", result, page)
+    return result
+
+
+def _load_kernels(robot: str, recipe: str, progress) -> None:
+    """Compile here what the nodes will need, so that the first run's wait is seen for what it is."""
+    from nodes.adaptive_mpc import AdaptiveMpcConfig
+    from nodes.profiles import control_task, is_cartpole
+    from nodes.refit_session import RefitSession, RefitWorkerConfig
+    from sim_core.articulated import load_model
+    from sim_core.control.ilqr import BoxIlqr
+
+    with progress.stage("physics kernels (compiled on the first start only)", None):
+        model = load_model(robot)
+        task = control_task(model, AdaptiveMpcConfig(robot=robot, recipe=recipe))
+        BoxIlqr(model, task.cost, task.ilqr)
+        changes = dict(sample_period=0.02, window=10.0, schedule="episodic", physical_parameters="start") if is_cartpole(model) else {}
+        RefitSession(model, RefitWorkerConfig(robot=robot, recipe=recipe, **changes)).warm_up()
+
+
+def _leave(folder: Path, learnt: Path, result: Result, page) -> None:
+    result.to_json(folder / "result.json")
+    page.write(folder / "report.html")
+    if (learnt / "parameters.yaml").is_file():
+        shutil.copyfile(learnt / "parameters.yaml", folder / "parameters.yaml")
+
+
+def _panda_film(story, folder: Path):
+    from demo.pictures import Film, draw
+
+    run, recording = story.with_refit, story.with_refit.recording
+    times = np.arange(0.0, story.duration, 0.1)
+    at = np.searchsorted(run.t, times).clip(max=len(run.t) - 1)
+    q = recording.q[np.searchsorted(recording.t, run.t[at]).clip(max=len(recording.t) - 1)]
+    still = np.searchsorted(times, [0.5, 2.5, story.change - 0.2, story.change + 0.5, story.change + 2.5, story.duration - 1.0])
+    late = run.t >= min(5.0, story.duration)
+    ball = np.array([story.truth[f"hand.payload.com.{axis}"] for axis in "xyz"])
+    return draw(Film("panda", "overview", run.t[at], q, still.clip(max=len(times) - 1), run.hand[at], run.path[late][::50], ball, "hand",
+                     story.change, 0.05), folder)
+
+
+def _cartpole_film(story, folder: Path):
+    from demo.pictures import Film, draw
+
+    X = story.adaptive[-1].X
+    at = np.arange(0, len(X), 4)
+    nq = X.shape[1] // 2
+    still = np.linspace(0, len(at) - 1, 6).round().astype(int)
+    empty = np.zeros((0, 3))
+    return draw(Film(story.robot, "overview", 0.02 * at, X[at, :nq], still, empty, empty, np.zeros(0)), folder)
