@@ -251,8 +251,8 @@ class BoxIlqr:
         self._solve(task)
         status = _STATUS[task.status]
         self._warm = status.usable
-        if not status.usable:
-            task.mu = self.config.mu_init
+        if not status.usable:  # gains of a failed sweep are half old, half new, or not finite
+            self.K[:], self.k[:], task.mu = 0, 0, self.config.mu_init
         return self._result(status, task.cost, task.iterations, task.gradient, task.seconds)
 
     def solve_best_of(self, x0, starts, **options) -> IlqrResult:

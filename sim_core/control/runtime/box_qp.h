@@ -3,7 +3,7 @@
  * The free block is factorised at full, fixed size: rows and columns of
  * clamped coordinates are those of the identity. That costs a few multiply-adds
  * more than compacting the block and keeps every loop bound constant.
- * H and L are (NU, LDU); expects NU as a macro.
+ * H and L are (NU, LDU); expects NU and LDU = PAD(NU) as macros.
  *
  * Source: Tassa, Mansard, Todorov, Control-Limited Differential Dynamic
  * Programming (ICRA 2014), algorithm 1; Bertsekas 1982.
@@ -11,7 +11,6 @@
 #pragma once
 #include "linalg.h"
 
-#define LDU PAD(NU)
 #define QP_ITERATIONS 50
 #define QP_ARMIJO 0.1
 

@@ -24,7 +24,6 @@
 #define NP step_IN2_SIZE
 #define NR stage_IN3_SIZE
 #define NW stage_IN4_SIZE
-#define NRF final_IN2_SIZE
 #define NWF final_IN3_SIZE
 #define AT_LEAST_1(n) ((n) > 0 ? (n) : 1)
 

@@ -3,6 +3,7 @@
  * Matrices are row-major with a leading dimension padded to a multiple of
  * VW doubles; the padding holds zeros. Every routine is inlined with constant
  * sizes, so that one row of a product lives in vector registers.
+ * Expects WIDEST, the longest row of any product.
  */
 #pragma once
 #include <math.h>
@@ -20,7 +21,7 @@ INLINE void matmul(int n, int m, int k, const double *A, int as_i, int as_k,
                    const double *B, int ldb, const double *C0, double *C, int ldc)
 {
     for (int i = 0; i < n; i++) {
-        vec acc[PAD(32) / VW];
+        vec acc[WIDEST / VW];
         const vec *start = (const vec *)(C0 + (C0 ? i * ldc : 0));
 #pragma GCC unroll 8
         for (int j = 0; j < PAD(m) / VW; j++)

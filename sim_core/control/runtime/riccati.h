@@ -11,12 +11,14 @@
  * the unregularised Q_uu; Tassa, Mansard, Todorov (ICRA 2014) for the box.
  */
 #pragma once
-#include "box_qp.h"
-#include "linalg.h"
 
 #define NZ (NX + SMOOTH * NU)
 #define LDX PAD(NX)
+#define LDU PAD(NU)
 #define LDZ PAD(NZ)
+#define WIDEST (LDZ > LDU ? LDZ : LDU)
+#include "box_qp.h"
+#include "linalg.h"
 
 /* Quadratic model of one knot: dynamics A, B and cost l. */
 typedef struct {
