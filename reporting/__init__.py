@@ -6,7 +6,7 @@ Imports neither ROS nor the algorithms, so that everything may use it.
 """
 
 from reporting.checks import Check, Result, machine, versions
-from reporting.figures import PALETTE, figure
+from reporting.figures import PALETTE, TRUTH, figure
 from reporting.html import Report
 from reporting.progress import LineProgress, Progress, RichProgress, SilentProgress, progress_for
 from reporting.runs import RunDirectory, git_state, new_run
@@ -21,6 +21,7 @@ __all__ = [
     "RichProgress",
     "RunDirectory",
     "SilentProgress",
+    "TRUTH",
     "figure",
     "git_state",
     "machine",

@@ -38,6 +38,8 @@ STYLE: dict[str, Any] = {
     "svg.hashsalt": "refit",  # same figure, same bytes
     "path.simplify": True,
 }
+# Once and for all: titles and legends read the settings when they are drawn, long after `figure` returned.
+matplotlib.rcParams.update(STYLE)
 
 
 def figure(rows: int = 1, cols: int = 1, size: tuple[float, float] | None = None, **subplots: Any) -> tuple[Figure, Any]:
@@ -50,8 +52,6 @@ def figure(rows: int = 1, cols: int = 1, size: tuple[float, float] | None = None
     Returns:
         Figure, and its axes as `Figure.subplots` returns them (one axes for 1 x 1).
     """
-    with matplotlib.rc_context(STYLE):
-        made = Figure(figsize=size or (8.4, 2.9 * rows + 0.3), layout="constrained")
-        FigureCanvasAgg(made)
-        axes = made.subplots(rows, cols, **subplots)
-    return made, axes
+    made = Figure(figsize=size or (8.4, 2.9 * rows + 0.3), layout="constrained")
+    FigureCanvasAgg(made)
+    return made, made.subplots(rows, cols, **subplots)

@@ -21,11 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import matplotlib
 from markupsafe import Markup
 
 from reporting.checks import Result, _plain, number_text
-from reporting.figures import STYLE
 
 #: beyond this a vector figure is slower to show than its picture
 _MAX_SVG_BYTES = 600_000
@@ -147,12 +145,11 @@ class Report:
 
 def _figure_uri(fig: Any) -> str:
     buffer = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
-        fig.savefig(buffer, format="svg", metadata={"Date": None})
-        if buffer.tell() <= _MAX_SVG_BYTES:
-            return _data_uri("image/svg+xml", buffer.getvalue())
-        buffer = io.BytesIO()
-        fig.savefig(buffer, format="png", dpi=160)
+    fig.savefig(buffer, format="svg", metadata={"Date": None})
+    if buffer.tell() <= _MAX_SVG_BYTES:
+        return _data_uri("image/svg+xml", buffer.getvalue())
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", dpi=160)
     return _data_uri("image/png", buffer.getvalue())
 
 
