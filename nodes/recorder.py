@@ -26,6 +26,7 @@ from std_msgs.msg import String
 from nodes.config import setting
 from nodes.diagnostics import ERROR
 from nodes.lifecycle import RefitNode, spin_main
+from nodes.loss_counter import LossCounter
 from nodes.qos import LATCHED, PROFILES
 from nodes.run_info import ParameterSurvey, base_run_info
 from recording.bag_writer import BagWriter
@@ -88,8 +89,9 @@ class Recorder(RefitNode):
         path.parent.mkdir(parents=True, exist_ok=True)
         self._check_space(path.parent)
         self._writer = BagWriter(path, flush_period=self.config.flush_period)
-        self._sequence: dict[str, int] = {}
-        self._lost: Counter = Counter()
+        self._counters: dict[str, LossCounter] = {}
+        self._dropped: Counter = Counter()      # for a full queue, or as the middleware tells
+        self._lost_before = 0
         self._info = base_run_info(self.config.profile)
         self._failure = ""
         self.diagnostics.stand(None)
@@ -115,7 +117,7 @@ class Recorder(RefitNode):
             self._survey.close()
         self._discovery = self._survey = None
         self._info["counts"] = dict(self._writer.counts)
-        self._info["lost"] = dict(self._lost)
+        self._info["lost"] = self._lost()
         self._publish_run_info()
         done = threading.Event()
         self._queue.put(done)
@@ -148,6 +150,7 @@ class Recorder(RefitNode):
             if topic in self._readers and not _asks_too_much(self._readers[topic][1], qos):
                 continue
             self._subscribe(topic, kind, qos)
+        self._count_losses()
         self._survey.look()
 
     def _subscribe(self, topic: str, kind: str, qos: QoSProfile) -> None:
@@ -191,32 +194,40 @@ class Recorder(RefitNode):
 
     # ---- messages --------------------------------------------------------------------------
     def _callback(self, topic: str):
-        enqueue, sequence = self._queue.put_nowait, self._sequence
+        enqueue, counters = self._queue.put_nowait, self._counters
 
         def on_message(data: bytes, info: dict) -> None:
-            number = info["publication_sequence_number"]
-            if number is not None:
-                before = sequence.get(topic, number - 1)
-                # Several publishers of one topic interleave their numbers, so only small gaps
-                # forward count; a publisher that restarts begins at 1.
-                if 1 < number - before < 10000 and self.count_publishers(topic) == 1:
-                    self._lose(topic, number - before - 1)
-                sequence[topic] = number
+            number, counter = info["publication_sequence_number"], counters.get(topic)
+            if number is not None and counter is not None:
+                counter.see(number)
             try:
                 enqueue((topic, info["received_timestamp"] or time.time_ns(), data))
             except queue.Full:
-                self._lose(topic, 1)
+                self._dropped[topic] += 1
 
         return on_message
 
-    def _on_lost(self, topic: str, event) -> None:
-        if topic not in self._sequence:     # sequence numbers, where the middleware has them, say more
-            self._lose(topic, event.total_count_change)
+    def _count_losses(self) -> None:
+        """Sequence numbers tell losses of topics with one publisher; several interleave theirs."""
+        for topic in self._readers:
+            publishers = self.count_publishers(topic)
+            if publishers > 1:
+                counter = self._counters.pop(topic, None)
+                if counter is not None:
+                    self._dropped[topic] += counter.lost
+            elif publishers == 1:
+                self._counters.setdefault(topic, LossCounter())
 
-    def _lose(self, topic: str, n: int) -> None:
-        self._lost[topic] += n
-        self.diagnostics.tick("lost", n)
-        self.diagnostics.warn(f"{n} messages of {topic} lost; the machine or the disk is too slow.")
+    def _on_lost(self, topic: str, event) -> None:
+        if topic not in self._counters:     # sequence numbers, where they serve, say more
+            self._dropped[topic] += event.total_count_change
+
+    def _lost(self) -> dict[str, int]:
+        """Messages lost so far, by topic."""
+        lost = Counter(self._dropped)
+        for topic, counter in list(self._counters.items()):
+            lost[topic] += counter.lost
+        return {topic: n for topic, n in lost.items() if n}
 
     # ---- the writer's thread -----------------------------------------------------------------
     def _run(self) -> None:
@@ -258,6 +269,14 @@ class Recorder(RefitNode):
         if self._recording and not self._failure:
             self.diagnostics.set("queue", self._queue.qsize())
             self.diagnostics.set("megabytes", self._writer.bytes_written / 1e6)
+            lost = self._lost()
+            total = sum(lost.values())
+            self.diagnostics.set("lost", total)
+            if total > self._lost_before:
+                names = ", ".join(f"{n} of {topic}" for topic, n in lost.items())
+                self.diagnostics.warn(f"Messages lost so far: {names}; the machine or the disk is "
+                                      "too slow.")
+            self._lost_before = total
             silent = [topic for topic in self._wanted if topic not in self._writer.counts]
             self.diagnostics.set("topics", len(self._writer.counts))
             self.diagnostics.set("topics_silent", ", ".join(silent) or "none")
@@ -273,7 +292,7 @@ class Recorder(RefitNode):
         self._recording = False
         try:
             self._writer.close()
-            counts, lost = self._writer.counts, sum(self._lost.values())
+            counts, lost = self._writer.counts, sum(self._lost().values())
             self.get_logger().info(f"{self._writer.path}: {sum(counts.values())} messages on "
                                    f"{len(counts)} topics, {lost} lost.")
         except OSError as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from mcap.exceptions import McapError
-from mcap.records import Channel, DataEnd, Footer, Message, Schema
+from mcap.records import Channel, Footer, Message, Schema
 from mcap.stream_reader import StreamReader
 from rosbags.rosbag2 import Reader, ReaderError
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
@@ -329,7 +329,7 @@ class _Recovered:
                     self._schemas[record.id] = record
                 elif isinstance(record, Channel):
                     self._channels[record.id] = record
-                elif isinstance(record, (DataEnd, Footer)):
+                elif isinstance(record, Footer):
                     self._ended = True
                 yield record
 

@@ -222,7 +222,7 @@ def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench: WrenchSensor
     try:
         spec = mujoco.MjSpec.from_string(mjcf)
     except ValueError as error:
-        raise PlantError(f"The robot's MJCF cannot be read: {error}") from error
+        raise PlantError(f"The robot's MJCF cannot be read: {_line(error)}") from error
     if wrench is not None:
         spec.body(wrench.body).add_site(name="refit/wrench", pos=wrench.position,
                                         quat=wrench.quaternion)
@@ -243,8 +243,13 @@ def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench: WrenchSensor
         return spec.compile()
     except ValueError as error:
         if entities:
-            raise EntityError("parse", f"The scene does not compile: {error}") from error
-        raise PlantError(f"The robot's MJCF does not compile: {error}") from error
+            raise EntityError("parse", f"The scene does not compile: {_line(error)}") from error
+        raise PlantError(f"The robot's MJCF does not compile: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    """MuJoCo's message of several lines as one sentence."""
+    return ", ".join(line.strip() for line in str(error).splitlines() if line.strip()) + "."
 
 
 def _add(spec: mujoco.MjSpec, entity: Entity) -> None:
@@ -281,4 +286,4 @@ def _add(spec: mujoco.MjSpec, entity: Entity) -> None:
         child = mujoco.MjSpec.from_string(entity.content)
         spec.attach(child, frame=body.add_frame(), prefix=f"{entity.name}/")
     except ValueError as error:
-        raise EntityError("parse", f"'{entity.name}' cannot be read: {error}") from error
+        raise EntityError("parse", f"'{entity.name}' cannot be read: {_line(error)}") from error

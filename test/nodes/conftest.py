@@ -149,6 +149,15 @@ def ros():
     client.close()
 
 
+@pytest.fixture(scope="module")
+def shared_ros():
+    """A `Ros` for all tests of a module, where starting nodes anew would cost more than it shows."""
+    pytest.importorskip("rclpy")
+    client = Ros()
+    yield client
+    client.close()
+
+
 class Documentation:
     """What a node's page must mention: each parameter with its unit, each topic and service."""
 

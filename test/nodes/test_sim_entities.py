@@ -40,17 +40,23 @@ NEEDS = {
 }
 
 
-@pytest.fixture
-def plant(ros):
-    """A paused Panda; returns call(service type name, service, **fields)."""
-    ros.start("sim_plant", robot="panda", stop_state="hold", start_paused=True)
-    ros.up("sim_plant")
+@pytest.fixture(scope="module")
+def running(shared_ros):
+    shared_ros.start("sim_plant", robot="panda", stop_state="hold", start_paused=True)
+    shared_ros.up("sim_plant")
+    return shared_ros
 
+
+@pytest.fixture
+def plant(running):
+    """A Panda, paused and reset; a function call(service, **fields)."""
     def call(name, /, **fields):
         kind = "".join(part.capitalize() for part in name.split("_"))
-        return ros.call(getattr(srv, kind), name, **fields)
+        return running.call(getattr(srv, kind), name, **fields)
 
-    call.ros = ros
+    call.ros = running
+    call("set_simulation_state", state=SimulationState(state=SimulationState.STATE_PAUSED))
+    assert call("reset_simulation").result.result == OK
     return call
 
 
@@ -113,13 +119,13 @@ def test_a_payload_spawned_on_the_hand_weighs_on_the_arm(plant):
     plant("step_simulation", steps=500)
     before = plant("get_entity_state", entity="panda")
     assert before.result.result == OK
-    plant.ros.until(lambda: len(joints) >= 500)
+    plant.ros.until(lambda: joints and joints[-1].header.stamp.sec == 1)
     held = np.array(joints[-1].effort)
     response = plant("spawn_entity", name="payload", entity_resource=Resource(uri="refit:box?mass=2"),
                      initial_pose=pose("hand_site"))
     assert response.result.result == OK, response.result.error_message
     plant("step_simulation", steps=1000)
-    plant.ros.until(lambda: len(joints) >= 1500)
+    plant.ros.until(lambda: joints[-1].header.stamp.sec == 3)
     # The shoulder now carries 2 kg about half a metre out: some 10 N m more.
     assert 5.0 < abs(joints[-1].effort[1] - held[1]) < 15.0
     assert plant("set_entity_state", entity="payload", state=EntityState(), set_pose=True
@@ -194,6 +200,6 @@ def test_step_action_feeds_back_and_can_be_cancelled(plant):
 def test_quitting_ends_the_process(plant):
     response = plant("set_simulation_state", state=SimulationState(state=SimulationState.STATE_QUITTING))
     assert response.result.result == OK
-    process = plant.ros.processes[0]
+    process = plant.ros.processes[0]     # last test: the plant is shared
     plant.ros.until(lambda: process.poll() is not None)
     assert process.returncode == 0
