@@ -167,17 +167,3 @@ def test_smoothness_is_counted_between_knots_and_from_the_last_control():
     at_zero = [np.array(ca.evalf(ca.substitute(e, U, 0))) for e in (hessian, gradient)]
     best = np.linalg.solve(at_zero[0], -at_zero[1]).reshape(H, 2)
     np.testing.assert_allclose(result.U, best, atol=1e-8)
-
-
-def test_large_systems_fit_the_kernels():
-    """Rows longer than a handful of vectors: a chain of 36 states, pushed at both ends."""
-    n = 36
-    A = np.eye(n) + 0.2 * np.eye(n, k=1) - 0.2 * np.eye(n, k=-1)
-    B = np.zeros((n, 2))
-    B[0, 0] = B[-1, 1] = 1.0
-    model, *_ = linear_system(nq=n // 2)
-    x, u, p = ca.SX.sym("x", n), ca.SX.sym("u", 2), ca.SX.sym("p", 1)
-    step = ca.Function("step", [x, u, p], [ca.sparsify(ca.DM(A)) @ x + ca.sparsify(ca.DM(B)) @ u])
-    result = quadratic(model, step, 5).solve(np.ones(n))
-    gains, _ = lqr_recursion(A, B, np.eye(n), 0.5 * np.eye(2), 3 * np.eye(n), 5)
-    np.testing.assert_allclose(result.K, gains, rtol=1e-8, atol=1e-10)
