@@ -140,6 +140,14 @@ class Graph:
                     raise self._error(f"node {name} is not active after {START_TIMEOUT:.0f} s")
                 time.sleep(0.05)
             self._node.destroy_client(client)
+        # Active is not yet connected: what is said before discovery is complete is lost.
+        readers = {"joint_states": len(names) - 1, "joint_command": 3, "controller/status": 3}
+        while any(self._node.count_subscribers(topic) < count for topic, count in readers.items()):
+            self._executor.spin_once(timeout_sec=0.05)
+            self._check_alive("while its nodes found each other")
+            if time.monotonic() > deadline:
+                raise self._error(f"the nodes did not find each other within {START_TIMEOUT:.0f} s")
+        time.sleep(0.5)
 
     # -- what an operator does ---------------------------------------------------------------------
 

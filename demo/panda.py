@@ -12,7 +12,7 @@ import numpy as np
 
 from demo.graph import Graph
 from demo.recordings import Recording, Timing, load
-from nodes.adaptive_mpc import AdaptiveMpcConfig
+from nodes.adaptive_mpc import ORIGIN_GRACE, AdaptiveMpcConfig
 from nodes.profiles import hand_path
 from reporting import Result
 from reporting.progress import SilentProgress
@@ -121,8 +121,9 @@ def _run(model: RobotModel, folder: Path) -> PandaRun:
     recording = load(folder)
     settings = recording.node("adaptive_mpc")
     config = AdaptiveMpcConfig(**{k: settings[k] for k in ("path_width", "path_height", "path_period") if k in settings})
-    origin, last = recording.commands[0][0], recording.commands[0][-1]
-    inside = (recording.t >= origin) & (recording.t <= last)
+    first, last = recording.commands[0][0], recording.commands[0][-1]
+    origin = 0.0 if first < ORIGIN_GRACE else first
+    inside = (recording.t >= first) & (recording.t <= last)
     t, q = recording.t[inside], recording.q[inside]
     position = build.frame_position(model, "hand_site")
     hand = np.array(position.map(len(t))(q.T, model.parameters.nominal)).T

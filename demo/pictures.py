@@ -76,7 +76,7 @@ def _main(job: Path) -> None:
         film = Film(**{name: data[name] if data[name].ndim else data[name].item() for name in data.files})
     from PIL import Image
 
-    frames = _frames(film, width=400, height=300)
+    frames = _frames(film, width=360, height=270)
     stills = [frames[i] for i in film.still]
     strip = np.concatenate(stills, axis=1) if len(stills) <= 3 else np.concatenate(
         [np.concatenate(stills[: len(stills) // 2], axis=1), np.concatenate(stills[len(stills) // 2 :], axis=1)], axis=0)

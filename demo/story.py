@@ -81,7 +81,7 @@ def _panda_film(story, folder: Path):
     from demo.pictures import Film, draw
 
     run, recording = story.with_refit, story.with_refit.recording
-    times = np.arange(0.0, story.duration, 0.1)
+    times = np.arange(0.0, story.duration, 0.2)
     at = np.searchsorted(run.t, times).clip(max=len(run.t) - 1)
     q = recording.q[np.searchsorted(recording.t, run.t[at]).clip(max=len(recording.t) - 1)]
     still = np.searchsorted(times, [0.5, 2.5, story.change - 0.2, story.change + 0.5, story.change + 2.5, story.duration - 1.0])

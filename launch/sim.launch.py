@@ -88,6 +88,7 @@ def plant_and_recorder(context):
         }],
         remappings=[("/clock", "clock")],
         ros_arguments=["--log-level", value["log_level"]],
+        prefix="nice -n -10",       # it stands for a servo loop; without the right to, `nice` says so and goes on
         # Without a plant nothing here makes sense; on a real robot the supervisor judges that instead.
         on_exit=Shutdown(reason="the plant has ended"),
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from rclpy.action import ActionClient
+from rclpy.serialization import deserialize_message
 from refit_interfaces.action import Refit, RunEpisode
 from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
 from refit_interfaces.srv import SetParameterSet
@@ -24,7 +25,7 @@ from trajectory_msgs.msg import JointTrajectory
 from nodes.actuation import Actuation
 from nodes.config import setting
 from nodes.episode import Episode
-from nodes.joint_state_gate import JointSample, JointStateGate
+from nodes.joint_state_gate import JointSample, JointStateGate, peek_stamp
 from nodes.lifecycle import RefitNode, spin_main
 from nodes.long_action import LongAction, Request
 from nodes.mpc_messages import STATE_OF, joint_command, plan_message
@@ -35,6 +36,9 @@ from sim_core.articulated import build, load_model
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, Command, CommandSource
 
 __all__ = ["AdaptiveMpcConfig", "AdaptiveMpcNode", "main"]
+
+# A first state younger than this belongs to a start or a reset [s].
+ORIGIN_GRACE = 1.0
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class AdaptiveMpcNode(RefitNode):
         self.plan = self.create_lifecycle_publisher(JointTrajectory, "controller/plan", STATE)
         self._made = [
             # Only the newest state is of use here, so this reader keeps one (COMMAND), whatever the writer keeps.
-            self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND),
+            self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
             self.create_subscription(ParameterSet, "refit/parameters", self._on_parameters, LEDGER),
             self.create_subscription(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER),
             self.create_service(SetParameterSet, "~/set_physical_parameters", self._set_physical_parameters),
@@ -127,6 +131,7 @@ class AdaptiveMpcNode(RefitNode):
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
         self.refit_client = ActionClient(self, Refit, "refit") if self.config.refit == "episodic" else None
+        self._refit_expected = True         # it may still be starting; once seen or waited for, absence means gone
         self.run_episode = LongAction(self, RunEpisode, "run_episode", self._begin_episode, self._episode_refusal,
                                       cancel=lambda handle: self._end_episode("canceled"))
 
@@ -166,7 +171,8 @@ class AdaptiveMpcNode(RefitNode):
         self.sample: JointSample | None = None
         self.refusal = ""
         self._stamp = None                       # of the newest state, as a message
-        self._answered = self._origin = -np.inf  # stamps of the last state answered, and of the first
+        self._due = self._origin = -np.inf       # stamp from which the next command is due, and where the path begins
+        self._read: float | None = None          # stamp of the newest state read
         self._counted = -np.inf                  # stamp of the last state counted by the episode
         self._plan_due = -np.inf
         self._arrival = 0.0
@@ -174,8 +180,13 @@ class AdaptiveMpcNode(RefitNode):
 
     # -- the control cycle -------------------------------------------------------------------------
 
-    def _on_joint_state(self, message: JointState) -> None:
+    def _on_joint_state(self, data: bytes) -> None:
+        """A joint state, still serialised: of 500 a second, 50 are due, and only those are worth reading."""
         self._arrival = time.perf_counter()
+        stamp = peek_stamp(data)
+        if self._read is not None and self._read <= stamp < self._due and self.is_active:
+            return
+        message = deserialize_message(data, JointState)
         sample, why = self.gate.read(message, np.nan if self.config.lockstep else self._now())
         if sample is None:
             self.refusal = why
@@ -184,7 +195,7 @@ class AdaptiveMpcNode(RefitNode):
             return
         if self.sample is not None and sample.stamp < self.sample.stamp:
             self._forget_time()
-        self.sample, self._stamp, self.refusal = sample, message.header.stamp, ""
+        self.sample, self._stamp, self.refusal, self._read = sample, message.header.stamp, "", stamp
         self._cycle()
 
     def _cycle(self) -> None:
@@ -194,15 +205,17 @@ class AdaptiveMpcNode(RefitNode):
         if self.config.mode == "episode" and self.episode is None:
             return
         sample, period = self.sample, self.config.control_period
-        # A tenth of a period of slack: a state that comes a tick early is not a whole tick late.
-        if sample.stamp < self._answered + 0.9 * period:
+        if sample.stamp < self._due:
             return
         x = np.concatenate([sample.position, sample.velocity])
         if not np.isfinite(self._origin):
-            self._origin = sample.stamp
+            # A path begins where time begins; where time has been running for long, it begins now.
+            self._origin = 0.0 if sample.stamp < ORIGIN_GRACE and self.episode is None else sample.stamp
         if self.episode is not None and not self._advance_episode(x):
             return
-        self._answered = sample.stamp
+        # Cycles keep to their grid, unless one came so late that the next is due already.
+        self._due = max(self._due + period, sample.stamp + 0.5 * period) if np.isfinite(self._due) else sample.stamp + period
+        self._due -= 1e-6
         command = self.mpc.command(x, sample.stamp - self._origin)
         self._send(command)
         # Between episodes and in free-running tracking the worker looks for changes itself, at servo rate.
@@ -355,7 +368,7 @@ class AdaptiveMpcNode(RefitNode):
         if goal.horizon and goal.horizon != self.task.ilqr.horizon:
             self._build(goal.horizon)
         self.mpc.reset()
-        self._answered = self._origin = self._counted = -np.inf
+        self._due = self._origin = self._counted = -np.inf
         every = self.config.refit_every if self.episodes == 0 and self.refit_client is not None else 0
         self.episodes += 1
         self._goal = handle
@@ -421,7 +434,8 @@ class AdaptiveMpcNode(RefitNode):
                 episode.refits += result.accepted
             then()
 
-        if self.refit_client.server_is_ready():
+        if self.refit_client.server_is_ready() or self._refit_expected:
+            self._refit_expected = False
             goal = Refit.Goal(window=window, window_end=self.sample.stamp)
             Request(self, self.refit_client, goal, self.config.refit_wait, done)
         else:

@@ -6,17 +6,27 @@ what was expected and what was found, because it ends up in front of an operator
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Sequence
 
 import numpy as np
 
-__all__ = ["JointSample", "JointStateGate", "seconds"]
+__all__ = ["JointSample", "JointStateGate", "peek_stamp", "seconds"]
 
 
 def seconds(stamp) -> float:
     """builtin_interfaces/Time as float seconds (exact to 1 ns up to 104 days of simulated time)."""
     return stamp.sec + 1e-9 * stamp.nanosec
+
+
+def peek_stamp(data: bytes) -> float:
+    """Stamp [s] of a serialised message whose first field is a header.
+
+    CDR: four bytes say the byte order (second byte, lowest bit: 1 is little-endian), then sec and nanosec.
+    """
+    sec, nanosec = struct.unpack_from("<iI" if data[1] & 1 else ">iI", data, 4)
+    return sec + 1e-9 * nanosec
 
 
 @dataclass(frozen=True)

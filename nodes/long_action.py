@@ -61,12 +61,21 @@ class LongAction:
 
 
 class Request:
-    """One goal sent: `done(result)` is called exactly once, with None if nothing came within `timeout` [s, wall]."""
+    """One goal, sent as soon as the server is there.
+
+    `done(result)` is called exactly once, with None if nothing came within `timeout` [s, wall].
+    """
 
     def __init__(self, node, client: ActionClient, goal, timeout: float, done: Callable):
-        self._node, self._done = node, done
-        self._timer = node.create_timer(timeout, lambda: self._end(None), clock=node.steady_clock)
-        client.send_goal_async(goal).add_done_callback(self._on_answer)
+        self._node, self._client, self._goal, self._done = node, client, goal, done
+        self._timers = [node.create_timer(timeout, lambda: self._end(None), clock=node.steady_clock),
+                        node.create_timer(0.02, self._send, clock=node.steady_clock)]
+        self._send()
+
+    def _send(self) -> None:
+        if len(self._timers) > 1 and self._client.server_is_ready():
+            self._node.destroy_timer(self._timers.pop())
+            self._client.send_goal_async(self._goal).add_done_callback(self._on_answer)
 
     def _on_answer(self, future) -> None:
         handle = future.result()
@@ -79,5 +88,6 @@ class Request:
         if self._done is None:
             return
         done, self._done = self._done, None
-        self._node.destroy_timer(self._timer)
+        while self._timers:
+            self._node.destroy_timer(self._timers.pop())
         done(result)

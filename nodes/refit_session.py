@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import numpy as np
 
@@ -174,11 +175,12 @@ def replay(model, config: RefitWorkerConfig, samples: Iterable[JointSample], pub
     session = RefitSession(model, config)
     # As the worker did: which kernels are loaded decides the last bits.
     session.warm_up()
-    samples = iter(samples)
+    published = [message for message in published if message.window_end > 0.0]
+    # The recorder may have been there before the worker: what that never saw must not be fitted.
+    begin = published[0].window_start if published and published[0].window_start < published[0].window_end else -np.inf
+    samples = dropwhile(lambda sample: sample.stamp < begin - 1e-9, samples)
     ahead: JointSample | None = next(samples, None)
     for message in published:
-        if message.window_end <= 0.0:
-            continue
         # Forward to the sample that the round ended with. Stamps may restart in between (a reset).
         while ahead is not None and session.newest != message.window_end:
             session.see(ahead)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nodes.joint_state_gate import JointStateGate
+from nodes.joint_state_gate import JointStateGate, peek_stamp
 
 
 def joint_state(stamp=1.0, name=("a", "b"), position=(1.0, 2.0), velocity=(3.0, 4.0), effort=(5.0, 6.0)):
@@ -54,3 +54,12 @@ def test_a_refusal_is_not_remembered(gate):
 
 def test_age_is_not_checked_without_a_clock(gate):
     assert gate.read(joint_state(stamp=0.0))[0] is not None
+
+
+def test_a_stamp_is_read_off_the_serialised_message():
+    serialization = pytest.importorskip("rclpy.serialization")
+    from sensor_msgs.msg import JointState
+
+    message = JointState(name=["a"], position=[1.0])
+    message.header.stamp.sec, message.header.stamp.nanosec = 12, 345_678_901
+    assert peek_stamp(serialization.serialize_message(message)) == pytest.approx(12.345678901, abs=1e-12)
