@@ -20,7 +20,7 @@ from typing import Sequence
 import numpy as np
 
 from sim_core.inference.covariance import posterior
-from sim_core.inference.explained import sensor_noise, unexplained_share
+from sim_core.inference.explained import unexplained_share
 from sim_core.inference.least_squares import Ending, Solution, minimise
 from sim_core.inference.literal import minimise_one_step
 from sim_core.inference.shooting import ShootingProblem
@@ -61,7 +61,7 @@ class RefitConfig:
     loss: str = "huber"
     held_out: float = 0.2
     held_out_choice: str = "interleaved"
-    max_evaluations: int = 15
+    max_evaluations: int = 20
     time_budget: float = 0.4
     scale_floor: tuple[float, float] = (1e-6, 1e-5)
     excited_ratio: float = 0.9
@@ -92,7 +92,7 @@ class RefitResult:
         xi, p: proposed coordinates (n,) and physical vector (np_,).
         covariance: of xi, shape (n, n), prior's ceiling, see inference/covariance.py.
         loss_before, loss_after: robust loss per held-out residual; 1 is as good as the noise.
-        terms: training cost after the fit by term: one per observed state, "prior".
+        terms: training cost after the fit: position.<joint>, velocity.<joint>, prior.
         accepted, reason: the verdict and one sentence for it.
         unexcited: coordinates about which the window says nothing; they keep their prior.
         at_bound: coordinates stopped at a bound.
@@ -159,7 +159,7 @@ class Refit:
         certainty = posterior(train, solution, self.config.excited_ratio)
         xi = solution.theta
         p = self.spec.to_physical(xi)
-        before, after, unexplained = self._held_out(held, xi0, solution, windows)
+        before, after, unexplained = self._held_out(held, xi0, solution)
         reason = self._objection(before, after, unexplained, p, windows)
         return RefitResult(
             xi=xi,
@@ -237,9 +237,7 @@ class Refit:
 
     # -- verdict -----------------------------------------------------------------------
 
-    def _held_out(
-        self, held: ShootingProblem, xi0: np.ndarray, solution: Solution, windows: list[Window]
-    ) -> tuple[float, float, float]:
+    def _held_out(self, held: ShootingProblem, xi0: np.ndarray, solution: Solution) -> tuple[float, float, float]:
         """Loss per residual under the old parameters and the proposal; share left unexplained."""
         scale = solution.scale
 
@@ -256,7 +254,7 @@ class Refit:
         rollout, after = judge(solution.theta)
         if not np.isfinite(after):
             return before, after, np.inf
-        return before, after, unexplained_share(held, rollout, sensor_noise(windows, held.floor))
+        return before, after, unexplained_share(held, rollout)
 
     def _objection(self, before: float, after: float, unexplained: float, p: np.ndarray, windows: list[Window]) -> str | None:
         """Why the proposal must not be used, or None."""
@@ -294,8 +292,8 @@ class Refit:
 
     def _terms(self, problem: ShootingProblem, solution: Solution) -> dict[str, float]:
         rho = problem.loss.rho(solution.rollout.residual / solution.scale).sum((0, 1))
-        nq = problem.nx - len(getattr(self.model, "joint_names", [])) if hasattr(self.model, "joint_names") else problem.nx // 2
-        names = [f"q{i}" for i in range(nq)] + [f"v{i}" for i in range(problem.nx - nq)]
+        joints = getattr(self.model, "joint_names", range(problem.nx // 2))
+        names = [f"{quantity}.{joint}" for quantity in ("position", "velocity") for joint in joints]
         prior = 0.5 * np.sum(((solution.theta - problem.prior_mean) / problem.prior_std) ** 2)
         return {**{name: float(cost) for name, cost in zip(names, rho)}, "prior": float(prior)}
 

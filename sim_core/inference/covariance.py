@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student_t
 
-from sim_core.inference.least_squares import Solution
+from sim_core.inference.least_squares import Ending, Solution
 from sim_core.inference.shooting import ShootingProblem
 from sim_core.inference.threads import single_threaded
 
@@ -30,8 +30,9 @@ __all__ = ["Posterior", "posterior"]
 
 # A coordinate counts as excited when the data shrank its prior standard deviation below this share.
 EXCITED_RATIO = 0.7
-# Directions whose information is below this share of the prior's count as unidentified.
-RANK_RATIO = 1.0
+# Directions about which the data say less than the prior count as unidentified, and so do those
+# whose information is rounding error: noise-free data would otherwise identify null directions.
+RANK_RATIO, RANK_ROUNDING = 1.0, 1e-13
 # 97.5 % quantile of the normal, by which interval ends are formed.
 Z95 = 1.959963985
 
@@ -77,6 +78,8 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
     A, L = normal.data_hessian, np.diag(1.0 / std0**2)
     a = max(np.mean(problem.loss.curvature(r)) / mean_w, 0.1)
     m = np.mean(psi**2) / mean_w
+    if (solution.scale <= problem.floor).any():
+        m = max(m, a)  # residuals below the believable floor are no reason to be surer than it allows
     C = np.linalg.inv(a * A + L)
     independent = C @ (m * A + L) @ C
     jackknife = _jackknife(normal.segment_hessians, normal.scores, a, L) + C @ L @ C
@@ -85,6 +88,10 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
     # Few segments: their scatter is itself uncertain, so normal quantiles become Student's.
     widen = inflation * np.where(inflation > 1.0, student_t.ppf(0.975, degrees) / Z95, 1.0)
     covariance = independent * np.outer(widen, widen)
+    if solution.ending is not Ending.CONVERGED:
+        # The way that is left to the optimum is an error like any other.
+        left = np.linalg.solve(normal.hessian, normal.gradient)
+        covariance = covariance + np.outer(left, left)
     ratio = np.minimum(np.sqrt(np.diag(independent)) * inflation / std0, 1.0)
     # The prior is the ceiling: data cannot make a coordinate less certain than it.
     cap = np.minimum(std0 / np.sqrt(np.diag(covariance)), 1.0)
@@ -99,7 +106,7 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
         ratio=ratio,
         excited=ratio < excited_ratio,
         at_bound=at_bound,
-        rank=int(np.sum(information > RANK_RATIO)),
+        rank=int(np.sum(information > max(RANK_RATIO, RANK_ROUNDING * information[0]))),
         singular_values=np.sqrt(information),
         weakest_direction=eigenvectors[:, 0],
         inflation=inflation,

@@ -9,24 +9,11 @@ import numpy as np
 
 from sim_core.inference.robust import robust_scale
 from sim_core.inference.shooting import Rollout, ShootingProblem
-from sim_core.inference.window import Window
 
-__all__ = ["constant_velocity_residual", "sensor_noise", "unexplained_share"]
+__all__ = ["constant_velocity_residual", "unexplained_share"]
 
 # Residuals up to this many times the sensor noise count as explained: unmodelled but small.
 TOLERATED = 3.0
-
-
-def sensor_noise(windows: list[Window], floor: np.ndarray) -> np.ndarray:
-    """White-noise std of each measured feature, shape (nx,), never below `floor`.
-
-    Third differences cancel everything quadratic in time; those of white noise have variance
-    20 sigma^2. Motion beyond that inflates the estimate, which errs on the lenient side.
-    """
-    differences = [np.diff(w.x, n=3, axis=0) for w in windows if w.transitions >= 3]
-    if not differences:
-        return floor
-    return np.maximum(robust_scale(np.concatenate(differences), axis=0) / np.sqrt(20.0), floor)
 
 
 def constant_velocity_residual(problem: ShootingProblem) -> np.ndarray:
@@ -46,13 +33,13 @@ def constant_velocity_residual(problem: ShootingProblem) -> np.ndarray:
     return np.concatenate([q, np.broadcast_to(v, q.shape)], axis=-1) - Y
 
 
-def unexplained_share(problem: ShootingProblem, rollout: Rollout, noise: np.ndarray) -> float:
+def unexplained_share(problem: ShootingProblem, rollout: Rollout) -> float:
     """Residual variance over that of constant velocity, for the worst feature that moves [-].
 
     0 when nothing moves beyond its noise, or when all that moves is explained to within it.
     """
-    left = robust_scale(rollout.residual, axis=(0, 1)) / noise
-    constant = robust_scale(constant_velocity_residual(problem), axis=(0, 1)) / noise
+    left = robust_scale(rollout.residual, axis=(0, 1)) / problem.noise
+    constant = robust_scale(constant_velocity_residual(problem), axis=(0, 1)) / problem.noise
     moving = constant > TOLERATED
     share = np.where(left > TOLERATED, left**2, 0.0) / np.maximum(constant, TOLERATED) ** 2
     return float(np.max(share[moving], initial=0.0))

@@ -5,6 +5,8 @@ min_theta  sum_k rho(r_k(theta) / s) + |theta - mean|^2 / (2 std^2),   lower <= 
 The problem supplies roll-outs and normal equations (see shooting.py). After every accepted
 step the residual scales s are estimated afresh: minimising over theta and s in turn is maximum
 likelihood with unknown noise, so data and prior are weighed by how well the model really fits.
+First all features share one factor on the sensors' noise; once that has converged, each gets
+the scale of its own residuals.
 
 Source: Nielsen, Damping Parameter in Marquardt's Method (1999); Madsen, Nielsen, Tingleff,
 Methods for Non-Linear Least Squares Problems (2004).
@@ -23,6 +25,8 @@ __all__ = ["Ending", "Solution", "minimise"]
 
 # Stop once the quadratic model promises less than this: 1/2 is one standard deviation, this is 1.4 % of one.
 DECREMENT = 1e-4
+# The same before the features' own scales are in use: near enough for those scales to mean noise.
+APPROACH = 1e-2
 # Stop once an accepted step lowers the cost by less than this share: noise-free fits end here.
 RELATIVE_GAIN = 1e-9
 
@@ -73,23 +77,30 @@ def minimise(
         theta: start, shape (n,).
         starts: segment starts, shape (S, nx); the measured states by default.
         max_evaluations: roll-outs with sensitivities, the costly part.
-        time_budget: wall time [s] after which the best point so far is returned.
+        time_budget: wall time [s] after which the best point so far is returned; inf for results that
+            do not depend on the machine.
         scale: fixed residual scales, shape (ny,); estimated along the way by default.
     """
-    deadline = time.perf_counter() + time_budget
     fixed_scale = scale is not None
     theta = np.clip(theta, problem.lower, problem.upper)
     rollout = _evaluate(problem, theta, problem.measured_starts if starts is None else starts)
+    deadline = time.perf_counter() + time_budget  # after the first roll-out, which may compile its kernel
     if rollout is None:
         return Solution(theta, None, None, scale, Ending.NOT_FINITE, 1, [])
-    scale = scale if fixed_scale else problem.scale(rollout)
+    scale = scale if fixed_scale else problem.common_scale(rollout)
+    final = fixed_scale  # do the scales have their final form?
     normal = problem.normal_equations(rollout, scale)
     evaluations, costs = 1, [normal.cost]
     damping, growth = 1e-3, GROWTH
     while True:
-        if 0.0 <= _damped_step(problem, rollout.theta, normal, 0.0)[1] < DECREMENT:
-            ending = Ending.CONVERGED
-            break
+        if 0.0 <= _damped_step(problem, rollout.theta, normal, 0.0)[1] < (DECREMENT if final else APPROACH):
+            if final:
+                ending = Ending.CONVERGED
+                break
+            final, damping, growth = True, 1e-3, GROWTH
+            scale = problem.own_scale(rollout, normal.leverage)
+            normal = problem.normal_equations(rollout, scale)
+            continue
         if evaluations >= max_evaluations:
             ending = Ending.EVALUATIONS
             break
@@ -116,11 +127,12 @@ def minimise(
         flat = gain < RELATIVE_GAIN * normal.cost
         rollout, normal = trial, trial_normal
         costs.append(normal.cost)
-        if flat:
+        if flat and final:
             ending = Ending.CONVERGED
             break
         if not fixed_scale:
-            scale = problem.scale(rollout, normal.leverage)
+            final = final or flat
+            scale = problem.own_scale(rollout, normal.leverage) if final else problem.common_scale(rollout)
             normal = problem.normal_equations(rollout, scale)
     return Solution(rollout.theta, rollout, normal, scale, ending, evaluations, costs)
 

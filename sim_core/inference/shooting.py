@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim_core.inference.robust import RobustLoss, robust_loss, robust_scale
-from sim_core.inference.window import Window
+from sim_core.inference.window import Window, sensor_noise
 
 __all__ = ["DelayPrior", "NormalEquations", "Rollout", "ShootingProblem"]
 
@@ -106,6 +106,7 @@ class ShootingProblem:
         nq, nv = windows[0].q.shape[1], windows[0].v.shape[1]
         self.nx = nq + nv
         self.floor = np.concatenate([np.full(nq, scale_floor[0]), np.full(nv, scale_floor[1])])
+        self.noise = sensor_noise(windows, self.floor)
         # First observed sample of a segment: old enough that t - delay lies inside it.
         self.skip = 0 if delay is None else int(np.ceil(delay.upper / self.dt - 1e-9))
         self.first = self.skip if free_starts else 1
@@ -193,17 +194,23 @@ class ShootingProblem:
         later = -(X[:, early] @ dE.T + X[:, late] @ dL.T) / self.dt  # the model's velocity, negative
         return Y, np.concatenate([dY, later[..., None]], axis=-1)
 
-    def scale(self, rollout: Rollout, leverage: np.ndarray | None = None) -> np.ndarray:
+    def common_scale(self, rollout: Rollout) -> np.ndarray:
+        """One factor on the sensors' noise for all features, shape (ny,), never below the floor.
+
+        For the way to the optimum: were each feature free to shrink its own scale, joints that
+        the parameters hardly touch would outweigh the rest and bend the path into a valley.
+        """
+        factor = robust_scale(rollout.residual / self.noise, robust=False)
+        return np.maximum(factor * self.noise, self.floor)
+
+    def own_scale(self, rollout: Rollout, leverage: np.ndarray) -> np.ndarray:
         """Standard deviation of each feature's residuals, shape (ny,), never below the floor.
 
         `leverage` (degrees of freedom taken by the starts) makes it unbiased for short segments.
         """
-        robust = self.loss.name != "gaussian"
-        s = robust_scale(rollout.residual, axis=(0, 1), robust=robust)
-        if leverage is not None:
-            count = rollout.residual.shape[0] * rollout.residual.shape[1]
-            s = s / np.sqrt(np.clip(1.0 - leverage / count, 0.1, 1.0))
-        return np.maximum(s, self.floor)
+        s = robust_scale(rollout.residual, axis=(0, 1), robust=self.loss.name != "gaussian")
+        count = rollout.residual.shape[0] * rollout.residual.shape[1]
+        return np.maximum(s / np.sqrt(np.clip(1.0 - leverage / count, 0.1, 1.0)), self.floor)
 
     # -- normal equations --------------------------------------------------------------
 

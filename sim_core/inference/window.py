@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Window", "contiguous_windows", "kinematic_inconsistency"]
+from sim_core.inference.robust import robust_scale
+
+__all__ = ["Window", "contiguous_windows", "kinematic_inconsistency", "sensor_noise"]
 
 # Stamps may deviate from the grid by this share of one period before a window is refused.
 JITTER = 0.05
@@ -118,3 +120,15 @@ def kinematic_inconsistency(window: Window) -> np.ndarray:
     # A resting joint shows noise alone: its own sample-to-sample scatter is the yardstick.
     noise = np.sqrt(np.mean(np.diff(window.q, n=2, axis=0) ** 2, axis=0)) if window.transitions > 2 else 0.0
     return defect / np.maximum(np.maximum(motion, 5.0 * noise), 1e-9)
+
+
+def sensor_noise(windows: list[Window], floor: np.ndarray) -> np.ndarray:
+    """White-noise std of each measured feature, shape (nx,), never below `floor`.
+
+    Third differences cancel everything quadratic in time; those of white noise have variance
+    20 sigma^2. Motion beyond that inflates the estimate, which errs on the lenient side.
+    """
+    differences = [np.diff(w.x, n=3, axis=0) for w in windows if w.transitions >= 3]
+    if not differences:
+        return floor
+    return np.maximum(robust_scale(np.concatenate(differences), axis=0) / np.sqrt(20.0), floor)

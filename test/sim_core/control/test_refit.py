@@ -47,7 +47,7 @@ def test_noisy_recovery_lies_inside_the_intervals(dynamics):
     assert result.accepted and 0.5 < result.loss_after < 1.2
     error = np.abs(result.xi - np.log(TRUTH))[:5]
     assert (error < 3.0 * np.sqrt(np.diag(result.covariance))[:5]).all()
-    assert abs(result.p[0] / TRUTH[0] - 1) < 0.03 and {"q0", "v1", "prior"} <= result.terms.keys()
+    assert abs(result.p[0] / TRUTH[0] - 1) < 0.03 and {"position.0", "velocity.1", "prior"} <= result.terms.keys()
 
 
 def test_free_starts_beat_measured_ones_on_noisy_data(dynamics):
