@@ -1,0 +1,216 @@
+"""What the launch tests share: what the processes of a launch do, and a probe in their graph.
+
+Waiting has deadlines that are far beyond what an idle machine needs, and nothing else is timed:
+tests assert order, counts and contents.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import rclpy
+from launch.actions import GroupAction, IncludeLaunchDescription, RegisterEventHandler
+from launch.event_handlers import OnProcessExit, OnProcessIO, OnProcessStart
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from lifecycle_msgs.msg import State
+from lifecycle_msgs.srv import GetState
+from rclpy.action import ActionClient
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+
+__all__ = ["DEADLINE", "LAUNCH", "Messages", "Probe", "Processes", "include", "seconds", "until"]
+
+LAUNCH = Path(__file__).resolve().parents[2] / "launch"
+DEADLINE = 60.0     # [s] of wall time, for anything that has to happen
+
+
+def include(name: str, **arguments) -> GroupAction:
+    """A launch file of the project as an action; arguments as on the command line, True as true."""
+    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in arguments.items()}
+    return GroupAction([IncludeLaunchDescription(PythonLaunchDescriptionSource(str(LAUNCH / name)),
+                                                 launch_arguments=list(texts.items()))])
+
+
+def until(condition: Callable[[], object], what: str, deadline: float = DEADLINE):
+    """The first true value of `condition()`; AssertionError if there is none in time."""
+    end = time.monotonic() + deadline
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"did not happen within {deadline:.0f} s: {what}")
+
+
+def seconds(stamp) -> float:
+    """A stamp as [s]."""
+    return stamp.sec + 1e-9 * stamp.nanosec
+
+
+class Processes:
+    """Process ids, exit codes and output of what a launch starts, by the node's full name."""
+
+    def __init__(self):
+        self.pid: dict[str, int] = {}
+        self.exit_code: dict[str, int] = {}
+        self._output: dict[str, bytes] = defaultdict(bytes)
+
+    def handlers(self) -> list:
+        """To put into the launch description, before everything else."""
+        return [RegisterEventHandler(OnProcessStart(on_start=self._started)),
+                RegisterEventHandler(OnProcessExit(on_exit=self._ended)),
+                RegisterEventHandler(OnProcessIO(on_stdout=self._said, on_stderr=self._said))]
+
+    def _started(self, event, context):
+        self.pid[event.action.node_name] = event.pid
+
+    def _ended(self, event, context):
+        self.exit_code[event.action.node_name] = event.returncode
+
+    def _said(self, event):
+        self._output[event.action.node_name] += event.text
+
+    def output(self, name: str) -> str:
+        """Everything a node has printed."""
+        return self._output[name].decode(errors="replace")
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, and wait until the launch has noticed."""
+        os.kill(self.pid[name], signal.SIGKILL)
+        until(lambda: name in self.exit_code, f"{name} ends after SIGKILL")
+
+    def assert_running(self, *but: str) -> None:
+        """No process has ended, except those named in `but`, and none printed a traceback."""
+        assert not set(self.exit_code) - set(but), f"ended: {self.exit_code}"
+        self.assert_clean_output()
+
+    def assert_ended_well(self, *but: str) -> None:
+        """Every process has ended with code 0, except those named in `but`, and none printed a traceback."""
+        codes = {name: self.exit_code.get(name) for name in self.pid if name not in but}
+        assert not any(code != 0 for code in codes.values()), f"exit codes: {codes}"
+        self.assert_clean_output()
+
+    def assert_clean_output(self) -> None:
+        for name in self._output:
+            assert "Traceback" not in self.output(name), f"{name}:\n{self.output(name)}"
+
+
+class Messages:
+    """What arrived on one topic, in order."""
+
+    def __init__(self, topic: str):
+        self.topic = topic
+        self._all: list = []
+        self._arrived = threading.Condition()
+
+    def take(self, message) -> None:
+        with self._arrived:
+            self._all.append(message)
+            self._arrived.notify_all()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, index):
+        return self._all[index]
+
+    def wait(self, condition: Callable = lambda message: True, after: int = 0, deadline: float = DEADLINE, what: str = ""):
+        """The first message from number `after` on that fulfils the condition."""
+        end, checked = time.monotonic() + deadline, after
+        with self._arrived:
+            while True:
+                for message in self._all[checked:]:
+                    if condition(message):
+                        return message
+                checked = max(after, len(self._all))
+                if not self._arrived.wait(max(0.0, end - time.monotonic())) and time.monotonic() >= end:
+                    last = self._all[-1] if self._all else "nothing at all"
+                    raise AssertionError(f"{self.topic}: {what or 'no such message'} within {deadline:.0f} s; "
+                                         f"{len(self._all) - after} arrived, the last is {last}")
+
+    def wait_next(self, condition: Callable = lambda message: True, **options):
+        """The first message that arrives from now on and fulfils the condition."""
+        return self.wait(condition, after=len(self._all), **options)
+
+
+class Probe:
+    """A node of the test in the graph under test, spun by a thread of its own.
+
+    Args:
+        domain: ROS domain.
+    """
+
+    def __init__(self, domain: int):
+        self._context = rclpy.Context()
+        rclpy.init(context=self._context, domain_id=domain)
+        self.node = Node("probe", context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._watched: dict[str, Messages] = {}
+        self._clients: dict[str, object] = {}
+        self._thread = threading.Thread(target=self._spin, name="probe", daemon=True)
+        self._thread.start()
+
+    def _spin(self) -> None:
+        try:
+            self._executor.spin()
+        except ExternalShutdownException:
+            pass
+
+    def close(self) -> None:
+        self._executor.shutdown()
+        self._thread.join()
+        self.node.destroy_node()
+        self._context.try_shutdown()
+
+    def watch(self, kind, topic: str, qos) -> Messages:
+        """All messages of a topic from now on; the same object when asked again."""
+        if topic not in self._watched:
+            messages = self._watched[topic] = Messages(topic)
+            self.node.create_subscription(kind, topic, messages.take, qos)
+        return self._watched[topic]
+
+    def _client(self, name: str, make: Callable, is_ready: Callable, deadline: float):
+        """A client that is connected both ways, made at its first use."""
+        if name not in self._clients:
+            client = make()
+            until(lambda: is_ready(client), f"{name} appears", deadline)
+            # The client knows the server; an answer is lost unless the server knows the client too,
+            # which nothing tells.
+            time.sleep(0.5)
+            self._clients[name] = client
+        return self._clients[name]
+
+    def call(self, kind, service: str, request=None, deadline: float = DEADLINE):
+        """A service's response."""
+        client = self._client(service, lambda: self.node.create_client(kind, service),
+                              lambda client: client.service_is_ready(), deadline)
+        return self._result(client.call_async(request or kind.Request()), f"service {service} answers", deadline)
+
+    def wait_active(self, *nodes: str) -> None:
+        """Until the lifecycle nodes of these names are active."""
+        for node in nodes:
+            until(lambda: self.call(GetState, f"{node}/get_state").current_state.id == State.PRIMARY_STATE_ACTIVE,
+                  f"{node} is active")
+
+    def send_goal(self, kind, action: str, goal, feedback=None, deadline: float = DEADLINE):
+        """The handle of an accepted goal."""
+        client = self._client(action, lambda: ActionClient(self.node, kind, action),
+                              lambda client: client.server_is_ready(), deadline)
+        handle = self._result(client.send_goal_async(goal, feedback_callback=feedback), f"action {action} answers", deadline)
+        assert handle.accepted, f"{action} refused its goal"
+        return handle
+
+    def result(self, handle, deadline: float = DEADLINE):
+        """The result of a goal; its status is not judged."""
+        return self._result(handle.get_result_async(), "the goal's result", deadline).result
+
+    def _result(self, future, what: str, deadline: float):
+        until(future.done, what, deadline)
+        return future.result()
