@@ -17,8 +17,8 @@ def _profile(reliability, depth, durability=DurabilityPolicy.VOLATILE) -> QoSPro
 SENSOR = _profile(ReliabilityPolicy.BEST_EFFORT, 10)
 
 # Streams whose every sample counts (joint states, status): the refit and the bag need them
-# without gaps, and 100 samples of history bridge 0.2 s of a busy reader at 500 Hz.
-STATE = _profile(ReliabilityPolicy.RELIABLE, 100)
+# without gaps, and 500 samples of history bridge a second of a stalled reader at 500 Hz.
+STATE = _profile(ReliabilityPolicy.RELIABLE, 500)
 
 # Commands: they must arrive, but only the newest one matters, an older one is never caught up on.
 COMMAND = _profile(ReliabilityPolicy.RELIABLE, 1)

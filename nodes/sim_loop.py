@@ -24,6 +24,10 @@ class SimLoop(threading.Thread):
     `on_idle()` while time stands still (at least 10 times a second), `on_refused(error)` for a
     command that was not taken, `on_turn()` on every turn of the loop.
 
+    Attributes:
+        plant: to be touched on this thread only: in callbacks and through `call`.
+        playing: whether time runs, unless `halted` says why it does not.
+
     Args:
         plant: handed over; nobody else may touch it from now on.
         real_time_factor: simulated per wall time; 0: as fast as possible.
@@ -39,7 +43,7 @@ class SimLoop(threading.Thread):
                  on_refused: Callable, on_turn: Callable, real_time_factor: float = 1.0,
                  lockstep: bool = False, control_ticks: int = 1, lockstep_timeout: float = 5.0):
         super().__init__(name="simulation", daemon=True)
-        self._plant = plant
+        self.plant = plant
         self._on_tick, self._on_idle = on_tick, on_idle
         self._on_refused, self._on_turn = on_refused, on_turn
         self._factor = real_time_factor
@@ -66,9 +70,9 @@ class SimLoop(threading.Thread):
             TimeoutError: the loop did not get to it.
         """
         if threading.current_thread() is self:
-            return function(self._plant)
+            return function(self.plant)
         future: Future = Future()
-        self._post(lambda: _settle(future, function, self._plant))
+        self._post(lambda: _settle(future, function, self.plant))
         return future.result(timeout)
 
     def command(self, command: Command) -> None:
@@ -101,7 +105,7 @@ class SimLoop(threading.Thread):
 
     def factor_reached(self) -> float:
         """Simulated per wall time since the last call; 0 while time stands still."""
-        now, t = time.monotonic(), self._plant.t
+        now, t = time.monotonic(), self.plant.t
         wall, self._factor_wall = now - self._factor_wall, now
         simulated, self._factor_t = t - self._factor_t, t
         return max(0.0, simulated / max(wall, 1e-9))
@@ -144,10 +148,10 @@ class SimLoop(threading.Thread):
                 self._inbox.popleft()()
             self._on_turn()
             if not self._may_advance():
-                self._on_idle()
                 with self._wake:
-                    if not self._inbox and not self._closing:
-                        self._wake.wait(self.IDLE_PERIOD)
+                    called = self._inbox or self._closing or self._wake.wait(self.IDLE_PERIOD)
+                if not called:
+                    self._on_idle()
                 continue
             if self._pace():
                 self._tick()
@@ -159,13 +163,13 @@ class SimLoop(threading.Thread):
         if not self._lockstep or self._answered or not self._at_boundary():
             return True
         if self._answered_before and time.monotonic() - self._boundary_since > self._timeout:
-            self._halt(f"Lock-step: no command for the state at t = {self._plant.t:.4f} s within "
+            self._halt(f"Lock-step: no command for the state at t = {self.plant.t:.4f} s within "
                        f"{self._timeout:g} s; start the controller, then reset or play.")
         return False
 
     def _at_boundary(self) -> bool:
         """Whether t is a whole number of control periods."""
-        plant = self._plant
+        plant = self.plant
         return round(plant.t / plant.tick_period) % self._control_ticks == 0
 
     def _pace(self) -> bool:
@@ -173,7 +177,7 @@ class SimLoop(threading.Thread):
         if self._factor <= 0.0 or self._steps_wanted:
             return True
         now = time.monotonic()
-        due = self._anchor_wall + (self._plant.t - self._anchor_t) / self._factor
+        due = self._anchor_wall + (self.plant.t - self._anchor_t) / self._factor
         if now - due > 0.25:        # too far behind to catch up: say so by the factor reached
             self._anchor()
             return True
@@ -187,14 +191,14 @@ class SimLoop(threading.Thread):
 
     def _tick(self) -> None:
         try:
-            self._plant.tick()
+            self.plant.tick()
         except PlantError as error:
             self._halt(str(error))
             return
         if self._at_boundary():
             self._answered = False
             self._boundary_since = time.monotonic()
-        self._on_tick(self._plant)
+        self._on_tick(self.plant)
         if self._steps_wanted:
             self._steps_wanted -= 1
             self._steps_future.ticks_left = self._steps_wanted
@@ -203,7 +207,7 @@ class SimLoop(threading.Thread):
 
     # ---- jobs, on the loop's thread ----------------------------------------------------------
     def _take(self, command: Command) -> None:
-        plant = self._plant
+        plant = self.plant
         if self._lockstep and command.stamp < plant.t - 1e-6:
             return          # an answer to a state that is history: late, repeated, or before a reset
         try:
@@ -250,21 +254,21 @@ class SimLoop(threading.Thread):
 
     def _reset(self, scopes) -> None:
         self._end_steps("the simulation was reset")
-        self._plant.reset(**scopes)
+        self.plant.reset(**scopes)
         self._answered = self._answered_before = False
         self._boundary_since = time.monotonic()
         self.halted = ""
-        self._factor_t, self._factor_wall = self._plant.t, time.monotonic()
+        self._factor_t, self._factor_wall = self.plant.t, time.monotonic()
         self._anchor()
-        self._on_tick(self._plant)
+        self._on_tick(self.plant)
 
     def _halt(self, sentence: str) -> None:
         self.halted = sentence
-        self._plant.release_command(sentence)
+        self.plant.release_command(sentence)
         self._end_steps(sentence)
 
     def _anchor(self) -> None:
-        self._anchor_wall, self._anchor_t = time.monotonic(), self._plant.t
+        self._anchor_wall, self._anchor_t = time.monotonic(), self.plant.t
 
 
 def _settle(future: Future, function: Callable, plant) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from rosgraph_msgs.msg import Clock
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from geometry_msgs.msg import WrenchStamped
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from refit_interfaces.msg import JointCommand
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
@@ -24,7 +25,6 @@ from nodes.plant_messages import PlantMessages, command_from_message, to_stamp
 from nodes.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
 from nodes.sim_loop import SimLoop
 from nodes.simulation_interfaces_server import SimulationInterfaces
-from refit_interfaces.msg import JointCommand
 from sim_core.plant import CommandRefused, MujocoPlant, PlantError
 
 __all__ = ["SimPlant", "SimPlantConfig", "main"]
@@ -235,7 +235,7 @@ class SimPlant(RefitNode):
 
     def _idle(self) -> None:
         """While time stands still, late joiners still learn the time and the state to answer."""
-        plant = self.loop._plant
+        plant = self.loop.plant
         if self._pub_clock is not None:
             self._pub_clock.publish(self._messages.fill_clock(plant))
         if self.loop.waiting_long():
@@ -244,7 +244,7 @@ class SimPlant(RefitNode):
     def _turn(self) -> None:
         self.diagnostics.stand(*self._standing())
         if self.diagnostics.beat_due():
-            plant = self.loop._plant
+            plant = self.loop.plant
             self.diagnostics.set("real_time_factor", self.loop.factor_reached())
             self.diagnostics.set("real_time_factor_wanted", self.config.real_time_factor)
             self.diagnostics.set("time", plant.t)
