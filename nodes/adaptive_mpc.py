@@ -271,8 +271,10 @@ class AdaptiveMpcNode(RefitNode):
     def _watch(self) -> None:
         """On the wall clock: silence of states and of the refit, and a sign of life while idle."""
         now = self._now()
+        revision = self.book.revision
         if self.book.tick(now):
-            self._adopt()
+            if self.book.revision != revision:      # a last good set is in use already
+                self._adopt()
             self.get_logger().warning(self.book.message)
         self._diagnose()
         if not self.is_active:
