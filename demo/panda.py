@@ -92,6 +92,11 @@ class PandaStory:
     reproduced: tuple[int, int]
 
     @property
+    def period(self) -> float:
+        """Control period [s]."""
+        return float(self.with_refit.recording.node("adaptive_mpc").get("control_period", AdaptiveMpcConfig.control_period))
+
+    @property
     def final(self):
         """The last set in use."""
         return self.used[-1][1] if self.used else None

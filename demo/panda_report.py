@@ -127,7 +127,7 @@ def _latency_figure(story: PandaStory):
     made, ax = figure(size=(8.4, 2.4))
     for run, colour, label in ((story.without, WITHOUT, "without refit"), (story.with_refit, WITH, "with refit")):
         ax.plot(np.linspace(0, story.duration, len(run.timing.latency)), 1e3 * run.timing.latency, ".", ms=2, color=colour, label=label)
-    ax.axhline(20.0, color=TRUTH, ls="--", lw=1)
+    ax.axhline(1e3 * story.period, color=TRUTH, ls="--", lw=1)
     ax.set(xlabel="simulated time [s]", ylabel="latency [ms]", xlim=(0, story.duration), ylim=(0, None))
     ax.legend(ncols=2, markerscale=4)
     return made

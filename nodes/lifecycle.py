@@ -20,6 +20,7 @@ a FAILURE, so the node stays where it was and can be tried again.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -113,6 +114,9 @@ class RefitNode(LifecycleNode):
 
     def on_activate(self, state):
         super().on_activate(state)          # enables lifecycle publishers before the hook uses them
+        # Everything loaded so far stays: later collections need not walk it (50 ms on a busy machine).
+        gc.collect()
+        gc.freeze()
         result = self._transition("activate", self.activate, undo=self.stop)
         self.is_active = result == SUCCESS
         return result
