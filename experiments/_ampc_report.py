@@ -210,6 +210,8 @@ def _parameter_figure(result):
         ax.axhline(history["truth"][name], color=TRUTH, ls="--", lw=1)
         ax.set_title(name)
         ax.set_xscale("symlog", linthresh=50)
+    for ax in axes.flat[len(names):]:
+        ax.set_axis_off()
     for ax in axes[-1]:
         ax.set_xlabel("transitions seen")
     return made
