@@ -33,6 +33,8 @@ ARGUMENTS = [
                           description="logging threshold of all nodes"),
     DeclareLaunchArgument("refit", default_value="true", choices=["true", "false"],
                           description="run the refit; without it the controller keeps the parameters it starts with"),
+    DeclareLaunchArgument("recipe", default_value="robust", choices=["robust", "literal"],
+                          description="how a cart-pole's physics is refitted: robustly, or as published"),
     DeclareLaunchArgument("lockstep", default_value="false", choices=["true", "false"],
                           description="the plant waits for every command, so that results do not depend on load"),
     DeclareLaunchArgument("run_directory", default_value="", description="where accepted parameter revisions are "
@@ -57,8 +59,8 @@ def nodes(context):
     physical = {"physical_parameters": prior} if prior else {}
     common = {"robot": value["robot"], "use_sim_time": yes["use_sim_time"]}
     only = {
-        "adaptive_mpc": {"lockstep": yes["lockstep"], **physical, **({} if yes["refit"] else {"refit": "off"})},
-        "refit_worker": {"run_directory": value["run_directory"], **physical},
+        "adaptive_mpc": {"lockstep": yes["lockstep"], "recipe": value["recipe"], **physical, **({} if yes["refit"] else {"refit": "off"})},
+        "refit_worker": {"run_directory": value["run_directory"], "recipe": value["recipe"], **physical},
         "supervisor": {} if yes["refit"] else {"refit_age_limit": 0.0},
     }
     return [

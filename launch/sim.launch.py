@@ -39,6 +39,8 @@ SHARED = [
                           description="logging threshold of all nodes"),
     DeclareLaunchArgument("refit", default_value="true", choices=["true", "false"],
                           description="run the refit; without it the controller keeps the parameters it starts with"),
+    DeclareLaunchArgument("recipe", default_value="robust", choices=["robust", "literal"],
+                          description="how a cart-pole's physics is refitted: robustly, or as published"),
     DeclareLaunchArgument("lockstep", default_value="false", choices=["true", "false"],
                           description="the plant waits for every command, so that results do not depend on load"),
     DeclareLaunchArgument("run_directory", default_value="", description="where the bag and accepted parameter "
