@@ -1,0 +1,1 @@
+"""Engines that `benchmarks/dynamics.py` is measured against."""
