@@ -96,16 +96,21 @@ class RefitSession:
 
     def warm_up(self) -> None:
         """Build and load every kernel now rather than in the first round: one round over a short made-up motion."""
+        # Off the prior: a payload without mass has no COM, and kernels cover only what the coordinates move.
+        xi = self.spec.clip(self.spec.prior_mean + 0.1 * self.spec.prior_std)
         count = round(self.online.config.min_window / self.online.dt) + 60
         dynamics = self.online.refit.dynamics(self.online.dt)
         rng = np.random.default_rng(0)
         U = 0.1 * rng.standard_normal((1, count, self.model.nu))
         x0 = np.concatenate([self.model.q_home, np.zeros(self.model.nv)])
         X = np.asarray(dynamics.rollout(x0[None], U, self.online.p))[0]
+        for robots in (1, 2):       # one robot and several have kernels of their own
+            start, controls = np.tile(x0, (robots, 1)), np.tile(U[:, :3], (robots, 1, 1))
+            dynamics.rollout(start, controls, self.online.p)
+            dynamics.rollout_sensitivity(start, controls, self.online.p, self.spec.jacobian(xi))
         rehearsal = OnlineRefit(self.model, self.spec, self.online.config, dt=self.online.dt)
         rehearsal.refit = self.online.refit
-        # Off the prior: a payload without mass has no COM, and kernels cover only what the coordinates move.
-        rehearsal.set_parameters(self.spec.clip(self.spec.prior_mean + 0.1 * self.spec.prior_std))
+        rehearsal.set_parameters(xi)
         for k, x in enumerate(X):
             rehearsal.append(k * self.online.dt, x[: self.model.nq], x[self.model.nq :], U[0, max(k - 1, 0)])
         rehearsal.update()

@@ -96,16 +96,19 @@ class RefitWorkerNode(RefitNode):
         self._drain()
 
     def _drain(self) -> None:
-        """Hand queued samples to the session, up to the one with which a periodic round is due."""
+        """Hand queued samples to the session; start a periodic round if one is due with the newest.
+
+        A fit that took longer than a period is followed by one over the newest window, not by all that
+        were missed: old news would delay what matters now.
+        """
         if self._thread is not None:
             return
-        for k, sample in enumerate(self._queue):
+        for sample in self._queue:
             self.session.see(sample)
-            if self.session.due and not self.frozen:
-                del self._queue[: k + 1]
-                self._start()
-                return
         self._queue.clear()
+        if self.session.due and not self.frozen:
+            self._start()
+            return
         if self.frozen and self.config.schedule == "periodic" and abs(self.session.newest - self._frozen_due) > self.config.period:
             # A sign of life, so that nobody takes a frozen worker for a lost one.
             self._frozen_due = self.session.newest
