@@ -6,32 +6,13 @@ from pathlib import Path
 
 import mujoco
 
-__all__ = ["ModelError", "ROBOTS_FOLDER", "compile_source", "robot_names"]
+from sim_core.robots import robot_file
 
-ROBOTS_FOLDER = Path(__file__).resolve().parents[2] / "config" / "robots"
+__all__ = ["ModelError", "compile_source"]
 
 
 class ModelError(ValueError):
     """A model that cannot be loaded, or contains what the engine does not support."""
-
-
-def robot_folder():
-    """Folder with the project's robots: in the source tree, else where the package installed them."""
-    if ROBOTS_FOLDER.is_dir():
-        return ROBOTS_FOLDER
-    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
-        candidate = Path(prefix) / "share" / "refit" / "config" / "robots"
-        if candidate.is_dir():
-            return candidate
-    raise ModelError(
-        f"No folder with robot models at {ROBOTS_FOLDER} or share/refit/config/robots under AMENT_PREFIX_PATH. "
-        "Source the workspace's setup file, or pass the path of a model file."
-    )
-
-
-def robot_names():
-    """Names that load_model accepts without a path."""
-    return sorted(path.stem for path in robot_folder().glob("*.xml"))
 
 
 def compile_source(source):
@@ -50,9 +31,10 @@ def compile_source(source):
         return _compile_text(source, None)
     path = Path(source)
     if path.suffix == "" and not path.exists():
-        path = robot_folder() / f"{source}.xml"
-        if not path.exists():
-            raise ModelError(f"No robot named '{source}'. Known: {', '.join(robot_names())}; or give a path.")
+        try:
+            path = robot_file(source)
+        except FileNotFoundError as error:
+            raise ModelError(str(error)) from error
     if not path.is_file():
         raise ModelError(f"No model file at {path}. Check the path.")
     return _compile_text(path.read_text(), path)

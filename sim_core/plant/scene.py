@@ -17,11 +17,11 @@ import numpy as np
 
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import Inertial
+from sim_core.robots import robot_file
 
 __all__ = ["SPAWNABLES", "Entity", "WrenchSensor", "build_model", "entity_content", "robot_mjcf", "shape_content",
            "wrench_sensor"]
 
-_ROBOTS = Path(__file__).resolve().parents[2] / "config" / "robots"
 _GEOM = {"box": (mujoco.mjtGeom.mjGEOM_BOX, 3), "sphere": (mujoco.mjtGeom.mjGEOM_SPHERE, 1),
          "capsule": (mujoco.mjtGeom.mjGEOM_CAPSULE, 2),
          "cylinder": (mujoco.mjtGeom.mjGEOM_CYLINDER, 2)}
@@ -49,32 +49,13 @@ def robot_mjcf(robot: str) -> tuple[str, str]:
     if "<mujoco" in robot:
         named = re.search(r"<mujoco[^>]*\bmodel\s*=\s*[\"']([^\"']+)[\"']", robot)
         return (named.group(1) if named else "robot"), robot
-    path = Path(robot)
-    if not path.suffix:
-        path = _find_robot_file(robot)
     try:
+        path = Path(robot) if Path(robot).suffix else robot_file(robot)
         return path.stem, path.read_text()
     except OSError as error:
-        raise PlantError(f"No robot '{robot}': {error.strerror or error}. "
-                         f"Robots in {_ROBOTS}: {_robot_names()}; or give the path of an MJCF file."
-                         ) from error
-
-
-def _find_robot_file(name: str) -> Path:
-    places = [_ROBOTS]
-    try:    # an installed ROS package keeps its data files in its share folder
-        from ament_index_python.packages import get_package_share_directory
-        places.append(Path(get_package_share_directory("refit")) / "config" / "robots")
-    except Exception:   # no ROS environment, or package not installed there
-        pass
-    for place in places:
-        if (place / f"{name}.xml").is_file():
-            return place / f"{name}.xml"
-    return _ROBOTS / f"{name}.xml"
-
-
-def _robot_names() -> str:
-    return ", ".join(sorted(p.stem for p in _ROBOTS.glob("*.xml"))) or "none"
+        # A missing name explains itself; a path that cannot be read has the system's reason.
+        raise PlantError(f"Cannot read '{robot}': {error.strerror}." if error.strerror
+                         else str(error)) from error
 
 
 @dataclasses.dataclass(frozen=True)

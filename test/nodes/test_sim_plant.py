@@ -280,7 +280,7 @@ def test_live_scenario_and_initial_state(ros):
 
 
 def test_what_cannot_be_configured_is_said(ros):
-    for parameters, text in ((dict(robot="pandda"), "No robot 'pandda'"),
+    for parameters, text in ((dict(robot="pandda"), "No robot named 'pandda'"),
                              (dict(robot="panda", scenario="[{action: attach}]"), "also needs frame, mass"),
                              (dict(robot="panda", tick=0.003), "not a multiple of the physics step"),
                              (dict(robot="panda", control_period=0.003, lockstep=True), "multiple of the servo"),

@@ -5,7 +5,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_core.articulated import ModelError, build, compile_model, load_model
+from sim_core import robots
+from sim_core.articulated import ModelError, build, load_model
 
 ARM = """
 <mujoco model="arm">
@@ -90,7 +91,7 @@ def test_robots_of_an_installed_package(tmp_path, monkeypatch):
     folder = tmp_path / "share/refit/config/robots"
     folder.mkdir(parents=True)
     (folder / "arm.xml").write_text(arm())
-    monkeypatch.setattr(compile_model, "ROBOTS_FOLDER", tmp_path / "nowhere")
+    monkeypatch.setattr(robots, "_SOURCE_TREE", tmp_path / "nowhere")
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"/elsewhere:{tmp_path}")
     assert load_model("arm").joint_names == ("hinge",)
     monkeypatch.setenv("AMENT_PREFIX_PATH", "")

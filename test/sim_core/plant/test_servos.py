@@ -144,7 +144,7 @@ def test_models_that_cannot_be_driven_are_named():
                         from_text.replace("<actuator><motor name=\"drive\" joint=\"rail\"/></actuator>", ""))
     with pytest.raises(PlantError, match="multiple of the"):
         MujocoPlant(SLIDER_TEXT, tick=0.0015)
-    with pytest.raises(PlantError, match="Robots in"):
+    with pytest.raises(PlantError, match="Known: cartpole"):
         MujocoPlant("no_such_robot")
 
 
