@@ -49,16 +49,16 @@ class CudaRollout:
         return tuple(_batch_first(bar, batch) for bar in bars)
 
     def _run(self, kernel, batch, steps, arguments):
+        substeps = ctypes.c_int(self.dynamics.substeps)
         if batch.size:
-            self._device.launch(self._module, kernel, batch.size, [*arguments, batch.size, steps])
+            self._device.launch(self._module, kernel, batch.size, [*arguments, batch.size, steps, substeps])
 
 
 def compile_kernels(dynamics, architecture=None):
     """Path of the compiled kernels; needs no GPU when `architecture` (e.g. "sm_80") is given."""
     functions = {"step": dynamics._step, "step_vjp": derivatives.step_vjp(dynamics._step)}
     return cuda.compile_cuda(
-        "refit_cuda", functions, RUNTIME / "rollout.cu", dtype=dynamics.dtype.name,
-        defines={"SUBSTEPS": dynamics.substeps}, architecture=architecture,
+        "refit_cuda", functions, RUNTIME / "rollout.cu", dtype=dynamics.dtype.name, architecture=architecture
     )
 
 

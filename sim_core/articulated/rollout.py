@@ -98,8 +98,8 @@ class Dynamics:
         X = batch.empty((steps + 1, self.nx))
         library = self._library("rollout", batch)
         if library.compiled and batch.size:
-            symbol = library.symbol("rollout", [_POINTER, _POINTER, _INT64, _INT64, _INT])
-            check(symbol(batch.rows(), pointer(X), batch.size, steps, self.threads))
+            symbol = library.symbol("rollout", [_POINTER, _POINTER, _INT64, _INT64, _INT, _INT])
+            check(symbol(batch.rows(), pointer(X), batch.size, steps, self.substeps, self.threads))
         elif batch.size:
             self._rollout_in_python(library, batch, X)
         return X
@@ -117,8 +117,8 @@ class Dynamics:
         out = [batch.empty((self.nx,)), batch.empty((steps, self.nu)), batch.empty((self.np_,))]
         library = self._library("reverse", batch)
         if library.compiled and batch.size:
-            symbol = library.symbol("reverse", [_POINTER, _POINTER, _INT64, _INT64, _INT])
-            check(symbol(batch.rows(slice(1, None)), pointers(out), batch.size, steps, self.threads))
+            symbol = library.symbol("reverse", [_POINTER, _POINTER, _INT64, _INT64, _INT, _INT])
+            check(symbol(batch.rows(slice(1, None)), pointers(out), batch.size, steps, self.substeps, self.threads))
         elif batch.size:
             self._reverse_in_python(library, batch, out)
         return tuple(out)
@@ -147,8 +147,8 @@ class Dynamics:
         X, Z = batch.empty((steps + 1, self.nx)), batch.empty((steps + 1, self.nx, self.nx + n))
         library = self._library("sensitivity", batch)
         if library.compiled and batch.size:
-            symbol = library.symbol("sensitivity", [_POINTER, _POINTER, _INT64, _INT64, _INT64, _INT])
-            check(symbol(batch.rows(), pointers([X, Z]), n, batch.size, steps, self.threads))
+            symbol = library.symbol("sensitivity", [_POINTER, _POINTER, _INT64, _INT64, _INT64, _INT, _INT])
+            check(symbol(batch.rows(), pointers([X, Z]), n, batch.size, steps, self.substeps, self.threads))
         elif batch.size:
             self._sensitivity_in_python(library, batch, X, Z)
         return X, Z
@@ -179,7 +179,7 @@ class Dynamics:
             functions, sources = self._parts(kind)
             self._libraries[key] = compile_library(
                 "refit_" + kind, functions, [RUNTIME / s for s in sources], dtype=self.dtype.name,
-                lanes=1 if single else self._lanes, defines={"SUBSTEPS": self.substeps},
+                lanes=1 if single else self._lanes,
             )
         return self._libraries[key]
 

@@ -15,6 +15,7 @@ typedef struct {
   Rows U, p, X, Xbar;       /* per robot: (steps, NU), (NP), (steps+1, NX) twice */
   S *x0bar, *Ubar, *pbar;   /* per robot: (NX), (steps, NU), (NP) */
   int64_t batch, steps;
+  int substeps;
 } reverse_job;
 
 static void exchange(R **a, R **b) {
@@ -26,7 +27,7 @@ static void reverse_slice(const void *argument, int64_t first, int64_t last, R *
   const reverse_job *job = argument;
   R *lambda = scratch, *before = lambda + NX;
   R *const u = before + NX, *const ubar = u + NU, *const usum = ubar + NU, *const p = usum + NU;
-  R *pbar = p + NP, *pbar_before = pbar + NP, *const x = pbar_before + NP; /* x: (SUBSTEPS, NX) */
+  R *pbar = p + NP, *pbar_before = pbar + NP, *const x = pbar_before + NP; /* x: (substeps, NX) */
   for (int64_t b = first; b < last; b++) {
     if (job->p.stride || b == first) gather(p, job->p, NP, b, job->batch);
     for (int i = 0; i < NP; i++) pbar[i] = C(0.0);
@@ -34,10 +35,10 @@ static void reverse_slice(const void *argument, int64_t first, int64_t last, R *
     for (int64_t k = job->steps - 1; k >= 0; k--) {
       gather(x, (Rows){job->X.data + k * NX, job->X.stride}, NX, b, job->batch);
       gather(u, (Rows){job->U.data + k * NU, job->U.stride}, NU, b, job->batch);
-      for (int s = 1; s < SUBSTEPS; s++)
+      for (int s = 1; s < job->substeps; s++)
         step((const R *[]){x + (s - 1) * NX, u, p}, (R *[]){x + s * NX}, NULL);
       for (int i = 0; i < NU; i++) usum[i] = C(0.0);
-      for (int s = SUBSTEPS - 1; s >= 0; s--) {
+      for (int s = job->substeps - 1; s >= 0; s--) {
         step_vjp((const R *[]){x + s * NX, u, p, lambda, pbar},
                  (R *[]){before, ubar, pbar_before}, NULL);
         exchange(&lambda, &before);
@@ -54,8 +55,9 @@ static void reverse_slice(const void *argument, int64_t first, int64_t last, R *
 }
 
 /* in: U, p, X, Xbar; out: x0bar, Ubar, pbar */
-int EXPORT(reverse)(const Rows *in, S *const *out, int64_t batch, int64_t steps, int threads) {
-  const reverse_job job = {in[0], in[1], in[2], in[3], out[0], out[1], out[2], batch, steps};
-  return refit_parallel(reverse_slice, &job, refit_blocks(batch), threads,
-                        (2 + SUBSTEPS) * NX + 3 * NU + 3 * NP);
+int EXPORT(reverse)(const Rows *in, S *const *out, int64_t batch, int64_t steps, int substeps,
+                    int threads) {
+  const reverse_job job = {in[0], in[1], in[2], in[3], out[0], out[1], out[2], batch, steps, substeps};
+  const size_t scratch = (2 + (size_t)substeps) * NX + 3 * NU + 3 * NP;
+  return refit_parallel(reverse_slice, &job, refit_blocks(batch), threads, scratch);
 }

@@ -1,4 +1,4 @@
-/* Roll-out of a batch: x[k+1] = step(x[k], u[k], p), SUBSTEPS times per k with u held.
+/* Roll-out of a batch: x[k+1] = step(x[k], u[k], p), `substeps` times per k with u held.
  *
  * Compiled with the emitted function step(x, u, p) -> x'.
  */
@@ -10,6 +10,7 @@ typedef struct {
   Rows x0, U, p; /* per robot: (NX), (steps, NU), (NP) */
   S *X;          /* per robot: (steps+1, NX) */
   int64_t batch, steps;
+  int substeps;
 } rollout_job;
 
 static void rollout_slice(const void *argument, int64_t first, int64_t last, R *scratch) {
@@ -22,7 +23,7 @@ static void rollout_slice(const void *argument, int64_t first, int64_t last, R *
     scatter(x, job->X, row, NX, b, job->batch);
     for (int64_t k = 0; k < job->steps; k++) {
       gather(u, (Rows){job->U.data + k * NU, job->U.stride}, NU, b, job->batch);
-      for (int s = 0; s < SUBSTEPS; s++) {
+      for (int s = 0; s < job->substeps; s++) {
         step((const R *[]){x, u, p}, (R *[]){next}, NULL);
         R *const swap = x;
         x = next, next = swap;
@@ -33,7 +34,7 @@ static void rollout_slice(const void *argument, int64_t first, int64_t last, R *
 }
 
 /* in: x0, U, p */
-int EXPORT(rollout)(const Rows *in, S *X, int64_t batch, int64_t steps, int threads) {
-  const rollout_job job = {in[0], in[1], in[2], X, batch, steps};
+int EXPORT(rollout)(const Rows *in, S *X, int64_t batch, int64_t steps, int substeps, int threads) {
+  const rollout_job job = {in[0], in[1], in[2], X, batch, steps, substeps};
   return refit_parallel(rollout_slice, &job, refit_blocks(batch), threads, 2 * NX + NU + NP);
 }

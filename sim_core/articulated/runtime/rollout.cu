@@ -40,7 +40,7 @@ REFIT_INLINE const S *parameters(const S *p, int shared, S *own, int64_t robot, 
 }
 
 extern "C" __global__ void rollout(const S *x0, const S *U, const S *p, int shared, S *X,
-                                   int64_t batch, int64_t steps) {
+                                   int64_t batch, int64_t steps, int substeps) {
   const int64_t robot = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (robot >= batch) return;
   S x[NX], u[AT_LEAST_1(NU)], own[AT_LEAST_1(NP)];
@@ -49,14 +49,14 @@ extern "C" __global__ void rollout(const S *x0, const S *U, const S *p, int shar
   store(X + robot, x, NX, batch);
   for (int64_t k = 0; k < steps; k++) {
     load(u, U + k * NU * batch + robot, NU, batch);
-    for (int s = 0; s < SUBSTEPS; s++) advance(x, u, pr);
+    for (int s = 0; s < substeps; s++) advance(x, u, pr);
     store(X + (k + 1) * NX * batch + robot, x, NX, batch);
   }
 }
 
 /* pbar (NP, B) must come in as zeros: the sum over time is kept in memory. */
 extern "C" __global__ void reverse(const S *U, const S *p, int shared, const S *X, const S *Xbar,
-                                   S *x0bar, S *Ubar, S *pbar, int64_t batch, int64_t steps) {
+                                   S *x0bar, S *Ubar, S *pbar, int64_t batch, int64_t steps, int substeps) {
   const int64_t robot = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (robot >= batch) return;
   S lambda[NX], before[NX], x[NX], u[AT_LEAST_1(NU)], ubar[AT_LEAST_1(NU)], usum[AT_LEAST_1(NU)];
@@ -67,7 +67,7 @@ extern "C" __global__ void reverse(const S *U, const S *p, int shared, const S *
   for (int64_t k = steps - 1; k >= 0; k--) {
     load(u, U + k * NU * batch + robot, NU, batch);
     for (int i = 0; i < NU; i++) usum[i] = 0;
-    for (int s = SUBSTEPS - 1; s >= 0; s--) {
+    for (int s = substeps - 1; s >= 0; s--) {
       load(x, X + k * NX * batch + robot, NX, batch);
       for (int i = 0; i < s; i++) advance(x, u, pr); /* registers are scarcer than time */
       const S *in[] = {x, u, pr, lambda, sum};

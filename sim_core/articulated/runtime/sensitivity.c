@@ -14,6 +14,7 @@ typedef struct {
   Rows x0, U, p, D; /* per robot: (NX), (steps, NU), (NP), dp/dxi (NA, n) */
   S *X, *Z;         /* per robot: (steps+1, NX), (steps+1, NX, NX+n) */
   int64_t n, batch, steps;
+  int substeps;
 } sensitivity_job;
 
 enum { WIDE = 4 };
@@ -58,7 +59,7 @@ static void sensitivity_slice(const void *argument, int64_t first, int64_t last,
     scatter(Z, job->Z, z_row, NX * m, b, job->batch);
     for (int64_t k = 0; k < job->steps; k++) {
       gather(u, (Rows){job->U.data + k * NU, job->U.stride}, NU, b, job->batch);
-      for (int s = 0; s < SUBSTEPS; s++) {
+      for (int s = 0; s < job->substeps; s++) {
         step_jac((const R *[]){x, u, p}, (R *[]){x_next, A, Cp}, NULL);
         for (int64_t i = 0; i < NX * m; i++) Z_next[i] = C(0.0);
         add_product(Z_next, m, 0, A, Z, NX, NX, m);
@@ -75,8 +76,8 @@ static void sensitivity_slice(const void *argument, int64_t first, int64_t last,
 
 /* in: x0, U, p, D; out: X, Z; n: columns of D */
 int EXPORT(sensitivity)(const Rows *in, S *const *out, int64_t n, int64_t batch, int64_t steps,
-                        int threads) {
-  const sensitivity_job job = {in[0], in[1], in[2], in[3], out[0], out[1], n, batch, steps};
+                        int substeps, int threads) {
+  const sensitivity_job job = {in[0], in[1], in[2], in[3], out[0], out[1], n, batch, steps, substeps};
   const int64_t scratch = 2 * NX + 2 * NX * (NX + n) + NX * NX + NX * NA + NU + NP + NA * n;
   return refit_parallel(sensitivity_slice, &job, refit_blocks(batch), threads, (size_t)scratch);
 }

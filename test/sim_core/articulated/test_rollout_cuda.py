@@ -73,12 +73,13 @@ static struct { int x; } blockIdx, blockDim = {1}, threadIdx;
 #include "real.h"
 """
 LAUNCHERS = """
-extern "C" void host_rollout(const S *x0, const S *U, const S *p, int shared, S *X, int64_t batch, int64_t steps) {
-  EACH(rollout(x0, U, p, shared, X, batch, steps))
+extern "C" void host_rollout(const S *x0, const S *U, const S *p, int shared, S *X, int64_t batch, int64_t steps,
+                             int substeps) {
+  EACH(rollout(x0, U, p, shared, X, batch, steps, substeps))
 }
 extern "C" void host_reverse(const S *U, const S *p, int shared, const S *X, const S *Xbar, S *x0bar, S *Ubar, S *pbar,
-                             int64_t batch, int64_t steps) {
-  EACH(reverse(U, p, shared, X, Xbar, x0bar, Ubar, pbar, batch, steps))
+                             int64_t batch, int64_t steps, int substeps) {
+  EACH(reverse(U, p, shared, X, Xbar, x0bar, Ubar, pbar, batch, steps, substeps))
 }
 """
 
@@ -93,7 +94,7 @@ class HostDevice:
                                      (RUNTIME / "rollout.cu").read_text(), LAUNCHERS]))
         subprocess.run(
             ["g++", "-x", "c++", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas", "-DREFIT_CUDA", "-DREFIT_LANES=1",
-             f"-DSUBSTEPS={dynamics.substeps}", f"-I{compiler.RUNTIME}", str(source), "-o", str(folder / "host.so")],
+             f"-I{compiler.RUNTIME}", str(source), "-o", str(folder / "host.so")],
             check=True,
         )
         self.library = ctypes.CDLL(str(folder / "host.so"))
