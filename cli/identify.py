@@ -55,7 +55,8 @@ def identify(
     end: Annotated[float, typer.Option("--to", help="last second of the recording to use")] = float("inf"),
     starts: Annotated[int, typer.Option(help="starting points", min=1)] = 6,
     seed: Annotated[int, typer.Option(help="of the starting points", min=0)] = 0,
-    allow_truncated: Annotated[bool, typer.Option("--allow-truncated", help="use what a cut-off bag still holds")] = False,
+    allow_truncated: Annotated[bool, typer.Option("--allow-truncated",
+                                                  help="use what a cut-off bag still holds")] = False,
     out: Annotated[Optional[Path], typer.Option(help="new folder for the results; default below runs/")] = None,
     json: Annotated[Optional[Path], typer.Option(help="write the checks to this file as well")] = None,
 ) -> int:
@@ -115,7 +116,8 @@ def _checks(found: Identification, robot: str, config: IdentifyConfig) -> Result
     result.check("held-out prediction error, after / before", found.error_ratio, 1.0, "<", unit="1")
     result.check("fit ended", found.solution.ending.name.lower(), ("converged",), "in")
     result.detail("parameters", [
-        {"name": b.name, "unit": b.unit, "before": a.value, "value": b.value, "std": b.std, "lower": b.lower, "upper": b.upper}
+        {"name": b.name, "unit": b.unit, "before": a.value, "value": b.value, "std": b.std,
+         "lower": b.lower, "upper": b.upper}
         for a, b in zip(found.before, found.after)
     ])
     result.detail("unexcited", list(found.unexcited))

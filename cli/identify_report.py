@@ -47,13 +47,16 @@ def identification_report(found: Identification, model, result: Result, source: 
 def _warnings(found: Identification) -> list[str]:
     sentences = []
     if found.at_bound:
-        sentences.append(f"At a bound: {', '.join(found.at_bound)}. The data ask for more; check the model before widening it.")
+        names = ", ".join(found.at_bound)
+        sentences.append(f"At a bound: {names}. The data ask for more; check the model before widening it.")
     if found.unexcited:
         sentences.append(
             f"Not excited: {', '.join(found.unexcited)}. They keep their prior; a motion that moves them would be needed."
         )
     if found.agreeing < 0.5:
-        sentences.append("Most starts ended elsewhere: the problem has several minima, and the best found may not be the best.")
+        sentences.append(
+            "Most starts ended elsewhere: the problem has several minima, and the best found may not be the best."
+        )
     if found.solution.ending.value != "converged":
         sentences.append(f"The fit ended early: {found.solution.ending.value}.")
     return sentences

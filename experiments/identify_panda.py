@@ -1,9 +1,10 @@
 """Panda with hidden physics and a late sensor, identified from a bag alone; does the interval hold the truth?
 
-Per seed: a tool of unknown mass, COM and inertia in the hand, joint damping and friction off by
-up to a factor of two, and joint states that come 1 to 5 ms late, all hidden in the MuJoCo plant. The arm
-follows Fourier series under torque control (PD on the late, noisy measurements plus the
-nominal model's feed-forward), a real MCAP bag is written, and `refit identify` reads it.
+Per seed: a tool of unknown mass, COM and inertia in the hand, link 5 heavier or lighter with
+its COM elsewhere, joint damping off by up to a factor of two, and joint states that come 1 to
+5 ms late, all hidden in the MuJoCo plant. The arm follows Fourier series under torque control
+(PD on the late, noisy measurements plus the nominal model's feed-forward), a real MCAP bag is
+written, and `refit identify` reads it.
 
 Target (issue 2, section 6): truth inside the 95 % interval in >= 90 % of 20 seeds.
 """
@@ -66,7 +67,7 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
             ratios.append(outcome.found.error_ratio)
             worst_delay = max(worst_delay, abs(outcome.found.delay - hidden.delay))
             if k == 0 and run_directory is not None:
-                write_results(outcome, f"seed {k}: hidden tool, damping, friction and delay", Path(run_directory) / "seed-0", truth)
+                write_results(outcome, "seed 0: hidden tool, link, damping and delay", Path(run_directory) / "seed-0", truth)
             stage.advance()
     result = judge(rows, ratios, worst_delay, size, seed)
     if run_directory is not None:
@@ -81,8 +82,8 @@ def judge(rows: list[list[tuple[NamedEstimate, float, bool]]], ratios, worst_del
     names = [e.name for e, _, _ in rows[0]]
     result = Result("identify_panda", seed=seed, size=size)
     result.check("truths inside their 95 % interval", inside.mean(), 0.9, ">=", "1", SOURCE)
-    for name in ("hand.mass", "sensor.delay"):
-        result.check(f"seeds with {name} inside", inside[:, names.index(name)].mean(), 0.9, ">=", "1", SOURCE)
+    if len(rows) >= 20:  # with fewer seeds one miss is already more than a tenth
+        result.check("the same for the parameter that does worst", inside.mean(0).min(), 0.9, ">=", "1", SOURCE)
     result.check("held-out error after / before, worst seed", max(ratios), 1.0, "<", "1", SOURCE)
     result.detail("held_out_ratios", ratios)
     result.detail("worst_delay_error", worst_delay)
@@ -106,7 +107,7 @@ def judge(rows: list[list[tuple[NamedEstimate, float, bool]]], ratios, worst_del
 
 
 def draw_hidden(model, rng: np.random.Generator) -> Hidden:
-    """A tool like a box of even density in the hand; damping and friction; delay."""
+    """A tool like a box of even density in the hand; link 5; damping, and friction where it is free; delay."""
     layout = model.parameters
     p = {}
     mass, com = rng.uniform(0.5, 3.0), rng.uniform([-0.05, -0.05, 0.02], [0.05, 0.05, 0.14])
@@ -200,10 +201,11 @@ class RunWriter:
         stamp = round(plant.t * 1e9)
         types = self._types
         time = types["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9)
-        self._bag.write_message("/joint_states", stamp if received is None else round(received * 1e9), types["sensor_msgs/msg/JointState"](
+        message = types["sensor_msgs/msg/JointState"](
             header=types["std_msgs/msg/Header"](stamp=time, frame_id=""),
             name=list(plant.joints), position=plant.q.copy(), velocity=plant.v.copy(), effort=plant.effort,
-        ))
+        )
+        self._bag.write_message("/joint_states", stamp if received is None else round(received * 1e9), message)
 
 
 # -- the page --------------------------------------------------------------------------------

@@ -94,12 +94,14 @@ class ParameterFile:
             raise ParameterFileError(f"{path}: is not YAML{where}; `refit identify` writes such a file") from None
         if not isinstance(document, dict):
             raise ParameterFileError(f"{path}: expected keys robot, model_hash, parameters, found {_kind(document)}")
-        missing = {"robot", "model_hash", "parameters"} - document.keys()
+        required = ("robot", "model_hash", "parameters")
+        missing = [key for key in required if key not in document]
         if missing:
-            raise ParameterFileError(f"{path}: key '{sorted(missing)[0]}' is missing; expected robot, model_hash, parameters")
+            raise ParameterFileError(f"{path}: key '{missing[0]}' is missing; expected {', '.join(required)}")
         unknown = document.keys() - _KEYS
         if unknown:
-            raise ParameterFileError(f"{path}: unknown key '{sorted(map(str, unknown))[0]}'; known: {', '.join(sorted(_KEYS))}")
+            first = sorted(map(str, unknown))[0]
+            raise ParameterFileError(f"{path}: unknown key '{first}'; known: {', '.join(sorted(_KEYS))}")
         for key in ("robot", "model_hash"):
             if not isinstance(document[key], str) or not document[key]:
                 raise ParameterFileError(f"{path}: {key} must be text, found {document[key]!r}; put quotes around it")
@@ -151,7 +153,8 @@ class ParameterFile:
         for name, entry in self.parameters.items():
             if name not in layout:
                 owner = name.split(".")[0]
-                alike = [n for n in layout.names if n.split(".")[0] == owner] or sorted({n.split(".")[0] for n in layout.names})
+                owners = sorted({n.split(".")[0] for n in layout.names})
+                alike = [n for n in layout.names if n.split(".")[0] == owner] or owners
                 raise ParameterFileError(f"{self.path}: '{model.name}' has no parameter '{name}'; known: {', '.join(alike)}")
             i = layout.index(name)
             if entry.unit != layout.units[i]:
@@ -179,7 +182,8 @@ class ParameterFile:
         options = {}
         friction = [n[: -len(".frictionloss")] for n in self.parameters if n.endswith(".frictionloss")]
         if any(f"{joint}.frictionloss" not in base.parameters for joint in friction):
-            options["friction"] = tuple(j for j in base.joint_names if j in friction or f"{j}.frictionloss" in base.parameters)
+            known = [n[: -len(".frictionloss")] for n in base.parameters.names if n.endswith(".frictionloss")]
+            options["friction"] = tuple(j for j in base.joint_names if j in friction + known)
         geometry = {n.split(".pos.")[0] for n in self.parameters if ".pos." in n}
         if any(f"{name}.pos.x" not in base.parameters for name in geometry):
             known = {n.split(".pos.")[0] for n in base.parameters.names if ".pos." in n}

@@ -256,7 +256,9 @@ class Refit:
             return before, after, np.inf
         return before, after, unexplained_share(held, rollout)
 
-    def _objection(self, before: float, after: float, unexplained: float, p: np.ndarray, windows: list[Window]) -> str | None:
+    def _objection(
+        self, before: float, after: float, unexplained: float, p: np.ndarray, windows: list[Window]
+    ) -> str | None:
         """Why the proposal must not be used, or None."""
         if not np.isfinite(p).all() or not np.isfinite(after):
             return "the proposal does not roll out over the held-out stretch"

@@ -50,7 +50,9 @@ class OnlineRefit:
         dt: sample period [s]; the model's time step by default.
     """
 
-    def __init__(self, model, spec, config: OnlineConfig = OnlineConfig(), dt: float | None = None, dynamics=None, mass_matrix=None):
+    def __init__(
+        self, model, spec, config: OnlineConfig = OnlineConfig(), dt: float | None = None, dynamics=None, mass_matrix=None
+    ):
         self.spec, self.config = spec, config
         self.dt = model.timestep if dt is None else dt
         self.refit = Refit(model, spec, config.refit, dynamics=dynamics, mass_matrix=mass_matrix)

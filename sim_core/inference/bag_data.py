@@ -54,7 +54,9 @@ def read_description(bag, robot: str | None = None):
     info = bag.run_info()
     name = info.get("robot") or ""
     if robot and name != robot:
-        raise DataError(f"the bag was recorded with robot '{name}', expected '{robot}'; name the right bag or leave out --robot")
+        raise DataError(
+            f"the bag was recorded with robot '{name}', expected '{robot}'; name the right bag or leave out --robot"
+        )
     source = bag.robot_description()
     try:
         model = load_model(source)
@@ -115,7 +117,10 @@ def read_windows(bag, model, begin: float = -np.inf, end: float = np.inf) -> Bag
             )
         inside[k:] = False
     if inside.sum() < 3:
-        raise DataError(f"{int(inside.sum())} joint states between {begin:g} s and {end:g} s; the bag spans {t[0]:g} to {t.max():.3f} s")
+        raise DataError(
+            f"{int(inside.sum())} joint states between {begin:g} s and {end:g} s; "
+            f"the bag spans {t[0]:g} to {t.max():.3f} s"
+        )
     t, q, v, effort = (a[inside] for a in (t, series.q, series.v, series.effort))
     for name, values in (("position", q), ("velocity", v), ("effort", effort)):
         if not np.isfinite(values).all():

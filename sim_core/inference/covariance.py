@@ -29,7 +29,7 @@ from sim_core.inference.threads import single_threaded
 __all__ = ["Posterior", "posterior"]
 
 # A coordinate counts as excited when the data shrank its prior standard deviation below this share.
-EXCITED_RATIO = 0.7
+EXCITED_RATIO = 0.9
 # Directions about which the data say less than the prior count as unidentified, and so do those
 # whose information is rounding error: noise-free data would otherwise identify null directions.
 RANK_RATIO, RANK_ROUNDING = 1.0, 1e-13

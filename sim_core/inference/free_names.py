@@ -53,7 +53,8 @@ def free_parameters(source, names: list[str]):
     """
     model = load_model(source)
     friction = _matching([n[: -len(".friction")] for n in names if n.endswith(".friction")], model.joint_names, "joint")
-    geometry = _matching([n.split(".pos")[0] for n in names if ".pos" in n], model.body_names + model.frame_names, "body or site")
+    frames = model.body_names + model.frame_names
+    geometry = _matching([n.split(".pos")[0] for n in names if ".pos" in n], frames, "body or site")
     options = {}
     if friction:
         already = [n[: -len(".frictionloss")] for n in model.parameters.names if n.endswith(".frictionloss")]

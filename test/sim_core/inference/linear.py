@@ -17,16 +17,17 @@ class LinearDynamics:
 
     def rollout_sensitivity(self, x0, U, p, dpdxi):
         B, H, _ = U.shape
-        A = np.array([[1.0, self.dt], [0.0, 1.0]])
-        X, S = np.zeros((B, H + 1, 2)), np.zeros((B, H + 1, 2, 2 + dpdxi.shape[1]))
-        X[:, 0], S[:, 0, :, :2] = x0, np.eye(2)
-        for k in range(H):
-            X[:, k + 1] = X[:, k] @ A.T
-            X[:, k + 1, 1] += self.dt * (p[0] * U[:, k, 0] + p[1])
-            S[:, k + 1] = A @ S[:, k]
-            force = np.stack([U[:, k, 0], np.ones(B), np.zeros(B)], -1)
-            S[:, k + 1, 1, 2:] += self.dt * force @ dpdxi
-        return X, S
+        n, dt = dpdxi.shape[1], self.dt
+        # Rows of d [q, v] / d [q0, v0, xi]: sums over the steps before.
+        S = np.zeros((B, H + 1, 2, 2 + n))
+        force = np.stack([U[..., 0], np.ones((B, H)), np.zeros((B, H))], -1)
+        S[:, :, 0, 0] = S[:, :, 1, 1] = 1.0
+        S[:, 1:, 1, 2:] = dt * np.cumsum(force @ dpdxi, axis=1)
+        S[:, 1:, 0, 1:] = dt * np.cumsum(S[:, :-1, 1, 1:], axis=1)
+        moved = np.zeros((B, H + 1, 2))
+        moved[:, 1:, 1] = dt * np.cumsum(force @ p, axis=1)
+        moved[:, 1:, 0] = dt * np.cumsum(moved[:, :-1, 1], axis=1)
+        return (S[..., :2] @ x0[:, None, :, None])[..., 0] + moved, S
 
     def rollout(self, x0, U, p):
         return self.rollout_sensitivity(x0, U, p, np.zeros((3, 0)))[0]
