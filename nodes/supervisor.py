@@ -38,6 +38,7 @@ class SupervisorConfig:
     robot: str = setting("panda", description="model in config/robots, for joint names and limits")
     rate: float = setting(50.0, "Hz", (1.0, 1000.0), "how often the watch judges")
     state_age_limit: float = setting(0.1, "s", (0.005, 10.0), "joint states silent or invalid for longer halt")
+    future_limit: float = setting(0.5, "s", (0.0, 10.0), "joint states stamped further ahead than this are invalid")
     command_age_limit: float = setting(0.25, "s", (0.01, 10.0), "a working controller silent for longer halts")
     refit_age_limit: float = setting(3.0, "s", (0.0, 600.0), "a periodic refit silent for longer degrades; 0: none expected")
     clock_age_limit: float = setting(2.0, "s", (0.1, 60.0), "wall time the clock may stand still before the plant is asked why")
@@ -60,7 +61,7 @@ class SupervisorNode(RefitNode):
         model = load_model(config.robot)
         limits = WatchLimits(config.state_age_limit, config.command_age_limit, config.refit_age_limit,
                              config.clock_age_limit, config.rest_velocity, config.rest_time)
-        self.gate = JointStateGate(model.joint_names)
+        self.gate = JointStateGate(model.joint_names, config.state_age_limit, config.future_limit)
         self.watch = Watch(model.joint_names, model.q_lower - config.position_margin, model.q_upper + config.position_margin,
                            config.velocity_margin * model.v_limit, limits)
         self.machine = Machine()
@@ -116,7 +117,7 @@ class SupervisorNode(RefitNode):
         data, self._newest = self._newest, None
         if data is None:
             return
-        sample, why = self.gate.read(deserialize_message(data, JointState))
+        sample, why = self.gate.read(deserialize_message(data, JointState), self._now())
         if sample is not None:
             if sample.stamp < self._stamp:
                 self._jumped()
