@@ -11,7 +11,7 @@ from reporting.figures import TRUTH
 __all__ = ["report"]
 
 TITLES = {"cartpole": "Cart-pole", "double_cartpole": "Cart-pole with two poles"}
-CONTROLLERS = (("adaptive", "refits", PALETTE[0]), ("oracle", "knows the truth", PALETTE[2]), ("frozen", "never learns", PALETTE[1]))
+CONTROLLERS = (("adaptive", "refits", PALETTE[0]), ("oracle", "knows the truth", PALETTE[2]), ("frozen", "does not learn", PALETTE[1]))
 UNITS = {"M_t": "kg", "h1.x": "kg m", "h1.z": "kg m", "h2.x": "kg m", "h2.z": "kg m", "J_1": "kg m²", "J_2": "kg m²", "l_1": "m"}
 Z95 = 1.96
 
@@ -20,6 +20,7 @@ def report(story: CartpoleStory, result: Result, film: bytes | str) -> Report:
     """The page. film: PNG, or the sentence why there is none."""
     found = scores(story.adaptive)
     change = "" if story.change is None else f" From episode {BEFORE + 1} on, {_said(story.change)}; nobody tells the controller."
+    stuck = "never learns" if story.change is None else "keeps what was learnt before the change"
     page = Report(f"{TITLES[story.robot]}: swing-up from a wrong model", f"{len(found)} episodes, {story.recipe} refit, seed {result.seed}.")
     page.numbers({
         "score, first episode": found[0],
@@ -28,8 +29,8 @@ def report(story: CartpoleStory, result: Result, film: bytes | str) -> Report:
         "refits accepted": len(story.recording.accepted),
     })
     page.text("The controller believes that every mass, length and centre-of-mass coordinate is 2. It refits its physics after 50 steps "
-              f"of the first episode and after every episode.{change} Beside it, on the same robot from the same starts: a controller "
-              "that knows the truth and one that never learns. Every number here is computed from the recorded bags.")
+              f"of the first episode and after every episode.{change} Beside it, on the same robot: a controller that knows the truth and "
+              f"one that {stuck}. Every number here is computed from the recorded bags.")
     page.section("Targets").checks(result)
     for missed in (c.name for c in result.checks if not c.passed):
         page.warning(f"Missed: {missed}.")

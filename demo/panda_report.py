@@ -54,13 +54,7 @@ def report(story: PandaStory, result: Result, film: bytes | str) -> Report:
     page.text(f"{rounds} refits were made, {len(story.with_refit.recording.accepted)} accepted. Repeated from the bag, {reproduced} of "
               f"{rounds} come out equal to the last bit.")
     page.section("Keeping time", "Latency runs from the recorder's reception of a joint state to that of the command computed from it.")
-    rows = []
-    for name, timing in result.details["timing"].items():
-        ms = timing["ms"]
-        rows.append([name, timing["rate"], 100 * timing["deadlines met"], timing["missed"], timing["real-time factor"],
-                     *(ms.get(f"{kind} p{q}", np.nan) for kind in ("solve", "latency") for q in (50, 95, 99))])
-    page.table(["run", "rate [Hz]", "deadlines met [%]", "missed", "real-time factor", "solve p50 [ms]", "p95", "p99",
-                "latency p50 [ms]", "p95", "p99"], rows)
+    page.table(["", *result.details["timing"]], _timing_rows(result))
     page.figure(_latency_figure(story), "Latency of every command; the dashed line is the control period.")
     halts = [(name, t, sentence) for name, run in (("without refit", story.without), ("with refit", story.with_refit))
              for t, sentence in run.recording.halts]
@@ -121,6 +115,16 @@ def _estimate_rows(story: PandaStory):
     for entry in story.final.parameters if story.final else ():
         yield [entry.name, entry.unit, entry.value, entry.lower, entry.upper, story.truth.get(entry.name, np.nan),
                "yes" if entry.excited else "no"]
+
+
+def _timing_rows(result: Result):
+    runs = result.details["timing"].values()
+    for label, key, factor in (("control rate in simulated time [Hz]", "rate", 1), ("deadlines met [%]", "deadlines met", 100),
+                               ("deadlines missed", "missed", 1), ("simulated seconds per second", "real-time factor", 1)):
+        yield [label, *(factor * timing[key] for timing in runs)]
+    for kind, label in (("solve", "solver"), ("latency", "latency")):
+        for q in (50, 95, 99):
+            yield [f"{label}, {q}th percentile [ms]", *(timing["ms"].get(f"{kind} p{q}", np.nan) for timing in runs)]
 
 
 def _latency_figure(story: PandaStory):

@@ -29,7 +29,8 @@ class Film:
     """What is to be drawn.
 
     Attributes:
-        robot: name in config/robots. camera: of its MJCF.
+        robot: name in config/robots.
+        view: the camera's target (3), distance [m], azimuth and elevation [deg], (6,).
         t, q: times and joint positions of the frames of the GIF, (F,), (F, nq).
         still: indices of the frames of the strip.
         trace, path: points behind the moving one and of the reference, (F, 3) and (P, 3) [m]; may be empty.
@@ -38,7 +39,7 @@ class Film:
     """
 
     robot: str
-    camera: str
+    view: np.ndarray
     t: np.ndarray
     q: np.ndarray
     still: np.ndarray
@@ -95,12 +96,13 @@ def _frames(film: Film, width: int, height: int) -> list[np.ndarray]:
 
     model = load_model(film.robot).mj_model
     data = mujoco.MjData(model)
-    frames = []
+    camera, frames = mujoco.MjvCamera(), []
+    camera.lookat[:], (camera.distance, camera.azimuth, camera.elevation) = film.view[:3], film.view[3:]
     with mujoco.Renderer(model, height, width) as renderer:
         for k, (t, q) in enumerate(zip(film.t, film.q)):
             data.qpos[:] = q
             mujoco.mj_forward(model, data)
-            renderer.update_scene(data, camera=film.camera or -1)
+            renderer.update_scene(data, camera=camera)
             _line(mujoco, renderer.scene, film.path, (0.35, 0.37, 0.4, 1.0), 0.002)
             _line(mujoco, renderer.scene, film.trace[: k + 1][-40:], (0.0, 0.45, 0.7, 1.0), 0.004)
             if len(film.ball) and t >= film.ball_time:

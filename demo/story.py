@@ -87,7 +87,7 @@ def _panda_film(story, folder: Path):
     still = np.searchsorted(times, [0.5, 2.5, story.change - 0.2, story.change + 0.5, story.change + 2.5, story.duration - 1.0])
     late = run.t >= min(5.0, story.duration)
     ball = np.array([story.truth[f"hand.payload.com.{axis}"] for axis in "xyz"])
-    return draw(Film("panda", "overview", run.t[at], q, still.clip(max=len(times) - 1), run.hand[at], run.path[late][::50], ball, "hand",
+    return draw(Film("panda", np.array([0.25, 0.0, 0.42, 1.75, 145.0, -12.0]), run.t[at], q, still.clip(max=len(times) - 1), run.hand[at], run.path[late][::50], ball, "hand",
                      story.change, 0.05), folder)
 
 
@@ -99,4 +99,4 @@ def _cartpole_film(story, folder: Path):
     nq = X.shape[1] // 2
     still = np.linspace(0, len(at) - 1, 6).round().astype(int)
     empty = np.zeros((0, 3))
-    return draw(Film(story.robot, "overview", 0.02 * at, X[at, :nq], still, empty, empty, np.zeros(0)), folder)
+    return draw(Film(story.robot, np.array([0.0, 0.0, 1.3, 7.5, 90.0, -5.0]), 0.02 * at, X[at, :nq], still, empty, empty, np.zeros(0)), folder)

@@ -71,7 +71,7 @@ def nodes(context):
             remappings=[("/clock", "clock")],
             ros_arguments=["--log-level", value["log_level"]],
             # Without the right to, `nice` says so and runs the node all the same.
-            prefix={"adaptive_mpc": "nice -n -10", "refit_worker": "nice -n 5"}.get(name, ""),
+            prefix="nice -n -10" if name == "adaptive_mpc" else "",
         )
         for name, parameters in only.items() if name != "refit_worker" or yes["refit"]
     ]
