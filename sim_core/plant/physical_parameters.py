@@ -2,7 +2,7 @@
 
 Names are those of the articulated model's physical vector: "link3.mass", "link3.h.x" (first moment
 m c), "link3.I.xx" (rotational inertia about the body frame origin), "link3.pos.x", "joint1.damping",
-"joint1.armature", "joint1.frictionloss", "joint1.gear", "gravity.z"; "tip.pos.z" of a site likewise.
+"joint1.armature", "joint1.frictionloss", "joint1.stiffness", "joint1.gear" (an actuator's), "gravity.z"; "tip.pos.z" of a site likewise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-import yaml
 
 from sim_core.plant.errors import PlantError
 
@@ -21,51 +20,31 @@ __all__ = ["Inertial", "apply_scalars", "body_inertials", "read_parameter_file",
            "site_positions"]
 
 _DOF = {"damping": "dof_damping", "armature": "dof_armature", "frictionloss": "dof_frictionloss"}
+_JOINT = {*_DOF, "stiffness"}
 _AXES = ("x", "y", "z")
 _POSITION = tuple(f"pos.{axis}" for axis in _AXES)
 _PAIRS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
 
 
-def read_parameter_file(path: str | Path) -> dict[str, float]:
-    """Parameter values by name from a report's YAML.
+def read_parameter_file(path: str | Path, robot: str) -> tuple[dict[str, float], float]:
+    """Parameter values by name and the sensor delay [s] (0 if not given) of an identification's YAML.
 
-    The file holds, at its top or inside a ROS parameter block, `parameters: {name: {value: ...}}`
-    or `parameters: {name: number}`.
+    Args:
+        robot: what the plant loads; the file must belong to the same robot and model version.
 
     Raises:
-        PlantError: unreadable, not YAML, or without parameters.
+        PlantError: unreadable, another robot or version, unknown names, not physical.
     """
-    path = Path(path).expanduser()
+    # Only a plant with a parameter file needs the articulated model, and CasADi with it.
+    from sim_core.articulated.parameter_file import ParameterFile
     try:
-        document = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise PlantError(f"Cannot read the parameter file '{path}': {error.strerror}.") from error
-    except yaml.YAMLError as error:
-        raise PlantError(f"The parameter file '{path}' is not YAML: {error}") from error
-    block = _find(document, "physical_parameters") or document
-    entries = _find(block, "parameters")
-    if not isinstance(entries, Mapping) or not entries:
-        raise PlantError(f"'{path}' holds no 'parameters: {{name: {{value: ...}}}}'.")
-    try:
-        values = {str(name): float(entry["value"] if isinstance(entry, Mapping) else entry)
-                  for name, entry in entries.items()}
-    except (KeyError, TypeError, ValueError) as error:
-        raise PlantError(f"'{path}': each parameter needs a number as value ({error}).") from error
-    bad = [name for name, value in values.items() if not np.isfinite(value)]
-    if bad:
-        raise PlantError(f"'{path}': {', '.join(bad)} is not finite.")
-    return values
-
-
-def _find(tree, key: str):
-    """Value of the first `key` in a tree of mappings, breadth first."""
-    level = [tree]
-    while level:
-        for node in level:
-            if isinstance(node, Mapping) and key in node:
-                return node[key]
-        level = [child for node in level if isinstance(node, Mapping) for child in node.values()]
-    return None
+        file = ParameterFile.load(Path(path).expanduser())
+        file.open(robot)
+    except ValueError as error:
+        raise PlantError(str(error)) from error
+    delay = file.sensor.get("delay")
+    return ({name: entry.value for name, entry in file.parameters.items()},
+            delay.value if delay else 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,13 +68,17 @@ def apply_scalars(model: mujoco.MjModel, values: Mapping[str, float]) -> None:
         owner, _, field = name.partition(".")
         if owner == "gravity" and field in _AXES:
             model.opt.gravity[_AXES.index(field)] = value
-        elif field in _DOF or field == "gear":
+        elif field == "gear":
+            actuator = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_ACTUATOR, owner)
+            if actuator < 0:
+                raise PlantError(f"Parameter '{name}': the robot has no actuator '{owner}'.")
+            model.actuator_gear[actuator, 0] = value
+        elif field in _JOINT:
             joint = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, owner)
             if joint < 0:
                 raise PlantError(f"Parameter '{name}': the robot has no joint '{owner}'.")
-            if field == "gear":
-                for a in np.flatnonzero(model.actuator_trnid[:, 0] == joint):
-                    model.actuator_gear[a, 0] = value
+            if field == "stiffness":
+                model.jnt_stiffness[joint] = value
             else:
                 getattr(model, _DOF[field])[model.jnt_dofadr[joint]] = value
 
@@ -123,7 +106,7 @@ def body_inertials(model: mujoco.MjModel, values: Mapping[str, float]) -> dict[s
     fields_of: dict[str, dict[str, float]] = {}
     for name, value in values.items():
         owner, _, field = name.partition(".")
-        if owner == "gravity" or field in _DOF or field == "gear":
+        if owner == "gravity" or field in _JOINT or field == "gear":
             continue
         if field != "mass" and field.partition(".")[0] not in ("h", "I", "pos"):
             raise PlantError(f"Parameter '{name}' is unknown to the plant.")

@@ -51,7 +51,8 @@ class MujocoPlant:
         tick: servo period [s], a multiple of the physics step; None: the physics step.
         scenario: hidden changes, see `scenario`; YAML text, file, or list.
         params_file, parameters: physical parameters that differ from the MJCF (an identified set),
-            as a report's YAML file, as a mapping by name, or both (the mapping wins).
+            as an identification's YAML file (its sensor delay holds unless `sensor_delay` is given), as
+            a mapping by name, or both (the mapping wins).
         command_age_limit: a command older than this at reception is refused, and after this long
             without a new one the servos fall into `stop_state` [s].
         stop_state: "zero", "damped" or "hold", see `Servo`.
@@ -76,7 +77,8 @@ class MujocoPlant:
                  initial_q: Sequence[float] | None = None, initial_v: Sequence[float] | None = None,
                  initial_q_std=0.0, initial_v_std=0.0, wrench_site: str = ""):
         self.name, self.mjcf = robot_mjcf(robot)
-        values = read_parameter_file(params_file) if params_file else {}
+        values, file_delay = read_parameter_file(params_file, robot) if params_file else ({}, 0.0)
+        sensor_delay = sensor_delay or file_delay
         self.world = World(self.name, self.mjcf, {**values, **(parameters or {})}, wrench_site)
         self.wrench_site = wrench_site
         self.joints: list[str] = self.world.joints

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from sim_core.plant import MujocoPlant, PlantError, parse_scenario
-from sim_core.plant.physical_parameters import read_parameter_file
 
 
 def run(plant, seconds, u=None):
@@ -188,14 +187,23 @@ def test_nominal_parameters_of_the_model_change_nothing(robot):
                                accelerations(plain.world.model), rtol=1e-6)
 
 
-def test_parameter_files_of_reports(tmp_path):
+def test_parameter_files_of_an_identification(tmp_path):
+    articulated = pytest.importorskip("sim_core.articulated")
+    model = articulated.load_model("panda")
     path = tmp_path / "p.yaml"
-    path.write_text("robot: panda\nparameters:\n  link1.mass: {value: 3.5, std: 0.1, unit: kg}\n  a.damping: 2\n")
-    assert read_parameter_file(path) == {"link1.mass": 3.5, "a.damping": 2.0}
-    path.write_text("/**:\n  ros__parameters:\n    physical_parameters: {parameters: {x.mass: {value: 1}}}\n")
-    assert read_parameter_file(path) == {"x.mass": 1.0}
-    for text, error in (("a: 1", "holds no"), ("parameters: {x: {std: 1}}", "needs a number"),
-                        ("parameters: {x: .nan}", "not finite"), ("[", "not YAML")):
-        path.write_text(text)
+    text = (f"robot: panda\nmodel_hash: '{model.hash}'\nparameters:\n"
+            "  joint1.damping: {value: 3.0, std: 0.1, unit: N m s/rad}\n"
+            "sensor:\n  delay: {value: 0.004, unit: s}\n")
+    path.write_text(text)
+    plant = MujocoPlant("panda", params_file=str(path))
+    assert plant.world.model.joint("joint1").damping[0] == 3.0 and plant._sensor.delay == 0.004
+    plant = MujocoPlant("panda", params_file=str(path), parameters={"joint1.damping": 4.0}, sensor_delay=0.001)
+    assert plant.world.model.joint("joint1").damping[0] == 4.0 and plant._sensor.delay == 0.001
+    for old, new, error in (("panda", "cartpole", "'cartpole'"), (model.hash, "0" * 64, "identify again"),
+                            ("joint1", "joint9", "no parameter 'joint9"), ("value: 3.0", "value: x", "finite number"),
+                            ("parameters:", "[", "is not YAML")):
+        path.write_text(text.replace(old, new))
         with pytest.raises(PlantError, match=error):
-            read_parameter_file(path)
+            MujocoPlant("panda", params_file=str(path))
+    with pytest.raises(PlantError, match="cannot be read"):
+        MujocoPlant("panda", params_file=str(tmp_path / "none.yaml"))
