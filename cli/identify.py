@@ -62,8 +62,8 @@ def identify(
 ) -> int:
     """Identify a robot's physics from a recorded bag.
 
-    Exit code 0: the fit predicts the held-out part better; 1: it does not, no parameter file is
-    written; 2: the bag cannot be used.
+    Exit code 0: the fit converged and predicts the held-out part better; 1: it does not, no
+    parameter file is written; 2: the bag cannot be used.
     """
     if out is not None and out.exists():
         raise CommandError(f"--out: {out} exists already; name a new folder.")
@@ -160,7 +160,7 @@ def write_results(outcome: BagIdentification, source: str, out: Path | None = No
         report = identification_report(outcome.found, outcome.model, outcome.result, source, notes, truth)
         report.write(run / "report.html")
         outcome.result.to_json(run / "result.json")
-        if outcome.result.checks[0].passed:
+        if outcome.result.passed:
             parameter_file(outcome).save(run / "parameters.yaml")
         target = out if out is not None else _free_name(root / run.path.name)
         os.rename(run.path, target)
