@@ -33,7 +33,7 @@ def recorder(context):
             autostart=value["autostart"] == "true", output="screen",
             parameters=[{"bag": f"{value['run_directory']}/bag", "profile": value["profile"],
                          "use_sim_time": value["use_sim_time"] == "true"}],
-            remappings=[("/clock", "clock")],
+            remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
             ros_arguments=["--log-level", value["log_level"]],
         )
     ]

@@ -88,7 +88,8 @@ def plant_and_recorder(context):
             "start_paused": value["paused"] == "true",
             **physical,
         }],
-        remappings=[("/clock", "clock")],
+        # A namespace has its own time and its own frames; without one these are the usual names.
+        remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
         ros_arguments=["--log-level", value["log_level"]],
         prefix="nice -n -10",       # it stands for a servo loop; without the right to, `nice` says so and goes on
         # Without a plant nothing here makes sense; on a real robot the supervisor judges that instead.
