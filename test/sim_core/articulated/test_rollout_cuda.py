@@ -138,6 +138,7 @@ def test_a_missing_gpu_is_named(load):
         cuda_rollout.CudaRollout(Dynamics(load("cartpole")))
 
 
+@pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("name", ["double_cartpole", "panda"])
 def test_the_gpu_agrees_with_the_cpu(load, name):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -84,7 +85,8 @@ def test_other_processes_find_it(cache, compilations):
         "compiler._compile = None\n"
         "x = ca.SX.sym('x', 2); print(compile_library('shared', {'f': ca.Function('f', [x], [1.0 * x * x])}).path)"
     )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    root = Path(__file__).resolve().parents[3]
+    found = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == str(path)
 
 
