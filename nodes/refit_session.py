@@ -187,7 +187,9 @@ def replay(model, config: RefitWorkerConfig, samples: Iterable[JointSample], pub
     ahead: JointSample | None = next(samples, None)
     for message in published:
         # Forward to the sample that the round ended with. Stamps may restart in between (a reset).
-        while ahead is not None and session.newest != message.window_end:
+        # A sample that the recorder lost is not waited for.
+        while ahead is not None and session.newest != message.window_end \
+                and not session.newest < message.window_end < ahead.stamp:
             session.see(ahead)
             ahead = next(samples, None)
         explicit = config.schedule == "episodic"
