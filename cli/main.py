@@ -5,10 +5,22 @@ Exit codes: 0 ran, 1 a check failed, 2 wrong usage or unusable input, 130 interr
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+
+EXIT_INTERRUPTED = 130
+
+if __name__ == "__main__":
+    # Ctrl-C during the slow imports below is as quiet as it is later. The script `refit` starts this
+    # with SIGINT blocked, because Python itself answers it with a traceback. A launch ends with 0.
+    EARLY_EXIT = 0 if sys.argv[1:2] == ["launch"] else EXIT_INTERRUPTED
+    signal.signal(signal.SIGINT, lambda *_: os._exit(EARLY_EXIT))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
 import difflib
 import importlib
 import importlib.util
-import sys
 from collections.abc import Callable, Sequence
 
 import typer
@@ -26,8 +38,6 @@ COMMANDS = {
 }
 #: commands that read their words themselves: (words) -> exit code
 PLAIN_COMMANDS = {"launch": ("cli.launch", "launch"), "doctor": ("cli.doctor", "main")}
-
-EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,4 +88,6 @@ def _run(name: str, function: Callable[..., object], words: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    if EARLY_EXIT:      # a launch has handlers of its own while processes run
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

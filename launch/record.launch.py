@@ -11,6 +11,8 @@ from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
+from nodes.entry import shield
+
 ARGUMENTS = [
     DeclareLaunchArgument("run_directory", description="folder that receives `bag`; made if need be"),
     DeclareLaunchArgument("namespace", default_value="", description="namespace of the robot to record"),
@@ -35,6 +37,7 @@ def recorder(context):
                          "use_sim_time": value["use_sim_time"] == "true"}],
             remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
             ros_arguments=["--log-level", value["log_level"]],
+            prefix=shield(),
         )
     ]
 

@@ -14,6 +14,8 @@ from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
+from nodes.entry import shield
+
 SHARE = Path(__file__).resolve().parents[1]
 
 ARGUMENTS = [
@@ -71,7 +73,7 @@ def nodes(context):
             remappings=[("/clock", "clock")],
             ros_arguments=["--log-level", value["log_level"]],
             # Without the right to, `nice` says so and runs the node all the same.
-            prefix="nice -n -10" if name == "adaptive_mpc" else "",
+            prefix=f"{shield()} nice -n -10" if name == "adaptive_mpc" else shield(),
         )
         for name, parameters in only.items() if name != "refit_worker" or yes["refit"]
     ]

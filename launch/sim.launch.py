@@ -18,6 +18,8 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
+from nodes.entry import shield
+
 LAUNCH = Path(__file__).resolve().parent
 SHARE = LAUNCH.parent
 
@@ -91,7 +93,7 @@ def plant_and_recorder(context):
         # A namespace has its own time and its own frames; without one these are the usual names.
         remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
         ros_arguments=["--log-level", value["log_level"]],
-        prefix="nice -n -10",       # it stands for a servo loop; without the right to, `nice` says so and goes on
+        prefix=f"{shield()} nice -n -10",       # it stands for a servo loop; without the right to, `nice` says so and goes on
         # Without a plant nothing here makes sense; on a real robot the supervisor judges that instead.
         on_exit=Shutdown(reason="the plant has ended"),
     )

@@ -82,6 +82,7 @@ class AdaptiveMpcNode(RefitNode):
     name = "adaptive_mpc"
     Config = AdaptiveMpcConfig
     event_driven = True
+    _goal = episode = None      # until configured
 
     # -- lifecycle ---------------------------------------------------------------------------------
 

@@ -62,6 +62,7 @@ class Recorder(RefitNode):
     Config = RecorderConfig
     own_loop = True
 
+    _recording = False
     _writer: BagWriter | None = None
     _thread: threading.Thread | None = None
     _survey: ParameterSurvey | None = None
