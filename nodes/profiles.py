@@ -16,11 +16,13 @@ from sim_core.control.refit_online import OnlineConfig
 from sim_core.control.tasks import Task, cartpole_swing_up, figure_eight, frame_tracking, swing_up_reward
 
 __all__ = ["START", "control_task", "free_parameters", "hand_path", "initial_coordinates", "is_cartpole", "online_config",
-           "physical_vector", "reward_of", "upright"]
+           "physical_vector", "quantities", "reward_of", "upright"]
 
 #: the one number that every mass, length and COM coordinate of a cart-pole starts from in the published experiment
 START = 2.0
 UPRIGHT = 0.95
+#: the body of the arm whose inertia the refit corrects
+HAND = "hand"
 
 
 def is_cartpole(model: RobotModel) -> bool:
@@ -59,10 +61,20 @@ def upright(model: RobotModel) -> Callable[[np.ndarray], bool]:
 
 
 def free_parameters(model: RobotModel, recipe: str = "robust") -> FreeParameters:
-    """What the refit may change: a payload in the hand, or the published 9 or 14 of a cart-pole."""
+    """What the refit may change: the inertia of the hand and what it holds, or the published 9 or 14 of a cart-pole.
+
+    Ten coordinates rather than a point mass: a held object has an inertia of its own, and an interval that leaves it
+    out is too narrow when the arm moves fast (docs/refit.md).
+    """
     if is_cartpole(model):
         return cartpole_spec(model, START, "raw" if recipe == "literal" else "log")
-    return FreeParameters(model, [BodyInertia("hand", kind="payload")])
+    return FreeParameters(model, [BodyInertia(HAND)])
+
+
+def quantities(spec: FreeParameters, xi: np.ndarray, covariance: np.ndarray) -> list:
+    """NamedEstimates for people: every free quantity, and for an arm what the hand holds."""
+    held = [] if is_cartpole(spec.model) else spec.payload(HAND, xi, covariance)
+    return [*spec.report(xi, covariance), *held]
 
 
 def physical_vector(model: RobotModel, source: str) -> np.ndarray:

@@ -23,6 +23,7 @@ from std_srvs.srv import SetBool
 from nodes.joint_state_gate import JointSample, JointStateGate
 from nodes.lifecycle import RefitNode, spin_main
 from nodes.long_action import LongAction
+from nodes.profiles import quantities
 from nodes.qos import LEDGER, STATE
 from nodes.refit_session import RefitSession, RefitWorkerConfig, Round
 from sim_core.articulated import load_model
@@ -234,11 +235,10 @@ def parameter_set(model, spec, outcome: Round) -> ParameterSet:
         return message
     message.loss_before, message.loss_after = float(result.loss_before), float(result.loss_after)
     message.rank, message.fit_time = int(result.rank), float(result.fit_time)
-    estimates = result.estimates or spec.report(result.xi, result.covariance)
     message.parameters = [
         Parameter(name=e.name, unit=e.unit, value=e.value, std=e.std, lower=e.lower, upper=e.upper, free=True,
                   excited=e.name not in result.unexcited, at_bound=e.name in result.at_bound)
-        for e in estimates]
+        for e in quantities(spec, result.xi, result.covariance)]
     return message
 
 

@@ -193,7 +193,7 @@ class FreeParameters:
         c = change[1:] / m if m != 0 else np.zeros(3)
         # dc = (dh - c dm) / m
         d_com = (d_change[1:] - np.outer(c, d_change[0])) / (m if m != 0 else np.nan)
-        names = [("payload.mass", "kg")] + [(f"payload.com.{axis}", "m") for axis in "xyz"]
+        names = [(f"{body}.payload.mass", "kg")] + [(f"{body}.payload.com.{axis}", "m") for axis in "xyz"]
         return _estimates(names, np.r_[m, c], np.vstack([d_change[0], d_com]), self._covariance(cov))
 
     def _covariance(self, cov):
