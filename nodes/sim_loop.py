@@ -36,6 +36,9 @@ class SimLoop(threading.Thread):
         lockstep_timeout: wall time without that command before the plant halts [s].
     """
 
+    # A stalled machine must not make the robot live through the stall in a burst that no controller
+    # can follow: of a delay, at most this much is caught up [s].
+    CATCH_UP = 0.02
     IDLE_PERIOD = 0.1       # [s] between turns while time stands still
     REPEAT_PERIOD = 0.5     # [s] between repetitions of a state nobody answers
 
@@ -178,7 +181,7 @@ class SimLoop(threading.Thread):
             return True
         now = time.monotonic()
         due = self._anchor_wall + (self.plant.t - self._anchor_t) / self._factor
-        if now - due > 0.25:        # too far behind to catch up: say so by the factor reached
+        if now - due > self.CATCH_UP:       # the lost time stays lost, which the factor reached says
             self._anchor()
             return True
         if due > now:
