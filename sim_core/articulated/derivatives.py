@@ -28,12 +28,14 @@ def step_jacobian(step, of="xu", parameters=None):
     x, u, p = step.sx_in()
     columns = {"x": x, "u": u, "p": p if parameters is None else p[list(parameters)]}
     x_next = step(x, u, p)
-    wrt = ca.vertcat(*(columns[name] for name in of))
-    J = ca.jacobian(x_next, wrt)
-    ends = [0]
-    for name in of:
-        ends.append(ends[-1] + columns[name].shape[0])
-    return _function("step_jac", [x, u, p], [x_next, *ca.horzsplit(J, ends)])
+    J = ca.jacobian(x_next, ca.vertcat(*(columns[name] for name in of)))
+    return jacobian_function([x, u, p], x_next, J, [columns[name].shape[0] for name in of])
+
+
+def jacobian_function(inputs, x_next, J, widths):
+    """f(inputs) -> x_next and the blocks of J (nx, sum of widths) with `widths` columns each."""
+    ends = [sum(widths[:i]) for i in range(len(widths) + 1)]
+    return _function("step_jac", inputs, [x_next, *ca.horzsplit(J, ends)])
 
 
 def _function(name, inputs, outputs):

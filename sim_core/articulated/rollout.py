@@ -14,7 +14,7 @@ import numpy as np
 from sim_core.codegen import compile_library
 from sim_core.codegen.library import Batch, check, pointer, pointers
 
-from . import build, derivatives
+from . import build, derivatives, linearization
 
 __all__ = ["Dynamics"]
 
@@ -53,6 +53,7 @@ class Dynamics:
         self.integrator = integrator or getattr(model, "integrator", None)
         self.dtype, self._lanes = np.dtype(dtype), lanes
         self._step = build.step(model, self.dt / self.substeps, integrator) if step is None else step
+        self._given = step is not None
         self.nx, self.nu, self.np_ = (self._step.size1_in(i) for i in range(3))
         self._libraries, self._active = {}, ()
 
@@ -78,14 +79,14 @@ class Dynamics:
 
     def _jacobians(self, of, x, u, p):
         batch = self._one_period("sensitivity" if "p" in of else "linearize", x, u, p)
-        x, *total = self._step_jacobian(of, batch, x, u, p)
+        x, *total = self._call_jacobian(of, batch, x, u, p)
         for _ in range(1, self.substeps):
             # Chain rule; u and p act in every substep, x only through the state.
-            x, A, *rest = self._step_jacobian(of, batch, x, u, p)
+            x, A, *rest = self._call_jacobian(of, batch, x, u, p)
             total = [A @ total[0], *(A @ J + own for J, own in zip(total[1:], rest))]
         return tuple(total)
 
-    def _step_jacobian(self, of, batch, x, u, p):
+    def _call_jacobian(self, of, batch, x, u, p):
         x_next, *J = self._call(f"step_jac_{of}", batch, x, u, p)
         columns = {"x": self.nx, "u": self.nu, "p": self.np_}
         return x_next, *(j.reshape(*batch.lead, self.nx, columns[name]) for j, name in zip(J, of))
@@ -192,8 +193,14 @@ class Dynamics:
         if kind == "reverse":
             return {"step": self._step, "step_vjp": derivatives.step_vjp(self._step)}, ["reverse.c"]
         if kind == "sensitivity":
-            return {"step_jac": derivatives.step_jacobian(self._step, "xp", self._active)}, ["sensitivity.c"]
-        return {kind: derivatives.step_jacobian(self._step, kind.removeprefix("step_jac_"))}, []
+            return {"step_jac": self._step_jacobian("xp", self._active)}, ["sensitivity.c"]
+        return {kind: self._step_jacobian(kind.removeprefix("step_jac_"))}, []
+
+    def _step_jacobian(self, of, parameters=None):
+        if self._given:
+            return derivatives.step_jacobian(self._step, of, parameters)
+        dt = self.dt / self.substeps
+        return linearization.step_jacobian(self.model, self._step, dt, self.integrator, of, parameters)
 
     def _call(self, kind, batch, *arguments):
         return self._library(kind, batch).call(kind, *arguments, threads=self.threads)

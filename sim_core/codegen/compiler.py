@@ -83,7 +83,11 @@ def cache_directory() -> Path:
     if not root:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refit"
     path = Path(root) / "kernels"
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"Compiled kernels need a folder that can be written, and {path} cannot be made "
+                      f"({error.strerror}). Set REFIT_CACHE to one.") from error
     return path
 
 

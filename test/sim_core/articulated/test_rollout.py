@@ -83,7 +83,7 @@ def test_rollouts_follow_mujoco(load, dynamics, name):
         assert np.abs(X[b, 1:] - states).max() <= 1e-9 * np.abs(states).max()
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["double_cartpole", "zoo"])
 @pytest.mark.parametrize("substeps", [1, 3])
 def test_compiled_loops_equal_the_interpreted_ones(load, dynamics, monkeypatch, name, substeps):
     model = load(name)

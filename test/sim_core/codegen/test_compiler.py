@@ -143,3 +143,10 @@ def test_unusable_requests_are_refused():
             compile_library("wrong", {"f": square()}, **wrong)
     with pytest.raises(ValueError, match="not a C identifier"):
         compile_library("two words", {"f": square()})
+
+
+def test_a_cache_that_cannot_be_made_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("REFIT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(OSError, match="REFIT_CACHE"):
+        compile_library("nowhere", {"f": square()})
