@@ -196,8 +196,13 @@ class Probe:
     def wait_active(self, *nodes: str) -> None:
         """Until the lifecycle nodes of these names are active."""
         for node in nodes:
-            until(lambda: self.call(GetState, f"{node}/get_state").current_state.id == State.PRIMARY_STATE_ACTIVE,
-                  f"{node} is active")
+            until(lambda: self._is_active(node), f"{node} is active")
+
+    def _is_active(self, node: str) -> bool:
+        try:    # an answer may be lost while processes come and go, but this question can be repeated
+            return self.call(GetState, f"{node}/get_state", deadline=5.0).current_state.id == State.PRIMARY_STATE_ACTIVE
+        except AssertionError:
+            return False
 
     def send_goal(self, kind, action: str, goal, feedback=None, deadline: float = DEADLINE):
         """The handle of an accepted goal."""
