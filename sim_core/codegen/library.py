@@ -119,6 +119,7 @@ class Library:
         self.dtype = np.dtype(dtype)
         self.compiled = path is not None
         self._dll = ctypes.CDLL(str(path)) if path else None
+        self._map_key = self._map = None
         self._core = {n: ([_core(f.size_in(i)) for i in range(f.n_in())],
                           [_core(f.size_out(j)) for j in range(f.n_out())])
                       for n, f in self.functions.items()}
@@ -165,17 +166,24 @@ class Library:
 
     def _interpret(self, function, batch, outputs):
         """The same on CasADi's virtual machine: batches side by side as columns."""
-        f = self.functions[function]
+        f = self._mapped(function, batch.size, tuple(i for i, s in enumerate(batch.shared) if s))
         columns = []
         for i, (a, shared) in enumerate(zip(batch.arrays, batch.shared)):
-            a = a.reshape(-1, *f.size_in(i))
+            a = a.reshape(-1, *self.functions[function].size_in(i))
             columns.append(a[0] if shared else np.concatenate(a, axis=1))
-        if batch.size > 1:
-            f = f.map(function, "serial", batch.size, [i for i, s in enumerate(batch.shared) if s], [])
         for y, dm in zip(outputs, f.call([ca.DM(c) for c in columns])):
             if y.size:
                 rows = dm.shape[0]
                 y[...] = dm.full().reshape(rows, batch.size, -1).swapaxes(0, 1).reshape(y.shape)
+
+    def _mapped(self, function, size, shared):
+        """The function over ``size`` columns; kept, since time loops ask for the same one again and again."""
+        if size == 1:
+            return self.functions[function]
+        if self._map_key != (function, size, shared):
+            self._map = self.functions[function].map(function, "serial", size, list(shared), [])
+            self._map_key = function, size, shared
+        return self._map
 
 
 class Batch:
