@@ -39,15 +39,15 @@ def demo(
     Exit code 0: every target met, or interrupted by Ctrl-C; 1: a target was missed; 2: wrong usage.
     """
     factor = _validate(robot, recipe, change, episodes)
-    from demo.graph import GraphError
-    from demo.story import run
-    from reporting import new_run, progress_for
-
     if json is not None and not json.expanduser().resolve().parent.is_dir():
         raise CommandError(f"--json {json}: the folder does not exist; make it first.")
     console = Console()
     folder = None
     try:
+        # Within the try: these imports take seconds, in which a person may change their mind.
+        from demo.story import run
+        from reporting import new_run, progress_for
+
         name = f"demo-{robot.replace('_', '-')}"
         folder = new_run(name, output, seed=seed, robot=robot, payload=payload, duration=duration, episodes=episodes,
                          change=change, recipe=recipe)
@@ -57,10 +57,12 @@ def demo(
     except KeyboardInterrupt:
         console.print(f"Interrupted; what was recorded is in {folder.path}." if folder else "Interrupted.", markup=False)
         return EXIT_OK
-    except GraphError as error:
-        raise CommandError(str(error), exit_code=1) from error
     except OSError as error:
         raise CommandError(f"cannot write the run directory: {error}") from error
+    except RuntimeError as error:
+        if type(error).__name__ != "GraphError":
+            raise
+        raise CommandError(str(error), exit_code=1) from error
     result.print(console)
     if json is not None:
         shutil.copyfile(folder / "result.json", json.expanduser())

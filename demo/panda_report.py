@@ -48,8 +48,8 @@ def report(story: PandaStory, result: Result, film: bytes | str) -> Report:
     page.section("What was learnt", "Every accepted parameter set at the time of its first use, with its 95 % interval.")
     page.figure(_estimate_figure(story), "Estimates after the change against the truth (dashed); the grey band is "
                 f"{100 * MASS_ERROR:.0f} % of the mass.")
-    page.table(["parameter", "unit", "estimate", "lower", "upper", "truth", "excited"], _estimate_rows(story),
-               "The last set in use.")
+    page.table(["parameter", "unit", "estimate", "lower", "upper", "truth"], _estimate_rows(story),
+               "The last set in use: the payload, and the hand together with what it holds, in the hand's frame.")
     reproduced, rounds = story.reproduced
     page.text(f"{rounds} refits were made, {len(story.with_refit.recording.accepted)} accepted. Repeated from the bag, {reproduced} of "
               f"{rounds} come out equal to the last bit.")
@@ -112,9 +112,8 @@ def _estimate_figure(story: PandaStory):
 
 
 def _estimate_rows(story: PandaStory):
-    for entry in story.final.parameters if story.final else ():
-        yield [entry.name, entry.unit, entry.value, entry.lower, entry.upper, story.truth.get(entry.name, np.nan),
-               "yes" if entry.excited else "no"]
+    for entry in sorted(story.final.parameters, key=lambda e: not e.name.startswith("hand.payload.")) if story.final else ():
+        yield [entry.name, entry.unit, entry.value, entry.lower, entry.upper, story.truth.get(entry.name, "–")]
 
 
 def _timing_rows(result: Result):

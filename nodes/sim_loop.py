@@ -80,7 +80,10 @@ class SimLoop(threading.Thread):
 
     def command(self, command: Command) -> None:
         """Hand a command over; whether it was taken shows on `on_refused`."""
-        self._post(lambda: self._take(command))
+        if threading.current_thread() is self:
+            self._take(command)
+        else:
+            self._post(lambda: self._take(command))
 
     def play(self) -> None:
         """Let time run; clears a halt."""
