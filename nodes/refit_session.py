@@ -37,8 +37,8 @@ class RefitWorkerConfig:
     recipe: str = setting("robust", choices=("robust", "literal"), description="the robust fit, or the published one")
     max_evaluations: int = setting(15, "", (1, 500), "roll-outs with sensitivities per fit")
     segment_length: int = setting(0, "steps", (0, 1000), "of multiple shooting; 0: the robot's own")
-    position_noise: float = setting(1e-4, "rad | m", (0.0, 1.0), "sensor noise, for change detection")
-    velocity_noise: float = setting(1e-3, "rad/s | m/s", (0.0, 1.0), "sensor noise, for change detection")
+    position_noise: float = setting(1e-4, "rad or m", (0.0, 1.0), "sensor noise, for change detection")
+    velocity_noise: float = setting(1e-3, "rad/s or m/s", (0.0, 1.0), "sensor noise, for change detection")
     physical_parameters: str = setting("", description="parameter file to start from; empty: the model's own values; "
                                        "start: the published wrong start of a cart-pole")
     run_directory: str = setting("", description="accepted revisions are written here; empty: nowhere")

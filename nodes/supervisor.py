@@ -43,8 +43,8 @@ class SupervisorConfig:
     refit_age_limit: float = setting(3.0, "s", (0.0, 600.0), "a periodic refit silent for longer degrades; 0: none expected")
     clock_age_limit: float = setting(2.0, "s", (0.1, 60.0), "wall time the clock may stand still before the plant is asked why")
     velocity_margin: float = setting(1.1, "", (0.5, 100.0), "velocity limit as a multiple of the model's")
-    position_margin: float = setting(0.02, "rad | m", (0.0, 10.0), "how far beyond a position limit halts")
-    rest_velocity: float = setting(0.02, "rad/s | m/s", (1e-4, 10.0), "joints slower than this are at rest")
+    position_margin: float = setting(0.02, "rad or m", (0.0, 10.0), "how far beyond a position limit halts")
+    rest_velocity: float = setting(0.02, "rad/s or m/s", (1e-4, 10.0), "joints slower than this are at rest")
     rest_time: float = setting(0.1, "s", (0.0, 10.0), "for this long, which confirms a stop")
     stop_timeout: float = setting(5.0, "s", (0.1, 60.0), "wall time `stop` waits for rest before it reports failure")
 
