@@ -119,7 +119,8 @@ class Library:
         self.dtype = np.dtype(dtype)
         self.compiled = path is not None
         self._dll = ctypes.CDLL(str(path)) if path else None
-        self._map_key = self._map = None
+        # time loops ask for the same few again and again
+        self._mapped = functools.lru_cache(16)(self._map)
         self._core = {n: ([_core(f.size_in(i)) for i in range(f.n_in())],
                           [_core(f.size_out(j)) for j in range(f.n_out())])
                       for n, f in self.functions.items()}
@@ -176,14 +177,10 @@ class Library:
                 rows = dm.shape[0]
                 y[...] = dm.full().reshape(rows, batch.size, -1).swapaxes(0, 1).reshape(y.shape)
 
-    def _mapped(self, function, size, shared):
-        """The function over ``size`` columns; kept, since time loops ask for the same one again and again."""
-        if size == 1:
-            return self.functions[function]
-        if self._map_key != (function, size, shared):
-            self._map = self.functions[function].map(function, "serial", size, list(shared), [])
-            self._map_key = function, size, shared
-        return self._map
+    def _map(self, function, size, shared):
+        """The function over ``size`` columns."""
+        f = self.functions[function]
+        return f if size == 1 else f.map(function, "serial", size, list(shared), [])
 
 
 class Batch:
