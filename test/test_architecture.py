@@ -21,7 +21,7 @@ FORBIDDEN = {
     "recording": ROS | {"sim_core", "nodes", "hardware", "cli", "experiments", "benchmarks"},
     "reporting": ROS | {"sim_core", "nodes", "hardware", "cli", "recording", "experiments", "benchmarks"},
     "nodes": {"cli", "experiments", "benchmarks", "launch", "launch_ros"},
-    "launch": {"sim_core", "hardware", "nodes", "cli", "experiments", "benchmarks"},
+    "launch": {"sim_core", "hardware", "cli", "experiments", "benchmarks"},
     "pip_ros": {"sim_core", "hardware", "nodes", "cli", "recording", "reporting", "experiments", "benchmarks"},
 }
 #: rivals and test robots: extras, never dependencies

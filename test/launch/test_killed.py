@@ -14,7 +14,6 @@ from nodes.qos import COMMAND, LEDGER, STATE
 from recording import BagReader
 from sim_core.inference.bag_data import read_description, read_windows
 
-PERIOD = 0.02
 # A quarter of real time and wide limits for states and commands, so that a busy machine is not mistaken
 # for a lost node; narrow ones for the refit, so that they are reached soon.
 FACTOR = 0.25
@@ -22,10 +21,11 @@ LIMITS = """
 /**/sim_plant:
   ros__parameters: {command_age_limit: 0.5}
 /**/adaptive_mpc:
-  ros__parameters: {state_age_limit: 0.5, refit_silence_limit: 1.0, nominal_after: 2.5}
+  ros__parameters: {control_period: 0.02, state_age_limit: 0.5, refit_silence_limit: 1.0, nominal_after: 2.5}
 /**/supervisor:
   ros__parameters: {state_age_limit: 0.7, command_age_limit: 0.7, refit_age_limit: 1.0}
 """
+PERIOD = 0.02      # as in LIMITS
 NOMINAL, REFIT, LAST_GOOD = (ControllerStatus.PARAMETERS_NOMINAL, ControllerStatus.PARAMETERS_REFIT,
                              ControllerStatus.PARAMETERS_LAST_GOOD)
 
