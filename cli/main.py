@@ -9,6 +9,9 @@ import os
 import signal
 import sys
 
+#: commands that run robots: Ctrl-C is how a person ends them, no failure
+ENDED_BY_HAND = ("demo", "launch")
+
 EXIT_INTERRUPTED = 130
 
 if __name__ == "__main__":
@@ -58,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         print(f"refit {name}: interrupted.", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return EXIT_OK if name in ENDED_BY_HAND else EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe went away
         sys.stderr.close()
         return EXIT_OK
