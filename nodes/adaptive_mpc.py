@@ -171,6 +171,7 @@ class AdaptiveMpcNode(RefitNode):
         self.mpc.reset()
         self.sample: JointSample | None = None
         self.refusal = ""
+        self._began = time.monotonic()
         self._stamp = None                       # of the newest state, as a message
         self._due = self._origin = -np.inf       # stamp from which the next command is due, and where the path begins
         self._read: float | None = None          # stamp of the newest state read
@@ -282,8 +283,9 @@ class AdaptiveMpcNode(RefitNode):
             return
         stopped = self.halt_reason
         if not stopped and not self.config.lockstep and (self.config.mode == "track" or self.episode is not None):
-            age = now - self.sample.stamp if self.sample is not None else 0.0
-            if self.sample is None or age > self.config.state_age_limit:
+            # Between a start or a reset and its first joint state nothing is late yet.
+            age = now - self.sample.stamp if self.sample is not None else time.monotonic() - self._began
+            if age > self.config.state_age_limit:
                 stopped = self.refusal or (f"no joint states for {age:.2f} s" if self.sample else "no joint states yet")
                 if self.sample is not None:
                     stopped = f"stopped: {stopped} (limit {self.config.state_age_limit:.2f} s)"
