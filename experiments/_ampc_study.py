@@ -230,6 +230,7 @@ def corrupted_batches(lab: Lab, episode: Episode) -> dict[str, bool]:
         "velocities with the wrong sign": (flipped, U),
         "sensor that repeats one sample": (frozen, U),
         "samples in random order": (X[rng.permutation(len(X))], U),
+        "positions drowned in noise of 1": (X + np.r_[np.ones(nq), np.zeros(nq)] * rng.standard_normal(X.shape), U),
     }
     return {name: not lab.refit.fit(Window(t, x[:, :nq], x[:, nq:], u), xi).accepted
             for name, (x, u) in batches.items()}

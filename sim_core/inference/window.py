@@ -11,6 +11,9 @@ __all__ = ["Window", "contiguous_windows", "kinematic_inconsistency", "sensor_no
 # Stamps may deviate from the grid by this share of one period before a window is refused.
 JITTER = 0.05
 
+# Noise of the worst position sensor that is believed, standard deviation [rad or m].
+WORST_SENSOR = 0.02
+
 
 @dataclass(frozen=True)
 class Window:
@@ -109,7 +112,8 @@ def kinematic_inconsistency(window: Window) -> np.ndarray:
     q[k+m] - q[k] must be the integral of v whatever the dynamics are, so this finds
     a flipped sign, swapped joints or a wrong clock before any model is believed.
     Near 0 for sound data, about 1 where q and v are unrelated, 2 for a flipped sign;
-    0 for a joint that moves less than its own noise.
+    0 for a joint that moves less than its own noise. Samples in random order look like noise as
+    large as the motion, so noise counts up to WORST_SENSOR only.
     """
     m = max(1, min(window.transitions // 4, round(0.05 / window.dt)))
     mean_v = 0.5 * (window.v[1:] + window.v[:-1])
@@ -117,9 +121,10 @@ def kinematic_inconsistency(window: Window) -> np.ndarray:
     travel_q = np.diff(window.q[::m], axis=0)
     defect = np.sqrt(np.mean((travel_q - travel_v) ** 2, axis=0))
     motion = np.sqrt(np.mean(travel_v**2, axis=0))
-    # A resting joint shows noise alone: its own sample-to-sample scatter is the yardstick.
-    noise = np.sqrt(np.mean(np.diff(window.q, n=2, axis=0) ** 2, axis=0)) if window.transitions > 2 else 0.0
-    return defect / np.maximum(np.maximum(motion, 5.0 * noise), 1e-9)
+    # A resting joint shows noise alone: its own sample-to-sample scatter, of variance 6 sigma^2, is the yardstick.
+    scatter = np.sqrt(np.mean(np.diff(window.q, n=2, axis=0) ** 2, axis=0)) if window.transitions > 2 else 0.0
+    believed = 5.0 * np.minimum(scatter, np.sqrt(6.0) * WORST_SENSOR)
+    return defect / np.maximum(np.maximum(motion, believed), 1e-9)
 
 
 def sensor_noise(windows: list[Window], floor: np.ndarray) -> np.ndarray:

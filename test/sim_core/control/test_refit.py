@@ -76,6 +76,11 @@ def test_outliers_do_not_move_the_fit(dynamics):
     assert robust.accepted and error(robust) < 0.05 and error(robust) < error(squares)
 
 
+def shuffled(window):
+    order = np.random.default_rng(0).permutation(len(window.t))
+    return dataclasses.replace(window, q=window.q[order], v=window.v[order])
+
+
 @pytest.mark.parametrize(
     "corrupt, why",
     [
@@ -83,8 +88,10 @@ def test_outliers_do_not_move_the_fit(dynamics):
         (lambda w: dataclasses.replace(w, u=-w.u), "unexplained|does not fall"),
         (lambda w: dataclasses.replace(w, u=np.random.default_rng(0).permutation(w.u)), "unexplained|does not fall"),
         (lambda w: dataclasses.replace(w, q=w.q + [0.0, 1.0]), "unexplained|does not fall"),
+        (shuffled, "disagree"),
+        (lambda w: dataclasses.replace(w, q=w.q + np.random.default_rng(0).standard_normal(w.q.shape)), "disagree"),
     ],
-    ids=["velocity sign", "control sign", "controls shuffled", "angle offset"],
+    ids=["velocity sign", "control sign", "controls shuffled", "angle offset", "samples shuffled", "noise of 1 rad"],
 )
 @pytest.mark.parametrize("known", [True, False], ids=["from the truth", "from a wrong model"])
 def test_corrupted_batch_is_rejected(dynamics, corrupt, why, known):

@@ -60,3 +60,15 @@ def test_sound_data_are_consistent_and_flipped_swapped_or_resting_joints_told_ap
     rng = np.random.default_rng(1)
     resting = Window(t, 1e-4 * rng.standard_normal(q.shape), 1e-3 * rng.standard_normal(v.shape), u)
     assert kinematic_inconsistency(resting).max() < 0.5
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3, 0.01])
+def test_shuffled_samples_are_no_noise_and_a_poor_sensor_is_no_corruption(noise):
+    t, q, v, u = sine()
+    rng = np.random.default_rng(2)
+    q = q + noise * rng.standard_normal(q.shape)
+    assert kinematic_inconsistency(Window(t, q, v, u)).max() < 0.5
+    order = rng.permutation(len(t))
+    assert kinematic_inconsistency(Window(t, q[order], v[order], u)).min() > 2.0
+    drowned = Window(t, q + rng.standard_normal(q.shape), v, u)
+    assert kinematic_inconsistency(drowned).min() > 2.0
