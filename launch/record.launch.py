@@ -11,24 +11,13 @@ from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
-from nodes.entry import shield
+from nodes.launching import ARGUMENTS, shield
 
-ARGUMENTS = [
-    DeclareLaunchArgument("run_directory", description="folder that receives `bag`; made if need be"),
-    DeclareLaunchArgument("namespace", default_value="", description="namespace of the robot to record"),
-    DeclareLaunchArgument("profile", default_value="control", choices=["full", "control", "identify"],
-                          description="which topics: recording/profiles.yaml lists them"),
-    DeclareLaunchArgument("use_sim_time", default_value="false", choices=["true", "false"],
-                          description="take time from the clock topic"),
-    DeclareLaunchArgument("autostart", default_value="true", choices=["true", "false"],
-                          description="configure and activate the recorder"),
-    DeclareLaunchArgument("log_level", default_value="info", choices=["debug", "info", "warn", "error", "fatal"],
-                          description="logging threshold"),
-]
+NAMES = ("run_directory", "namespace", "profile", "use_sim_time", "autostart", "log_level")
 
 
 def recorder(context):
-    value = {argument.name: LaunchConfiguration(argument.name).perform(context) for argument in ARGUMENTS}
+    value = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
     return [
         LifecycleNode(
             package="refit", executable="recorder", name="recorder", namespace="",
@@ -44,6 +33,7 @@ def recorder(context):
 
 def generate_launch_description():
     return LaunchDescription([
-        *ARGUMENTS,
+        DeclareLaunchArgument("run_directory", description="folder that receives `bag`; made if need be"),
+        *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in NAMES[1:]),
         GroupAction([PushRosNamespace(LaunchConfiguration("namespace")), OpaqueFunction(function=recorder)]),
     ])

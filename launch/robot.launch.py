@@ -14,50 +14,25 @@ from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
-from nodes.entry import shield
+from nodes.launching import ARGUMENTS, is_physical, shield
 
 SHARE = Path(__file__).resolve().parents[1]
 
-ARGUMENTS = [
-    DeclareLaunchArgument("robot", default_value="panda", choices=["panda", "cartpole", "double_cartpole"],
-                          description="model in config/robots and profile in config"),
-    DeclareLaunchArgument("namespace", default_value="", description="namespace of all nodes and of the clock; "
-                          "two robots on one machine need different ones"),
-    DeclareLaunchArgument("use_sim_time", default_value="false", choices=["true", "false"],
-                          description="take time from the clock topic"),
-    DeclareLaunchArgument("params_file", default_value="", description="ROS parameter YAML on top of config/<robot>.yaml, or "
-                          "the physical parameters that a demo or identify found"),
-    DeclareLaunchArgument("prior", default_value="", description="physical parameters that controller and refit start "
-                          "from: a file, or 'start' for the published wrong start of a cart-pole"),
-    DeclareLaunchArgument("autostart", default_value="true", choices=["true", "false"],
-                          description="configure and activate the lifecycle nodes"),
-    DeclareLaunchArgument("log_level", default_value="info", choices=["debug", "info", "warn", "error", "fatal"],
-                          description="logging threshold of all nodes"),
-    DeclareLaunchArgument("refit", default_value="true", choices=["true", "false"],
-                          description="run the refit; without it the controller keeps the parameters it starts with"),
-    DeclareLaunchArgument("recipe", default_value="robust", choices=["robust", "literal"],
-                          description="how a cart-pole's physics is refitted: robustly, or as published"),
-    DeclareLaunchArgument("lockstep", default_value="false", choices=["true", "false"],
-                          description="the plant waits for every command, so that results do not depend on load"),
-    DeclareLaunchArgument("run_directory", default_value="", description="where accepted parameter revisions are "
-                          "written; empty: nowhere"),
-]
-
-
-def is_physical(path):
-    """Physical parameters as refit and identify write them, rather than a ROS parameter file."""
-    return bool(path) and "model_hash:" in Path(path).expanduser().read_text()
+NAMES = ("robot", "namespace", "use_sim_time", "params_file", "prior", "autostart", "log_level", "refit", "recipe", "lockstep",
+         "run_directory")
 
 
 def nodes(context):
     """The three nodes, with the profile, the parameter file and the arguments, the later the stronger."""
-    value = {argument.name: LaunchConfiguration(argument.name).perform(context) for argument in ARGUMENTS}
+    value = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
     yes = {name: text == "true" for name, text in value.items()}
     files, prior = [str(SHARE / "config" / f"{value['robot']}.yaml")], value["prior"]
-    if is_physical(value["params_file"]):
+    if is_physical("params_file", value["params_file"]):
         prior = prior or value["params_file"]
     elif value["params_file"]:
         files.append(value["params_file"])
+    if prior != "start" and prior and not is_physical("prior", prior):
+        raise ValueError(f"prior:={prior}: holds no physical parameters; give a parameters.yaml of a demo or identify, or 'start'")
     physical = {"physical_parameters": prior} if prior else {}
     common = {"robot": value["robot"], "use_sim_time": yes["use_sim_time"]}
     only = {
@@ -81,6 +56,6 @@ def nodes(context):
 
 def generate_launch_description():
     return LaunchDescription([
-        *ARGUMENTS,
+        *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in NAMES),
         GroupAction([PushRosNamespace(LaunchConfiguration("namespace")), OpaqueFunction(function=nodes)]),
     ])

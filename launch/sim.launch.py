@@ -13,41 +13,25 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction, Shutdown
+from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction, RegisterEventHandler, Shutdown
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import LifecycleNode, PushRosNamespace
+from launch_ros.actions import LifecycleNode
+from launch_ros.event_handlers import OnStateTransition
 
-from nodes.entry import shield
+from nodes.launching import ARGUMENTS, is_physical, number, shield
 
 LAUNCH = Path(__file__).resolve().parent
 SHARE = LAUNCH.parent
 
 #: shared with robot.launch.py, where their meaning is the same
-SHARED = [
-    DeclareLaunchArgument("robot", default_value="panda", choices=["panda", "cartpole", "double_cartpole"],
-                          description="model in config/robots and profile in config"),
-    DeclareLaunchArgument("namespace", default_value="", description="namespace of all nodes and of the clock; "
-                          "two robots on one machine need different ones"),
-    DeclareLaunchArgument("use_sim_time", default_value="true", choices=["true", "false"],
-                          description="take time from the clock topic"),
-    DeclareLaunchArgument("params_file", default_value="", description="ROS parameter YAML on top of config/<robot>.yaml, or "
-                          "the physical parameters that a demo or identify found, for plant and controller alike"),
-    DeclareLaunchArgument("prior", default_value="", description="physical parameters that controller and refit start "
-                          "from while the plant keeps its own: a file, or 'start' for the published wrong start of a cart-pole"),
-    DeclareLaunchArgument("autostart", default_value="true", choices=["true", "false"],
-                          description="configure and activate the lifecycle nodes"),
-    DeclareLaunchArgument("log_level", default_value="info", choices=["debug", "info", "warn", "error", "fatal"],
-                          description="logging threshold of all nodes"),
-    DeclareLaunchArgument("refit", default_value="true", choices=["true", "false"],
-                          description="run the refit; without it the controller keeps the parameters it starts with"),
-    DeclareLaunchArgument("recipe", default_value="robust", choices=["robust", "literal"],
-                          description="how a cart-pole's physics is refitted: robustly, or as published"),
-    DeclareLaunchArgument("lockstep", default_value="false", choices=["true", "false"],
-                          description="the plant waits for every command, so that results do not depend on load"),
-    DeclareLaunchArgument("run_directory", default_value="", description="where the bag and accepted parameter "
-                          "revisions go; empty: runs/sim-<stamp> if record:=true, else nowhere"),
-]
+SHARED = ("robot", "namespace", "use_sim_time", "params_file", "prior", "autostart", "log_level", "refit", "recipe", "lockstep")
+#: what a simulation changes in them
+HERE = {
+    "use_sim_time": dict(default_value="true"),
+    "run_directory": dict(description="where the bag and accepted parameter revisions go; empty: runs/sim-<stamp> if "
+                          "record:=true, else nowhere"),
+}
 OWN = [
     DeclareLaunchArgument("scenario", default_value="", description="hidden changes of the plant: YAML text or file, "
                           "see docs/nodes/sim_plant.md"),
@@ -58,23 +42,19 @@ OWN = [
                           description="start with time standing still, until set_simulation_state"),
     DeclareLaunchArgument("record", default_value="false", choices=["true", "false"],
                           description="record a bag into run_directory"),
-    DeclareLaunchArgument("profile", default_value="control", choices=["full", "control", "identify"],
-                          description="which topics are recorded"),
 ]
-
-
-def is_physical(path):
-    """Physical parameters as refit and identify write them, rather than a ROS parameter file."""
-    return bool(path) and "model_hash:" in Path(path).expanduser().read_text()
+#: passed on to record.launch.py
+RECORD = ("namespace", "profile", "use_sim_time", "autostart", "log_level")
+NAMES = (*SHARED, "profile", "run_directory")
 
 
 def plant_and_recorder(context):
-    value = {argument.name: LaunchConfiguration(argument.name).perform(context) for argument in [*SHARED, *OWN]}
+    value = {name: LaunchConfiguration(name).perform(context) for name in [*NAMES, *(argument.name for argument in OWN)]}
     run_directory = value["run_directory"]
     if not run_directory and value["record"] == "true":
         run_directory = os.path.join("runs", f"sim-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}")
     files, physical = [str(SHARE / "config" / f"{value['robot']}.yaml")], {}
-    if is_physical(value["params_file"]):
+    if is_physical("params_file", value["params_file"]):
         physical = {"params_file": value["params_file"]}
     elif value["params_file"]:
         files.append(value["params_file"])
@@ -84,8 +64,8 @@ def plant_and_recorder(context):
         parameters=[*files, {
             "robot": value["robot"],
             "scenario": value["scenario"],
-            "seed": int(value["seed"]),
-            "real_time_factor": float(value["real_time_factor"]),
+            "seed": number("seed", value["seed"], int),
+            "real_time_factor": number("real_time_factor", value["real_time_factor"]),
             "lockstep": value["lockstep"] == "true",
             "start_paused": value["paused"] == "true",
             **physical,
@@ -97,17 +77,21 @@ def plant_and_recorder(context):
         # Without a plant nothing here makes sense; on a real robot the supervisor judges that instead.
         on_exit=Shutdown(reason="the plant has ended"),
     )
+    hopeless = RegisterEventHandler(OnStateTransition(
+        target_lifecycle_node=plant, start_state="configuring", goal_state="unconfigured",
+        entities=[Shutdown(reason="the plant cannot be configured, see above")]))
     robot = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(LAUNCH / "robot.launch.py")),
-        launch_arguments=[(argument.name, value[argument.name]) for argument in SHARED if argument.name != "run_directory"]
-        + [("run_directory", run_directory)])
+        launch_arguments=[*((name, value[name]) for name in SHARED), ("run_directory", run_directory)])
     record = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(LAUNCH / "record.launch.py")),
-        launch_arguments=[(name, value[name]) for name in ("namespace", "profile", "use_sim_time", "autostart", "log_level")]
-        + [("run_directory", run_directory)])
+        launch_arguments=[*((name, value[name]) for name in RECORD), ("run_directory", run_directory)])
     # The recorder first: what it misses at the start is lost.
-    return [*([GroupAction([record])] if value["record"] == "true" else []), GroupAction([robot]), plant]
+    return [*([GroupAction([record])] if value["record"] == "true" else []), GroupAction([robot]), hopeless, plant]
 
 
 def generate_launch_description():
-    return LaunchDescription([*SHARED, *OWN, OpaqueFunction(function=plant_and_recorder)])
+    return LaunchDescription([
+        *(DeclareLaunchArgument(name, **{**ARGUMENTS[name], **HERE.get(name, {})}) for name in NAMES),
+        *OWN, OpaqueFunction(function=plant_and_recorder),
+    ])

@@ -1,0 +1,79 @@
+"""What the launch files share: the vocabulary of arguments, the kinds of parameter file, a quiet start.
+
+    DeclareLaunchArgument("robot", **ARGUMENTS["robot"])
+
+Plain data, so that nodes stay free of `launch`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+__all__ = ["ARGUMENTS", "is_physical", "number", "shield"]
+
+_SWITCH = ["true", "false"]
+
+#: name -> keywords of DeclareLaunchArgument; an argument means the same in every launch file
+ARGUMENTS: dict[str, dict] = {
+    "robot": dict(default_value="panda", choices=["panda", "cartpole", "double_cartpole"],
+                  description="model in config/robots and profile in config"),
+    "namespace": dict(default_value="", description="namespace of all nodes and of the clock; two robots on one machine "
+                      "need different ones"),
+    "use_sim_time": dict(default_value="false", choices=_SWITCH, description="take time from the clock topic"),
+    "params_file": dict(default_value="", description="ROS parameter YAML on top of config/<robot>.yaml, or the physical "
+                        "parameters that a demo or identify found"),
+    "prior": dict(default_value="", description="physical parameters that controller and refit start from (a simulated "
+                  "plant keeps its own): a file, or 'start' for the published wrong start of a cart-pole"),
+    "autostart": dict(default_value="true", choices=_SWITCH, description="configure and activate the lifecycle nodes"),
+    "log_level": dict(default_value="info", choices=["debug", "info", "warn", "error", "fatal"],
+                      description="logging threshold of all nodes"),
+    "refit": dict(default_value="true", choices=_SWITCH, description="run the refit; without it the controller keeps the "
+                  "parameters it starts with"),
+    "recipe": dict(default_value="robust", choices=["robust", "literal"],
+                   description="how a cart-pole's physics is refitted: robustly, or as published"),
+    "lockstep": dict(default_value="false", choices=_SWITCH, description="the plant waits for every command, so that "
+                     "results do not depend on load"),
+    "profile": dict(default_value="control", choices=["full", "control", "identify"],
+                    description="which topics are recorded: recording/profiles.yaml lists them"),
+    "run_directory": dict(default_value="", description="where accepted parameter revisions are written; empty: nowhere"),
+}
+
+
+def number(name: str, text: str, kind: type = float):
+    """The number that an argument was given.
+
+    Raises:
+        ValueError: it is none; the text names the argument.
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{name}:={text}: expected a {'whole ' if kind is int else ''}number") from None
+
+
+def is_physical(name: str, path: str) -> bool:
+    """Whether a file holds physical parameters as refit and identify write them, rather than ROS parameters.
+
+    Raises:
+        ValueError: it cannot be read; the text names the argument.
+    """
+    try:
+        return bool(path) and "model_hash:" in Path(path).expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{name}:={path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def shield() -> str:
+    """Launch prefix under which a Ctrl-C waits until a node can take it.
+
+    Before its first line runs, Python answers SIGINT with a traceback, for some tenths of a second
+    on a busy machine. `env` starts the process with the signal blocked, nodes/entry.py lets it through.
+    Empty where `env` cannot (GNU coreutils before 8.31).
+    """
+    prefix = ["env", "--block-signal=INT"]
+    try:
+        works = subprocess.run([*prefix, "true"], capture_output=True, timeout=5.0).returncode == 0
+    except (OSError, subprocess.SubprocessError):
+        works = False
+    return " ".join(prefix) if works else ""
