@@ -22,9 +22,10 @@ def _function(name, inputs, outputs, in_names, out_names):
 
 
 def accel(model):
-    """f(q, v, u, p) -> a (nv,): forward dynamics with actuators and passive forces."""
+    """f(q, v, u, p) -> a (nv,): forward dynamics with actuators, passive forces and friction."""
     q, v, u, p = _symbols(model)
-    return _function("accel", [q, v, u, p], [integrators.acceleration(model, q, v, u, p)], ["q", "v", "u", "p"], ["a"])
+    a = integrators.acceleration(model, q, v, u, p, model.timestep)
+    return _function("accel", [q, v, u, p], [a], ["q", "v", "u", "p"], ["a"])
 
 
 def forward_dynamics(model):
@@ -44,7 +45,7 @@ def inverse_dynamics(model):
 
 
 def joint_force(model):
-    """f(q, v, u, p) -> tau (nv,): actuators, damping, springs, friction, limits."""
+    """f(q, v, u, p) -> tau (nv,): actuators, damping, springs, smooth friction, limits."""
     q, v, u, p = _symbols(model)
     tau = forces.joint_force(model, q, v, u, p)
     return _function("joint_force", [q, v, u, p], [tau], ["q", "v", "u", "p"], ["tau"])

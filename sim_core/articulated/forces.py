@@ -1,4 +1,4 @@
-"""Joint forces that are not rigid-body dynamics: actuators, damping, springs, friction, limits."""
+"""Joint forces that are not rigid-body dynamics: actuators, damping, springs, smoothed friction, limits."""
 
 import casadi as ca
 import numpy as np
@@ -36,9 +36,10 @@ def passive_force(model, q, v, p):
     physical = Physical(model, p)
     tau = -physical.damping * v
     tau -= physical.stiffness * (q - ca.SX(model.spring_reference))
-    # tanh(v / v_eps), not sign(v): sign jumps at rest, so gradients through stick-slip would be wrong. The price
-    # is creep at rest, see ModelOptions.friction_velocity and docs/gradients.md.
-    tau -= physical.frictionloss * ca.tanh(v / model.options.friction_velocity)
+    if model.options.friction_law == "smooth":
+        # tanh(v / v_eps), not sign(v): sign jumps at rest, so gradients through stick-slip would be wrong. The price
+        # is creep at rest, see ModelOptions.friction_velocity and docs/gradients.md.
+        tau -= physical.frictionloss * ca.tanh(v / model.options.friction_velocity)
     if model.options.joint_limits:
         tau += limit_force(model, q, v)
     return tau
@@ -66,7 +67,7 @@ def limit_force(model, q, v):
 
 
 def joint_force(model, q, v, u, p):
-    """Everything that drives the rigid-body equations, (nv,)."""
+    """Everything that drives the rigid-body equations, (nv,), but constrained friction: that depends on accelerations."""
     return actuator_force(model, q, v, u, p) + passive_force(model, q, v, p)
 
 

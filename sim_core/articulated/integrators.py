@@ -4,26 +4,26 @@ semi_implicit_euler  v' = v + h a(q, v), q' = q + h v'                          
 heun                 explicit trapezoid (also called RK2)                                 order 2
 midpoint             explicit midpoint                                                    order 2
 rk4                  classical Runge-Kutta; the same as MuJoCo's RK4                      order 4
-mujoco_euler         semi-implicit, joint damping (and smoothed friction) implicit        order 1
+mujoco_euler         semi-implicit, joint damping (and smooth friction) implicit          order 1
 implicitfast         mujoco_euler with actuators' velocity feedback implicit as well      order 1
 
 The last two solve (M + h K) (v' - v) / h = tau(q, v) - b(q, v) with K = -d tau / d v, which is diagonal for our joint
-forces: h K is added to the armature, and the same articulated-body recursion solves it. For models without friction
-loss `mujoco_euler` is MuJoCo's Euler (its flag eulerdamp) and `implicitfast` its implicitfast integrator.
+forces: h K is added to the armature, and the same articulated-body recursion solves it. Constrained friction joins tau
+with the force it has in M a = tau - b. `mujoco_euler` is MuJoCo's Euler (its flag eulerdamp) and `implicitfast` its
+implicitfast integrator.
 """
 
 import casadi as ca
 
-from .dynamics import aba
-from .forces import actuator_force, passive_force, velocity_feedback
-from .physical import Physical
+from .forces import actuator_force, joint_force, passive_force, velocity_feedback
+from .friction import forward_dynamics
 
 __all__ = ["INTEGRATORS", "acceleration", "integrate_step"]
 
 
-def acceleration(model, q, v, u, p):
-    """Forward dynamics with actuators and passive forces, (nv,)."""
-    return aba(model, q, v, actuator_force(model, q, v, u, p) + passive_force(model, q, v, p), p)
+def acceleration(model, q, v, u, p, h):
+    """Forward dynamics with actuators, passive forces and friction in steps of h [s], (nv,)."""
+    return forward_dynamics(model, q, v, joint_force(model, q, v, u, p), p, h)
 
 
 def integrate_position(model, q, v, h):
@@ -32,15 +32,14 @@ def integrate_position(model, q, v, h):
 
 
 def semi_implicit_euler(model, q, v, u, p, h):
-    v = v + h * acceleration(model, q, v, u, p)
+    v = v + h * acceleration(model, q, v, u, p, h)
     return integrate_position(model, q, v, h), v
 
 
 def _implicit(model, q, v, u, p, h, with_actuators):
     passive, driven = passive_force(model, q, v, p), actuator_force(model, q, v, u, p)
     K = velocity_feedback(passive + driven if with_actuators else passive, v)
-    armature = Physical(model, p).armature + h * K
-    v = v + h * aba(model, q, v, passive + driven, p, armature)
+    v = v + h * forward_dynamics(model, q, v, passive + driven, p, h, h * K)
     return integrate_position(model, q, v, h), v
 
 
@@ -53,27 +52,27 @@ def implicitfast(model, q, v, u, p, h):
 
 
 def heun(model, q, v, u, p, h):
-    a1 = acceleration(model, q, v, u, p)
+    a1 = acceleration(model, q, v, u, p, h)
     v2 = v + h * a1
-    a2 = acceleration(model, integrate_position(model, q, v, h), v2, u, p)
+    a2 = acceleration(model, integrate_position(model, q, v, h), v2, u, p, h)
     return integrate_position(model, q, (v + v2) / 2, h), v + h * (a1 + a2) / 2
 
 
 def midpoint(model, q, v, u, p, h):
-    a1 = acceleration(model, q, v, u, p)
+    a1 = acceleration(model, q, v, u, p, h)
     v_mid = v + h / 2 * a1
-    a_mid = acceleration(model, integrate_position(model, q, v, h / 2), v_mid, u, p)
+    a_mid = acceleration(model, integrate_position(model, q, v, h / 2), v_mid, u, p, h)
     return integrate_position(model, q, v_mid, h), v + h * a_mid
 
 
 def rk4(model, q, v, u, p, h):
-    a1 = acceleration(model, q, v, u, p)
+    a1 = acceleration(model, q, v, u, p, h)
     v2 = v + h / 2 * a1
-    a2 = acceleration(model, integrate_position(model, q, v, h / 2), v2, u, p)
+    a2 = acceleration(model, integrate_position(model, q, v, h / 2), v2, u, p, h)
     v3 = v + h / 2 * a2
-    a3 = acceleration(model, integrate_position(model, q, v2, h / 2), v3, u, p)
+    a3 = acceleration(model, integrate_position(model, q, v2, h / 2), v3, u, p, h)
     v4 = v + h * a3
-    a4 = acceleration(model, integrate_position(model, q, v3, h), v4, u, p)
+    a4 = acceleration(model, integrate_position(model, q, v3, h), v4, u, p, h)
     q = integrate_position(model, q, (v + 2 * v2 + 2 * v3 + v4) / 6, h)
     return q, v + h * (a1 + 2 * a2 + 2 * a3 + a4) / 6
 

@@ -3,7 +3,7 @@
 The acceleration of the one-stage integrators solves g(a; q, v, u, p) = 0 with dg/da = M + h K, so by the implicit
 function theorem da/dz = -(M + h K)^-1 dg/dz. Inverse dynamics is half as long as forward dynamics and its derivative by
 a parameter touches few rows: Panda, dx'/dx and dx'/dp for ten parameters of the hand: 14 700 operations against 31 000
-by differentiating the step. Same values to rounding.
+by differentiating the step. Same values to rounding. Constrained friction adds one equation of the same kind before it.
 
 Source: Carpentier, Mansard, Analytical Derivatives of Rigid Body Dynamics Algorithms, RSS 2018 (the idea; here CasADi
 differentiates the inverse dynamics).
@@ -12,9 +12,10 @@ differentiates the inverse dynamics).
 import casadi as ca
 
 from . import derivatives
-from .dynamics import aba, crba, rnea
+from .dynamics import crba, rnea
 from .forces import actuator_force, passive_force, velocity_feedback
-from .physical import Physical
+from .friction import constrained_acceleration, forward_dynamics, friction_force, sticking_inertia
+from .symmetric import solve_symmetric
 
 __all__ = ["step_jacobian"]
 
@@ -31,42 +32,45 @@ def step_jacobian(model, step, dt, integrator=None, of="xu", parameters=None):
     if integrator not in ONE_STAGE:
         return derivatives.step_jacobian(step, of, parameters)
     x, u, p = step.sx_in()
-    q, v, a = x[: model.nq], x[model.nq :], ca.SX.sym("a", model.nv)
+    q, v = x[: model.nq], x[model.nq :]
     columns = {"x": x, "u": u, "p": p if parameters is None else p[list(parameters)]}
     z = ca.vertcat(*(columns[name] for name in of))
 
-    a_value, residual, M = _equation(model, q, v, u, p, a, dt, integrator)
-    da = ca.substitute(-_solve_symmetric(M, ca.jacobian(residual, z)), a, a_value)
+    passive, driven = passive_force(model, q, v, p), actuator_force(model, q, v, u, p)
+    tau = passive + driven
+    implicit = {"semi_implicit_euler": None, "mujoco_euler": passive, "implicitfast": tau}[integrator]
+    hK = ca.SX.zeros(model.nv) if implicit is None else dt * velocity_feedback(implicit, v)
+    derivative = _acceleration_jacobian if model.friction is None else _constrained_acceleration_jacobian
+    a, da = derivative(model, q, v, tau, p, dt, hK, z)
     # v' = v + h a, q' = q + h v'
     dv = ca.jacobian(v, z) + dt * da
     dq = ca.jacobian(q, z) + dt * dv
-    v_next = v + dt * a_value
+    v_next = v + dt * a
     return derivatives.jacobian_function([x, u, p], ca.vertcat(q + dt * v_next, v_next), ca.vertcat(dq, dv),
                                          [columns[name].shape[0] for name in of])
 
 
-def _equation(model, q, v, u, p, a, h, integrator):
-    """Acceleration (nv,), the residual that vanishes there as a function of `a`, and its derivative (nv, nv)."""
-    passive, driven = passive_force(model, q, v, p), actuator_force(model, q, v, u, p)
-    force = passive + driven
-    implicit = {"semi_implicit_euler": None, "mujoco_euler": passive, "implicitfast": force}[integrator]
-    hK = ca.SX.zeros(model.nv) if implicit is None else h * velocity_feedback(implicit, v)
-    solution = aba(model, q, v, force, p, Physical(model, p).armature + hK)
-    return solution, rnea(model, q, v, a, p) + hK * a - force, crba(model, q, p) + ca.diag(hK)
+def _acceleration_jacobian(model, q, v, tau, p, h, hK, z):
+    """a (nv,) with (M + hK) a + bias = tau, and da/dz."""
+    a = ca.SX.sym("a", model.nv)
+    residual = rnea(model, q, v, a, p) + hK * a - tau
+    da = -solve_symmetric(crba(model, q, p) + ca.diag(hK), ca.jacobian(residual, z))
+    value = forward_dynamics(model, q, v, tau, p, h, hK)
+    return value, ca.substitute(da, a, value)
 
 
-def _solve_symmetric(M, B):
-    """M^-1 B for symmetric positive M by L D L'; structural zeros of M and B cost nothing."""
-    n = M.shape[0]
-    L, D = [[0] * n for _ in range(n)], [0] * n
-    for j in range(n):
-        D[j] = M[j, j] - sum(L[j][k] ** 2 * D[k] for k in range(j))
-        for i in range(j + 1, n):
-            L[i][j] = (M[i, j] - sum(L[i][k] * L[j][k] * D[k] for k in range(j))) / D[j]
-    X = [B[i, :] for i in range(n)]
-    for i in range(n):
-        X[i] = X[i] - sum((L[i][k] * X[k] for k in range(i)), start=ca.SX(1, B.shape[1]))
-    X = [row / d for row, d in zip(X, D)]
-    for i in reversed(range(n)):
-        X[i] = X[i] - sum((L[k][i] * X[k] for k in range(i + 1, n)), start=ca.SX(1, B.shape[1]))
-    return ca.vertcat(*X)
+def _constrained_acceleration_jacobian(model, q, v, tau, p, h, hK, z):
+    """a (nv,) with (M + hK) a + bias = tau + phi, and da/dz; phi is the friction force at c, M c + bias = tau + phi(c).
+
+    The first residual is the second's plus M (a - c) + hK a.
+    """
+    a, c, zone = ca.SX.sym("a", model.nv), ca.SX.sym("c", model.nv), ca.SX.sym("zone", model.nv)
+    M, sticking = crba(model, q, p), sticking_inertia(model, zone)
+    dg = ca.jacobian(rnea(model, q, v, c, p) - tau - friction_force(model, v, c, zone, p, h), z)
+    dc = -solve_symmetric(M + ca.diag(sticking), dg)
+    dg += ca.jacobian(M @ (a - c) + hK * a, z) + ca.diag(sticking) @ dc
+    da = -solve_symmetric(M + ca.diag(hK), dg)
+    f = tau - rnea(model, q, v, ca.SX.zeros(model.nv), p)
+    c_value, zone_value = constrained_acceleration(model, M, f, v, p, h)
+    value = solve_symmetric(M + ca.diag(hK), f + friction_force(model, v, c_value, zone_value, p, h))
+    return value, ca.substitute([da], [a, c, zone], [value, c_value, zone_value])[0]

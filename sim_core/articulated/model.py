@@ -18,6 +18,7 @@ import mujoco
 import numpy as np
 
 from .compile_model import ModelError, compile_source
+from .friction import FrictionConstraint
 from .inertia import from_com
 from .options import ModelOptions
 from .physical_vector import PhysicalVector
@@ -108,6 +109,7 @@ class RobotModel:
         q_home: first keyframe, (nq,); the reference configuration where there is none.
         parameters: layout and nominal values of the physical vector p (np_,).
         spring_reference: (nv,) [rad or m].
+        friction: constants of the plant's friction loss; None without friction, or where the smooth law replaces it.
         joint_force_range: joint index -> (lower, upper) clamp on the total actuator force.
         notes: what the plant does beyond the equations.
         xml: MJCF text of the model, None if it was given compiled; for a URDF as MuJoCo writes it, six digits.
@@ -130,6 +132,7 @@ class RobotModel:
     u_upper: np.ndarray
     q_home: np.ndarray
     spring_reference: np.ndarray
+    friction: FrictionConstraint | None
     joint_force_range: dict
     notes: tuple[str, ...]
     mj_model: mujoco.MjModel = field(repr=False)
@@ -191,14 +194,14 @@ def load_model(source, **options):
     """
     options = ModelOptions(**options)
     mj_model, name, xml, notes, velocity_limits = compile_source(source)
-    notes = list(notes) + check_supported(mj_model)
+    names = _Names(mj_model)
+    friction = _friction_joints(mj_model, names, options)
+    notes = list(notes) + check_supported(mj_model, friction, options.friction_law)
     if mj_model.njnt == 0:
         raise ModelError(f"Model '{name}' has no joints. Add at least one hinge or slide joint.")
-    names = _Names(mj_model)
     geometry = _geometry_names(mj_model, names, options)
     links, mounts = _build_links(mj_model, names, geometry)
     bodies, frames = _mount(mj_model, names, geometry, mounts)
-    friction = _friction_joints(mj_model, names, options)
     parameters = _physical_vector(mj_model, names, bodies, geometry, friction)
     actuators, u_lower, u_upper, joint_force_range = _actuators(mj_model, names)
     limited = mj_model.jnt_limited.astype(bool)
@@ -220,6 +223,7 @@ def load_model(source, **options):
         u_upper=u_upper,
         q_home=q_home,
         spring_reference=mj_model.qpos_spring.copy(),
+        friction=_friction_constraint(mj_model, names, friction, options),
         joint_force_range=joint_force_range,
         notes=tuple(notes),
         mj_model=mj_model,
@@ -349,6 +353,12 @@ def _friction_joints(m, names, options):
     return choice
 
 
+def _friction_constraint(m, names, friction, options):
+    if options.friction_law == "smooth" or not friction:
+        return None
+    return FrictionConstraint.of_plant(m, [joint in friction for joint in names.joints])
+
+
 def _physical_vector(m, names, bodies, geometry, friction):
     off = mujoco.mjtDisableBit
     p = PhysicalVector()
@@ -476,4 +486,6 @@ def _hash(model):
         add_offset(item.r)
     add(model.actuators, model.q_lower, model.q_upper, model.v_limit, model.u_lower, model.u_upper)
     add(model.spring_reference, sorted(model.joint_force_range.items()))
+    if model.friction is not None:
+        add(model.friction.D, model.friction.b, model.friction.bh_max)
     return digest.hexdigest()

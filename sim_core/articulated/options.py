@@ -14,11 +14,12 @@ class ModelOptions:
     costs instructions in every compiled step.
 
     Attributes:
-        friction: joints with Coulomb friction -frictionloss * tanh(qd / friction_velocity). "auto": those whose
-            model file has frictionloss > 0; True or False: all or none; or a tuple of joint names.
-        friction_velocity: v_eps of that law [rad/s or m/s]. MuJoCo's friction loss is a constraint solved by its
-            solver; ours is smoothed so that its gradient exists, and creeps at rest by about
-            v_eps * tau / frictionloss (docs/gradients.md).
+        friction: joints with Coulomb friction. "auto": those whose model file has frictionloss > 0; True or False: all
+            or none; or a tuple of joint names.
+        friction_law: "constraint", MuJoCo's own (friction.py): sticks and slides as the plant does, differentiable
+            wherever no joint is just changing from one to the other. "smooth": -frictionloss * tanh(qd /
+            friction_velocity), differentiable everywhere and without stiction (docs/gradients.md).
+        friction_velocity: v_eps of the smooth law [rad/s or m/s]; it creeps at rest by about v_eps * tau / frictionloss.
         joint_limits: include a one-sided spring-damper at joint limits (limits.py). Off by default: a controller
             keeps its distance from the limits, and MuJoCo's limits are constraints with other laws.
         limit_stiffness: [N m/rad or N/m].  limit_damping: [N m s/rad or N s/m].
@@ -29,6 +30,7 @@ class ModelOptions:
     """
 
     friction: str | bool | tuple[str, ...] = "auto"
+    friction_law: str = "constraint"
     friction_velocity: float = 0.01
     joint_limits: bool = False
     limit_stiffness: float = 1.0e4
@@ -43,6 +45,8 @@ class ModelOptions:
         for name in ("limit_stiffness", "limit_damping"):
             if not getattr(self, name) >= 0.0:
                 raise ValueError(f"{name} must not be negative, found {getattr(self, name)}.")
+        if self.friction_law not in ("constraint", "smooth"):
+            raise ValueError(f'friction_law must be "constraint" or "smooth", found "{self.friction_law}".')
         for name in ("friction", "geometry"):
             value = getattr(self, name)
             if isinstance(value, str) and value != "auto":

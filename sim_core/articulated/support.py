@@ -22,8 +22,11 @@ def disabled(mj_model, flag):
     return bool(int(mj_model.opt.disableflags) & int(flag))
 
 
-def check_supported(mj_model):
+def check_supported(mj_model, friction, friction_law):
     """Notes on what the model's plant does beyond the engine's equations.
+
+    Args:
+        friction: names of the joints with friction in the equations.   friction_law: see ModelOptions.
 
     Raises:
         ModelError: names the first element without support, and what to do about it.
@@ -56,7 +59,7 @@ def check_supported(mj_model):
             f"a fluid medium (density {m.opt.density:g}, viscosity {m.opt.viscosity:g})",
             "Set both to 0 in <option>; add joint damping instead.",
         )
-    return _notes(m)
+    return _notes(m, friction, friction_law)
 
 
 def _check_joints(m):
@@ -102,7 +105,7 @@ def _check_actuators(m):
             refuse(f"plugin of {actuator}", "Remove the plugin.")
 
 
-def _notes(m):
+def _notes(m, friction, friction_law):
     off = mujoco.mjtDisableBit
     notes = []
     constraints = not disabled(m, off.mjDSBL_CONSTRAINT)
@@ -118,7 +121,12 @@ def _notes(m):
             )
     if constraints and not disabled(m, off.mjDSBL_FRICTIONLOSS) and np.any(m.dof_frictionloss > 0):
         joints = [name_of(m, mujoco.mjtObj.mjOBJ_JOINT, m.dof_jntid[i]) for i in np.flatnonzero(m.dof_frictionloss)]
-        notes.append(f"Friction loss is a constraint in the plant and tanh-smoothed in the equations: {', '.join(joints)}.")
+        alone = [joint for joint in joints if joint not in friction]
+        if alone:
+            notes.append(f"Friction loss acts in the plant only, not in the equations: joints {', '.join(alone)}.")
+        if friction_law == "smooth" and len(alone) < len(joints):
+            both = [joint for joint in joints if joint in friction]
+            notes.append(f"Friction loss is a constraint in the plant, tanh-smoothed in the equations: joints {', '.join(both)}.")
     if mujoco.mjtIntegrator(int(m.opt.integrator)) == mujoco.mjtIntegrator.mjINT_IMPLICIT:
         notes.append("The plant's 'implicit' integrator also differentiates Coriolis forces; 'implicitfast' is used.")
     return notes

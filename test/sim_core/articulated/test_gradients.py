@@ -29,9 +29,11 @@ def assert_close(exact, numeric):
 
 CASES = {
     "cartpole": lambda: load_model("cartpole"),
-    "double_cartpole": lambda: load_model("double_cartpole", friction=True, friction_velocity=0.05),
-    "panda": lambda: load_model("panda", friction=True, geometry=True, joint_limits=True, friction_velocity=0.05),
-    "zoo": lambda: load_model(zoo.ZOO, geometry=True, friction=True, friction_velocity=0.05),
+    "double_cartpole": lambda: load_model("double_cartpole", friction=True, friction_law="smooth", friction_velocity=0.05),
+    "panda": lambda: load_model(
+        "panda", friction=True, geometry=True, joint_limits=True, friction_law="smooth", friction_velocity=0.05
+    ),
+    "zoo": lambda: load_model(zoo.ZOO, geometry=True, friction=True, friction_law="smooth", friction_velocity=0.05),
 }
 
 

@@ -40,7 +40,7 @@ def start(model, seed, scale):
      ("cartpole", "rk4"), ("floating", "rk4")],
 )
 def test_rollout_agrees_with_mujoco(load, name, integrator):
-    """integrator=None matches the plant's own step: the joint limits and friction of the plant are off."""
+    """integrator=None matches the plant's own step: the joint limits of the plant are off."""
     model = load(name)
     assert model.integrator == integrator
     x0, U = start(model, 1, 0.3)

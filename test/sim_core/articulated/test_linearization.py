@@ -32,7 +32,7 @@ def test_smoothed_friction_enters_the_implicit_equation():
     """K depends on velocity and on parameters then; its own derivative must not be lost."""
     from sim_core.articulated import load_model
 
-    model = load_model(zoo.PENDULUM, friction=True, joint_limits=True)
+    model = load_model(zoo.PENDULUM, friction=True, friction_law="smooth", joint_limits=True)
     p = model.parameters.nominal.copy()
     p[model.parameters.index("pivot.frictionloss")] = 0.3
     step = build.step(model, 0.01)

@@ -101,10 +101,13 @@ def test_robots_of_an_installed_package(tmp_path, monkeypatch):
 
 def test_what_only_the_plant_does_is_noted():
     floor = '<geom name="floor" type="plane" size="1 1 1"/>'
-    notes = " ".join(load_model(arm(world=floor, joint='range="-1 1" frictionloss="0.3"', geom='contype="1"')).notes)
+    text = arm(world=floor, joint='range="-1 1" frictionloss="0.3"', geom='contype="1"')
+    notes = " ".join(load_model(text).notes)
     assert "Contacts act in the plant only" in notes and "link" in notes
     assert "limits act in the plant only" in notes and "hinge" in notes
-    assert "tanh-smoothed" in notes
+    assert "riction" not in notes
+    assert "Friction loss acts in the plant only" in " ".join(load_model(text, friction=False).notes)
+    assert "tanh-smoothed" in " ".join(load_model(text, friction_law="smooth").notes)
     assert load_model("cartpole").notes == ()
 
 
@@ -242,13 +245,21 @@ def test_friction_and_geometry_enter_only_on_request():
     M = build.mass_matrix(rich)
     for k in range(3):
         change = M(q[:, k], rich.parameters.nominal).full() @ (slowed - same)[:, k]
-        assert np.allclose(change, np.r_[-2.0 * np.tanh(v[0, k] / 0.01), np.zeros(6)], atol=1e-9)
+        assert np.allclose(change, np.r_[-2.0 * np.sign(v[0, k]), np.zeros(6)], atol=1e-9)
+    smooth = load_model("panda", friction=("joint1",), friction_law="smooth")
+    v[0] *= 0.01
+    p = smooth.parameters.values({"joint1.frictionloss": 2.0})
+    rubbed, free = (build.accel(smooth)(q, v, u, x).full() for x in (p, smooth.parameters.nominal))
+    change = build.mass_matrix(smooth)(q[:, 0], p).full() @ (rubbed - free)[:, 0]
+    assert np.allclose(change, np.r_[-2.0 * np.tanh(v[0, 0] / 0.01), np.zeros(6)], atol=1e-9)
     with pytest.raises(ModelError, match="geometry names .*elbow"):
         load_model("panda", geometry=("elbow",))
     with pytest.raises(ModelError, match="friction names"):
         load_model("panda", friction=("elbow",))
     with pytest.raises(ValueError, match="friction_velocity must be positive"):
         load_model("panda", friction_velocity=0.0)
+    with pytest.raises(ValueError, match='friction_law must be "constraint" or "smooth", found "coulomb"'):
+        load_model("panda", friction_law="coulomb")
 
 
 def test_smooth_joint_limits():
