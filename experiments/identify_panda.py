@@ -2,9 +2,10 @@
 
 Per seed: a tool of unknown mass, COM and inertia in the hand, link 5 heavier or lighter with
 its COM elsewhere, joint damping off by up to a factor of two, and joint states that come 1 to
-5 ms late, all hidden in the MuJoCo plant. The arm follows Fourier series under torque control
-(PD on the late, noisy measurements plus the nominal model's feed-forward), a real MCAP bag is
-written, and `refit identify` reads it.
+5 ms late, all hidden in the MuJoCo plant; in a second study also 0.1 to 0.6 N m of friction in
+every joint. The arm follows Fourier series under torque control (PD on the late, noisy
+measurements plus the nominal model's feed-forward), a real MCAP bag is written, and
+`refit identify` reads it.
 
 Target (issue 2, section 6): truth inside the 95 % interval in >= 90 % of 20 seeds.
 """
@@ -32,6 +33,10 @@ from sim_core.plant import MujocoPlant
 SOURCE = "issue 2, section 6"
 ROBOT = "panda"
 FREE = [*default_names(ROBOT), "link5.mass_com"]
+STUDIES = {"without friction": FREE, "with friction": [*FREE, "joint*.friction"]}
+# Least share of 20 seeds for the parameter that does worst. The issue's for what the issue names; of the 29 parameters
+# with friction, even exact intervals leave one below 18 of 20 in nine studies of ten, below 15 in one of a hundred.
+WORST = {"without friction": 0.9, "with friction": 0.75}
 POSITION_NOISE, VELOCITY_NOISE = 1e-4, 2e-3  # [rad], [rad/s]: one count of a 16-bit encoder, differentiated and filtered
 SIZES = {"quick": (4, 6.0, 2), "full": (20, 10.0, 4)}  # seeds, seconds of motion, starts
 
@@ -45,62 +50,75 @@ class Hidden:
 
 
 def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
-    """Identify every seed's bag and count the truths inside their intervals.
+    """Identify every seed's bag, without and with friction, and count the truths inside their intervals.
 
     Returns:
         Result with coverage, errors and held-out ratios; details hold a table per parameter.
     """
-    seeds, duration, starts = SIZES[size]
-    rows, ratios, worst_delay = [], [], 0.0
-    with progress.stage("seeds", total=seeds) as stage, tempfile.TemporaryDirectory(prefix="identify_panda-") as folder:
-        for k in range(seeds):
-            stage.say(f"seed {k + 1} of {seeds}")
-            rng = np.random.default_rng([seed, k])
-            model, spec, _ = free_parameters(ROBOT, FREE)
-            hidden = draw_hidden(model, rng)
-            bag = Path(folder) / f"bag{k}"
-            record(bag, hidden, duration, rng)
-            outcome = identify_bag(bag, FREE, config=IdentifyConfig(starts=starts, seed=k), progress=progress)
-            truth = true_values(spec, model, hidden)
-            estimates = outcome.found.after
-            rows.append([(e, truth[e.name], e.name in outcome.found.unexcited) for e in estimates])
-            ratios.append(outcome.found.error_ratio)
-            worst_delay = max(worst_delay, abs(outcome.found.delay - hidden.delay))
-            if k == 0 and run_directory is not None:
-                write_results(outcome, "seed 0: hidden tool, link, damping and delay", Path(run_directory) / "seed-0", truth)
-            stage.advance()
-    result = judge(rows, ratios, worst_delay, size, seed)
+    seeds = SIZES[size][0]
+    result = Result("identify_panda", seed=seed, size=size)
+    with progress.stage("seeds", total=seeds * len(STUDIES)) as stage:
+        for study, free in STUDIES.items():
+            folder = None if run_directory is None else Path(run_directory) / f"{study.replace(' ', '-')}-seed-0"
+            outcomes = []
+            for k in range(seeds):
+                stage.say(f"{study}, seed {k + 1} of {seeds}")
+                outcomes.append(identify_hidden(free, size, seed, k, progress, folder if k == 0 else None))
+                stage.advance()
+            judge(result, study, *map(list, zip(*outcomes)))
     if run_directory is not None:
         report(result).write(Path(run_directory) / "report.html")
     return result
 
 
-def judge(rows: list[list[tuple[NamedEstimate, float, bool]]], ratios, worst_delay: float, size: str, seed: int) -> Result:
-    """Checks and tables from every seed's (estimate, truth, unexcited)."""
+def identify_hidden(free: list[str], size: str, seed: int, k: int, progress, results: Path | None):
+    """Record and identify one hidden robot; its full report goes to `results`.
+
+    Returns:
+        (estimate, truth, unexcited) of every parameter; held-out error after over before; error of the delay [s].
+    """
+    _, duration, starts = SIZES[size]
+    rng = np.random.default_rng([seed, k])
+    model, spec, _ = free_parameters(ROBOT, free)
+    hidden = draw_hidden(model, rng)
+    with tempfile.TemporaryDirectory(prefix="identify_panda-") as folder:
+        bag = Path(folder) / "bag"
+        record(bag, hidden, duration, rng)
+        outcome = identify_bag(bag, free, config=IdentifyConfig(starts=starts, seed=k), progress=progress)
+    found, truth = outcome.found, true_values(spec, model, hidden)
+    if results is not None:
+        write_results(outcome, "seed 0 of experiment identify_panda", results, truth)
+    rows = [(e, truth[e.name], e.name in found.unexcited) for e in found.after]
+    return rows, found.error_ratio, abs(found.delay - hidden.delay)
+
+
+def judge(result: Result, study: str, rows: list[list[tuple[NamedEstimate, float, bool]]], ratios, delay_errors) -> None:
+    """Checks and tables of one study from every seed's (estimate, truth, unexcited)."""
     z = np.array([[(e.value - true) / e.std for e, true, _ in row] for row in rows])
     inside = np.array([[e.lower <= true <= e.upper for e, true, _ in row] for row in rows])
     names = [e.name for e, _, _ in rows[0]]
-    result = Result("identify_panda", seed=seed, size=size)
-    result.check("truths inside their 95 % interval", inside.mean(), 0.9, ">=", "1", SOURCE)
+    result.check(f"{study}: truths inside their 95 % interval", inside.mean(), 0.9, ">=", "1", SOURCE)
     if len(rows) >= 20:  # with fewer seeds one miss is already more than a tenth
-        result.check("the same for the parameter that does worst", inside.mean(0).min(), 0.9, ">=", "1", SOURCE)
-    result.check("held-out error after / before, worst seed", max(ratios), 1.0, "<", "1", SOURCE)
-    result.detail("held_out_ratios", ratios)
-    result.detail("worst_delay_error", worst_delay)
-    result.detail("z", z)
-    result.detail("parameters", [
-        {
-            "parameter": name,
-            "unit": rows[0][j][0].unit,
-            "inside": inside[:, j].mean(),
-            "RMS of z": np.sqrt(np.mean(z[:, j] ** 2)),
-            "RMS error": np.sqrt(np.mean([(row[j][0].value - row[j][1]) ** 2 for row in rows])),
-            "mean std": np.mean([row[j][0].std for row in rows]),
-            "unexcited in": sum(row[j][2] for row in rows),
-        }
-        for j, name in enumerate(names)
-    ])
-    return result
+        worst = inside.mean(0).min()
+        result.check(f"{study}: the same for the parameter that does worst", worst, WORST[study], ">=", "1", SOURCE)
+    result.check(f"{study}: held-out error after / before, worst seed", max(ratios), 1.0, "<", "1", SOURCE)
+    result.detail(study, {
+        "held_out_ratios": ratios,
+        "delay_errors": delay_errors,
+        "z": z,
+        "parameters": [
+            {
+                "parameter": name,
+                "unit": rows[0][j][0].unit,
+                "inside": inside[:, j].mean(),
+                "RMS of z": np.sqrt(np.mean(z[:, j] ** 2)),
+                "RMS error": np.sqrt(np.mean([(row[j][0].value - row[j][1]) ** 2 for row in rows])),
+                "mean std": np.mean([row[j][0].std for row in rows]),
+                "unexcited in": sum(row[j][2] for row in rows),
+            }
+            for j, name in enumerate(names)
+        ],
+    })
 
 
 # -- the hidden robot ------------------------------------------------------------------------
@@ -212,20 +230,24 @@ class RunWriter:
 
 
 def report(result: Result) -> Report:
-    """Coverage per parameter and the distribution of z."""
-    table = result.details["parameters"]
-    z = np.asarray(result.details["z"])
-    page = Report("Panda with hidden physics, identified from bags", f"{len(z)} seeds, {result.size}")
+    """Per study: coverage per parameter, the distribution of z, held-out errors."""
+    page = Report("Panda with hidden physics, identified from bags", result.size)
     page.checks(result)
-    page.section("Coverage", "z is the error in units of the estimate's own standard deviation; a calibrated one has RMS 1.")
-    page.table(list(table[0]), [list(row.values()) for row in table])
-    fig, axis = figure(size=(8.4, 3.0))
-    grid = np.linspace(-4, 4, 200)
-    axis.hist(np.clip(z.ravel(), -4, 4), bins=40, range=(-4, 4), density=True, color=PALETTE[0], alpha=0.6)
-    axis.plot(grid, np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi), color=PALETTE[1])
-    axis.set_xlabel("(estimate - truth) / std")
-    page.figure(fig, "All parameters of all seeds against the standard normal; the ends hold everything beyond 4.")
-    page.section("Held-out prediction").table(
-        ["seed", "error after / before"], [[k, r] for k, r in enumerate(result.details["held_out_ratios"])]
-    )
+    for study in STUDIES:
+        details = result.details[study]
+        z, table = np.asarray(details["z"]), details["parameters"]
+        note = "z is the error in units of the estimate's own standard deviation; a calibrated one has RMS 1."
+        page.section(f"Coverage, {study}", note)
+        page.table(list(table[0]), [list(row.values()) for row in table])
+        fig, axis = figure(size=(8.4, 3.0))
+        grid = np.linspace(-4, 4, 200)
+        axis.hist(np.clip(z.ravel(), -4, 4), bins=40, range=(-4, 4), density=True, color=PALETTE[0], alpha=0.6)
+        axis.plot(grid, np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi), color=PALETTE[1])
+        axis.set_xlabel("(estimate - truth) / std")
+        page.figure(fig, "All parameters of all seeds against the standard normal; the ends hold everything beyond 4.")
+        columns = ["held_out_ratios", "delay_errors"]
+        page.table(
+            ["seed", "held-out error after / before", "delay error [s]"],
+            [[k, *values] for k, values in enumerate(zip(*(details[c] for c in columns)))],
+        )
     return page
