@@ -22,8 +22,8 @@ from .symmetric import solve_symmetric
 
 __all__ = ["FrictionConstraint", "constrained_acceleration", "forward_dynamics", "friction_force", "sticking_inertia"]
 
-# Linear systems after the frictionless one. Along motions of an arm 3 find every joint's zone; 5 do in all but one of
-# some thousand random states of six joints (test_friction.py). Each is a tenth of the Panda's step.
+# Linear systems after the frictionless one, each a tenth of the Panda's step. Of 20 000 random states none of the Panda
+# needs more than 4, and 7 of a nine-joint tree with friction between 0.001 and 10 N m more than 5 (docs/gradients.md).
 ITERATIONS = 5
 
 
