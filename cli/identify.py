@@ -1,8 +1,9 @@
 """`refit identify BAG`: the physics of a recorded robot, from the bag alone.
 
-Reads joint states, the nominal robot and the run's description from the bag, fits the free
-parameters from many starts, judges them on the last part of the recording, and leaves a report,
-a JSON file and a parameter file that plant and controller load (`params_file:=`).
+Reads joint states, the nominal robot and the run's description from the bag, looks for changes of the
+robot, fits the free parameters of every stretch between them from many starts, judges them on the last
+part of the stretch, and leaves a report, a JSON file and a parameter file that plant and controller load
+(`params_file:=`). The file holds what the robot is now: the last stretch.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -24,26 +26,39 @@ from reporting import Result, new_run, progress_for
 from reporting.runs import runs_root
 from sim_core.articulated.parameter_file import ParameterFile, ParameterValue
 from sim_core.inference.bag_data import BagData, DataError, read_description, read_windows
+from sim_core.inference.change_point import ChangeConfig
 from sim_core.inference.free_names import FreeNameError, free_parameters
 from sim_core.inference.identify import Identification, IdentificationError, IdentifyConfig
-from sim_core.inference.identify import identify as fit
 from sim_core.inference.shooting import DelayPrior
+from sim_core.inference.stretches import History, Stretch, identify_stretches
 
 __all__ = ["BagIdentification", "identify", "identify_bag", "write_results"]
 
 DEFAULTS = Path(__file__).resolve().parent.parent / "config" / "identify.yaml"
 
 
+class Changes(str, Enum):
+    """Whether a robot may change within a recording."""
+
+    AUTO = "auto"
+    OFF = "off"
+
+
 @dataclass(frozen=True)
 class BagIdentification:
-    """What a bag said: the fit, the model it was fitted to, the bag's own model hash, and the data."""
+    """What a bag said: the fits, the model they belong to, the bag's own model hash, and the data."""
 
-    found: Identification
+    history: History
     model: object
     model_hash: str
     data: BagData
     result: Result
     truncated: str
+
+    @property
+    def found(self) -> Identification:
+        """What the robot is now: the last stretch."""
+        return self.history.found
 
 
 def identify(
@@ -53,6 +68,8 @@ def identify(
     robot: Annotated[Optional[str], typer.Option(help="refuse a bag of another robot")] = None,
     begin: Annotated[float, typer.Option("--from", help="first second of the recording to use", min=0.0)] = 0.0,
     end: Annotated[float, typer.Option("--to", help="last second of the recording to use")] = float("inf"),
+    changes: Annotated[Changes, typer.Option(help="auto: find out whether and when the robot changed, identify each stretch "
+                                                   "between changes; off: one set of parameters throughout")] = Changes.AUTO,
     starts: Annotated[int, typer.Option(help="starting points", min=1)] = 6,
     seed: Annotated[int, typer.Option(help="of the starting points", min=0)] = 0,
     allow_truncated: Annotated[bool, typer.Option("--allow-truncated",
@@ -61,6 +78,9 @@ def identify(
     json: Annotated[Optional[Path], typer.Option(help="write the checks to this file as well")] = None,
 ) -> int:
     """Identify a robot's physics from a recorded bag.
+
+    If the robot changed within the recording, the result is what it was last; the report shows the earlier
+    stretches beside it.
 
     Exit code 0: the fit converged and predicts the held-out part better; 1: it does not, no
     parameter file is written; 2: the bag cannot be used.
@@ -72,7 +92,8 @@ def identify(
     console = Console()
     with progress_for(console) as progress:
         outcome = identify_bag(
-            bag, free, robot, begin, end, IdentifyConfig(starts=starts, seed=seed), allow_truncated, progress
+            bag, free, robot, begin, end, IdentifyConfig(starts=starts, seed=seed), allow_truncated, progress,
+            ChangeConfig() if changes is Changes.AUTO else None,
         )
     folder = write_results(outcome, str(bag), out)
     outcome.result.print(console)
@@ -84,8 +105,11 @@ def identify(
 
 
 def identify_bag(bag, free=None, robot=None, begin=0.0, end=float("inf"), config=IdentifyConfig(),
-                 allow_truncated=False, progress=None) -> BagIdentification:
-    """Fit the free parameters of a bag's robot to its joint states.
+                 allow_truncated=False, progress=None, detect=ChangeConfig()) -> BagIdentification:
+    """Fit the free parameters of a bag's robot to its joint states, on every stretch between changes of the robot.
+
+    Args:
+        detect: when a change is believed; None for one set of parameters throughout.
 
     Raises:
         CommandError: the bag cannot be used; one line.
@@ -99,10 +123,10 @@ def identify_bag(bag, free=None, robot=None, begin=0.0, end=float("inf"), config
         data = read_windows(reader, nominal, begin, end)
         model, spec, with_delay = free_parameters(source, free or default_names(nominal.name))
         config = replace(config, delay=DelayPrior() if with_delay else None)
-        found = fit(model, spec, data.windows, config, progress)
+        history = identify_stretches(model, spec, data.windows, config, detect, progress)
     except (BagError, DataError, FreeNameError, IdentificationError) as error:
         raise CommandError(str(error)) from None
-    return BagIdentification(found, model, nominal.hash, data, _checks(found, nominal.name, config), reader.truncated)
+    return BagIdentification(history, model, nominal.hash, data, _checks(history, nominal.name, config), reader.truncated)
 
 
 def default_names(robot: str) -> list[str]:
@@ -111,15 +135,19 @@ def default_names(robot: str) -> list[str]:
     return table.get(robot, table["default"])
 
 
-def _checks(found: Identification, robot: str, config: IdentifyConfig) -> Result:
+def _checks(history: History, robot: str, config: IdentifyConfig) -> Result:
+    """The last stretch decides; the others are details."""
+    found = history.found
     result = Result("identify", seed=config.seed, size=robot)
     result.check("held-out prediction error, after / before", found.error_ratio, 1.0, "<", unit="1")
     result.check("fit ended", found.solution.ending.name.lower(), ("converged",), "in")
-    result.detail("parameters", [
-        {"name": b.name, "unit": b.unit, "before": a.value, "value": b.value, "std": b.std,
-         "lower": b.lower, "upper": b.upper}
-        for a, b in zip(found.before, found.after)
+    result.detail("parameters", _estimates(found))
+    result.detail("changes", [
+        {"time": c.time, "lower": c.lower, "upper": c.upper, "held_out_cost_one_set_over_two": c.factor,
+         "gain_in_standard_errors": c.errors, "changed": history.changed(i)}
+        for i, c in enumerate(history.changes)
     ])
+    result.detail("stretches", [_stretch(s) for s in history.stretches])
     result.detail("unexcited", list(found.unexcited))
     result.detail("at_bound", list(found.at_bound))
     result.detail("rank", found.posterior.rank)
@@ -128,6 +156,23 @@ def _checks(found: Identification, robot: str, config: IdentifyConfig) -> Result
     result.detail("held_out_rmse_before", found.forecast_before.rmse)
     result.detail("held_out_rmse_after", found.forecast_after.rmse)
     return result
+
+
+def _estimates(found: Identification) -> list[dict]:
+    return [
+        {"name": b.name, "unit": b.unit, "before": a.value, "value": b.value, "std": b.std,
+         "lower": b.lower, "upper": b.upper}
+        for a, b in zip(found.before, found.after)
+    ]
+
+
+def _stretch(stretch: Stretch) -> dict:
+    row = {"begin": stretch.begin, "end": stretch.end}
+    if stretch.found is None:
+        return {**row, "not_identified": stretch.reason}
+    found = stretch.found
+    return {**row, "ended": found.solution.ending.name.lower(), "held_out_error_ratio": found.error_ratio,
+            "unexcited": list(found.unexcited), "parameters": _estimates(found)}
 
 
 def parameter_file(outcome: BagIdentification) -> ParameterFile:
@@ -157,7 +202,7 @@ def write_results(outcome: BagIdentification, source: str, out: Path | None = No
     try:
         run = new_run("identify", root=workshop, bag=source)
         notes = [*([outcome.truncated] if outcome.truncated else []), *outcome.data.notes]
-        report = identification_report(outcome.found, outcome.model, outcome.result, source, notes, truth)
+        report = identification_report(outcome.history, outcome.model, outcome.result, source, notes, truth)
         report.write(run / "report.html")
         outcome.result.to_json(run / "result.json")
         if outcome.result.passed:
@@ -180,6 +225,8 @@ def _free_name(path: Path) -> Path:
 def _print_parameters(console: Console, outcome: BagIdentification) -> None:
     from rich.table import Table
 
+    from cli.identify_changes import describe_changes
+
     found = outcome.found
     table = Table("parameter", "before", "after", "95 % interval", "unit", box=None, header_style="bold")
     for a, b in zip(found.before, found.after):
@@ -189,3 +236,5 @@ def _print_parameters(console: Console, outcome: BagIdentification) -> None:
         console.print(f"not excited, prior kept: {', '.join(found.unexcited)}", markup=False)
     if found.at_bound:
         console.print(f"at a bound: {', '.join(found.at_bound)}", markup=False)
+    for sentence in describe_changes(outcome.history):
+        console.print(sentence, markup=False, highlight=False)

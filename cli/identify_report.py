@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from cli.identify_changes import changes_section
 from reporting import PALETTE, Report, Result, figure
 from sim_core.inference.identify import Identification
+from sim_core.inference.stretches import History
 
 __all__ = ["identification_report"]
 
@@ -13,14 +15,15 @@ MEASURED, BEFORE, AFTER = "#444444", PALETTE[1], PALETTE[0]
 MAX_LAG = 20
 
 
-def identification_report(found: Identification, model, result: Result, source: str, notes: list[str], truth=None) -> Report:
-    """Report of one identification.
+def identification_report(history: History, model, result: Result, source: str, notes: list[str], truth=None) -> Report:
+    """Report of one identification: the changes of the robot, if any, and the last stretch.
 
     Args:
-        found: the identification. model: RobotModel. result: its checks. source: what was read.
+        history: what was found. model: RobotModel. result: its checks. source: what was read.
         notes: sentences about the data.
         truth: {name of a quantity: true value}, where it is known (simulated runs).
     """
+    found = history.found
     windows = found.problem
     report = Report(f"Identification of {model.name}", source)
     report.numbers(
@@ -36,6 +39,8 @@ def identification_report(found: Identification, model, result: Result, source: 
     for note in notes:
         report.text(note)
     report.checks(result)
+    if history.changes:
+        changes_section(report, history)
     _parameters(report, found, truth or {})
     _forecasts(report, found, model.joint_names)
     _residuals(report, found, model.joint_names)

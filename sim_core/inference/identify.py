@@ -18,7 +18,10 @@ from sim_core.inference.least_squares import Ending, Solution, minimise
 from sim_core.inference.shooting import DelayPrior, Rollout, ShootingProblem
 from sim_core.inference.window import Window
 
-__all__ = ["Forecast", "Identification", "IdentificationError", "IdentifyConfig", "Start", "identify", "split_in_time"]
+__all__ = [
+    "Forecast", "Identification", "IdentificationError", "IdentifyConfig", "Start", "dynamics_at", "identify",
+    "shooting_problem", "split_in_time",
+]
 
 # Costs are log-likelihoods: ends this close are the same optimum, stopped at different distances from it.
 AGREEMENT = 1.0
@@ -137,34 +140,28 @@ class IdentificationError(ValueError):
     """The data cannot be fitted; one sentence why."""
 
 
-def identify(model, spec, windows: list[Window], config: IdentifyConfig = IdentifyConfig(), progress=None) -> Identification:
+def identify(
+    model, spec, windows: list[Window], config: IdentifyConfig = IdentifyConfig(), progress=None, dynamics=None
+) -> Identification:
     """Fit the free coordinates (and the delay) of a model to windows, in order of time.
 
     Args:
         progress: reporting.Progress or None.
+        dynamics: of the model at the windows' period, if it exists already.
 
     Raises:
         IdentificationError: too little data, or no start rolls out.
     """
     dt = windows[0].dt
     train, held = split_in_time(windows, config.held_out)
-    length = max(2, round(config.segment_time / dt))
-    substeps = max(1, round(dt / model.timestep))
-    dynamics = Dynamics(model, dt=dt, substeps=substeps)
-
-    def pose(data, steps, delay=config.delay):
-        try:
-            return ShootingProblem(dynamics, spec, data, steps, True, config.loss, delay, config.scale_floor)
-        except ValueError as error:
-            raise IdentificationError(str(error)) from None
-
-    problem = pose(train, length)
+    dynamics = dynamics or dynamics_at(model, dt)
+    problem = shooting_problem(dynamics, spec, train, config.segment_time, config)
     starts, solution = _best_of_starts(problem, config, progress)
     certainty = posterior(problem, solution, config.excited_ratio)
     n, theta = spec.n, solution.theta
     J = spec.jacobian(theta[:n])
     prior_cov = np.diag(problem.prior_std**2)
-    ahead = pose(held, round((config.forecast_time + config.lead_time) / dt))
+    ahead = shooting_problem(dynamics, spec, held, config.forecast_time + config.lead_time, config)
     lead = round(config.lead_time / dt)
     return Identification(
         theta=theta,
@@ -183,6 +180,24 @@ def identify(model, spec, windows: list[Window], config: IdentifyConfig = Identi
         solution=solution,
         problem=problem,
     )
+
+
+def dynamics_at(model, dt: float) -> Dynamics:
+    """Roll-outs at the period dt [s] of a recording, in steps of the model."""
+    return Dynamics(model, dt=dt, substeps=max(1, round(dt / model.timestep)))
+
+
+def shooting_problem(dynamics, spec, windows: list[Window], duration: float, config: IdentifyConfig) -> ShootingProblem:
+    """Windows in segments of `duration` [s], or of what they hold.
+
+    Raises:
+        IdentificationError: they hold not even one.
+    """
+    steps = max(2, round(duration / windows[0].dt))
+    try:
+        return ShootingProblem(dynamics, spec, windows, steps, True, config.loss, config.delay, config.scale_floor)
+    except ValueError as error:
+        raise IdentificationError(str(error)) from None
 
 
 def split_in_time(windows: list[Window], held_out: float) -> tuple[list[Window], list[Window]]:

@@ -20,10 +20,14 @@ FREE = ["--free", "*.damping", "--free", "sensor.delay", "--starts", "2"]
 @pytest.fixture(scope="module")
 def states():
     """Five seconds of a cart-pole whose slider has twelve times its damping, 4 ms late."""
+    return drive(5.0)
+
+
+def drive(seconds, scenario=()):
     plant = MujocoPlant("cartpole", parameters={"slider.damping": 0.5}, sensor_delay=0.004,
-                        position_noise=2e-4, velocity_noise=2e-3)
+                        position_noise=2e-4, velocity_noise=2e-3, scenario=scenario)
     rows = []
-    while plant.t < 5.0:
+    while plant.t < seconds:
         rows.append(SimpleNamespace(name=plant.name, t=plant.t, q=plant.q, v=plant.v, effort=plant.effort,
                                     joints=plant.joints, mjcf=plant.mjcf))
         plant.step([4.0 * np.sin(5 * plant.t) + 3.0 * np.sin(11 * plant.t) - 2.0 * plant.q[0]])
@@ -72,7 +76,7 @@ def test_a_bag_alone_gives_report_checks_and_a_file_that_plant_and_model_load(ba
     page = (out / "report.html").read_text()
     assert all(title in page for title in ("Parameters", "Prediction of the held-out part", "Residuals", "Conditioning", "Starts"))
     document = json.loads(checks.read_text())
-    assert document["passed"]
+    assert document["passed"] and document["details"]["changes"] == []
     found = {row["name"]: row for row in document["details"]["parameters"]}
     assert found["slider.damping"]["lower"] <= 0.5 <= found["slider.damping"]["upper"]
     assert found["sensor.delay"]["lower"] <= 0.004 <= found["sensor.delay"]["upper"]
@@ -83,6 +87,36 @@ def test_a_bag_alone_gives_report_checks_and_a_file_that_plant_and_model_load(ba
     plant = MujocoPlant("cartpole", params_file=str(out / "parameters.yaml"))
     assert plant.world.model.dof_damping[0] == pytest.approx(value)
     assert "slider.damping" in capsys.readouterr().out
+
+
+def test_a_robot_that_changed_is_reported_before_and_after_and_written_as_it_is_now(tmp_path, capsys):
+    bag, out = tmp_path / "bag", tmp_path / "found"
+    write(bag, drive(6.0, [{"time": 2.7, "action": "set", "target": "slider.damping", "value": 0.15}]))
+    assert main(["identify", str(bag), *FREE, "--out", str(out)]) == 0
+    details = json.loads((out / "result.json").read_text())["details"]
+    (change,) = details["changes"]
+    assert change["lower"] <= 2.7 <= change["upper"] and change["time"] == pytest.approx(2.7, abs=0.03)
+    assert change["changed"] == ["slider.damping"]
+    assert [s["ended"] for s in details["stretches"]] == ["converged"] * 2
+    for stretch, truth in zip(details["stretches"], (0.5, 0.15)):
+        found = {row["name"]: row for row in stretch["parameters"]}
+        assert found["slider.damping"]["lower"] <= truth <= found["slider.damping"]["upper"]
+        assert found["sensor.delay"]["lower"] <= 0.004 <= found["sensor.delay"]["upper"]
+    assert details["parameters"] == details["stretches"][1]["parameters"]
+    model = load_model("cartpole")
+    written = ParameterFile.load(out / "parameters.yaml").vector(model)[model.parameters.index("slider.damping")]
+    assert written == pytest.approx(0.15, rel=0.1)
+    assert "Changes of the robot" in (out / "report.html").read_text()
+    assert "The robot changed at 2.7" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_changes_off_fits_one_set_to_all(tmp_path):
+    bag, out = tmp_path / "bag", tmp_path / "found"
+    write(bag, drive(4.0, [{"time": 2.0, "action": "set", "target": "slider.damping", "value": 0.15}]))
+    main(["identify", str(bag), *FREE, "--changes", "off", "--out", str(out)])
+    details = json.loads((out / "result.json").read_text())["details"]
+    assert details["changes"] == [] and len(details["stretches"]) == 1
+    assert "Changes of the robot" not in (out / "report.html").read_text()
 
 
 def truncated(bag, tmp_path, states):
