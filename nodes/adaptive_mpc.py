@@ -10,6 +10,7 @@ Page: docs/nodes/adaptive_mpc.md.
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ from nodes.lifecycle import RefitNode, spin_main
 from nodes.long_action import LongAction, Request
 from nodes.mpc_messages import STATE_OF, joint_command, plan_message
 from nodes.parameter_book import ParameterBook, Source
+from nodes.path_clock import PathClock
 from nodes.profiles import control_task, physical_vector, reward_of, upright
 from nodes.qos import COMMAND, LEDGER, STATE
 from sim_core.articulated import build, load_model
@@ -97,14 +99,15 @@ class AdaptiveMpcNode(RefitNode):
         self.joint_names = list(self.model.joint_names)
         self.gate = JointStateGate(self.joint_names, *((np.inf, np.inf) if config.lockstep else
                                                        (config.state_age_limit, config.future_limit)))
+        # An outage is what leaves the robot to its stop state. An episode has no path, and lock-step no outages.
+        self._longest_gap = np.inf if config.lockstep or config.mode == "episode" else max(config.state_age_limit, config.control_period)
         self._build(config.horizon)
         self._start_over()
         self.episodes = self.cycles = self.misses = 0
         self.halt_reason = ""
         self.episode: Episode | None = None
         self._goal = None                        # handle of the running episode's goal
-        self._latencies: list[float] = []
-        self._solves: list[float] = []
+        self._latencies, self._solves = deque(maxlen=500), deque(maxlen=500)
         self._make_interfaces()
         # The first solve compiles nothing but touches every page of the kernels: do it before it counts.
         self.mpc.command(np.concatenate([self.model.q_home, np.zeros(self.model.nv)]), 0.0)
@@ -173,7 +176,9 @@ class AdaptiveMpcNode(RefitNode):
         self.refusal = ""
         self._began = time.monotonic()
         self._stamp = None                       # of the newest state, as a message
-        self._due = self._origin = -np.inf       # stamp from which the next command is due, and where the path begins
+        self._due = -np.inf                      # stamp from which the next command is due
+        self._path_clock: PathClock | None = None       # from the first cycle on
+        self._path_time = 0.0                    # along the path, of the newest state answered
         self._read: float | None = None          # stamp of the newest state read
         self._counted = -np.inf                  # stamp of the last state counted by the episode
         self._plan_due = -np.inf
@@ -210,15 +215,17 @@ class AdaptiveMpcNode(RefitNode):
         if sample.stamp < self._due:
             return
         x = np.concatenate([sample.position, sample.velocity])
-        if not np.isfinite(self._origin):
+        if self._path_clock is None:
             # A path begins where time begins; where time has been running for long, it begins now.
-            self._origin = 0.0 if sample.stamp < ORIGIN_GRACE and self.episode is None else sample.stamp
+            begin = 0.0 if sample.stamp < ORIGIN_GRACE and self.episode is None else sample.stamp
+            self._path_clock = PathClock(begin, self._longest_gap)
+        self._path_time = self._path_clock.advance(sample.stamp)
         if self.episode is not None and not self._advance_episode(x):
             return
         # Cycles keep to their grid, unless one came so late that the next is due already.
         self._due = max(self._due + period, sample.stamp + 0.5 * period) if np.isfinite(self._due) else sample.stamp + period
         self._due -= 1e-6
-        command = self.mpc.command(x, sample.stamp - self._origin)
+        command = self.mpc.command(x, self._path_time)
         self._send(command)
         # Between episodes and in free-running tracking the worker looks for changes itself, at servo rate.
         if command.change_detected and self.episode is not None:
@@ -226,7 +233,7 @@ class AdaptiveMpcNode(RefitNode):
             self._refit_now(self.episode.see_change())
         self._report(command, x)
         if self.episode is not None:
-            self.episode.total_cost += self._stage_cost(x, command.u, sample.stamp - self._origin)
+            self.episode.total_cost += self._stage_cost(x, command.u, self._path_time)
 
     def _stage_cost(self, x: np.ndarray, u: np.ndarray, t: float) -> float:
         cost = self.task.cost
@@ -255,7 +262,7 @@ class AdaptiveMpcNode(RefitNode):
         self._publish_status(
             STATE_OF[command.source], parameters_source=int(source), parameters_revision=command.revision, solve_time=command.solve_time, iterations=command.iterations,
             cost=float(command.cost), prediction_error=float(command.prediction_error),
-            tracking_error=float(self.task.error(x, self.sample.stamp - self._origin)),
+            tracking_error=float(self.task.error(x, self._path_time)),
             message=command.message or self.book.message)
         if self.config.plan_period and self.sample.stamp >= self._plan_due:
             self._plan_due = self.sample.stamp + self.config.plan_period
@@ -278,7 +285,6 @@ class AdaptiveMpcNode(RefitNode):
             if self.book.revision != revision:      # a last good set is in use already
                 self._adopt()
             self.get_logger().warning(self.book.message)
-        self._diagnose()
         if not self.is_active:
             return
         stopped = self.halt_reason
@@ -294,13 +300,14 @@ class AdaptiveMpcNode(RefitNode):
         elif self.config.mode == "episode" and self.episode is None:
             self._publish_status(ControllerStatus.STATE_IDLE, "waiting for run_episode")
 
-    def _diagnose(self) -> None:
+    def diagnose(self) -> None:
+        if not hasattr(self, "_solves"):
+            return
         say = self.diagnostics.set
         if len(self._solves) >= 2:
             for q in (50, 95, 99):
                 say(f"solve_time_p{q}", float(np.percentile(self._solves, q)))
                 say(f"latency_p{q}", float(np.percentile(self._latencies, q)))
-            del self._solves[:-500], self._latencies[:-500]
         say("cycles", self.cycles)
         say("deadline_misses", self.misses)
         say("parameters_source", self.book.source.name)
@@ -354,6 +361,8 @@ class AdaptiveMpcNode(RefitNode):
             self._end_episode(self.halt_reason)
         elif was_halted:
             self.mpc.reset()    # the plan made before the halt is no longer where the robot is
+            if self._path_clock is not None and self.sample is not None:
+                self._path_clock.stand_still(self.sample.stamp)
 
     # -- episodes ----------------------------------------------------------------------------------
 
@@ -373,7 +382,8 @@ class AdaptiveMpcNode(RefitNode):
         if goal.horizon and goal.horizon != self.task.ilqr.horizon:
             self._build(goal.horizon)
         self.mpc.reset()
-        self._due = self._origin = self._counted = -np.inf
+        self._due = self._counted = -np.inf
+        self._path_clock = None
         every = self.config.refit_every if self.episodes == 0 and self.refit_client is not None else 0
         self.episodes += 1
         self._goal = handle

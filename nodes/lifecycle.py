@@ -38,6 +38,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from nodes.config import ConfigError, declare
 from nodes.diagnostics import Diagnostics
+from nodes.polled import Polled
 
 __all__ = ["RefitNode", "spin_main", "turn"]
 
@@ -76,7 +77,7 @@ class RefitNode(LifecycleNode):
         self.steady_clock = Clock(clock_type=ClockType.STEADY_TIME)
         if not self.own_loop:
             # Steady clock: simulated time stands still in a pause, the diagnostics must not.
-            self.create_timer(1.0, self.diagnostics.beat, clock=self.steady_clock)
+            self.create_timer(1.0, self._beat, clock=self.steady_clock)
         self._jump = self.get_clock().create_jump_callback(
             JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1),
                           on_clock_change=False),
@@ -104,9 +105,17 @@ class RefitNode(LifecycleNode):
     def config_changed(self, old, new) -> None:
         """Parameters are about to change from `old` to `new`; ValueError refuses the change."""
 
+    def diagnose(self) -> None:
+        """Diagnostics are about to be published: state what is costly to keep up to date. May come before `configure`."""
+
     def stamp_now(self):
         """Stamp of the diagnostics, builtin_interfaces/Time."""
         return self.get_clock().now().to_msg()
+
+    @property
+    def subscriptions(self):
+        """Those an executor takes messages from: polled ones (nodes/polled.py) are left out."""
+        return (s for s in super().subscriptions if not isinstance(s.callback_group, Polled))
 
     # ---- transitions -----------------------------------------------------------------------
     def on_configure(self, state):
@@ -175,6 +184,10 @@ class RefitNode(LifecycleNode):
             self.get_logger().error(f"{self.get_name()} cannot make transition {transition_id} "
                                     f"while {label}.")
             return FAILURE
+
+    def _beat(self) -> None:
+        self.diagnose()
+        self.diagnostics.beat()
 
     def _on_jump(self) -> None:
         self.get_logger().info("Time went back: state cleared.")

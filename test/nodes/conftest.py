@@ -184,7 +184,7 @@ class Documentation:
         return missing
 
 
-CREATORS = {"create_publisher", "create_subscription", "create_service", "create_client", "publisher",
+CREATORS = {"create_publisher", "create_subscription", "create_polled_subscription", "create_service", "create_client", "publisher",
             "create_lifecycle_publisher", "ActionServer", "ActionClient"}
 
 
