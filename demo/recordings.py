@@ -86,18 +86,12 @@ class Recording:
         return [JointSample(*row) for row in zip(self.t, self.q, self.v, self.effort)]
 
     def replay(self, model) -> list[tuple[object, Round]]:
-        """Every refit of the run once more, from the recorded samples: (published message, round).
-
-        The recorder reads joint states from a backlog that ends with it: rounds over samples past its last are left out.
-        """
-        published = [message for message in self.parameters if message.window_end <= np.max(self.t)]
-        return list(replay(model, config_from(self.node("refit_worker")), self.samples(), published))
+        """Every refit of the run once more, from the recorded samples: (published message, round)."""
+        return list(replay(model, config_from(self.node("refit_worker")), self.samples(), self.parameters))
 
     def timing(self, period: float) -> Timing:
         """Rate, deadlines and latencies of the control loop."""
-        # Judged where the bag has both sides: at the end it may hold commands whose states it had not read yet.
-        answered = self.commands[0] <= np.max(self.t)
-        stamps, received = (column[answered] for column in self.commands[:2])
+        stamps, received, _ = self.commands
         arrival = dict(zip(np.round(self.t, 6), self.received))
         latency = np.array([r - arrival[key] for s, r in zip(stamps, received) if (key := round(s, 6)) in arrival])
         span = stamps[-1] - stamps[0]

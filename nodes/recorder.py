@@ -2,7 +2,8 @@
 
     recorder --ros-args -p profile:=identify -p bag:=runs/today/bag
 
-Callbacks only queue serialised messages; one thread writes. Page: docs/nodes/recorder.md.
+What has arrived is taken from all readers at once, 50 times a second; one thread writes.
+Page: docs/nodes/recorder.md.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -27,12 +29,16 @@ from nodes.config import setting
 from nodes.diagnostics import ERROR
 from nodes.lifecycle import RefitNode, spin_main
 from nodes.loss_counter import LossCounter
+from nodes.polled import create_polled_subscription, take
 from nodes.qos import LATCHED, PROFILES
 from nodes.run_info import ParameterSurvey, base_run_info
 from recording.bag_writer import BagWriter
 from recording.profiles import load_profile, profile_names
 
 __all__ = ["Recorder", "RecorderConfig", "main"]
+
+# Time between two takes [s]. The readers keep 1000 messages each, so a topic of 1 kHz may be left alone 50 times longer.
+TAKE_PERIOD = 0.02
 
 
 @dataclass(frozen=True)
@@ -61,12 +67,13 @@ class Recorder(RefitNode):
     name = "recorder"
     Config = RecorderConfig
     own_loop = True
+    event_driven = True
 
     _recording = False
     _writer: BagWriter | None = None
     _thread: threading.Thread | None = None
     _survey: ParameterSurvey | None = None
-    _discovery = None
+    _periodic: tuple = ()
 
     # ---- lifecycle -------------------------------------------------------------------------
     def configure(self) -> None:
@@ -76,7 +83,8 @@ class Recorder(RefitNode):
                         {**dict.fromkeys(self.config.extra_topics), **profile.topics}.items()}
         self._info_topic = self.resolve_topic_name("run_info")
         self._pub_run_info = self.create_publisher(String, "run_info", LATCHED)
-        self._queue: queue.Queue = queue.Queue(self.config.queue_size)
+        self._queue: queue.SimpleQueue = queue.SimpleQueue()    # of batches: lists of (topic, stamp, data)
+        self._queued = self._handled = 0            # messages put by the executor's thread, and got by the writer's
         self._readers: dict[str, tuple] = {}        # topic -> (subscription, its QoS)
         self._types: dict[str, tuple] = {}          # topic -> (type, QoS as the bag stores it)
         self._recording = False
@@ -93,33 +101,32 @@ class Recorder(RefitNode):
         self._counters: dict[str, LossCounter] = {}
         self._dropped: Counter = Counter()      # for a full queue, or as the middleware tells
         self._lost_before = 0
+        self._held: list[tuple] = []            # received since the last take began, see `_take`
         self._info = base_run_info(self.config.profile)
+        self._info_changed = True
         self._failure = ""
         self.diagnostics.stand(None)
         self.diagnostics.set("bag", str(path))
         self._recording = True
         self._survey = ParameterSurvey(self, self._on_parameters)
-        self._publish_run_info()
-        self._discovery = self.create_timer(self.config.discovery_period, self._discover,
-                                            clock=self.steady_clock)
+        self._periodic = tuple(self.create_timer(period, callback, clock=self.steady_clock) for period, callback in
+                             ((TAKE_PERIOD, self._take), (self.config.discovery_period, self._discover)))
         self._discover()
         self.get_logger().info(f"Recording '{self.config.profile}' into {path}.")
 
     def stop(self) -> None:
-        """Complete the bag: everything queued is written, then the index."""
+        """Complete the bag: everything that has arrived by now is written, then the index."""
         if not self._recording:
             return
+        self._take()
         for reader, _ in self._readers.values():
             self.destroy_subscription(reader)
         self._readers.clear()
-        if self._discovery is not None:
-            self.destroy_timer(self._discovery)
+        for timer in self._periodic:
+            self.destroy_timer(timer)
         if self._survey is not None:
             self._survey.close()
-        self._discovery = self._survey = None
-        self._info["counts"] = dict(self._writer.counts)
-        self._info["lost"] = self._lost()
-        self._publish_run_info()
+        self._periodic, self._survey = (), None
         done = threading.Event()
         self._queue.put(done)
         if not done.wait(5.0):
@@ -153,9 +160,13 @@ class Recorder(RefitNode):
             self._subscribe(topic, kind, qos)
         self._count_losses()
         self._survey.look()
+        if self._info_changed:
+            self._info_changed = False
+            self._enqueue([self._say_run_info()])
 
     def _subscribe(self, topic: str, kind: str, qos: QoSProfile) -> None:
         if topic in self._readers:
+            self._take()
             self.destroy_subscription(self._readers.pop(topic)[0])
         try:
             message_class = _message_class(kind)
@@ -163,8 +174,8 @@ class Recorder(RefitNode):
             self._fail_topic(topic, f"no Python interface {kind} here")
             return
         self._types[topic] = (kind, (_stored(qos),))
-        self._readers[topic] = (self.create_subscription(
-            message_class, topic, self._callback(topic), qos, raw=True,
+        self._readers[topic] = (create_polled_subscription(
+            self, message_class, topic, qos, raw=True,
             event_callbacks=SubscriptionEventCallbacks(
                 message_lost=lambda event: self._on_lost(topic, event))), qos)
 
@@ -175,38 +186,53 @@ class Recorder(RefitNode):
             threading.Thread(target=self._hash_model, args=(values["robot"],), daemon=True).start()
         if name.endswith("/sim_plant"):
             self._info["seed"] = values.get("seed")
-        self._publish_run_info()
+        self._info_changed = True
 
     def _hash_model(self, robot: str) -> None:
         """Loading a model takes a second, so it has a thread of its own."""
         try:
             from sim_core.articulated import load_model
             self._info["model_hash"] = load_model(robot).hash
-            if self._recording:
-                self._publish_run_info()
+            self._info_changed = True
         except Exception as error:      # a robot our engine cannot load can still be recorded
             self.get_logger().warning(f"No model hash for '{robot}': {error}")
 
-    def _publish_run_info(self) -> None:
+    def _say_run_info(self) -> tuple:
+        """Publish what is known of the run; returns it as a message for the bag."""
         message = String(data=json.dumps(self._info))
         self._pub_run_info.publish(message)
         self._types[self._info_topic] = ("std_msgs/msg/String", (_stored(LATCHED),))
-        self._queue.put((self._info_topic, time.time_ns(), serialize_message(message)))
+        return self._info_topic, time.time_ns(), serialize_message(message)
 
     # ---- messages --------------------------------------------------------------------------
-    def _callback(self, topic: str):
-        enqueue, counters = self._queue.put_nowait, self._counters
+    def _take(self) -> None:
+        """Queue what has been received until now, in that order over all topics.
 
-        def on_message(data: bytes, info: dict) -> None:
-            number, counter = info["publication_sequence_number"], counters.get(topic)
-            if number is not None and counter is not None:
-                counter.see(number)
-            try:
-                enqueue((topic, info["received_timestamp"] or time.time_ns(), data))
-            except queue.Full:
-                self._dropped[topic] += 1
+        One reader is emptied after the other, and what arrives meanwhile would be in the bag or not depending on
+        its topic: it is held back until the next time. So the bag ends at one moment for all topics, and holds no
+        command without the state that it answers.
+        """
+        now = time.time_ns()
+        batch, self._held = self._held, []
+        for topic, (reader, _) in self._readers.items():
+            counter = self._counters.get(topic)
+            for data, info in take(reader):
+                number = info["publication_sequence_number"]
+                if number is not None and counter is not None:
+                    counter.see(number)
+                stamp = info["received_timestamp"] or now
+                (batch if stamp <= now else self._held).append((topic, stamp, data))
+        batch.sort(key=itemgetter(1))
+        self._enqueue(batch)
 
-        return on_message
+    def _enqueue(self, batch: list[tuple]) -> None:
+        """Hand messages to the writer's thread; what there is no room for is dropped and counted."""
+        room = self.config.queue_size - (self._queued - self._handled)
+        self._dropped.update(topic for topic, _, _ in batch[max(room, 0):])
+        del batch[max(room, 0):]
+        if batch:
+            self._queued += len(batch)
+            self._queue.put(batch)
 
     def _count_losses(self) -> None:
         """Sequence numbers tell losses of topics with one publisher; several interleave theirs."""
@@ -239,8 +265,11 @@ class Recorder(RefitNode):
                 item = None
             if isinstance(item, threading.Event):
                 self._finish(item)
-            elif item is not None and self._recording and not self._failure:
-                self._write(*item)
+            elif item is not None:
+                for message in item:
+                    if self._recording and not self._failure:
+                        self._write(*message)
+                self._handled += len(item)
             if self.diagnostics.beat_due():
                 self._report()
 
@@ -268,7 +297,7 @@ class Recorder(RefitNode):
 
     def _report(self) -> None:
         if self._recording and not self._failure:
-            self.diagnostics.set("queue", self._queue.qsize())
+            self.diagnostics.set("queue", self._queued - self._handled)
             self.diagnostics.set("megabytes", self._writer.bytes_written / 1e6)
             lost = self._lost()
             total = sum(lost.values())
@@ -290,10 +319,13 @@ class Recorder(RefitNode):
         self.diagnostics.beat()
 
     def _finish(self, done: threading.Event) -> None:
+        self._info["counts"], self._info["lost"] = dict(self._writer.counts), self._lost()
+        if not self._failure:
+            self._write(*self._say_run_info())
         self._recording = False
         try:
             self._writer.close()
-            counts, lost = self._writer.counts, sum(self._lost().values())
+            counts, lost = self._writer.counts, sum(self._info["lost"].values())
             self.get_logger().info(f"{self._writer.path}: {sum(counts.values())} messages on "
                                    f"{len(counts)} topics, {lost} lost.")
         except OSError as error:
