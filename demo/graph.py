@@ -33,12 +33,14 @@ from refit_interfaces.msg import ControllerStatus, SupervisorStatus
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import ResetSimulation, SetSimulationState
 
+from nodes.polled import create_polled_subscription, take
 from nodes.qos import COMMAND, LEDGER
 
 __all__ = ["Graph", "GraphError"]
 
 START_TIMEOUT = 120.0       # [s] for processes to start, kernels to load and nodes to be active
 ANSWER_TIMEOUT = 30.0       # [s] for one service
+LOOK_PERIOD = 0.05          # [s] between two looks at the controller's status
 SETTLE = 0.05               # [s] between a reset's answer and the next goal: its state must arrive first
 
 
@@ -119,7 +121,7 @@ class Graph:
         self._node = node = Node("demo", context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(node)
-        node.create_subscription(ControllerStatus, "controller/status", self._on_status, COMMAND)
+        self._status = create_polled_subscription(node, ControllerStatus, "controller/status", COMMAND)
         node.create_subscription(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER)
         self._reset = node.create_client(ResetSimulation, "reset_simulation")
         self._set_state = node.create_client(SetSimulationState, "set_simulation_state")
@@ -169,7 +171,8 @@ class Graph:
         """
         last, moved = self._time, time.monotonic()
         while self._time < t:
-            self._executor.spin_once(timeout_sec=0.1)
+            self._executor.spin_once(timeout_sec=LOOK_PERIOD)
+            self._look()
             self._check_alive(f"at t = {self._time:.2f} s")
             if self.halted:
                 raise self._error(f"the supervisor halted the robot at t = {self._time:.2f} s: {self.halted}")
@@ -194,9 +197,10 @@ class Graph:
 
     # -- internals ---------------------------------------------------------------------------------
 
-    def _on_status(self, message: ControllerStatus) -> None:
-        if message.state == ControllerStatus.STATE_TRACKING:
-            self._time = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+    def _look(self) -> None:
+        for message, _ in take(self._status):
+            if message.state == ControllerStatus.STATE_TRACKING:
+                self._time = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
 
     def _on_supervisor(self, message: SupervisorStatus) -> None:
         self.halted = message.message if message.state == SupervisorStatus.STATE_HALTED else ""

@@ -1,7 +1,7 @@
 """The refit in a process of its own: joint states in, versioned physical parameters out.
 
-Fits run in a thread, one at a time; samples that arrive meanwhile wait in line, so that a round
-sees exactly the samples up to its window end, however long it takes. Whatever happens in here,
+Samples are taken in batches. Fits run in a thread, one at a time; samples that arrive meanwhile wait in
+line, so that a round sees exactly the samples up to its window end, however long it takes. Whatever happens in here,
 the controller only ever sees a message on `refit/parameters`, or none.
 
 Page: docs/nodes/refit_worker.md.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from std_srvs.srv import SetBool
 from nodes.joint_state_gate import JointSample, JointStateGate
 from nodes.lifecycle import RefitNode, spin_main
 from nodes.long_action import LongAction
+from nodes.polled import create_polled_subscription, take
 from nodes.profiles import quantities
 from nodes.qos import LEDGER, STATE
 from nodes.refit_session import RefitSession, RefitWorkerConfig, Round
@@ -33,6 +35,8 @@ __all__ = ["RefitWorkerNode", "main"]
 
 # A requested round waits this long for the sample it is to end with [s of wall time].
 SAMPLE_WAIT = 2.0
+# Time between two looks for new samples [s]; the reader keeps those of half a second at 1 kHz.
+TAKE_PERIOD = 0.02
 
 
 class RefitWorkerNode(RefitNode):
@@ -49,7 +53,7 @@ class RefitWorkerNode(RefitNode):
         self.session = RefitSession(self.model, self.config)
         self.gate = JointStateGate(self.model.joint_names)
         self.frozen = False
-        self._queue: list[JointSample] = []
+        self._queue: deque[JointSample] = deque()
         self._thread: threading.Thread | None = None
         self._outcome: Round | Exception | None = None
         self._request = None                     # goal handle that waits for its sample or for its fit
@@ -57,21 +61,22 @@ class RefitWorkerNode(RefitNode):
         self._deadline = 0.0
         self._frozen_due = -np.inf
         self.parameters = self.create_publisher(ParameterSet, "refit/parameters", LEDGER)
-        self._subscription = self.create_subscription(JointState, "joint_states", self._on_joint_state, STATE)
+        self._states = create_polled_subscription(self, JointState, "joint_states", STATE)
         self._made = [self.create_service(SetBool, "~/freeze", self._freeze),
                           self.create_service(SetParameterSet, "~/set", self._set)]
         self._action = LongAction(self, Refit, "refit", self._on_request, self._request_refusal)
-        self._timer = self.create_timer(0.05, self._serve, clock=self.steady_clock)
+        self._timer = self.create_timer(TAKE_PERIOD, self._turn, clock=self.steady_clock)
         self.session.warm_up()
 
     def activate(self) -> None:
+        take(self._states)          # what was before does not count
         self._queue.clear()
 
     def cleanup(self) -> None:
         if getattr(self, "_action", None) is not None:
             self._action.destroy()
             self.destroy_timer(self._timer)
-            self.destroy_subscription(self._subscription)
+            self.destroy_subscription(self._states)
             for service in self._made:
                 self.destroy_service(service)
             self.destroy_publisher(self.parameters)
@@ -84,17 +89,23 @@ class RefitWorkerNode(RefitNode):
 
     # -- samples -----------------------------------------------------------------------------------
 
-    def _on_joint_state(self, message: JointState) -> None:
-        if not self.is_active:
-            return
-        sample, why = self.gate.read(message)
-        if sample is None:
-            self.diagnostics.tick("states_refused")
-            self.diagnostics.warn(why)
-            return
-        self.diagnostics.tick("states")
-        self._queue.append(sample)
-        self._drain()
+    def _turn(self) -> None:
+        if self.is_active:
+            self._receive()
+            self._drain()
+        else:
+            self._serve()
+
+    def _receive(self) -> None:
+        """Queue the samples that have arrived."""
+        for message, _ in take(self._states):
+            sample, why = self.gate.read(message)
+            if sample is None:
+                self.diagnostics.tick("states_refused")
+                self.diagnostics.warn(why)
+                continue
+            self.diagnostics.tick("states")
+            self._queue.append(sample)
 
     def _drain(self) -> None:
         """Hand queued samples to the session; start a periodic round if one is due with the newest.
@@ -104,9 +115,11 @@ class RefitWorkerNode(RefitNode):
         """
         if self._thread is not None:
             return
-        for sample in self._queue:
-            self.session.see(sample)
-        self._queue.clear()
+        while self._queue and self._thread is None:
+            self.session.see(self._queue.popleft())
+            self._serve()       # before a later sample is seen: a requested round knows none after its window's end
+        if self._thread is not None:
+            return
         if self.session.due and not self.frozen:
             self._start()
             return
@@ -190,7 +203,7 @@ class RefitWorkerNode(RefitNode):
 
     def _on_request(self, handle) -> None:
         self._request, self._deadline = handle, time.monotonic() + SAMPLE_WAIT
-        self._serve()
+        self._turn()
 
     def _serve(self) -> None:
         """Start the requested fit once the sample it is to end with is here, or will not come."""

@@ -22,7 +22,8 @@ class SimLoop(threading.Thread):
 
     Callbacks run on this thread: `on_tick(plant)` after each servo tick and after each reset,
     `on_idle()` while time stands still (at least 10 times a second), `on_refused(error)` for a
-    command that was not taken, `on_turn()` on every turn of the loop.
+    command that was not taken, `on_turn()` on every turn of the loop, `before_tick()` when the wait
+    for a tick is over.
 
     Attributes:
         plant: to be touched on this thread only: in callbacks and through `call`.
@@ -43,12 +44,12 @@ class SimLoop(threading.Thread):
     REPEAT_PERIOD = 0.5     # [s] between repetitions of a state nobody answers
 
     def __init__(self, plant: MujocoPlant, *, on_tick: Callable, on_idle: Callable,
-                 on_refused: Callable, on_turn: Callable, real_time_factor: float = 1.0,
+                 on_refused: Callable, on_turn: Callable, before_tick: Callable = lambda: None, real_time_factor: float = 1.0,
                  lockstep: bool = False, control_ticks: int = 1, lockstep_timeout: float = 5.0):
         super().__init__(name="simulation", daemon=True)
         self.plant = plant
         self._on_tick, self._on_idle = on_tick, on_idle
-        self._on_refused, self._on_turn = on_refused, on_turn
+        self._on_refused, self._on_turn, self._before_tick = on_refused, on_turn, before_tick
         self._factor = real_time_factor
         self._lockstep, self._control_ticks = lockstep, control_ticks
         self._timeout = lockstep_timeout
@@ -160,6 +161,7 @@ class SimLoop(threading.Thread):
                     self._on_idle()
                 continue
             if self._pace():
+                self._before_tick()
                 self._tick()
         self._end_steps("the plant is shutting down")
 

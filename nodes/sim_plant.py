@@ -7,13 +7,11 @@ Page: docs/nodes/sim_plant.md.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from dataclasses import dataclass
 
 from geometry_msgs.msg import WrenchStamped
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-from rclpy.impl.implementation_singleton import rclpy_implementation
 from refit_interfaces.msg import JointCommand
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -24,14 +22,13 @@ from nodes.config import setting
 from nodes.diagnostics import ERROR, OK
 from nodes.lifecycle import RefitNode, spin_main
 from nodes.plant_messages import PlantMessages, command_from_message, to_stamp
+from nodes.polled import Polled, take
 from nodes.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
 from nodes.sim_loop import SimLoop
 from nodes.simulation_interfaces_server import SimulationInterfaces
 from sim_core.plant import CommandRefused, MujocoPlant, PlantError
 
 __all__ = ["SimPlant", "SimPlantConfig", "main"]
-
-InvalidHandle = rclpy_implementation.InvalidHandle
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ class SimPlant(RefitNode):
                              f"tick {plant.tick_period:g} s.")
         self._factor_seen = None
         self.loop = SimLoop(plant, on_tick=self._publish, on_idle=self._idle, on_refused=self._refused,
-                            on_turn=self._turn, real_time_factor=c.real_time_factor,
+                            on_turn=self._turn, before_tick=self._fetch_commands, real_time_factor=c.real_time_factor,
                             lockstep=c.lockstep, control_ticks=control_ticks,
                             lockstep_timeout=c.lockstep_timeout)
         self.loop.start()
@@ -156,9 +153,11 @@ class SimPlant(RefitNode):
 
     def activate(self) -> None:
         self._pub_description.publish(String(data=self._mjcf))
-        self._commands = self.create_subscription(
-            JointCommand, "joint_command", self._on_command, COMMAND,
-            callback_group=MutuallyExclusiveCallbackGroup())
+        # The loop takes commands itself before every tick; in lock-step, where it sleeps until the command is
+        # there, the executor brings it. Whoever comes first takes it.
+        group = MutuallyExclusiveCallbackGroup() if self.config.lockstep else Polled()
+        self._commands = self.create_subscription(JointCommand, "joint_command", self._on_command, COMMAND,
+                                                  callback_group=group)
         self.loop.call(self._publish)
         if not self.config.start_paused:
             self.loop.play()
@@ -213,13 +212,11 @@ class SimPlant(RefitNode):
         """Take what has arrived, on the loop's thread and before its next tick.
 
         On a busy machine the executor's threads get to a command 100 ms late, which is an age at which
-        it is refused. They remain in charge while the loop sleeps; whoever comes first takes it.
+        it is refused; and waking them costs a tenth of a core.
         """
         subscription = self._commands
-        with contextlib.suppress(InvalidHandle, AttributeError):
-            with subscription.handle:
-                while (taken := subscription.handle.take_message(subscription.msg_type, False)) is not None:
-                    self._on_command(taken[0])
+        for message, _ in take(subscription) if subscription is not None else ():
+            self._on_command(message)
 
     def _on_command(self, message: JointCommand) -> None:
         self.diagnostics.tick("commands")
@@ -258,8 +255,7 @@ class SimPlant(RefitNode):
             self._pub_joint_states.publish(self._messages.fill_joint_state(plant))
 
     def _turn(self) -> None:
-        if self._commands is not None:
-            self._fetch_commands()
+        self._fetch_commands()
         self.diagnostics.stand(*self._standing())
         if self.diagnostics.beat_due():
             plant = self.loop.plant

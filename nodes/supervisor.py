@@ -13,7 +13,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from rclpy.serialization import deserialize_message
 from rclpy.task import Future
 from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
 from sensor_msgs.msg import JointState
@@ -23,6 +22,7 @@ from std_srvs.srv import Trigger
 from nodes.config import setting
 from nodes.joint_state_gate import JointStateGate
 from nodes.lifecycle import RefitNode, spin_main, turn
+from nodes.polled import create_polled_subscription, take
 from nodes.qos import COMMAND, LEDGER
 from nodes.supervision import Event, Machine, State
 from nodes.watch import Watch, WatchLimits
@@ -66,15 +66,17 @@ class SupervisorNode(RefitNode):
                            config.velocity_margin * model.v_limit, limits)
         self.machine = Machine()
         self._stamp = -np.inf
-        self._newest: bytes | None = None
+        self._looked = -np.inf                      # ROS time of the last look
         self._question: Future | None = None
         self._asked = time.monotonic()
         self.status = self.create_publisher(SupervisorStatus, "supervisor/status", LEDGER)
         self._simulation = self.create_client(GetSimulationState, "get_simulation_state")
+        # Read at the watch's own rate, the newest only: most of 600 messages a second are nobody's business.
+        self._states = create_polled_subscription(self, JointState, "joint_states", COMMAND)
+        self._commands = create_polled_subscription(self, JointCommand, "joint_command", COMMAND, raw=True)
+        self._controller = create_polled_subscription(self, ControllerStatus, "controller/status", COMMAND)
         self._made = [
-            self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
-            self.create_subscription(JointCommand, "joint_command", self._on_command, COMMAND),
-            self.create_subscription(ControllerStatus, "controller/status", self._on_controller, COMMAND),
+            self._states, self._commands, self._controller,
             self.create_subscription(ParameterSet, "refit/parameters", self._on_refit, LEDGER),
             self.create_service(Trigger, "stop", self._on_stop),
             self.create_service(Trigger, "resume", self._on_resume),
@@ -82,6 +84,8 @@ class SupervisorNode(RefitNode):
         ]
 
     def activate(self) -> None:
+        for reader in (self._states, self._commands, self._controller):
+            take(reader)        # what was before does not count
         self._publish()
 
     def stop(self) -> None:
@@ -105,32 +109,36 @@ class SupervisorNode(RefitNode):
 
     def _jumped(self) -> None:
         self.watch.forget()
+        self._looked = -np.inf
         self._handle(Event.TIME_JUMPED, "time went back: everything before it is forgotten")
 
     # -- observations ------------------------------------------------------------------------------
 
-    def _on_joint_state(self, data: bytes) -> None:
-        self._newest = data     # read at the watch's own rate: most of 500 a second are nobody's business
-
     def _look(self) -> None:
-        """Take the newest joint state, if there is one since the last look."""
-        data, self._newest = self._newest, None
-        if data is None:
-            return
-        sample, why = self.gate.read(deserialize_message(data, JointState), self._now())
-        if sample is not None:
-            if sample.stamp < self._stamp:
-                self._jumped()
-            self._stamp = sample.stamp
-        else:
-            self.diagnostics.tick("states_refused")
-        self.watch.see_state(self._now(), sample, why)
+        """Take the newest of what has arrived since the last look."""
+        now = self._now()
+        for message, info in take(self._states):
+            sample, why = self.gate.read(message, now)
+            if sample is None:
+                self.diagnostics.tick("states_refused")
+            else:
+                if sample.stamp < self._stamp:
+                    self._jumped()
+                self._stamp = sample.stamp
+            self.watch.see_state(self._reception(info, now), sample, why)
+        for _, info in take(self._commands):
+            self.watch.see_command(self._reception(info, now))
+        for message, _ in take(self._controller):
+            self.watch.see_controller(message.state in (ControllerStatus.STATE_IDLE, ControllerStatus.STATE_STOPPED))
+        self._looked = now
 
-    def _on_command(self, message: JointCommand) -> None:
-        self.watch.see_command(self._now())
+    def _reception(self, info: dict, now: float) -> float:
+        """ROS time at which a message arrived [s]: after the last look, and as long ago as the middleware says.
 
-    def _on_controller(self, message: ControllerStatus) -> None:
-        self.watch.see_controller(message.state in (ControllerStatus.STATE_IDLE, ControllerStatus.STATE_STOPPED))
+        The first bound is for simulated time, which may stand still while the middleware's goes on.
+        """
+        waited = 1e-9 * (time.time_ns() - info["received_timestamp"]) if info["received_timestamp"] else 0.0
+        return min(now, max(self._looked, now - waited))
 
     def _on_refit(self, message: ParameterSet) -> None:
         self.watch.see_refit(self._now())
