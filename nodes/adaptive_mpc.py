@@ -100,7 +100,8 @@ class AdaptiveMpcNode(RefitNode):
         self.gate = JointStateGate(self.joint_names, *((np.inf, np.inf) if config.lockstep else
                                                        (config.state_age_limit, config.future_limit)))
         # An outage is what leaves the robot to its stop state. An episode has no path, and lock-step no outages.
-        self._longest_gap = np.inf if config.lockstep or config.mode == "episode" else max(config.state_age_limit, config.control_period)
+        gapless = config.lockstep or config.mode == "episode"
+        self._longest_gap = np.inf if gapless else max(config.state_age_limit, config.control_period)
         self._build(config.horizon)
         self._start_over()
         self.episodes = self.cycles = self.misses = 0

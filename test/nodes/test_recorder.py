@@ -9,15 +9,21 @@ import pytest
 
 pytest.importorskip("rclpy")
 
+from rclpy.duration import Duration  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from simulation_interfaces.srv import ResetSimulation, StepSimulation  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from nodes.loss_counter import LossCounter  # noqa: E402
-from nodes.recorder import RecorderConfig  # noqa: E402
+from nodes.polled import take  # noqa: E402
+from nodes.qos import STATE  # noqa: E402
+from nodes.recorder import Recorder, RecorderConfig  # noqa: E402
 from recording import BagReader  # noqa: E402
 from sim_core.plant import MujocoPlant  # noqa: E402
+
+COUNT = 200         # messages of a burst, fewer than a reader remembers
 
 
 def test_a_run_is_recorded_whole_and_explained(ros, tmp_path):
@@ -96,6 +102,62 @@ def test_losses_are_counted_exactly(ros, tmp_path):
     gaps = np.round(np.diff(bag.joint_states().t) / 0.002).astype(int) - 1
     assert gaps.sum() > 0
     assert bag.run_info()["lost"]["/joint_states"] == gaps.sum()
+
+
+@pytest.fixture
+def recorder(ros, tmp_path):
+    """A recorder in this process whose executor never runs: it takes only when it is told to."""
+    parameters = {"bag": str(tmp_path / "bag"), "profile": "identify", "extra_topics": ["question", "answer"]}
+    node = Recorder(context=ros.context, parameter_overrides=[Parameter(name, value=value) for name, value in parameters.items()])
+    question, answer = (ros.node.create_publisher(String, name, STATE) for name in ("question", "answer"))
+    ros.until(lambda: {"/question", "/answer"} <= {name for name, _ in node.get_topic_names_and_types()})
+    node.trigger_configure()
+    node.trigger_activate()
+    ros.until(lambda: question.get_subscription_count() and answer.get_subscription_count())
+
+    def say(k):
+        for publisher in (question, answer):
+            publisher.publish(String(data=str(k)))
+            assert publisher.wait_for_all_acked(Duration(seconds=5))
+
+    node.say = say
+    yield node
+    node.close()
+
+
+def said(bag, topic):
+    return [int(message.data) for _, message in bag.messages(topic)]
+
+
+def test_whatever_has_arrived_is_in_the_bag(recorder, tmp_path):
+    for k in range(COUNT):
+        recorder.say(k)
+    recorder.stop()
+    bag = BagReader(tmp_path / "bag")
+    assert said(bag, "question") == said(bag, "answer") == list(range(COUNT))
+    assert bag.run_info()["counts"]["/answer"] == COUNT and bag.run_info()["lost"] == {}
+    order = [(t, topic) for topic in ("answer", "question") for t, _ in bag.messages(topic)]
+    assert [topic for _, topic in sorted(order)] == ["question", "answer"] * COUNT
+
+
+def test_a_bag_ends_at_one_moment_for_all_topics(recorder, tmp_path, monkeypatch):
+    """Between the emptying of two readers a question and its answer arrive, of which only the answer would be seen."""
+    recorder.say(0)
+    taken = []
+
+    def interrupted(reader):
+        messages = take(reader)
+        taken.append(reader.topic_name)
+        if taken == ["/question"]:
+            recorder.say(1)
+        return messages
+
+    monkeypatch.setattr("nodes.recorder.take", interrupted)
+    recorder._readers = {topic: recorder._readers[topic] for topic in ("/question", "/answer")}
+    recorder.stop()
+    assert taken == ["/question", "/answer"]
+    bag = BagReader(tmp_path / "bag")
+    assert said(bag, "question") == said(bag, "answer") == [0]
 
 
 def test_late_messages_are_no_losses_and_restarts_no_gaps():
