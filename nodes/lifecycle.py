@@ -20,6 +20,7 @@ a FAILURE, so the node stays where it was and can be tried again.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import os
 import signal
@@ -41,6 +42,10 @@ from nodes.diagnostics import Diagnostics
 from nodes.polled import Polled
 
 __all__ = ["RefitNode", "spin_main", "turn"]
+
+# After a signal a node that has not ended within this time is ended, with a traceback of every thread [s].
+# Launch kills after ten; a recorder may take five to complete its bag.
+ENDING_LIMIT = 8.0
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -251,6 +256,8 @@ def spin_main(node_class, args=None) -> int:
 
     def on_signal(number, frame):
         stopping.set()
+        # Needs no interpreter: it also ends a process that hangs in a library, and shows where.
+        faulthandler.dump_traceback_later(ENDING_LIMIT, exit=True)
         if node is not None and node._transition_running and not node.is_active:
             raise KeyboardInterrupt     # nothing moves yet, so a long `configure` can be cut short
 
@@ -287,4 +294,5 @@ def spin_main(node_class, args=None) -> int:
             with contextlib.suppress(Exception):
                 executor.shutdown(timeout_sec=0.5)
         rclpy.try_shutdown()
+        faulthandler.cancel_dump_traceback_later()
     return 0
