@@ -7,7 +7,7 @@ from linear import LinearDynamics, LinearParameters
 from scipy.stats import chi2
 from toy import NAMES, TRUTH, ToyDynamics, ToyParameters
 
-from sim_core.inference.change_point import ChangeConfig, _Switching, find_changes, held_out_costs
+from sim_core.inference.change_point import ChangeConfig, _Search, _Switching, find_changes, held_out_costs
 from sim_core.inference.least_squares import minimise
 from sim_core.inference.shooting import ShootingProblem
 from sim_core.inference.window import Window
@@ -57,6 +57,13 @@ def test_a_change_is_found_to_some_milliseconds(dynamics):
 def test_a_payload_that_comes_and_goes_gives_two_changes(dynamics):
     changes = search(dynamics, drive(dynamics, 8.0, [(0.0, TRUTH), (2.5, heavier(0.9)), (5.62, TRUTH)], seed=1))
     assert [c.time for c in changes] == pytest.approx([2.5, 5.62], abs=0.03)
+
+
+def test_a_short_excursion_that_no_single_cut_gains_from_is_found(dynamics):
+    windows = drive(dynamics, 8.0, [(0.0, TRUTH), (3.5, heavier(0.9)), (4.3, TRUTH)], seed=1)
+    search_for = _Search(ShootingProblem(dynamics, ToyParameters(), windows, 10), ChangeConfig())
+    assert search_for.best_cut(0, len(search_for.problem.times)) is None
+    assert [c.time for c in search(dynamics, windows)] == pytest.approx([3.5, 4.3], abs=0.03)
 
 
 def test_a_change_close_to_the_end_is_found(dynamics):
