@@ -98,10 +98,11 @@ class Recording:
         due = round(span / period) + 1
         # A period without any command is as missed as one whose command came late.
         in_time = int(np.sum(latency <= period))
-        inside = (self.t >= stamps[0]) & (self.t <= stamps[-1])
-        wall = self.received[inside][-1] - self.received[inside][0]
+        # Without the first state, which may have waited long for time to run.
+        inside = np.flatnonzero((self.t > stamps[0]) & (self.t <= stamps[-1]))[[0, -1]]
+        factor = np.ptp(self.t[inside]) / np.ptp(self.received[inside])
         solve = np.array([message.solve_time for message in self.status if message.solve_time > 0.0])
-        return Timing((len(stamps) - 1) / span, in_time / max(due, len(stamps)), max(due, len(stamps)) - in_time, latency, solve, span / wall)
+        return Timing((len(stamps) - 1) / span, in_time / max(due, len(stamps)), max(due, len(stamps)) - in_time, latency, solve, factor)
 
 
 def load(folder: Path) -> Recording:

@@ -40,6 +40,7 @@ def test_the_factor_is_simulated_over_wall_time():
     t = np.arange(0, 1.0, 0.002)
     stamps = np.arange(0, 0.98, 0.02)
     received = 2.0 * t
+    received[0] = -3.0                                   # the first state was there before time ran
     timing = recording(t, received, (stamps, 2.0 * stamps + 0.001, np.zeros((len(stamps), 2)))).timing(0.02)
     assert timing.factor == pytest.approx(0.5) and timing.rate == pytest.approx(50.0)
 
