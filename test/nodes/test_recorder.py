@@ -108,7 +108,7 @@ def test_losses_are_counted_exactly(ros, tmp_path):
 def recorder(ros, tmp_path):
     """A recorder in this process whose executor never runs: it takes only when it is told to."""
     parameters = {"bag": str(tmp_path / "bag"), "profile": "identify", "extra_topics": ["question", "answer"]}
-    node = Recorder(context=ros.context, parameter_overrides=[Parameter(name, value=value) for name, value in parameters.items()])
+    node = Recorder("recorder_in_here", context=ros.context, parameter_overrides=[Parameter(name, value=value) for name, value in parameters.items()])
     question, answer = (ros.node.create_publisher(String, name, STATE) for name in ("question", "answer"))
     ros.until(lambda: {"/question", "/answer"} <= {name for name, _ in node.get_topic_names_and_types()})
     node.trigger_configure()
