@@ -12,7 +12,7 @@ subspace; q enters only through `Link.q_index` and the integrators' `integrate_p
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import mujoco
 import numpy as np
@@ -477,10 +477,14 @@ def _hash(model):
         for A, name in offset.terms:
             add(A, name)
 
-    add(model.name, model.options, model.timestep, model.integrator, model.parameters.names, model.parameters.nominal)
+    # An option at its default is left out, so that one that comes later leaves the hashes of old recordings alone.
+    chosen = [(f.name, value) for f in fields(model.options) if (value := getattr(model.options, f.name)) != f.default]
+    add(model.name, chosen, model.timestep, model.integrator, model.parameters.names, model.parameters.nominal)
     for link in model.links:
         add(link.joint, link.parent, link.kind, link.axis, link.R, link.q_ref)
         add_offset(link.r)
+    if model.friction is not None:
+        add(model.friction.D, model.friction.b, model.friction.bh_max)
     for item in model.bodies + model.frames:
         add(item.name, item.link, item.R)
         add_offset(item.r)

@@ -1,5 +1,7 @@
 """Import of models: what is read, what is refused, what is noted."""
 
+import dataclasses
+
 import articulated_models as zoo
 import mujoco
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 
 from sim_core import robots
 from sim_core.articulated import ModelError, build, load_model
+from sim_core.articulated.model import _hash
+from sim_core.articulated.options import ModelOptions
 
 ARM = """
 <mujoco model="arm">
@@ -230,6 +234,16 @@ def test_same_model_same_hash():
     assert load_model("panda", friction=True).hash != a.hash
     assert load_model(a.xml.replace("0.629769", "0.7")).hash == a.hash, "a static body's mass changes nothing"
     assert load_model(a.xml.replace('mass="0.76"', 'mass="0.77"')).hash != a.hash
+
+
+def test_an_option_that_comes_later_leaves_hashes_alone():
+    @dataclasses.dataclass(frozen=True)
+    class Later(ModelOptions):
+        viscosity: float = 0.0
+
+    old = load_model("cartpole")
+    assert _hash(dataclasses.replace(old, options=Later())) == old.hash
+    assert _hash(dataclasses.replace(old, options=Later(viscosity=1.0))) != old.hash
 
 
 def test_friction_and_geometry_enter_only_on_request():
