@@ -1,5 +1,6 @@
 """The recorder beside a running plant: complete, explained, and readable however it ends."""
 
+import gc
 import os
 import signal
 import time
@@ -123,6 +124,8 @@ def recorder(ros, tmp_path):
     node.say = say
     yield node
     node.close()
+    gc.unfreeze()       # activation freezes all there is, which would keep this node's services alive in here
+    gc.collect()
 
 
 def said(bag, topic):
