@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from geometry_msgs.msg import WrenchStamped
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.duration import Duration
 from refit_interfaces.msg import JointCommand
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -29,6 +30,8 @@ from nodes.simulation_interfaces_server import SimulationInterfaces
 from sim_core.plant import CommandRefused, MujocoPlant, PlantError
 
 __all__ = ["SimPlant", "SimPlantConfig", "main"]
+
+LAST_WORD = Duration(seconds=0.5)       # for readers to confirm the last joint state
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,8 @@ class SimPlant(RefitNode):
         was_running = self.loop.playing
         self.loop.pause()
         self.loop.call(lambda plant: self._torque_zero(plant, was_running), timeout=0.5)
+        # A publisher that is destroyed takes what is still under way with it.
+        self._pub_joint_states.wait_for_all_acked(LAST_WORD)
 
     def _torque_zero(self, plant: MujocoPlant, was_running: bool) -> None:
         plant.release_command("stopped")

@@ -23,6 +23,8 @@ from lifecycle_msgs.srv import GetState
 from rclpy.action import ActionClient
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from simulation_interfaces.msg import Result, SimulationState
+from simulation_interfaces.srv import SetSimulationState
 
 __all__ = ["DEADLINE", "LAUNCH", "Messages", "Probe", "Processes", "include", "seconds", "until"]
 
@@ -192,6 +194,18 @@ class Probe:
         client = self._client(service, lambda: self.node.create_client(kind, service),
                               lambda client: client.service_is_ready(), deadline)
         return self._result(client.call_async(request or kind.Request()), f"service {service} answers", deadline)
+
+    def set_state(self, state: int) -> None:
+        """Let time run, or stand still: one of SimulationState's."""
+        request = SetSimulationState.Request(state=SimulationState(state=state))
+        result = self.call(SetSimulationState, "set_simulation_state", request).result
+        assert result.result == Result.RESULT_OK, result.error_message
+
+    def forget(self) -> None:
+        """Make clients anew at their next use: those of a graph that has ended may lose the next one's answers."""
+        for client in self._clients.values():
+            client.destroy() if isinstance(client, ActionClient) else self.node.destroy_client(client)
+        self._clients.clear()
 
     def wait_active(self, *nodes: str) -> None:
         """Until the lifecycle nodes of these names are active."""

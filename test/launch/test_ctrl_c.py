@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from launched import until
 from sensor_msgs.msg import JointState
+from simulation_interfaces.msg import SimulationState
 
 from nodes.qos import STATE
 
@@ -89,8 +90,13 @@ def test_while_moving(terminal, probe, tmp_path, presses):
     states = probe.watch(JointState, "joint_states", STATE)
     (tmp_path / "settings.yaml").write_text(SETTINGS)
     seen = len(states)
-    run = terminal("robot:=cartpole", f"params_file:={tmp_path / 'settings.yaml'}", "record:=true", f"run_directory:={tmp_path}")
+    probe.forget()
+    # Time waits for everybody: the swing-up is over within a second, and nobody is to miss it.
+    run = terminal("robot:=cartpole", f"params_file:={tmp_path / 'settings.yaml'}", "paused:=true", "record:=true",
+                   f"run_directory:={tmp_path}")
     probe.wait_active("sim_plant", "adaptive_mpc", "refit_worker", "supervisor", "recorder")
+    until(lambda: probe.node.count_publishers("joint_states") == 1, "the plant is heard")
+    probe.set_state(SimulationState.STATE_PLAYING)
     states.wait(lambda m: abs(m.effort[0]) > 1.0, after=seen, what="the controller moves the cart")
     for _ in range(presses):
         run.ctrl_c()

@@ -15,7 +15,7 @@ from refit_interfaces.msg import JointCommand, ParameterSet
 from sensor_msgs.msg import JointState
 from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import Result, SimulationState
-from simulation_interfaces.srv import ResetSimulation, SetSimulationState, StepSimulation
+from simulation_interfaces.srv import ResetSimulation, StepSimulation
 
 from nodes.joint_state_gate import JointStateGate
 from nodes.qos import LEDGER, STATE
@@ -72,11 +72,6 @@ def reset(probe):
     assert probe.call(ResetSimulation, "reset_simulation").result.result == Result.RESULT_OK
 
 
-def set_state(probe, state):
-    request = SetSimulationState.Request(state=SimulationState(state=state))
-    assert probe.call(SetSimulationState, "set_simulation_state", request).result.result == Result.RESULT_OK
-
-
 @pytest.mark.launch(fixture=lockstep)
 def test_score_of_the_offline_library(lockstep, probe, watched, offline):
     probe.wait_active("sim_plant", "adaptive_mpc", "refit_worker", "supervisor", "recorder")
@@ -95,7 +90,7 @@ def test_pause_and_steps_change_nothing(lockstep, probe, watched, offline):
     reset(probe)
     started = len(commands)
     steps = []
-    set_state(probe, SimulationState.STATE_PAUSED)
+    probe.set_state(SimulationState.STATE_PAUSED)
     handle = start_episode(probe, lambda message: steps.append(message.feedback.step))
 
     def time():
@@ -118,7 +113,7 @@ def test_pause_and_steps_change_nothing(lockstep, probe, watched, offline):
     assert probe.result(stepping).result.result == Result.RESULT_OK
     at(55)
     assert progress == sorted(progress) and progress[-1] == 25
-    set_state(probe, SimulationState.STATE_PLAYING)
+    probe.set_state(SimulationState.STATE_PLAYING)
     result = probe.result(handle)
     assert result.success, result.message
     assert abs(result.score - offline[2].score) <= 0.01

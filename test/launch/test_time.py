@@ -14,7 +14,7 @@ from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, S
 from sensor_msgs.msg import JointState
 from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import Result, SimulationState
-from simulation_interfaces.srv import ResetSimulation, SetSimulationState, StepSimulation
+from simulation_interfaces.srv import ResetSimulation, StepSimulation
 
 from nodes.qos import LEDGER, STATE
 from recording import BagReader
@@ -80,18 +80,13 @@ def start(probe, watched):
     until(lambda: watched.supervisor[-1].state == RUNNING, "running")
 
 
-def set_state(probe, state):
-    request = SetSimulationState.Request(state=SimulationState(state=state))
-    assert probe.call(SetSimulationState, "set_simulation_state", request).result.result == Result.RESULT_OK
-
-
 @pytest.mark.launch(fixture=cartpole)
 def test_pause_and_step(cartpole, probe, watched):
     start(probe, watched)
     states, commands, status = watched.states, watched.commands, watched.status
     began, said = len(status), len(watched.supervisor)
 
-    set_state(probe, SimulationState.STATE_PAUSED)
+    probe.set_state(SimulationState.STATE_PAUSED)
     until(lambda: time_of(commands[-1]) == pytest.approx(time_of(states[-1])), "the last state is answered")
     until(lambda: time_of(status[-1]) == pytest.approx(time_of(states[-1])), "and reported")
     t, seen, sent, cycles = time_of(states[-1]), len(states), len(commands), status[-1].cycles
@@ -111,7 +106,7 @@ def test_pause_and_step(cartpole, probe, watched):
     until(lambda: len(states) == seen + 28, "25 states more")
     assert [time_of(m) for m in states[seen:]] == pytest.approx([t + k * TICK for k in range(1, 29)])
 
-    set_state(probe, SimulationState.STATE_PLAYING)
+    probe.set_state(SimulationState.STATE_PLAYING)
     status.wait_next(lambda m: time_of(m) > t + 1.0, what="control goes on")
     watched.assert_never_stopped(began, said)
     # Every cycle is a command for a state of its own, in order.
