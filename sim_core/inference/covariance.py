@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student_t
 
+from sim_core.inference.definite import solve_definite
 from sim_core.inference.least_squares import Ending, Solution
 from sim_core.inference.shooting import ShootingProblem
 from sim_core.inference.threads import single_threaded
@@ -80,8 +81,11 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
     m = np.mean(psi**2) / mean_w
     if (solution.scale <= problem.floor).any():
         m = max(m, a)  # residuals below the believable floor are no reason to be surer than it allows
-    C = np.linalg.inv(a * A + L)
-    independent = C @ (m * A + L) @ C
+    information, directions = np.linalg.eigh(std0[:, None] * A * std0)
+    information = np.where(information > RANK_ROUNDING * information[-1], information, 0.0)
+    W = std0[:, None] * directions
+    C = W / (a * information + 1.0) @ W.T  # (a A + L)^-1
+    independent = W * ((m * information + 1.0) / (a * information + 1.0) ** 2) @ W.T  # C (m A + L) C
     jackknife = _jackknife(normal.segment_hessians, normal.scores, a, L) + C @ L @ C
     degrees = max(len(normal.scores) - 1.0, 2.0)
     inflation = np.sqrt(np.maximum(np.diag(jackknife) / np.diag(independent), 1.0))
@@ -90,15 +94,13 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
     covariance = independent * np.outer(widen, widen)
     if solution.ending is not Ending.CONVERGED:
         # The way that is left to the optimum is an error like any other.
-        left = np.linalg.solve(normal.hessian, normal.gradient)
+        left = solve_definite(normal.hessian, normal.gradient[:, None])[:, 0]
         covariance = covariance + np.outer(left, left)
     ratio = np.minimum(np.sqrt(np.diag(independent)) * inflation / std0, 1.0)
     # The prior is the ceiling: data cannot make a coordinate less certain than it.
     cap = np.minimum(std0 / np.sqrt(np.diag(covariance)), 1.0)
     covariance = covariance * np.outer(cap, cap)
-    scaled = std0[:, None] * (a * A) * std0[None, :]
-    eigenvalues, eigenvectors = np.linalg.eigh(scaled)
-    information = np.clip(eigenvalues[::-1], 0.0, None)
+    information = a * information[::-1]
     theta, width = solution.theta, np.where(np.isfinite(problem.upper - problem.lower), problem.upper - problem.lower, 1.0)
     at_bound = (theta <= problem.lower + 1e-6 * width) | (theta >= problem.upper - 1e-6 * width)
     return Posterior(
@@ -106,9 +108,9 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
         ratio=ratio,
         excited=ratio < excited_ratio,
         at_bound=at_bound,
-        rank=int(np.sum(information > max(RANK_RATIO, RANK_ROUNDING * information[0]))),
+        rank=int(np.sum(information > RANK_RATIO)),
         singular_values=np.sqrt(information),
-        weakest_direction=eigenvectors[:, 0],
+        weakest_direction=directions[:, 0],
         inflation=inflation,
         degrees=degrees,
     )
@@ -120,5 +122,5 @@ def _jackknife(hessians: np.ndarray, scores: np.ndarray, a: float, L: np.ndarray
     if S < 2:
         return np.zeros_like(L)
     rest = a * (hessians.sum(0) - hessians) + L
-    shifts = np.linalg.solve(rest, scores[..., None])[..., 0]
+    shifts = solve_definite(rest, scores[..., None])[..., 0]
     return (S - 1) / S * shifts.T @ shifts

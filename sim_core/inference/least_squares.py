@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim_core.inference.definite import solve_definite
 from sim_core.inference.shooting import NormalEquations, Rollout, ShootingProblem
 from sim_core.inference.threads import single_threaded
 
@@ -89,7 +90,9 @@ def minimise(
         return Solution(theta, None, None, scale, Ending.NOT_FINITE, 1, [])
     scale = scale if fixed_scale else problem.common_scale(rollout)
     final = fixed_scale  # do the scales have their final form?
-    normal = problem.normal_equations(rollout, scale)
+    normal = _normal_equations(problem, rollout, scale)
+    if normal is None:
+        return Solution(theta, None, None, scale, Ending.NOT_FINITE, 1, [])
     evaluations, costs = 1, [normal.cost]
     damping, growth = 1e-3, GROWTH
     while True:
@@ -171,7 +174,7 @@ def _damped_step(
     free = np.ones(len(theta), bool)
     while free.any():
         pull = g[free] + A[np.ix_(free, ~free)] @ step[~free]
-        step[free] = np.linalg.solve(A[np.ix_(free, free)], -pull)
+        step[free] = solve_definite(A[np.ix_(free, free)], -pull[:, None])[:, 0]
         bounded = np.clip(theta + step, problem.lower, problem.upper) - theta
         crossing = free & (bounded != step) & (np.abs(bounded - step) > 1e-12 * (1.0 + np.abs(theta)))
         step[crossing] = bounded[crossing]
