@@ -41,6 +41,10 @@ class SimLoop(threading.Thread):
     # can follow: of a delay, at most this much is caught up [s].
     CATCH_UP = 0.02
     IDLE_PERIOD = 0.1       # [s] between turns while time stands still
+    # In lock-step the loop looks for the command itself: rclpy's executors take 5 to 100 ms to bring one, which was
+    # three quarters of a lock-step's time.
+    LOOK_PERIOD = 0.0005    # [s] between looks
+    EAGER = 0.5             # [s] after a boundary; a controller that takes longer does not mind IDLE_PERIOD
     REPEAT_PERIOD = 0.5     # [s] between repetitions of a state nobody answers
 
     def __init__(self, plant: MujocoPlant, *, on_tick: Callable, on_idle: Callable,
@@ -64,6 +68,7 @@ class SimLoop(threading.Thread):
         self._answered_before = False   # since play or reset: before it, the timeout does not run
         self._boundary_since = self._repeat_due = self._factor_wall = time.monotonic()
         self._factor_t = plant.t
+        self._idled = 0.0
         self._anchor()
 
     # ---- from any thread -------------------------------------------------------------------
@@ -156,8 +161,10 @@ class SimLoop(threading.Thread):
             self._on_turn()
             if not self._may_advance():
                 with self._wake:
-                    called = self._inbox or self._closing or self._wake.wait(self.IDLE_PERIOD)
-                if not called:
+                    called = self._inbox or self._closing or self._wake.wait(self._rest())
+                now = time.monotonic()
+                if not called and now >= max(self._idled, self._boundary_since) + self.IDLE_PERIOD:
+                    self._idled = now
                     self._on_idle()
                 continue
             if self._pace():
@@ -174,6 +181,12 @@ class SimLoop(threading.Thread):
             self._halt(f"Lock-step: no command for the state at t = {self.plant.t:.4f} s within "
                        f"{self._timeout:g} s; start the controller, then reset or play.")
         return False
+
+    def _rest(self) -> float:
+        """Time until the next turn if nobody calls [s]."""
+        awaited = self._lockstep and (self.playing or self._steps_wanted) and not self.halted
+        eager = awaited and time.monotonic() < self._boundary_since + self.EAGER
+        return self.LOOK_PERIOD if eager else self.IDLE_PERIOD
 
     def _at_boundary(self) -> bool:
         """Whether t is a whole number of control periods."""

@@ -11,7 +11,6 @@ import sys
 from dataclasses import dataclass
 
 from geometry_msgs.msg import WrenchStamped
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.duration import Duration
 from refit_interfaces.msg import JointCommand
 from rosgraph_msgs.msg import Clock
@@ -23,7 +22,7 @@ from nodes.config import setting
 from nodes.diagnostics import ERROR, OK
 from nodes.lifecycle import RefitNode, spin_main
 from nodes.plant_messages import PlantMessages, command_from_message, to_stamp
-from nodes.polled import Polled, take
+from nodes.polled import create_polled_subscription, take
 from nodes.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
 from nodes.sim_loop import SimLoop
 from nodes.simulation_interfaces_server import SimulationInterfaces
@@ -100,7 +99,7 @@ class SimPlant(RefitNode):
     Config = SimPlantConfig
     live_parameters = True
     own_loop = True
-    executor_threads = 3        # commands, services, and a step action that takes its time
+    executor_threads = 3        # services, and a step action that takes its time
 
     loop: SimLoop | None = None
     interfaces: SimulationInterfaces | None = None
@@ -156,11 +155,7 @@ class SimPlant(RefitNode):
 
     def activate(self) -> None:
         self._pub_description.publish(String(data=self._mjcf))
-        # The loop takes commands itself before every tick; in lock-step, where it sleeps until the command is
-        # there, the executor brings it. Whoever comes first takes it.
-        group = MutuallyExclusiveCallbackGroup() if self.config.lockstep else Polled()
-        self._commands = self.create_subscription(JointCommand, "joint_command", self._on_command, COMMAND,
-                                                  callback_group=group)
+        self._commands = create_polled_subscription(self, JointCommand, "joint_command", COMMAND)
         self.loop.call(self._publish)
         if not self.config.start_paused:
             self.loop.play()
