@@ -105,6 +105,12 @@ def _estimate_figure(story: PandaStory):
             t, value = np.array([t for t, _ in entries]), scale * np.array([e.value for _, e in entries])
             lower, upper = (scale * np.array([getattr(e, side) for _, e in entries]) for side in ("lower", "upper"))
             ax.errorbar(t, value, [np.maximum(value - lower, 0), np.maximum(upper - value, 0)], fmt="o", ms=3, color=WITH, lw=1, capsize=2)
+            settled = t >= story.change + story.relearnt
+            if settled.any() and not name.endswith("mass"):
+                # What came before, of a hand that was still empty, would flatten the rest; it may leave the frame.
+                seen = np.array([truth, *lower[settled], *upper[settled]])
+                margin = max(0.2 * np.ptp(seen), 10.0)
+                ax.set_ylim(seen.min() - margin, seen.max() + margin)
         ax.set(title=label, xlim=(story.change, story.duration))
     for ax in axes[1]:
         ax.set_xlabel("simulated time [s]")
