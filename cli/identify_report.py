@@ -79,21 +79,23 @@ def _parameters(report: Report, found: Identification, truth: dict) -> None:
             row += ["" if true is None else true, inside]
         rows.append(row)
     report.section("Parameters").table(headers + (["truth", "interval"] if truth else []), rows)
-    # Two scales: the prior's, where one sees what was learnt, and the estimate's own, where one sees the precision.
-    fig, (left, right) = figure(1, 2, size=(8.4, 0.26 * len(found.after) + 1.2), sharey=True)
+    # Two scales: the prior's, where one sees what was learnt, and, beside a truth, the estimate's own.
+    fig, axes = figure(1, 2 if truth else 1, size=(8.4, 0.26 * len(found.after) + 1.2), sharey=True)
+    left, right = axes if truth else (axes, None)
     y = np.arange(len(found.after))[::-1]
     for row, a, b in zip(y, found.before, found.after):
         left.plot([-1.96, 1.96], [row, row], color=BEFORE, lw=5, alpha=0.3)
         left.errorbar((b.value - a.value) / a.std, row, xerr=1.96 * b.std / a.std, color=AFTER, fmt="o", ms=3.5)
-        right.plot([-1.96, 1.96], [row, row], color=AFTER, lw=2)
         if b.name in truth:
+            right.plot([-1.96, 1.96], [row, row], color=AFTER, lw=2)
             left.plot((truth[b.name] - a.value) / a.std, row, marker="|", color=MEASURED, ms=11)
             right.plot((truth[b.name] - b.value) / b.std, row, marker="|", color=MEASURED, ms=11)
     left.set_yticks(y, [b.name for b in found.after])
     left.set_xlabel("(value - before) / std before")
-    right.set_xlabel("(truth - after) / std after" if truth else "in std after")
     left.set_title("before (band) and after")
-    right.set_title("95 % interval after" + (", truth marked" if truth else ""))
+    if truth:
+        right.set_xlabel("(truth - after) / std after")
+        right.set_title("95 % interval after, truth marked")
     report.figure(fig, "Intervals of 95 %.")
 
 
