@@ -123,10 +123,15 @@ class Ros:
             self._executor.spin_once(timeout_sec=0.02)
 
     def close(self):
+        # Asked to end first: whoever is killed haunts the graph, and the next test, until its lease is over.
         for process in self.processes:
-            with contextlib.suppress(Exception):
-                process.kill()
+            process.send_signal(signal.SIGINT)
+        for process in self.processes:
+            try:
                 process.communicate(timeout=5)
+            except Exception:
+                process.kill()
+                process.wait()
         self._executor.shutdown()
         self.node.destroy_node()
         self.context.try_shutdown()

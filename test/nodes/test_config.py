@@ -187,12 +187,13 @@ def test_signals_are_normal_endings(ros, number, threads, moment):
 
 def test_a_node_that_hangs_at_its_end_is_ended_and_shows_where(ros):
     """The interpreter's lock is held for ever, as a library's deadlock may do."""
-    code = NODE.format(threads=1, configure=0).replace('print("stopped", flush=True)', 'hang()').replace(
+    # A name of its own: ended like this, it haunts the graph until its lease is over.
+    code = NODE.format(threads=1, configure=0).replace('"busy"', '"stuck"').replace('print("stopped", flush=True)', 'hang()').replace(
         "class Busy", "import ctypes, nodes.lifecycle\nnodes.lifecycle.ENDING_LIMIT = 1.0\n"
         "def hang(): ctypes.PyDLL(None).sleep(60)\nclass Busy")
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     ros.processes.append(process)
-    ros.up("busy")
+    ros.up("stuck")
     status, seconds, output = ros.finish(process)
     assert status == 1 and seconds < 5.0
     assert "Timeout" in output and "in hang" in output
