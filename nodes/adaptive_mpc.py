@@ -84,7 +84,7 @@ class AdaptiveMpcNode(RefitNode):
     name = "adaptive_mpc"
     Config = AdaptiveMpcConfig
     event_driven = True
-    _goal = episode = None      # until configured
+    _goal = episode = _solves = None        # until configured
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ class AdaptiveMpcNode(RefitNode):
             self._publish_status(ControllerStatus.STATE_IDLE, "waiting for run_episode")
 
     def diagnose(self) -> None:
-        if not hasattr(self, "_solves"):
+        if self._solves is None:
             return
         say = self.diagnostics.set
         if len(self._solves) >= 2:

@@ -256,7 +256,7 @@ def spin_main(node_class, args=None) -> int:
 
     def on_signal(number, frame):
         stopping.set()
-        # Needs no interpreter: it also ends a process that hangs in a library, and shows where.
+        # Needs no interpreter: it also ends a process that hangs in a library or while Python is torn down, and shows where.
         faulthandler.dump_traceback_later(ENDING_LIMIT, exit=True)
         if node is not None and node._transition_running and not node.is_active:
             raise KeyboardInterrupt     # nothing moves yet, so a long `configure` can be cut short
@@ -294,5 +294,4 @@ def spin_main(node_class, args=None) -> int:
             with contextlib.suppress(Exception):
                 executor.shutdown(timeout_sec=0.5)
         rclpy.try_shutdown()
-        faulthandler.cancel_dump_traceback_later()
     return 0
