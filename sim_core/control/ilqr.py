@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim_core.articulated import build
+from sim_core.articulated import build, derivatives, linearization
 from sim_core.codegen import compile_library
 from sim_core.control.cost import Cost
 
@@ -152,10 +152,14 @@ class BoxIlqr:
         self.model, self.cost, self.config = model, cost, config
         self.nx, self.nu, self.np_ = model.nq + model.nv, model.nu, len(model.parameters.nominal)
         if step is None:
-            step = build.step(model, config.dt / config.substeps, config.integrator)
+            h = config.dt / config.substeps
+            step = build.step(model, h, config.integrator)
+            step_jac = linearization.step_jacobian(model, step, h, config.integrator)
+        else:
+            step_jac = derivatives.step_jacobian(step, "xu")
         smooth = bool(np.any(cost.smoothness > 0))
         self.lib = compile_library(
-            "ilqr", {"step": step, "step_jac": _with_jacobians(step), **cost.functions()},
+            "ilqr", {"step": step, "step_jac": step_jac, **cost.functions()},
             sources=[RUNTIME / "ilqr.c"], lanes=lanes, defines={"SMOOTH": int(smooth)},
             flags=["-ftree-loop-vectorize"])
         self._solve = self.lib.symbol("solve", [ctypes.POINTER(_Task)], None)
@@ -279,16 +283,6 @@ class BoxIlqr:
         self._task.p = self.p.ctypes.data
         self._task.stage_weights, self._task.final_weights = (w.ctypes.data for w in self._weights)
         return self._task
-
-
-def _with_jacobians(step):
-    """f(x, u, p) -> x', dx'/dx, dx'/du."""
-    import casadi as ca
-
-    x, u, p = (ca.SX.sym(n, step.size1_in(i)) for i, n in enumerate("xup"))
-    following = step(x, u, p)
-    return ca.Function("step_jac", [x, u, p],
-                       [following, ca.jacobian(following, x), ca.jacobian(following, u)])
 
 
 def _shaped(value, shape, what, remedy="") -> np.ndarray:
