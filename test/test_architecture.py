@@ -12,7 +12,8 @@ ROS = {
     "rclpy", "launch", "launch_ros", "launch_pytest", "launch_front", "ament_index_python", "refit_interfaces",
     "simulation_interfaces", "tf2_msgs", "builtin_interfaces", "action_msgs", "rcl_interfaces", "rosgraph_msgs",
     "std_msgs", "std_srvs", "sensor_msgs", "geometry_msgs", "nav_msgs", "trajectory_msgs", "diagnostic_msgs",
-    "lifecycle_msgs", "visualization_msgs", "unique_identifier_msgs",
+    "lifecycle_msgs", "visualization_msgs", "unique_identifier_msgs", "control_msgs", "audio_common_msgs",
+    "realsense2_camera_msgs",
 }  # fmt: skip
 #: folder -> what its modules may not import
 FORBIDDEN = {

@@ -63,7 +63,8 @@ class Checkout:
             "setup.py": "", "setup.cfg": "", "package.xml": "",
             "interfaces/msg/A.msg": "bool a\n",
             "pip_ros/interfaces/tf2_msgs/package.xml": "",
-            "pip_ros/interfaces/simulation_interfaces/package.xml": "",
+            **{f"pip_ros/interfaces/{package}/package.xml": "" for package in (
+                "simulation_interfaces", "control_msgs", "audio_common_msgs", "realsense2_camera_msgs")},
             "launch/sim.launch.py": "",
         }.items():  # fmt: skip
             self.write(self.root / name, text)

@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {
     "refit_interfaces": ROOT / "interfaces",
     "tf2_msgs": ROOT / "pip_ros/interfaces/tf2_msgs",
-    "simulation_interfaces": ROOT / "pip_ros/interfaces/simulation_interfaces",
+    **{name: ROOT / "pip_ros/interfaces" / name
+       for name in ("simulation_interfaces", "control_msgs", "audio_common_msgs", "realsense2_camera_msgs")},
 }
 FILES = [(package, path) for package, folder in PACKAGES.items() for kind in ("msg", "srv", "action") for path in sorted((folder / kind).glob(f"*.{kind}"))]
 PARTS = {"msg": [""], "srv": ["Request", "Response"], "action": ["Goal", "Result", "Feedback"]}
@@ -47,7 +48,7 @@ def test_built_type_is_the_written_one(package, path):
             base = {"float64": "double", "float32": "float", "bool": "boolean"}.get(base, base)
             if base[0].isupper():
                 base = f"{package}/{base}"
-            assert found[name] == (f"sequence<{base}>" if brackets else base)
+            assert found[name] == (f"sequence<{base}>" if brackets == "[]" else base + brackets)
         for name, value in constants.items():
             assert getattr(message, name) == value
 
