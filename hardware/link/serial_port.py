@@ -1,0 +1,148 @@
+"""A serial port whose every failure is `Disconnected`."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import termios
+import time
+from pathlib import Path
+
+import serial
+
+from hardware.link.errors import Disconnected
+
+__all__ = ["SerialPort", "latency_timer"]
+
+_FAILURES = (OSError, ValueError, termios.error, serial.SerialException)
+
+
+class SerialPort:
+    """Raw bytes to and from a device; reading never waits longer than asked.
+
+    pyserial opens and configures the port; reading and writing go to its descriptor directly, which
+    costs a third (no locks, no per-call bookkeeping).
+
+    Args:
+        path: of the port; opened anew it may lead elsewhere, so a device is named by /dev/serial/by-id.
+        baud: any rate; some adapters round it.
+        exclusive: refuse a port that another process has open exclusively.
+
+    Raises:
+        Disconnected: no such port, no permission, in use; the text says what to do.
+    """
+
+    def __init__(self, path: str | os.PathLike, baud: int, exclusive: bool = True):
+        self.path, self.baud = str(path), baud
+        try:
+            self._serial = serial.Serial(self.path, baud, timeout=0, write_timeout=1.0, exclusive=exclusive or None)
+        except _FAILURES as error:
+            raise Disconnected(_why(self.path, error)) from error
+        self._fd = self._serial.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN | select.POLLHUP | select.POLLERR)
+        # Optional by nature: neither pseudo-terminals nor all adapters know it.
+        with contextlib.suppress(*_FAILURES, AttributeError, NotImplementedError):
+            self._serial.set_low_latency_mode(True)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def read(self, size: int = 4096, timeout: float = 0.0) -> bytes:
+        """What has arrived, at most `size` bytes; waits at most `timeout` [s] for the first one, then b"".
+
+        Raises:
+            Disconnected: the port is gone.
+        """
+        try:
+            events = self._poll.poll(max(0.0, timeout) * 1e3)
+            if not events:
+                return b""
+            data = os.read(self._fd, size)
+        except BlockingIOError:
+            return b""
+        except _FAILURES as error:
+            raise self._gone(error) from error
+        if not data:        # readable and empty: the other end is closed
+            raise Disconnected(f"{self.path} was closed at its other end: unplugged?")
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Hand all of `data` to the port.
+
+        Raises:
+            Disconnected: the port is gone or takes nothing for a second.
+        """
+        try:
+            sent = os.write(self._fd, data)
+            while sent < len(data):
+                if not select.select([], [self._fd], [], 1.0)[1]:
+                    raise Disconnected(f"{self.path} takes no data: cable or adapter hangs")
+                sent += os.write(self._fd, data[sent:])
+        except BlockingIOError:
+            raise Disconnected(f"{self.path} takes no data: cable or adapter hangs") from None
+        except _FAILURES as error:
+            raise self._gone(error) from error
+
+    def discard_input(self) -> None:
+        """Drop what has arrived and was not read."""
+        with contextlib.suppress(BlockingIOError):
+            while self.read():
+                pass
+
+    def drain(self, quiet: float, limit: float = 1.0) -> int:
+        """Read and drop until nothing came for `quiet` [s], at most `limit` [s]; returns the bytes dropped."""
+        dropped, end = 0, time.monotonic() + limit
+        while time.monotonic() < end:
+            data = self.read(timeout=quiet)
+            if not data:
+                break
+            dropped += len(data)
+        return dropped
+
+    def set_baud(self, baud: int) -> None:
+        """Change the rate of the open port."""
+        try:
+            self._serial.baudrate = baud
+        except _FAILURES as error:
+            raise self._gone(error) from error
+        self.baud = baud
+
+    def transmission_time(self, n_bytes: int) -> float:
+        """Time n bytes take on the wire at 8N1 [s]."""
+        return n_bytes * 10.0 / self.baud
+
+    def close(self) -> None:
+        """Free the port; may be called at any moment and more than once."""
+        with contextlib.suppress(*_FAILURES):
+            self._serial.close()
+
+    def _gone(self, error) -> Disconnected:
+        return Disconnected(f"{self.path} is gone ({_reason(error)}): unplugged?")
+
+
+def latency_timer(path: str | os.PathLike, sysfs: str = "/sys") -> int | None:
+    """Latency timer of an FTDI adapter [ms]; None for other ports. Above 1 ms it limits every bus cycle."""
+    name = Path(os.path.realpath(path)).name
+    try:
+        return int((Path(sysfs) / "bus/usb-serial/devices" / name / "latency_timer").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _reason(error) -> str:
+    number = getattr(error, "errno", None) or (error.args[0] if error.args and isinstance(error.args[0], int) else None)
+    return os.strerror(number) if number else str(error)
+
+
+def _why(path: str, error) -> str:
+    number = getattr(error, "errno", None)
+    if number == errno.ENOENT or not os.path.exists(path):
+        return f"no port {path}: is the device plugged in? `ls /dev/serial/by-id` lists those there are"
+    if number in (errno.EACCES, errno.EPERM):
+        return f"no permission for {path}: sudo usermod -aG dialout $USER, then log in again"
+    if number in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in str(error):
+        return f"{path} is in use by another process: `fuser {path}` names it"
+    return f"{path} cannot be opened ({_reason(error)})"
