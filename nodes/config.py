@@ -7,6 +7,9 @@
 
     config = declare(node, MpcConfig)        # values after YAML and command line
 
+A parameter's name may have dots that a field's cannot, `setting(..., name="reconnect.initial_s")`, and a field
+`joints: dict[str, JointSettings] = group(JointSettings)` takes `joints.<name>.<field>` for every name that is given.
+
 ROS drops a parameter file keyed to the wrong node name without a word, and unknown keys
 too. So `declare` logs which values differ from their defaults and names every key given for
 this node that it does not know, with the nearest name it does know.
@@ -29,7 +32,7 @@ from rcl_interfaces.msg import (
 )
 from rclpy.parameter import Parameter
 
-__all__ = ["ConfigError", "Setting", "changed", "declare", "setting", "settings"]
+__all__ = ["ConfigError", "Setting", "changed", "declare", "group", "setting", "settings"]
 
 # Keys rclpy or launch declare by themselves; they are no business of a node's dataclass.
 _FOREIGN = ("use_sim_time", "qos_overrides", "start_type_description_service", "autostart")
@@ -52,6 +55,7 @@ class Setting:
     choices: tuple[str, ...]
     description: str
     read_only: bool
+    field: str = ""       # of the dataclass, where it differs from the parameter's name
 
     @property
     def constraint(self) -> str:
@@ -129,7 +133,7 @@ class Setting:
 
 
 def setting(default, unit: str = "", bounds=None, description: str = "", *,
-            choices: typing.Iterable[str] = (), read_only: bool = False):
+            choices: typing.Iterable[str] = (), read_only: bool = False, name: str = ""):
     """A dataclass field that knows its unit, range and purpose.
 
     Args:
@@ -139,17 +143,33 @@ def setting(default, unit: str = "", bounds=None, description: str = "", *,
         description: what the value does, in a few words.
         choices: allowed texts.
         read_only: a change while the node runs makes no sense.
+        name: of the parameter, where it is not the field's.
     """
     return dataclasses.field(default=default, metadata={
         "unit": unit, "bounds": bounds, "description": description,
-        "choices": tuple(choices), "read_only": read_only})
+        "choices": tuple(choices), "read_only": read_only, "name": name})
 
 
-def settings(config_class) -> dict[str, Setting]:
-    """The settings of a configuration dataclass by name, in order of declaration."""
+def group(member_class):
+    """A field {name: member_class} whose members are the names given: parameters `<field>.<name>.<member field>`."""
+    return dataclasses.field(default_factory=dict, metadata={"group": member_class})
+
+
+def settings(config_class, members: typing.Mapping[str, typing.Iterable[str]] | None = None) -> dict[str, Setting]:
+    """The settings of a configuration dataclass by parameter name, in order of declaration.
+
+    Args:
+        members: names of the members of each group; None: one called `<name>`, as documentation writes it.
+    """
     hints = typing.get_type_hints(config_class)
     found = {}
     for field in dataclasses.fields(config_class):
+        if "group" in field.metadata:
+            for member in ("<name>",) if members is None else members.get(field.name, ()):
+                for name, item in settings(field.metadata["group"]).items():
+                    full = f"{field.name}.{member}.{name}"
+                    found[full] = dataclasses.replace(item, name=full, field=f"{field.name}.{member}.{item.field}")
+            continue
         hint = hints[field.name]
         many = typing.get_origin(hint) is tuple
         kind = typing.get_args(hint)[0] if many else hint
@@ -157,17 +177,65 @@ def settings(config_class) -> dict[str, Setting]:
             raise TypeError(
                 f"{config_class.__name__}.{field.name}: ROS parameters are float, int, bool, str "
                 f"or tuple[one of them, ...], not {hint}.")
-        found[field.name] = Setting(
-            field.name, kind, many, field.default, field.metadata.get("unit", ""),
+        name = field.metadata.get("name") or field.name
+        found[name] = Setting(
+            name, kind, many, field.default, field.metadata.get("unit", ""),
             field.metadata.get("bounds"), field.metadata.get("choices", ()),
-            field.metadata.get("description", ""), field.metadata.get("read_only", False))
+            field.metadata.get("description", ""), field.metadata.get("read_only", False), field.name)
     return found
 
 
 def changed(config) -> dict[str, object]:
-    """Fields of `config` that differ from their defaults."""
-    return {f.name: getattr(config, f.name) for f in dataclasses.fields(config)
-            if getattr(config, f.name) != f.default}
+    """Parameters of `config` that differ from their defaults, by name."""
+    members = {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if "group" in f.metadata}
+    values = {name: _value(config, item.field) for name, item in settings(type(config), members).items()}
+    known = settings(type(config), members)
+    return {name: value for name, value in values.items() if value != known[name].default}
+
+
+def _value(config, path: str):
+    """What a field's path leads to: `field`, or `group.member.field`."""
+    if "." not in path:
+        return getattr(config, path)
+    head, rest = path.split(".", 1)
+    member, last = rest.rsplit(".", 1)
+    return getattr(getattr(config, head)[member], last)
+
+
+def _build(config_class, values: dict[str, object], known: dict[str, Setting]):
+    """The configuration of parameter values by name."""
+    fields: dict[str, object] = {}
+    groups: dict[str, dict[str, dict[str, object]]] = {}
+    for name, value in values.items():
+        path = known[name].field
+        if "." in path:
+            head, rest = path.split(".", 1)
+            member, last = rest.rsplit(".", 1)
+            groups.setdefault(head, {}).setdefault(member, {})[last] = value
+        else:
+            fields[path] = value
+    classes = {f.name: f.metadata["group"] for f in dataclasses.fields(config_class) if "group" in f.metadata}
+    for head, members in groups.items():
+        fields[head] = {member: classes[head](**given) for member, given in members.items()}
+    return config_class(**fields)
+
+
+def _members(config_class, given) -> dict[str, list[str]]:
+    """Names of the members of each group among the parameters given, in their order."""
+    found: dict[str, list[str]] = {}
+    for field in dataclasses.fields(config_class):
+        if "group" not in field.metadata:
+            continue
+        ends = sorted((f".{name}" for name in settings(field.metadata["group"])), key=len, reverse=True)
+        names = found.setdefault(field.name, [])
+        for key in given:
+            if not key.startswith(f"{field.name}."):
+                continue
+            rest = key[len(field.name) + 1 :]
+            member = next((rest[: -len(end)] for end in ends if rest.endswith(end)), rest.split(".")[0])
+            if member and member not in names:
+                names.append(member)
+    return found
 
 
 def declare(node, config_class, on_change: Callable | None = None):
@@ -184,9 +252,9 @@ def declare(node, config_class, on_change: Callable | None = None):
     Raises:
         ConfigError: a value given in YAML or on the command line cannot be used.
     """
-    known = settings(config_class)
     # rclpy offers no public view of the values that YAML and command line hold for a node.
     given = node._parameter_overrides
+    known = settings(config_class, _members(config_class, given))
     log = node.get_logger()
 
     values = {}
@@ -202,7 +270,7 @@ def declare(node, config_class, on_change: Callable | None = None):
             hint = f"Did you mean '{near[0]}'?" if near else "Known: " + ", ".join(known) + "."
             log.warning(f"Parameter '{name}' is given for {node.get_name()} but unknown to it. {hint}")
     try:
-        config = config_class(**values)
+        config = _build(config_class, values, known)
     except ConfigError:
         raise
     except ValueError as error:
@@ -226,7 +294,7 @@ def declare(node, config_class, on_change: Callable | None = None):
             if on_change is None:
                 raise ConfigError(f"{node.get_name()} takes its parameters only at start.")
             update = {p.name: known[p.name].coerce(p.value) for p in mine}
-            new = dataclasses.replace(current, **update)
+            new = _build(config_class, {name: _value(current, item.field) for name, item in known.items()} | update, known)
             on_change(new)
         except ValueError as error:
             return SetParametersResult(successful=False, reason=str(error))

@@ -13,7 +13,7 @@ rclpy = pytest.importorskip("rclpy")
 
 from rclpy.parameter import Parameter  # noqa: E402
 
-from nodes.config import ConfigError, changed, declare, setting, settings  # noqa: E402
+from nodes.config import ConfigError, changed, declare, group, setting, settings  # noqa: E402
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,3 +217,41 @@ def test_a_bad_parameter_is_one_sentence_and_exit_2(ros):
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 2
     assert "'tick' is -1.0; expected 0 to 1 s" in output and "Traceback" not in output
+
+
+@dataclasses.dataclass(frozen=True)
+class Joint:
+    id: int = setting(1, "", (0, 252), "on the bus")
+    gain: float = setting(800.0, "", (0.0, None), "of position", name="position.p")
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    initial: float = setting(0.25, "s", (0.01, 60.0), "first delay", name="reconnect.initial_s")
+    joints: dict[str, Joint] = group(Joint)
+
+
+def test_dotted_names_and_groups(make_node):
+    node = make_node(**{"reconnect.initial_s": 1, "joints.waist.id": 11, "joints.left.elbow.position.p": 20, "joints.waist.idd": 3})
+    config = declare(node, Arm)
+    assert config.initial == 1.0
+    assert config.joints == {"waist": Joint(id=11), "left.elbow": Joint(gain=20.0)}
+    assert node.get_parameter("joints.left.elbow.id").value == 1
+    assert any("joints.waist.idd" in line and "joints.waist.id" in line for line in node.said)
+    assert changed(config) == {"reconnect.initial_s": 1.0, "joints.waist.id": 11, "joints.left.elbow.position.p": 20.0}
+
+
+def test_a_member_out_of_range_is_named(make_node):
+    with pytest.raises(ConfigError, match="joints.waist.id"):
+        declare(make_node(**{"joints.waist.id": 300}), Arm)
+
+
+def test_a_member_changes_while_running(make_node):
+    node, seen = make_node(**{"joints.waist.id": 11}), []
+    declare(node, Arm, seen.append)
+    assert node.set_parameters([Parameter("joints.waist.position.p", value=5.0)])[0].successful
+    assert seen[0].joints["waist"] == Joint(11, 5.0)
+
+
+def test_groups_are_documented_by_a_placeholder():
+    assert list(settings(Arm)) == ["reconnect.initial_s", "joints.<name>.id", "joints.<name>.position.p"]
