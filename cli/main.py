@@ -40,7 +40,7 @@ COMMANDS = {
     "identify": ("cli.identify", "identify"),
 }
 #: commands that read their words themselves: (words) -> exit code
-PLAIN_COMMANDS = {"launch": ("cli.launch", "launch"), "doctor": ("cli.doctor", "main")}
+PLAIN_COMMANDS = {"launch": ("cli.launch", "launch"), "doctor": ("cli.doctor", "main"), "emulate": ("hardware.emulate", "main")}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

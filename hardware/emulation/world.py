@@ -20,7 +20,7 @@ import numpy as np
 __all__ = ["SharedWorld", "WorldState"]
 
 _MAGIC = b"refit-world-1\n\0\0"
-_ATTEMPTS = 1000
+_PATIENCE = 0.05            # [s] with a writer that began and does not end: it may wait for a processor, or be dead
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,15 @@ class SharedWorld:
 
 
 def _consistent(count: np.ndarray, read):
-    """A copy made while nobody wrote; after many attempts whatever is there (a writer died half-way)."""
-    for _ in range(_ATTEMPTS):
+    """A copy made while nobody wrote; whatever is there if a writer died half-way."""
+    until = None
+    while True:
         before = int(count[0])
         value = read()
         if before % 2 == 0 and int(count[0]) == before:
-            break
-    return value
+            return value
+        now = time.monotonic()
+        until = until or now + _PATIENCE
+        if now > until:
+            return value
+        time.sleep(20e-6)

@@ -110,16 +110,19 @@ class Device(ABC):
     def _close(self) -> None:
         """Free the port; must cope with a half-done `_open`."""
 
-    def _sample(self, sample, t: float) -> None:
-        """Count a valid sample measured at host time t and hand it on; a stamp that does not increase is dropped."""
+    def _sample(self, sample, t: float, n: int = 1) -> None:
+        """Count a valid sample measured at host time t and hand it on; a stamp that does not increase is dropped.
+
+        A sample may be a block of n measurements of which t is the newest one's time.
+        """
         now = time.monotonic()
         if t <= self.last_sample:
-            self.counters.add("dropped")
+            self.counters.add("dropped", n)
             return
         self.last_sample = t
-        self.counters.add("samples")
+        self.counters.add("samples", n)
         self.counters.latency(now - t)
-        self.rate.tick(now)
+        self.rate.tick(now, n)
         self._arrived = now
         if self.state is State.STALE:
             self._set_state(State.STREAMING)

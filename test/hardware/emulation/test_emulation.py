@@ -1,0 +1,149 @@
+"""The emulators' common ground against plain clients: wire time, rates, faults, processes, the shared world."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import serial
+
+from hardware.emulation.faults import Faults
+from hardware.emulation.pty_port import PtyPort
+from hardware.emulation.world import SharedWorld
+
+
+def received(client, n, patience=5.0):
+    data, end = b"", time.monotonic() + patience
+    while len(data) < n and time.monotonic() < end:
+        data += client.read(4096)
+    return data
+
+
+def test_bytes_take_their_time_on_the_wire(tmp_path):
+    port = PtyPort(tmp_path / "port", 19200)
+    with serial.Serial(str(port.link), 19200, timeout=0.01) as client:
+        begin = time.monotonic()
+        port.write(bytes(range(96)) * 2)
+        assert received(client, 192) == bytes(range(96)) * 2
+        assert time.monotonic() - begin >= 192 * 10 / 19200 - 1e-3
+    port.close()
+
+
+def test_a_wrong_rate_hears_and_says_nothing(tmp_path):
+    port = PtyPort(tmp_path / "port", 1_000_000)
+    with serial.Serial(str(port.link), 57600, timeout=0.05) as client:
+        client.write(b"hello")
+        assert port.read(0.5) == b"" and port.stats["wrong_baud"] == 5 and port.client_baud() == 57600
+        port.write(b"answer")
+        assert client.read(10) == b""
+        client.baudrate = 1_000_000
+        client.write(b"hello")
+        assert port.read(0.5) == b"hello"
+        port.write(b"answer")
+        assert received(client, 6) == b"answer"
+    port.close()
+
+
+def test_unplugging_fails_the_client_and_replugging_serves_a_new_one(tmp_path):
+    port = PtyPort(tmp_path / "port", None)
+    client = serial.Serial(str(port.link), 9600, timeout=0.2)
+    port.unplug()
+    assert not port.link.exists()
+    with pytest.raises((OSError, serial.SerialException)):
+        client.read(1)
+        client.write(b"x")
+    client.close()
+    port.replug()
+    with serial.Serial(str(port.link), 115200, timeout=1.0) as client:
+        client.write(b"again")
+        assert port.read(1.0) == b"again"
+    port.close()
+
+
+def test_what_does_not_fit_is_lost_and_counted(tmp_path):
+    port = PtyPort(tmp_path / "port", None)
+    for _ in range(100):
+        port.write(bytes(4096))
+    assert port.stats["overflow"] > 0 and port.stats["sent"] + port.stats["overflow"] == 409600
+    port.close()
+
+
+def test_faults_repeat_under_a_seed_and_do_what_they_say():
+    frame = bytes(range(40))
+
+    def played(seed):
+        faults = Faults(seed)
+        for name, parameters in (("corrupt", {"p": 0.3}), ("truncate", {"p": 0.2}), ("garbage", {"p": 0.2}), ("duplicate", {"p": 0.1})):
+            faults.inject(name, **parameters)
+        return [faults.frames(frame) for _ in range(300)], faults.counts
+
+    first, counts = played(5)
+    assert (first, counts) == played(5) and first != played(6)[0]
+    assert 50 < counts["corrupt"] < 130
+    changed = [f for out in first for _, f in out if len(f) == 40 and f != frame]
+    assert changed and all(sum(a != b for a, b in zip(f, frame)) == 1 for f in changed)
+
+
+def test_silence_delay_and_expiry():
+    faults = Faults()
+    faults.inject("delay", by=0.2)
+    assert faults.frames(b"x") == [(0.2, b"x")]
+    faults.inject("silence", seconds=0.05)
+    assert faults.frames(b"x") == []
+    time.sleep(0.06)
+    faults.expire()
+    assert faults.frames(b"x") == [(0.2, b"x")]
+    faults.clear()
+    assert faults.frames(b"x") == [(0.0, b"x")]
+    assert [name for _, name, _ in faults.log] == ["delay", "silence", "clear:silence", "clear:delay"]
+
+
+def test_command_line_teaches():
+    done = subprocess.run([sys.executable, "-m", "hardware.emulate", "toaster"], capture_output=True, text=True)
+    assert done.returncode == 2 and "no device 'toaster'; there are dynamixel, urg" in done.stderr
+    assert "servos on one bus" in subprocess.run([sys.executable, "-m", "hardware.emulate", "--list"], capture_output=True, text=True).stdout
+
+
+def test_shared_world_between_two_processes(tmp_path):
+    world = SharedWorld.create(tmp_path / "world", ["a", "b", "c"], "<mujoco/>")
+    assert world.efforts()[1].tolist() == [False] * 3
+    world.publish(1.5, [1, 2, 3], [4, 5, 6], np.arange(6))
+    program = """
+import sys
+from hardware.emulation.world import SharedWorld
+world = SharedWorld.open(sys.argv[1])
+state = world.state()
+world.apply(world.indices(["c", "a"]), [state.q[2], state.v[0] + state.wrench[5]], powered=[True, False])
+print(world.mjcf, state.t)
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "world")], capture_output=True, text=True, check=True)
+    assert done.stdout == "<mujoco/> 1.5\n"
+    tau, powered = world.efforts(age_limit=10.0)
+    assert tau.tolist() == [9.0, 0.0, 3.0] and powered.tolist() == [False, False, True]
+    time.sleep(0.02)
+    assert world.efforts(age_limit=0.01)[0].tolist() == [0.0] * 3
+    with pytest.raises(ValueError, match="no joint elbow, only a, b, c"):
+        world.indices(["elbow"])
+    with pytest.raises(ValueError, match="no shared world"):
+        SharedWorld.open(tmp_path / "none")
+
+
+def test_a_state_is_never_read_half_written(tmp_path):
+    """The writer in another process, as fast as it can; every array it writes is one number repeated."""
+    world = SharedWorld.create(tmp_path / "world", ["a", "b", "c", "d"], "")
+    program = """
+import sys, time
+from hardware.emulation.world import SharedWorld
+world, k, end = SharedWorld.open(sys.argv[1]), 0.0, time.monotonic() + 1.5
+while time.monotonic() < end:
+    k += 1.0
+    world.publish(k, [k] * 4, [k] * 4, [k] * 6)
+"""
+    writer = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "world")])
+    seen = set()
+    while writer.poll() is None:
+        state = world.state()
+        assert {state.t} == {*state.q, *state.v, *state.wrench}
+        seen.add(state.t)
+    assert writer.returncode == 0 and len(seen) > 100
