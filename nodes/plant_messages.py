@@ -7,6 +7,7 @@ Quaternions change from MuJoCo's wxyz to ROS's xyzw here and nowhere else.
 from __future__ import annotations
 
 import array
+from collections.abc import Callable
 
 import mujoco
 import numpy as np
@@ -51,10 +52,11 @@ class PlantMessages:
     Args:
         plant: it must already exist, for names and sizes.
         frame_prefix: put before every frame name, so that two robots can share /tf.
+        now: time of the stamps [s], where it is not the plant's.
     """
 
-    def __init__(self, plant: MujocoPlant, frame_prefix: str = ""):
-        self._prefix = frame_prefix
+    def __init__(self, plant: MujocoPlant, frame_prefix: str = "", now: Callable[[], float] | None = None):
+        self._now = now or (lambda: plant.t)
         self.clock = Clock()
         self.joint_state = JointState(name=list(plant.joints))
         n = len(plant.joints)
@@ -77,12 +79,12 @@ class PlantMessages:
         return self.clock
 
     def fill_joint_state(self, plant: MujocoPlant) -> JointState:
-        set_stamp(self.joint_state.header.stamp, plant.t)
+        set_stamp(self.joint_state.header.stamp, self._now())
         self._q[:], self._v[:], self._tau[:] = plant.q, plant.v, plant.effort
         return self.joint_state
 
     def fill_wrench(self, plant: MujocoPlant) -> WrenchStamped:
-        set_stamp(self.wrench.header.stamp, plant.t)
+        set_stamp(self.wrench.header.stamp, self._now())
         values = [float(x) for x in plant.wrench()]
         force, torque = self.wrench.wrench.force, self.wrench.wrench.torque
         force.x, force.y, force.z, torque.x, torque.y, torque.z = values
@@ -96,7 +98,7 @@ class PlantMessages:
         for parent, _, kind, index, moves in self._frames:
             transform = next(moving if moves else static)
             if moves:
-                set_stamp(transform.header.stamp, plant.t)
+                set_stamp(transform.header.stamp, self._now())
             parent_body = 0 if parent == "world" else model.body(parent).id
             p, q = _relative(data, parent_body, kind, index)
             t, r = transform.transform.translation, transform.transform.rotation

@@ -35,6 +35,7 @@ class SimLoop(threading.Thread):
         lockstep: at each control boundary wait for the command stamped with that state's time.
         control_ticks: servo ticks between control boundaries.
         lockstep_timeout: wall time without that command before the plant halts [s].
+        held: time stands still while this is true.
     """
 
     # A stalled machine must not make the robot live through the stall in a burst that no controller
@@ -46,10 +47,12 @@ class SimLoop(threading.Thread):
     LOOK_PERIOD = 0.0005    # [s] between looks
     EAGER = 0.5             # [s] after a boundary; a controller that takes longer does not mind IDLE_PERIOD
     REPEAT_PERIOD = 0.5     # [s] between repetitions of a state nobody answers
+    HELD_PERIOD = 0.002     # [s] between looks whether the plant is still held
 
     def __init__(self, plant: MujocoPlant, *, on_tick: Callable, on_idle: Callable,
                  on_refused: Callable, on_turn: Callable, before_tick: Callable = lambda: None, real_time_factor: float = 1.0,
-                 lockstep: bool = False, control_ticks: int = 1, lockstep_timeout: float = 5.0):
+                 lockstep: bool = False, control_ticks: int = 1, lockstep_timeout: float = 5.0,
+                 held: Callable[[], bool] = lambda: False):
         super().__init__(name="simulation", daemon=True)
         self.plant = plant
         self._on_tick, self._on_idle = on_tick, on_idle
@@ -57,6 +60,7 @@ class SimLoop(threading.Thread):
         self._factor = real_time_factor
         self._lockstep, self._control_ticks = lockstep, control_ticks
         self._timeout = lockstep_timeout
+        self._held = held
         self._inbox: deque = deque()
         self._wake = threading.Condition()
         self._closing = False
@@ -173,7 +177,7 @@ class SimLoop(threading.Thread):
         self._end_steps("the plant is shutting down")
 
     def _may_advance(self) -> bool:
-        if self.halted or not (self.playing or self._steps_wanted):
+        if self.halted or not (self.playing or self._steps_wanted) or self._held():
             return False
         if not self._lockstep or self._answered or not self._at_boundary():
             return True
@@ -184,6 +188,8 @@ class SimLoop(threading.Thread):
 
     def _rest(self) -> float:
         """Time until the next turn if nobody calls [s]."""
+        if self._held():
+            return self.HELD_PERIOD
         awaited = self._lockstep and (self.playing or self._steps_wanted) and not self.halted
         eager = awaited and time.monotonic() < self._boundary_since + self.EAGER
         return self.LOOK_PERIOD if eager else self.IDLE_PERIOD

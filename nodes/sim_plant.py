@@ -22,6 +22,7 @@ from nodes.config import setting
 from nodes.diagnostics import ERROR, OK
 from nodes.lifecycle import RefitNode, spin_main
 from nodes.plant_messages import PlantMessages, command_from_message, to_stamp
+from nodes.plant_world import PlantWorld
 from nodes.polled import create_polled_subscription, take
 from nodes.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
 from nodes.sim_loop import SimLoop
@@ -85,11 +86,15 @@ class SimPlantConfig:
     clock_period: float = setting(0.01, "s", (0.0, 1.0), "spacing of /clock; 0: no clock", read_only=True)
     tf_period: float = setting(0.02, "s", (0.0, 1.0), "spacing of /tf; 0: no TF", read_only=True)
     wrench_period: float = setting(0.002, "s", (0.0, 1.0), "spacing of the wrench", read_only=True)
+    world: str = setting("", "", None, "shared memory in which emulated devices drive the robot and sense it; empty: "
+                         "commands and states are topics", read_only=True)
 
     def __post_init__(self):
         for std in (self.initial_position_std, self.initial_velocity_std):
             if not std:
                 raise ValueError("initial_*_std needs one number, or one per joint.")
+        if self.world and self.lockstep:
+            raise ValueError("emulated devices run in real time: lockstep and world exclude each other.")
 
 
 class SimPlant(RefitNode):
@@ -105,6 +110,7 @@ class SimPlant(RefitNode):
     interfaces: SimulationInterfaces | None = None
     _entities: tuple = ()
     _commands = None
+    _world: PlantWorld | None = None
 
     # ---- lifecycle -------------------------------------------------------------------------
     def configure(self) -> None:
@@ -119,7 +125,11 @@ class SimPlant(RefitNode):
             initial_q_std=_scatter(c.initial_position_std),
             initial_v_std=_scatter(c.initial_velocity_std), wrench_site=c.wrench_site)
         self.diagnostics.hardware_id = plant.name
-        self._messages = PlantMessages(plant, c.frame_prefix)
+        self._world = PlantWorld(c.world, plant) if c.world else None
+        # Beside emulated devices the robot's topics are the drivers'; the plant's own tell the truth under its name,
+        # on the drivers' clock, and its clock tells when its time began.
+        own = "~/" if c.world else ""
+        self._messages = PlantMessages(plant, c.frame_prefix, self._ros_time if c.world else None)
         self._t = plant.t
         self._mjcf = plant.mjcf
 
@@ -128,12 +138,12 @@ class SimPlant(RefitNode):
             self._entities = (*self._entities, entity)
             return entity
 
-        self._pub_joint_states = publisher(JointState, "joint_states", STATE)
+        self._pub_joint_states = publisher(JointState, f"{own}joint_states", STATE)
         self._pub_description = publisher(String, "robot_description", LATCHED)
-        self._pub_clock = publisher(Clock, "/clock", CLOCK) if c.clock_period else None
+        self._pub_clock = publisher(Clock, "~/clock" if own else "/clock", CLOCK) if c.clock_period else None
         self._pub_tf = publisher(TFMessage, "/tf", STATE) if c.tf_period else None
         self._pub_tf_static = publisher(TFMessage, "/tf_static", LATCHED) if c.tf_period else None
-        self._pub_wrench = publisher(WrenchStamped, "wrench", SENSOR) if c.wrench_site else None
+        self._pub_wrench = publisher(WrenchStamped, f"{own}wrench", SENSOR) if c.wrench_site else None
         self._every = {name: _ticks(period, plant.tick_period) for name, period in (
             ("clock", c.clock_period), ("tf", c.tf_period), ("wrench", c.wrench_period))}
         control_ticks = _ticks(c.control_period, plant.tick_period)
@@ -144,7 +154,7 @@ class SimPlant(RefitNode):
         self.loop = SimLoop(plant, on_tick=self._publish, on_idle=self._idle, on_refused=self._refused,
                             on_turn=self._turn, before_tick=self._fetch_commands, real_time_factor=c.real_time_factor,
                             lockstep=c.lockstep, control_ticks=control_ticks,
-                            lockstep_timeout=c.lockstep_timeout)
+                            lockstep_timeout=c.lockstep_timeout, held=self._world.held if c.world else lambda: False)
         self.loop.start()
         self.interfaces = SimulationInterfaces(self, self.loop, c.frame_prefix, lambda: self.is_active,
                                              self.request_exit)
@@ -155,7 +165,8 @@ class SimPlant(RefitNode):
 
     def activate(self) -> None:
         self._pub_description.publish(String(data=self._mjcf))
-        self._commands = create_polled_subscription(self, JointCommand, "joint_command", COMMAND)
+        if self._world is None:
+            self._commands = create_polled_subscription(self, JointCommand, "joint_command", COMMAND)
         self.loop.call(self._publish)
         if not self.config.start_paused:
             self.loop.play()
@@ -190,7 +201,9 @@ class SimPlant(RefitNode):
             self.loop.close()
         for entity in self._entities:
             self.destroy_publisher(entity)
-        self.interfaces, self.loop, self._entities = None, None, ()
+        if self._world is not None:
+            self._world.close()
+        self.interfaces, self.loop, self._entities, self._world = None, None, (), None
 
     def config_changed(self, old, new) -> None:
         if self.loop is None:
@@ -205,6 +218,8 @@ class SimPlant(RefitNode):
 
     def stamp_now(self):
         """Diagnostics carry simulated time, as everything else from here."""
+        if self._world is not None:
+            return self.get_clock().now().to_msg()
         return to_stamp(getattr(self, "_t", 0.0))
 
     # ---- commands --------------------------------------------------------------------------
@@ -214,6 +229,8 @@ class SimPlant(RefitNode):
         On a busy machine the executor's threads get to a command 100 ms late, which is an age at which
         it is refused; and waking them costs a tenth of a core.
         """
+        if self._world is not None:
+            self._world.drive(self.loop.plant)
         subscription = self._commands
         for message, _ in take(subscription) if subscription is not None else ():
             self._on_command(message)
@@ -233,10 +250,15 @@ class SimPlant(RefitNode):
     def _publish(self, plant: MujocoPlant) -> None:
         """Everything due at the present tick; the clock first, so that no state is from the future."""
         messages, index = self._messages, round(plant.t / plant.tick_period)
+        if self._world is not None:
+            if plant.t < self._t:
+                self._world.rest()
+            self._world.publish(plant, wrench=index % self._every["wrench"] == 0)
         self._t = plant.t
         if self._pub_clock is not None and index % self._every["clock"] == 0:
             self._pub_clock.publish(messages.fill_clock(plant))
-        self._pub_joint_states.publish(messages.fill_joint_state(plant))
+        if self._world is None or index % self._every["clock"] == 0:
+            self._pub_joint_states.publish(messages.fill_joint_state(plant))
         if self._pub_wrench is not None and index % self._every["wrench"] == 0:
             self._pub_wrench.publish(messages.fill_wrench(plant))
         if self._pub_tf is not None and index % self._every["tf"] == 0:
@@ -245,6 +267,10 @@ class SimPlant(RefitNode):
             if index == 0:
                 self._pub_tf_static.publish(static)
         self.diagnostics.tick("ticks")
+
+    def _ros_time(self) -> float:
+        """[s]"""
+        return 1e-9 * self.get_clock().now().nanoseconds
 
     def _idle(self) -> None:
         """While time stands still, late joiners still learn the time and the state to answer."""
@@ -271,6 +297,8 @@ class SimPlant(RefitNode):
             return ERROR, self.loop.halted
         if not self.loop.playing:
             return OK, "paused"
+        if self._world is not None and not self._world.released:
+            return OK, "on the stand until every servo has torque"
         return None, ""
 
 

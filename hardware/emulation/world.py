@@ -99,11 +99,12 @@ class SharedWorld:
 
     # -- the plant ---------------------------------------------------------------------------------
     def publish(self, t: float, q, v, wrench=None) -> None:
-        """The robot's state at simulated time t; q, v (n,), wrench (6,) or None for zero."""
+        """The robot's state at simulated time t; q, v (n,), wrench (6,) or None: as before."""
         n, state = len(self.joints), self._state
         self._state_count += 1
         state[0], state[1] = t, time.monotonic()
-        state[2:8] = 0.0 if wrench is None else wrench
+        if wrench is not None:
+            state[2:8] = wrench
         state[8 : 8 + n], state[8 + n :] = q, v
         self._state_count += 1
 

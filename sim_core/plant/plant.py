@@ -109,6 +109,7 @@ class MujocoPlant:
                 raise PlantError(f"A delay lies between 0 and {MAX_DELAY} s, found {delay:g}.")
         self._own_delays = {"sensor": sensor_delay, "command": command_delay}
         self._own_changes: tuple[Change, ...] = ()     # applied for good, whatever the time
+        self._drive: np.ndarray | None = None
         self._steps = 0
         self._next_event = 0
         self.scenario: tuple[Event, ...] = ()
@@ -178,13 +179,22 @@ class MujocoPlant:
         self._command = None
         self._no_command = reason
 
+    def drive(self, effort) -> None:
+        """Servos outside the plant drive it from now on: joint efforts of the next ticks, shape (n,) [N m or N]."""
+        self._drive = self._vector("effort", effort, len(self.joints))
+
     def tick(self) -> None:
-        """One servo tick under the command in force, or in the stop state.
+        """One servo tick under the command in force, or in the stop state; or as `drive` says.
 
         Raises:
             PlantError: the simulation diverged.
         """
-        self._advance(self._servo_inputs())
+        if self._drive is None:
+            self._advance(self._servo_inputs())
+            return
+        self.stop_reason = ""
+        u = self._drive[self.world.joint_of] / self.world.ratio
+        self._advance(np.clip(u, self.u_lower, self.u_upper))
 
     def _servo_inputs(self) -> np.ndarray:
         if self._command is not None:
