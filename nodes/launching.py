@@ -16,7 +16,7 @@ _SWITCH = ["true", "false"]
 
 #: name -> keywords of DeclareLaunchArgument; an argument means the same in every launch file
 ARGUMENTS: dict[str, dict] = {
-    "robot": dict(default_value="panda", choices=["panda", "cartpole", "double_cartpole"],
+    "robot": dict(default_value="panda", choices=["panda", "dxl_arm", "cartpole", "double_cartpole"],
                   description="model in config/robots and profile in config"),
     "namespace": dict(default_value="", description="namespace of all nodes and of the clock; two robots on one machine "
                       "need different ones"),
