@@ -1,0 +1,12 @@
+"""RealSense depth cameras, through the maker's SDK (pyrealsense2); and an emulated one that the SDK takes for a device.
+
+    profiles.py          what a camera offers: streams, modes, intrinsics; "848x480x30" as text
+    pixels.py            checks of frames before the SDK sees them: it checks nothing itself
+    camera.py            where a camera comes from: USB, a recording, an emulator
+    device.py            the link: streams, watch, recovery; yields the records of records.py
+    processing.py        filters, alignment, point clouds
+    imu.py, stamps.py    gyroscope and accelerometer as one stream; device time on the host's clock
+    frame_link.py        frames and requests in shared memory, between the emulator's process and the SDK's
+    software_camera.py   the end of that link which is a device to the SDK
+    emulator.py          the other end: scene or renderer, sensor noise, inertial unit, faults
+"""
