@@ -1,0 +1,1 @@
+"""Robotiq 2F-85 and 2F-140 two-finger grippers on Modbus RTU."""
