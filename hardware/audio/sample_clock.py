@@ -1,0 +1,87 @@
+"""When samples were measured, from their number and the moments at which they came.
+
+A sound card counts samples with a quartz; only that count is smooth. Callbacks come late by up to a chunk, and the
+age of a chunk that the driver states errs to both sides (by 6 ms through PulseAudio, by a second after a stall). So
+
+    t(n) = n / rate + offset
+
+where the offset is the median of what ages say in the stream's first second, and from then on moves as the earliest
+callbacks of the last seconds do: a callback can only be late, and a stream's latency is constant while it is open.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+
+from hardware.link.clock import DeviceClock
+
+__all__ = ["SampleClock"]
+
+WINDOW = 10.0           # [s] in which the earliest callback counts: at 100 ppm the clocks part by 1 ms
+SETTLING = 1.0          # [s] of sound in which ages are listened to
+STEP = 0.5e-3           # [s] most that the offset changes per chunk: consecutive stamps differ by a chunk and no more than this
+BEHIND_FOR = 0.25       # [s] for which every callback must come too late before samples count as lost
+BEHIND_BY = 0.03        # [s] by which they must
+
+
+class SampleClock:
+    """Stamps of one open stream.
+
+    Args:
+        rate: nominal samples per second.
+        chunk: samples per callback.
+
+    Attributes:
+        lost: samples found missing so far.
+        locked: whether the stream is old enough for its latency to be known.
+    """
+
+    def __init__(self, rate: float, chunk: int):
+        self.rate = rate
+        self.lost = 0
+        self.locked = False
+        self._arrivals = DeviceClock(window=WINDOW, slew=1.0)       # slewed by STEP, here
+        self._by_age: list[float] = []                              # offsets, as ages say
+        self._latency = 0.0
+        self._offset: float | None = None
+        self._behind: deque[tuple[float, float]] = deque()          # (arrival, how late)
+        self._behind_for = max(BEHIND_FOR, 4 * chunk / rate)
+
+    def stamp(self, number: int, arrival: float, age: float) -> tuple[float, int]:
+        """When a chunk's first sample was measured.
+
+        Args:
+            number: of the chunk's first sample, counted from the opening of the stream.
+            arrival: host time of the callback [s].
+            age: of that sample at that time, as the driver states it [s].
+
+        Returns:
+            (host time [s], samples missing just before this chunk). Samples are known to be missing once the stream
+            has stayed behind for BEHIND_FOR; this and later stamps then account for them.
+        """
+        elapsed = (number + self.lost) / self.rate
+        late = arrival - self._arrivals.to_host(elapsed, arrival)
+        gap = self._missing(arrival, late)
+        if not self.locked:
+            self._by_age.append(arrival - age - elapsed)
+            wanted = statistics.median(self._by_age)
+            self._latency = self._arrivals.offset - wanted
+            self.locked = elapsed >= SETTLING
+        else:
+            wanted = self._arrivals.offset - self._latency
+        self._offset = wanted if self._offset is None else self._offset + min(max(wanted - self._offset, -STEP), STEP)
+        return elapsed + gap / self.rate + self._offset, gap
+
+    def _missing(self, arrival: float, late: float) -> int:
+        """Samples lost, if every callback of the last while came later than jitter explains."""
+        self._behind.append((arrival, late))
+        while arrival - self._behind[0][0] > self._behind_for:
+            self._behind.popleft()
+        least = min(late for _, late in self._behind)
+        if least < BEHIND_BY or arrival - self._behind[0][0] < 0.6 * self._behind_for:
+            return 0
+        self._behind.clear()
+        gap = round(least * self.rate)
+        self.lost += gap
+        return gap

@@ -1,0 +1,307 @@
+"""Where sound comes from: a sound card, a WAV file, the synthesiser. All give the same chunks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.signal import resample_poly
+
+from hardware.audio.pcm import SampleFormat, from_float, sample_format
+from hardware.audio.ring import Chunk, Ring
+from hardware.audio.synthesiser import Stethoscope, StethoscopeConfig
+from hardware.audio.wav import read_wav
+from hardware.link import DeviceError, Disconnected, Identity
+
+__all__ = ["FileSource", "PortAudioSource", "Source", "StreamFormat", "SynthesisedSource", "find_input"]
+
+RING_SECONDS = 2.0          # sound that may wait for a busy reader
+LATENCY = 0.1               # [s] of sound that the driver may hold before it loses any
+
+
+@dataclass(frozen=True)
+class StreamFormat:
+    """What a stream consists of.
+
+    Raises:
+        ValueError: unknown sample format.
+    """
+
+    rate: int = 44100               # samples per second
+    channels: int = 1
+    name: str = "S16LE"             # of the sample format
+    chunk_ms: float = 20.0
+
+    def __post_init__(self):
+        sample_format(self.name)
+
+    @property
+    def sample(self) -> SampleFormat:
+        return sample_format(self.name)
+
+    @property
+    def frames(self) -> int:
+        """Samples of each channel per chunk."""
+        return max(1, round(self.rate * self.chunk_ms * 1e-3))
+
+    @property
+    def chunk_seconds(self) -> float:
+        return self.frames / self.rate
+
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of one sample of all channels."""
+        return self.channels * self.sample.width
+
+
+class Source(ABC):
+    """Opened, started, read, stopped, closed. One thread."""
+
+    def __init__(self, form: StreamFormat):
+        self.form = form
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """What a person calls it."""
+
+    @abstractmethod
+    def open(self) -> Identity:
+        """Find it and get ready.
+
+        Raises:
+            DeviceError: it is not there or cannot do what is asked.
+        """
+
+    @abstractmethod
+    def start(self) -> None:
+        """Sound from now on; the samples are counted from here."""
+
+    @abstractmethod
+    def read(self, timeout: float) -> Chunk | None:
+        """The next chunk, or None if none came within `timeout` [s].
+
+        Raises:
+            Disconnected: it is gone.
+        """
+
+    def stop(self) -> None:
+        """No more sound; it may be started again."""
+
+    def close(self) -> None:
+        """Free it; copes with a half-done `open`."""
+
+
+# -- sound cards -----------------------------------------------------------------------------------
+
+
+def find_input(devices: Sequence[dict], default: int, wanted: str) -> int:
+    """Index of the input that a person means.
+
+    Args:
+        devices: as PortAudio lists them: name, max_input_channels.
+        default: PortAudio's default input, -1 if it has none.
+        wanted: "default", an index, or part of a name in any case.
+
+    Raises:
+        Disconnected: there is none; the text lists those there are.
+    """
+    inputs = {i: device["name"] for i, device in enumerate(devices) if device["max_input_channels"] > 0}
+    if wanted == "default" and default in inputs:
+        return default
+    if wanted.isdecimal() and int(wanted) in inputs:
+        return int(wanted)
+    exact = [i for i, name in inputs.items() if name.lower() == wanted.lower()]
+    partly = [i for i, name in inputs.items() if wanted.lower() in name.lower()]
+    if exact or partly:
+        return (exact or partly)[0]
+    present = ", ".join(f"{i} '{name}'" for i, name in inputs.items()) or "none"
+    raise Disconnected(f"no audio input '{wanted}'; present: {present}; plug it in, or set 'device' to a part of one of these names")
+
+
+class PortAudioSource(Source):
+    """A sound card's input.
+
+    Args:
+        form: of the stream.
+        device: see `find_input`.
+        server: PulseAudio server whose sources PortAudio is to see ("unix:/path"); "": the machine's own sound system.
+    """
+
+    _open_streams = 0       # in this process: the list of devices can be renewed only while there are none
+
+    def __init__(self, form: StreamFormat, device: str = "default", server: str = ""):
+        super().__init__(form)
+        self.device, self.server = device, server
+        self._stream = None
+        self._ring: Ring | None = None
+
+    def __str__(self) -> str:
+        return f"audio input '{self.device}'"
+
+    def open(self) -> Identity:
+        if self.server:
+            os.environ["PULSE_SERVER"] = self.server       # libpulse, behind PortAudio, looks nowhere else
+        try:
+            import sounddevice
+        except OSError as error:
+            raise DeviceError("PortAudio is not installed: sudo apt-get install libportaudio2") from error
+        form = self.form
+        try:
+            if not PortAudioSource._open_streams:
+                sounddevice._terminate()                    # PortAudio lists devices when it starts, and never again
+                sounddevice._initialize()
+            devices = sounddevice.query_devices()
+            index = find_input(devices, sounddevice.default.device[0], self.device)
+            self._ring = Ring(form.frames, form.frame_bytes, max(4, round(RING_SECONDS / form.chunk_seconds)))
+            self._stream = sounddevice.RawInputStream(
+                samplerate=form.rate, blocksize=form.frames, device=index, channels=form.channels, dtype=form.sample.portaudio,
+                latency=max(LATENCY, 2 * form.chunk_seconds), callback=_listener(self._ring))
+        except sounddevice.PortAudioError as error:
+            raise Disconnected(f"{self} cannot be opened with {form.rate} Hz, {form.channels} channels, {form.name}: "
+                               f"{_reason(error)}; another program may hold it, or it offers other formats") from error
+        PortAudioSource._open_streams += 1
+        return Identity(model=devices[index]["name"])
+
+    def start(self) -> None:
+        import sounddevice
+        self._ring.clear()
+        try:
+            self._stream.start()
+        except sounddevice.PortAudioError as error:
+            raise Disconnected(f"{self} does not start: {_reason(error)}") from error
+
+    def read(self, timeout: float) -> Chunk | None:
+        chunk = self._ring.get(timeout)
+        if chunk is None and not self._stream.active:
+            raise Disconnected(f"{self} is gone: unplugged, or the sound server ended?")
+        return chunk
+
+    def stop(self) -> None:
+        if self._stream is not None:
+            with contextlib.suppress(Exception):
+                self._stream.abort()        # stop() would wait for sound that may never come
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self.stop()
+            with contextlib.suppress(Exception):
+                self._stream.close()
+            PortAudioSource._open_streams -= 1
+        if self._ring is not None:
+            self._ring.close()
+        self._stream = self._ring = None
+
+
+def _listener(ring: Ring) -> Callable:
+    """PortAudio's callback: it copies into the ring and does nothing else."""
+    now, put = time.monotonic, ring.put
+
+    def listen(data, frames, times, status) -> None:
+        # Ages, since the clock of PortAudio's times is its own business.
+        put(data, now(), times.currentTime - times.inputBufferAdcTime, bool(status.input_overflow))
+
+    return listen
+
+
+def _reason(error: Exception) -> str:
+    return str(error.args[0] if error.args else error).partition(" [")[0]
+
+
+# -- sources that follow the clock -----------------------------------------------------------------
+
+
+class _PacedSource(Source):
+    """Chunks that become due as time passes, each when its last sample has been."""
+
+    def start(self) -> None:
+        self._began, self._number = time.monotonic(), 0
+        self._rewind()
+
+    def read(self, timeout: float) -> Chunk | None:
+        due = self._began + (self._number + self.form.frames) / self.form.rate
+        wait = due - time.monotonic()
+        if wait > timeout:
+            time.sleep(max(timeout, 0.0))
+            return None
+        if wait > 0.0:
+            time.sleep(wait)
+        data = from_float(self._next(self.form.frames), self.form.sample).tobytes()
+        arrival, measured = time.monotonic(), self._began + self._number / self.form.rate
+        chunk = Chunk(data, self._number, arrival, arrival - measured)
+        self._number += self.form.frames
+        return chunk
+
+    def _rewind(self) -> None:
+        """Back to the first sample."""
+
+    def _next(self, frames: int) -> np.ndarray:
+        """The next samples, full scale at 1, shape (frames, channels)."""
+        raise NotImplementedError
+
+
+class FileSource(_PacedSource):
+    """A WAV file, resampled to the stream's rate, over and over or once with silence after it.
+
+    The stream's channels are the file's first ones; where it has too few, its last one is repeated.
+    """
+
+    def __init__(self, form: StreamFormat, path: str | os.PathLike, loop: bool = True):
+        super().__init__(form)
+        self.path, self.loop = Path(path), loop
+        self._at = 0
+
+    def __str__(self) -> str:
+        return f"file '{self.path}'"
+
+    def open(self) -> Identity:
+        try:
+            samples, rate = read_wav(self.path)
+        except (OSError, ValueError) as error:
+            raise Disconnected(f"no sound from {self}: {error}; set 'file' to a WAV file") from error
+        if not len(samples):
+            raise Disconnected(f"no sound from {self}: it holds no samples")
+        if rate != self.form.rate:
+            divisor = np.gcd(rate, self.form.rate)
+            samples = resample_poly(samples, self.form.rate // divisor, rate // divisor, axis=0)
+        self._samples = samples[:, np.minimum(np.arange(self.form.channels), samples.shape[1] - 1)]
+        return Identity(model=self.path.name)
+
+    def _rewind(self) -> None:
+        self._at = 0
+
+    def _next(self, frames: int) -> np.ndarray:
+        places = self._at + np.arange(frames)
+        self._at += frames
+        if self.loop:
+            return self._samples[places % len(self._samples)]
+        sound = np.zeros((frames, self.form.channels))
+        there = places < len(self._samples)
+        sound[there] = self._samples[places[there]]
+        return sound
+
+
+class SynthesisedSource(_PacedSource):
+    """The synthesised stethoscope, the same on all channels."""
+
+    def __init__(self, form: StreamFormat, config: StethoscopeConfig | None = None, seed: int = 0):
+        super().__init__(form)
+        self.config, self.seed = config or StethoscopeConfig(), seed
+        self.stethoscope: Stethoscope | None = None
+
+    def __str__(self) -> str:
+        return "the synthesised stethoscope"
+
+    def open(self) -> Identity:
+        return Identity(model="synthesised stethoscope", serial=f"seed {self.seed}")
+
+    def _rewind(self) -> None:
+        self.stethoscope = Stethoscope(self.config, self.form.rate, self.seed)
+
+    def _next(self, frames: int) -> np.ndarray:
+        return np.repeat(self.stethoscope.read(frames)[:, None], self.form.channels, axis=1)
