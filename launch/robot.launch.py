@@ -1,30 +1,59 @@
-"""Controller, refit and supervisor for one robot, whatever publishes its joint states.
+"""Controller, refit and supervisor for one robot, with the drivers of its devices where it has any.
 
+    ros2 launch refit robot.launch.py robot:=dxl_arm
+    ros2 launch refit robot.launch.py robot:=dxl_arm use_emulators:=true devices:=dynamixel,ft_sensor record:=true
     ros2 launch refit robot.launch.py robot:=panda
     ros2 launch refit robot.launch.py robot:=panda refit:=false namespace:=left
     ros2 launch refit robot.launch.py robot:=panda params_file:=runs/demo-panda-.../parameters.yaml
 
-Without a ROS distribution: `./refit launch robot.launch.py ...`. `sim.launch.py` is this plus the plant.
+Without a ROS distribution: `./refit launch robot.launch.py ...`. `sim.launch.py` is this with a plant in place of drivers.
 """
 
+import os
+from datetime import datetime, timezone
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
+from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
 from nodes.launching import ARGUMENTS, is_physical, shield
+from nodes.robot_devices import robot_devices
 
-SHARE = Path(__file__).resolve().parents[1]
+LAUNCH = Path(__file__).resolve().parent
+SHARE = LAUNCH.parent
 
 NAMES = ("robot", "namespace", "use_sim_time", "params_file", "prior", "autostart", "log_level", "refit", "recipe", "lockstep",
          "run_directory")
+#: passed on to drivers.launch.py and record.launch.py
+DRIVERS = ("robot", "namespace", "params_file", "autostart", "log_level", "drivers", "use_emulators", "devices", "scenario", "seed")
+RECORD = ("namespace", "profile", "use_sim_time", "autostart", "log_level")
+ALL = tuple(dict.fromkeys((*NAMES, *DRIVERS, "record", *RECORD)))
 
 
-def nodes(context):
+def everything(context):
+    """Recorder, controller and the rest, drivers. The recorder first: what it misses at the start is lost."""
+    value = {name: LaunchConfiguration(name).perform(context) for name in ALL}
+    if value["record"] == "true" and not value["run_directory"]:
+        value["run_directory"] = os.path.join("runs", f"{value['robot']}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}")
+    recorder = _include("record.launch.py", [*((name, value[name]) for name in RECORD), ("run_directory", value["run_directory"])])
+    drivers = _include("drivers.launch.py", [(name, value[name]) for name in DRIVERS])
+    has_drivers = value["drivers"] != "none" and (robot_devices(value["robot"], value["devices"]) or value["use_emulators"] == "true")
+    return [
+        *([recorder] if value["record"] == "true" else []),
+        GroupAction([PushRosNamespace(value["namespace"]), *nodes(value)]),
+        *([drivers] if has_drivers else []),
+    ]
+
+
+def _include(name, arguments):
+    return GroupAction([IncludeLaunchDescription(PythonLaunchDescriptionSource(str(LAUNCH / name)), launch_arguments=arguments)])
+
+
+def nodes(value):
     """The three nodes, with the profile, the parameter file and the arguments, the later the stronger."""
-    value = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
     yes = {name: text == "true" for name, text in value.items()}
     files, prior = [str(SHARE / "config" / f"{value['robot']}.yaml")], value["prior"]
     if is_physical("params_file", value["params_file"]):
@@ -56,6 +85,5 @@ def nodes(context):
 
 def generate_launch_description():
     return LaunchDescription([
-        *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in NAMES),
-        GroupAction([PushRosNamespace(LaunchConfiguration("namespace")), OpaqueFunction(function=nodes)]),
+        *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in ALL), OpaqueFunction(function=everything),
     ])

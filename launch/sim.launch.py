@@ -1,4 +1,4 @@
-"""The simulated robot: `robot.launch.py` plus the MuJoCo plant, and a recorder if asked for.
+"""The simulated robot: `robot.launch.py` with the MuJoCo plant in place of drivers, and a recorder if asked for.
 
     ros2 launch refit sim.launch.py
     ros2 launch refit sim.launch.py robot:=double_cartpole lockstep:=true refit:=false
@@ -8,8 +8,6 @@
 Without a ROS distribution: `./refit launch sim.launch.py ...`. Ctrl-C ends everything with exit code 0.
 """
 
-import os
-from datetime import datetime, timezone
 from pathlib import Path
 
 from launch import LaunchDescription
@@ -24,35 +22,22 @@ from nodes.launching import ARGUMENTS, is_physical, number, shield
 LAUNCH = Path(__file__).resolve().parent
 SHARE = LAUNCH.parent
 
-#: shared with robot.launch.py, where their meaning is the same
-SHARED = ("robot", "namespace", "use_sim_time", "params_file", "prior", "autostart", "log_level", "refit", "recipe", "lockstep")
+#: passed on to robot.launch.py, where their meaning is the same
+SHARED = ("robot", "namespace", "use_sim_time", "params_file", "prior", "autostart", "log_level", "refit", "recipe", "lockstep",
+          "record", "profile", "run_directory")
 #: what a simulation changes in them
-HERE = {
-    "use_sim_time": dict(default_value="true"),
-    "run_directory": dict(description="where the bag and accepted parameter revisions go; empty: runs/sim-<stamp> if "
-                          "record:=true, else nowhere"),
-}
+HERE = {"use_sim_time": dict(default_value="true")}
 OWN = [
-    DeclareLaunchArgument("scenario", default_value="", description="hidden changes of the plant: YAML text or file, "
-                          "see docs/nodes/sim_plant.md"),
-    DeclareLaunchArgument("seed", default_value="0", description="of the plant's initial states and sensor noise"),
     DeclareLaunchArgument("real_time_factor", default_value="1.0",
                           description="simulated seconds per second; 0: as fast as possible"),
     DeclareLaunchArgument("paused", default_value="false", choices=["true", "false"],
                           description="start with time standing still, until set_simulation_state"),
-    DeclareLaunchArgument("record", default_value="false", choices=["true", "false"],
-                          description="record a bag into run_directory"),
 ]
-#: passed on to record.launch.py
-RECORD = ("namespace", "profile", "use_sim_time", "autostart", "log_level")
-NAMES = (*SHARED, "profile", "run_directory")
+NAMES = (*SHARED, "scenario", "seed")
 
 
-def plant_and_recorder(context):
+def robot_and_plant(context):
     value = {name: LaunchConfiguration(name).perform(context) for name in [*NAMES, *(argument.name for argument in OWN)]}
-    run_directory = value["run_directory"]
-    if not run_directory and value["record"] == "true":
-        run_directory = os.path.join("runs", f"sim-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}")
     files, physical = [str(SHARE / "config" / f"{value['robot']}.yaml")], {}
     if is_physical("params_file", value["params_file"]):
         physical = {"params_file": value["params_file"]}
@@ -82,16 +67,13 @@ def plant_and_recorder(context):
         entities=[Shutdown(reason="the plant cannot be configured, see above")]))
     robot = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(LAUNCH / "robot.launch.py")),
-        launch_arguments=[*((name, value[name]) for name in SHARED), ("run_directory", run_directory)])
-    record = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(LAUNCH / "record.launch.py")),
-        launch_arguments=[*((name, value[name]) for name in RECORD), ("run_directory", run_directory)])
-    # The recorder first: what it misses at the start is lost.
-    return [*([GroupAction([record])] if value["record"] == "true" else []), GroupAction([robot]), hopeless, plant]
+        launch_arguments=[*((name, value[name]) for name in SHARED), ("drivers", "none")])
+    # The recorder in it first: what it misses at the start is lost.
+    return [GroupAction([robot]), hopeless, plant]
 
 
 def generate_launch_description():
     return LaunchDescription([
         *(DeclareLaunchArgument(name, **{**ARGUMENTS[name], **HERE.get(name, {})}) for name in NAMES),
-        *OWN, OpaqueFunction(function=plant_and_recorder),
+        *OWN, OpaqueFunction(function=robot_and_plant),
     ])

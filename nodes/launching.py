@@ -36,7 +36,16 @@ ARGUMENTS: dict[str, dict] = {
                      "results do not depend on load"),
     "profile": dict(default_value="control", choices=["full", "control", "identify"],
                     description="which topics are recorded: recording/profiles.yaml lists them"),
-    "run_directory": dict(default_value="", description="where accepted parameter revisions are written; empty: nowhere"),
+    "drivers": dict(default_value="auto", choices=["auto", "by_hand", "none"], description="drivers of the robot's devices: "
+                    "started, there for somebody to configure and activate, or absent because joint states come from elsewhere"),
+    "use_emulators": dict(default_value="false", choices=_SWITCH, description="play the devices on a simulated robot; the "
+                          "drivers and what travels on their wires stay the same"),
+    "devices": dict(default_value="", description="which devices of config/devices/<robot>.yaml, separated by commas; empty: all"),
+    "scenario": dict(default_value="", description="hidden changes of the plant: YAML text or file, see docs/nodes/sim_plant.md"),
+    "seed": dict(default_value="0", description="of the plant's initial states and sensor noise"),
+    "record": dict(default_value="false", choices=_SWITCH, description="record a bag into run_directory"),
+    "run_directory": dict(default_value="", description="where the bag and accepted parameter revisions go; empty: runs/<robot>-<stamp> "
+                          "if record:=true, else nowhere"),
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodes.launching import ARGUMENTS, is_physical, number
+from nodes.robot_devices import robot_devices
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 
@@ -17,7 +18,7 @@ def declared(name):
     return {a.name: a for a in module.generate_launch_description().get_launch_arguments()}
 
 
-@pytest.mark.parametrize("name", ["robot.launch.py", "sim.launch.py", "record.launch.py"])
+@pytest.mark.parametrize("name", ["robot.launch.py", "sim.launch.py", "record.launch.py", "drivers.launch.py"])
 def test_every_argument_is_described_and_means_the_same(name):
     for argument in declared(name).values():
         assert argument.description and argument.description != "no description given"
@@ -25,7 +26,22 @@ def test_every_argument_is_described_and_means_the_same(name):
 
 
 def test_a_simulation_takes_whatever_the_robot_takes():
-    assert set(declared("robot.launch.py")) < set(declared("sim.launch.py"))
+    """Except what leads to devices, in place of which it has a plant."""
+    assert set(declared("robot.launch.py")) - {"drivers", "use_emulators", "devices"} < set(declared("sim.launch.py"))
+
+
+def test_devices_of_a_robot_lead_to_their_emulators(tmp_path):
+    *sensors, servos = robot_devices("dxl_arm")
+    assert servos.node == "dynamixel" and [d.node for d in sensors] == ["urg", "ft_sensor", "camera"]
+    placed = servos.placed(folder="/f", world="/w", here="/h", ip="127.1.1.1")
+    assert placed.emulated["port_name"] == placed.emulator[placed.emulator.index("--link") + 1] == "/f/servos"
+    assert [d.node for d in robot_devices("dxl_arm", "dynamixel, urg")] == ["urg", "dynamixel"]
+    assert robot_devices("panda") == []
+    with pytest.raises(ValueError, match="has no toaster, only urg, ft_sensor, camera, dynamixel"):
+        robot_devices("dxl_arm", "toaster")
+    (tmp_path / "odd.yaml").write_text("servos: {emulater: [dynamixel]}\n")
+    with pytest.raises(ValueError, match="servos has emulater, expected only emulated, emulator"):
+        robot_devices("odd", folder=tmp_path)
 
 
 def test_numbers_and_files_name_the_argument_they_came_with(tmp_path):

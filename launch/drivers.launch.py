@@ -1,0 +1,90 @@
+"""The drivers of a robot's devices, on its hardware or on emulators that a simulated robot moves.
+
+    ros2 launch refit drivers.launch.py robot:=dxl_arm
+    ros2 launch refit drivers.launch.py robot:=dxl_arm use_emulators:=true devices:=dynamixel,urg
+
+Without a ROS distribution: `./refit launch drivers.launch.py ...`. The nodes are the same in both cases, and so is what
+travels on their wires; only the ports' names differ. robot.launch.py is this plus controller, refit and supervisor.
+"""
+
+import shutil
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, GroupAction, OpaqueFunction, RegisterEventHandler
+from launch.event_handlers import OnShutdown
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import LifecycleNode, PushRosNamespace
+
+from nodes.launching import ARGUMENTS, is_physical, number, shield
+from nodes.robot_devices import robot_devices
+
+SHARE = Path(__file__).resolve().parents[1]
+
+NAMES = ("robot", "namespace", "params_file", "autostart", "log_level", "drivers", "use_emulators", "devices", "scenario", "seed")
+
+
+def drivers(context):
+    value = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
+    devices = robot_devices(value["robot"], value["devices"])
+    if not devices:
+        raise ValueError(f"robot:={value['robot']} has no devices in config/devices: its joint states come from elsewhere")
+    emulated = value["use_emulators"] == "true"
+    files = [str(SHARE / "config" / f"{value['robot']}.yaml")]
+    if value["params_file"] and not is_physical("params_file", value["params_file"]):
+        files.append(value["params_file"])
+    autostart = value["autostart"] == "true" and value["drivers"] == "auto"
+    actions = []
+    if emulated:
+        folder = Path(tempfile.mkdtemp(prefix="refit-devices-"))
+        number_of_launch = zlib.crc32(str(folder).encode())
+        places = dict(folder=str(folder), here=str(SHARE / "config" / "devices"), world=_world(folder),
+                      ip=f"127.{1 + number_of_launch % 250}.{1 + number_of_launch // 250 % 250}.1")
+        devices = [device.placed(**places) for device in devices]
+        actions = [_plant(value, files, places["world"]), *map(_emulator, devices), _tidy(folder, places["world"])]
+    return [*actions, *(_driver(device, files, value, emulated, autostart) for device in devices)]
+
+
+def _world(folder: Path) -> str:
+    memory = Path("/dev/shm")
+    return str((memory if memory.is_dir() else folder) / f"{folder.name}.world")
+
+
+def _plant(value, files, world):
+    return LifecycleNode(
+        package="refit", executable="sim_plant", name="sim_plant", namespace="", autostart=True, output="screen",
+        parameters=[*files, {"robot": value["robot"], "scenario": value["scenario"], "seed": number("seed", value["seed"], int),
+                             "world": world, "position_noise": 0.0, "velocity_noise": 0.0}],
+        remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
+        ros_arguments=["--log-level", value["log_level"]], prefix=f"{shield()} nice -n -10")
+
+
+def _emulator(device):
+    return ExecuteProcess(cmd=[sys.executable, "-m", "hardware.emulate", *device.emulator], name=f"emulated_{device.node}",
+                          output="screen", prefix=f"{shield()} nice -n -10")
+
+
+def _driver(device, files, value, emulated, autostart):
+    return LifecycleNode(
+        package="refit", executable=device.executable, name=device.node, namespace=device.namespace, autostart=autostart,
+        output="screen", parameters=[*files, *([dict(device.emulated)] if emulated and device.emulated else [])],
+        remappings=[("/tf", "tf"), ("/tf_static", "tf_static"), *device.remap.items()],
+        ros_arguments=["--log-level", value["log_level"]], prefix=f"{shield()} nice -n -10")
+
+
+def _tidy(folder, world):
+    def remove(event, context):
+        shutil.rmtree(folder, ignore_errors=True)
+        Path(world).unlink(missing_ok=True)
+
+    return RegisterEventHandler(OnShutdown(on_shutdown=remove))
+
+
+def generate_launch_description():
+    return LaunchDescription([
+        *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in NAMES),
+        GroupAction([PushRosNamespace(LaunchConfiguration("namespace")), OpaqueFunction(function=drivers)]),
+    ])
