@@ -45,6 +45,8 @@ setup(
             "refit_worker = nodes.entry:refit_worker",
             "recorder = nodes.entry:recorder",
             "supervisor = nodes.entry:supervisor",
+            "audio = nodes.entry:audio",
+            "urg = nodes.entry:urg",
         ]
     },
 )

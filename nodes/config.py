@@ -112,6 +112,9 @@ class Setting:
         # YAML writes 10 where 10.0 is meant; rclpy would refuse it, no reader would.
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
+        # And it reads 2 where one of the choices is the text "2".
+        if type(value) is int and self.type is str and str(value) in self.choices:
+            value = str(value)
         if type(value) is not self.type:
             raise self._error(value)
         if self.choices and value not in self.choices:

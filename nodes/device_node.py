@@ -58,6 +58,8 @@ class DeviceNode(RefitNode):
     """See the module's docstring."""
 
     Config = DeviceConfig
+    rate_tolerance = 0.05           # relative; a rate further off means WARN
+    error_window = ERROR_WINDOW
     device: Device | None = None
     _entities: tuple = ()
     _level = None
@@ -184,10 +186,10 @@ class DeviceNode(RefitNode):
             return own
         if device.warnings:
             return WARN, "; ".join(list(device.warnings.values()))
-        if off > 0.05:
+        if off > self.rate_tolerance:
             return WARN, f"rate {rate:.4g} Hz, expected {expected:.4g} Hz"
         if recent_errors:
-            return WARN, f"{recent_errors} errors within {ERROR_WINDOW:g} s (CRC, resync, dropped, time-out)"
+            return WARN, f"{recent_errors} errors within {self.error_window:g} s (CRC, resync, dropped, time-out)"
         return OK, "streaming"
 
     def _streaming_since(self, now: float) -> float:
@@ -205,7 +207,7 @@ class DeviceNode(RefitNode):
         history = self._totals
         if not history or now - history[-1][0] >= 0.5:
             history.append((now, total))
-        while len(history) > 1 and history[0][0] < now - ERROR_WINDOW:
+        while len(history) > 1 and history[0][0] < now - self.error_window:
             history.popleft()
         return total - history[0][1]
 

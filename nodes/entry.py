@@ -6,7 +6,7 @@ import importlib
 import os
 import signal
 
-__all__ = ["adaptive_mpc", "recorder", "refit_worker", "sim_plant", "supervisor"]
+__all__ = ["adaptive_mpc", "audio", "recorder", "refit_worker", "sim_plant", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -35,3 +35,11 @@ def recorder() -> int:
 
 def supervisor() -> int:
     return _main("supervisor")
+
+
+def urg() -> int:
+    return _main("urg")
+
+
+def audio() -> int:
+    return _main("audio")
