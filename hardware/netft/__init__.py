@@ -1,0 +1,1 @@
+"""ATI Net F/T: RDT records over UDP, scale and state over HTTP."""
