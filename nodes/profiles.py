@@ -10,7 +10,7 @@ import numpy as np
 from sim_core.articulated import RobotModel, build
 from sim_core.articulated.cartpole_parameters import cartpole_spec, point_mass_equivalent
 from sim_core.articulated.parameter_file import ParameterFile
-from sim_core.articulated.parameters import BodyInertia, FreeParameters
+from sim_core.articulated.parameters import BodyInertia, FreeParameters, JointFriction
 from sim_core.control.change_detection import ChangeConfig
 from sim_core.control.refit import RefitConfig
 from sim_core.control.refit_online import OnlineConfig
@@ -24,6 +24,8 @@ START = 2.0
 UPRIGHT = 0.95
 #: the body of the arm whose inertia the refit corrects
 HAND = "hand"
+#: how far a gear's friction is believed to differ from the model's [ln]
+FRICTION_STD = 0.3
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,20 @@ class Arm:
 
     Attributes:
         weights: of `frame_tracking`.
-        segment_length: of the refit's multiple shooting [samples].
+        resolution: standard deviation of (positions, velocities) below which the sensors say nothing [rad, rad/s].
     """
 
     weights: dict[str, float]
-    segment_length: int = 25
+    resolution: tuple[float, float] = RefitConfig.scale_floor
 
 
 ARMS = {
     # Softer on position and calmer in speed than the library's defaults: after an outage of 0.2 s the arm returns at
     # 0.7 instead of 1.2 rad/s. The price is 4.6 instead of 3.1 mm under an unknown 2 kg.
     "panda": Arm(dict(position=5e3, rate=0.3)),
-    # A newton metre is much here.
-    "dxl_arm": Arm(dict(position=2e4, rate=0.3, control=1e-2, smoothness=1e-2)),
+    # A newton metre is much here, and at the home pose the two rolls are not far from parallel: what keeps the hand level
+    # at any price sends them around. Steps of 2 pi / 4096 and 0.229 rev/min look free of noise where a joint is slow.
+    "dxl_arm": Arm(dict(position=2e4, rotation=10.0, rate=0.3, control=1e-2, smoothness=1e-2), resolution=(4.4e-4, 7e-3)),
 }
 
 
@@ -86,14 +89,17 @@ def upright(model: RobotModel) -> Callable[[np.ndarray], bool]:
 
 
 def free_parameters(model: RobotModel, recipe: str = "robust") -> FreeParameters:
-    """What the refit may change: the inertia of the hand and what it holds, or the published 9 or 14 of a cart-pole.
+    """What the refit may change: the inertia of the hand and what it holds, and the friction of joints that have it; or the
+    published 9 or 14 of a cart-pole.
 
     Ten coordinates rather than a point mass: a held object has an inertia of its own, and an interval that leaves it
-    out is too narrow when the arm moves fast (docs/refit.md).
+    out is too narrow when the arm moves fast (docs/refit.md). Friction that is 20 % off its file would otherwise be
+    explained by an inertia that no hand has, with which the arm is not stable.
     """
     if is_cartpole(model):
         return cartpole_spec(model, START, "raw" if recipe == "literal" else "log")
-    return FreeParameters(model, [BodyInertia(HAND)])
+    friction = [JointFriction(joint, FRICTION_STD) for joint in model.joint_names if f"{joint}.frictionloss" in model.parameters]
+    return FreeParameters(model, [BodyInertia(HAND), *friction])
 
 
 def quantities(spec: FreeParameters, xi: np.ndarray, covariance: np.ndarray) -> list:
@@ -140,7 +146,7 @@ def online_config(model: RobotModel, config) -> OnlineConfig:
         # Whole states without noise: one-step segments from the measured state.
         refit |= dict(segment_length=config.segment_length or 1, initial_state="measured")
     else:
-        refit |= dict(segment_length=config.segment_length or _arm(model).segment_length)
+        refit |= dict(segment_length=config.segment_length or 25, scale_floor=_arm(model).resolution)
     noise = (config.position_noise, config.velocity_noise)
     return OnlineConfig(window=config.window, min_window=min(config.min_window, config.window), period=config.period,
                         change=ChangeConfig(noise=noise), refit=RefitConfig(**refit))
