@@ -44,7 +44,7 @@ class RobotiqGripper(Device):
         rate: status polls [Hz]; the gripper reports fault 09 after a second without.
         reply_timeout: [s].
         stop_policy: "stop": the fingers stay where they are, and an object in them; "open": they let go.
-        auto_reactivate: activate again by itself after a power failure or a major fault.
+        auto_reactivate: activate again by itself after a power failure.
     """
 
     def __init__(self, path: str | os.PathLike, model: str = "2f_85", unit: int = UNIT, rate: float = 50.0, reply_timeout: float = 0.1,
@@ -116,7 +116,7 @@ class RobotiqGripper(Device):
         self._pending, self._asked, self._procedure = None, None, None
         status, _ = self._exchange()
         self.faults.clear()
-        if not status.ready and (not self._was_active or self.auto_reactivate):
+        if not status.ready and not self._was_active:
             self._asked = "activate"
         self._was_active = True
 
@@ -209,6 +209,8 @@ class RobotiqGripper(Device):
         fault = "" if status.fault in (0x05, 0x09) else FAULTS.get(status.fault, f"fault {status.fault:#04x}" if status.fault else "")
         if not fault and not status.ready and self._was_active and not self.busy:
             fault = "the gripper lost its activation, as in a power failure: call reactivate_gripper"
+            if self.auto_reactivate and self._enabled:
+                self._asked = "activate"
         if fault:
             self.faults["gripper"] = fault
         else:
