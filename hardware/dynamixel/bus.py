@@ -9,6 +9,7 @@ Source: ROBOTIS e-manual, Protocol 1.0 and 2.0; "Status Packet Return Delay".
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -73,7 +74,7 @@ class Bus:
     def ping(self, id: int) -> Ping:
         """Raises NotAnswering."""
         if self.protocol == 2.0:
-            reply = self._one(self.codec.ping(id), id, 3, "answer a ping")
+            reply = self._one(self.codec.ping(id), id, 3, "answer a ping").params
             return Ping(id, int.from_bytes(reply[:2], "little"), reply[2])
         data = self.read(id, 0, 3)
         return Ping(id, int.from_bytes(data[:2], "little"), data[2])
@@ -93,7 +94,12 @@ class Bus:
 
     def read(self, id: int, address: int, length: int) -> bytes:
         """Bytes of a control table. Raises NotAnswering, StatusError."""
-        return self._one(self.codec.read(id, address, length), id, length, f"read {length} bytes at {address}")
+        return self.read_status(id, address, length)[1]
+
+    def read_status(self, id: int, address: int, length: int) -> tuple[int, bytes]:
+        """(error byte, bytes): what the servo says of itself besides. Raises NotAnswering, StatusError."""
+        reply = self._one(self.codec.read(id, address, length), id, length, f"read {length} bytes at {address}")
+        return reply.error, reply.params
 
     def write(self, id: int, address: int, data: bytes) -> None:
         """Written, and confirmed by the servo's reply. Raises NotAnswering, StatusError."""
@@ -162,7 +168,8 @@ class Bus:
         if self._settle:
             self._wait_out()
         self.port.discard_input()
-        self.parser.clear() if self.parser.pending else None
+        if self.parser.pending:
+            self.parser.clear()
 
     def settle(self, seconds: float) -> None:
         """Somebody did not answer in time: wait out another `seconds` before the next request."""
@@ -178,7 +185,7 @@ class Bus:
             self.counters.add("late_bytes", dropped)
         self.parser.clear()
 
-    def _one(self, frame: bytes, id: int, length: int, what: str) -> bytes:
+    def _one(self, frame: bytes, id: int, length: int, what: str) -> Status:
         if id == BROADCAST:
             raise DeviceError(f"one servo is to {what}: give its id, not the broadcast id")
         replies = self._collect(frame, (id,), length)
@@ -187,7 +194,7 @@ class Bus:
         error = self.refusal(replies[id])
         if error:
             raise StatusError(id, error, what, self.protocol)
-        return replies[id].params
+        return replies[id]
 
     def refusal(self, status: Status) -> int:
         """The part of a reply's error byte that says the instruction was not done; alerts are kept."""
@@ -267,28 +274,24 @@ class GroupRead:
         self._last = codec.status(self.ids[-1], 0, bytes(length))[:codec.BODY] if how != "fast" else b"\0"
 
     def read(self, retries: int = 1) -> bool:
-        """Refresh `values`; servos whose reply is missing or damaged are asked again, each by itself.
+        """Refresh `values`. Servos whose reply was damaged are asked again, each by itself; not those that were silent.
 
         Returns:
             Whether all answered.
         """
-        if self.how != "single" or len(self.ids) == 1:
-            if self._read_all():
-                return True
-        else:
+        if self.how == "single" and len(self.ids) > 1:
             self.valid[:] = False
-            self.t = time.monotonic()
-        for _ in range(retries):
+            again, self.t = True, time.monotonic()
+        else:
+            again = self._read_all() and retries > 0
+        if again:
             for k in np.flatnonzero(~self.valid):
-                try:
-                    self._keep(k, 0, self.bus.read(self.ids[k], self.address, self.length))
-                except (NotAnswering, StatusError):
-                    continue
-            if self.valid.all():
-                return True
-        return False
+                with contextlib.suppress(NotAnswering, StatusError):
+                    self._keep(k, *self.bus.read_status(self.ids[k], self.address, self.length))
+        return bool(self.valid.all())
 
     def _read_all(self) -> bool:
+        """One request for all; whether there were replies that were damaged."""
         bus, port, block = self.bus, self.bus.port, self._block
         bus.begin()
         port.write(self._request)
@@ -311,20 +314,21 @@ class GroupRead:
         if values is not None and not (values[:, 0] & 0x7F if bus.protocol == 2.0 else values[:, 0] & PROTOCOL1_REFUSALS).any():
             self.values[:] = values
             self.valid[:] = True
-            return True
-        self._salvage(data, limit)
-        return bool(self.valid.all())
+            return False
+        return self._salvage(data, limit)
 
-    def _salvage(self, data: bytes, limit: float) -> None:
-        """The replies that are good among damaged, stuffed, doubled, missing or refused ones."""
+    def _salvage(self, data: bytes, limit: float) -> bool:
+        """The replies that are good among damaged, stuffed, doubled, missing or refused ones; whether some were damaged."""
         bus, parser = self.bus, self.bus.parser
         self.valid[:] = False
         if self.how == "fast":
             parser.expect_fast(len(self.ids), self.length)
         damaged = parser.crc_errors
         answered: set[int] = set()
+        received = 0
         piece, silent = data, len(data) < self._block.size and not data[-self._block.frame:].startswith(self._last)
         while True:
+            received += len(piece)
             for reply in parser.feed(piece) if piece else parser.resync():
                 if reply.id in self.ids:
                     answered.add(reply.id)
@@ -341,6 +345,7 @@ class GroupRead:
                 bus.settle(limit)
             else:
                 bus.counters.add("resyncs")
+        return received > len(answered) * self._block.frame and len(answered) < len(self.ids)
 
     def _keep(self, k: int, error: int, params: bytes) -> None:
         self.values[k, 0] = error

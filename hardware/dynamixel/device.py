@@ -1,0 +1,521 @@
+"""The servos of one bus as a device: every cycle one reading of all joints and one writing of all goals.
+
+    group = ServoGroup("/dev/ttyUSB0", 1_000_000, joints, rate=200.0, on_sample=print)
+    group.start(); group.enable(); group.set_torque(True)
+    group.take(PositionStream(...))
+
+A servo that falls silent does not hide the others: after 0.1 s it leaves the cycle, is looked for twice a
+second, and comes back with its settings renewed. The services (torque, reboot, table access, scan) may be
+called from any thread; they share the bus with the cycle through a lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardware.dynamixel.bus import Bus, Ping, StatusError
+from hardware.dynamixel.commands import EffortLoop, Goals, Source, StopLaw
+from hardware.dynamixel.goal_writer import GoalWriter
+from hardware.dynamixel.joints import GroupState, Joint, JointArrays
+from hardware.dynamixel.limits import Limits
+from hardware.dynamixel.readout import Readout
+from hardware.dynamixel.scan import Found, scan
+from hardware.dynamixel.servo_setup import ServoLimits, goal_to_present, hold_in_servo, prepare, set_torque, watchdog
+from hardware.dynamixel.tables import VELOCITY
+from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, SerialPort
+from hardware.link.serial_port import latency_timer
+
+__all__ = ["GroupOptions", "ServoGroup"]
+
+ABSENT_AFTER = 0.1          # [s] without a reply: a servo that restarts is silent for longer
+PROBE_PERIOD = 0.5          # [s] between two looks for absent servos
+SLICE = 1e-3                # [s] between two looks for commands while a cycle's rest is waited out
+BRAKE_TIME, AT_REST = 0.5, 0.05     # [s] and [rad/s] of stopping before torque goes off
+NOTICE_PERIOD = 2.0         # [s] between two notices of one kind
+
+#: hardware error bits (X series, address 70)
+HARDWARE_ERRORS = {0: "input voltage", 2: "overheating", 3: "encoder", 4: "electrical shock", 5: "overload"}
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """How a group behaves; see the node's parameters of the same names."""
+
+    rate: float = 100.0                 # of the bus cycle [Hz]
+    error_timeout: float = 0.5          # of silence of all servos before the bus is reopened [s]
+    torque_on_activate: bool = False
+    on_deactivate: str = "off"          # "off", "hold" (by the servos themselves) or "brake" (to rest, then off)
+    stop_state: str = "hold"            # of servos that take effort, without a command
+    bus_watchdog: float = 0.1           # [s]; 0: none
+    latency: float = 0.02               # allowed beyond the time on the wire [s]
+    fast_sync_read: bool = False
+
+    def __post_init__(self):
+        if self.on_deactivate not in ("off", "hold", "brake"):
+            raise DeviceError(f"on_deactivate is '{self.on_deactivate}': use off, hold or brake")
+
+
+class ServoGroup(Device):
+    """See the module's docstring.
+
+    Attributes:
+        joint_state: GroupState of the newest cycle; it is what `on_sample` is given.
+        before_goals: called on the device's thread before goals are computed and between cycles; True if a new
+            command came in.
+        notice: called with sentences worth a warning, at most one of a kind every 2 s.
+        source: the command source in force, or None.
+        parallel: source of joints that are no part of the exclusive ones (a gripper), or None.
+
+    Args:
+        path, baud: of the port.
+        joints: in the order of all arrays.
+        options: see GroupOptions.
+        **link: of Device.
+    """
+
+    def __init__(self, path: str, baud: int, joints: Sequence[Joint], options: GroupOptions = GroupOptions(), **link):
+        super().__init__(**link)
+        self.path, self.baud, self.joints, self.options = path, baud, tuple(joints), options
+        self.arrays = JointArrays(joints)
+        self.names = tuple(joint.name for joint in joints)
+        self.protocol = joints[0].model.protocol
+        n = len(joints)
+        self.joint_state = GroupState(self.names)
+        self.loop = EffortLoop([j.loop_p for j in joints], [j.loop_i for j in joints], [j.loop_d for j in joints])
+        self.limits = Limits(joints, self.arrays, self.loop)
+        self.stop_law = StopLaw(self.arrays, self.loop, options.stop_state)
+        self.before_goals: Callable[[], bool] = lambda: False
+        self.notice: Callable[[str], None] = lambda sentence: None
+        self.source: Source | None = None
+        self.parallel: Source | None = None
+        self.source_ended = ""              # why the last one did
+        self.torque_wanted = options.torque_on_activate
+        self.torque_on = False
+        self._goals = Goals(n)
+        self._lock = threading.RLock()
+        self._port: SerialPort | None = None
+        self._bus: Bus | None = None
+        self._servos: list[ServoLimits | None] = [None] * n
+        self._present = np.zeros(n, bool)
+        self._last_valid = np.zeros(n)
+        self._released = False              # torque has been switched off once, at the first contact
+        self._mode_changed = False          # a hold left servos in another operating mode
+        self._next = self._last_cycle = self._last_probe = 0.0
+        self._noticed: dict[str, float] = {}
+        self._jitter: deque[float] = deque(maxlen=1000)
+        self._fault_names: tuple = ()
+
+    # ---- connecting ----------------------------------------------------------------------------------
+    def _open(self) -> Identity:
+        with self._lock:
+            self._port = SerialPort(self.path, self.baud)
+            # Whatever was under way when the last connection ended has gone once the line is quiet.
+            self._port.drain(quiet=0.005, limit=0.5)
+            self._bus = Bus(self._port, self.protocol, self.counters, self.options.latency)
+            self._servos = [None] * len(self.joints)
+            failures = []
+            for k, joint in enumerate(self.joints):
+                try:
+                    self._prepare(k, release=not self._released)
+                except (NotAnswering, StatusError) as error:
+                    failures.append(f"{joint.name}: {error}")
+            if len(failures) == len(self.joints):
+                raise NotAnswering(f"expected servos {', '.join(str(j.id) for j in self.joints)} on {self.path} at {self.baud} baud, "
+                                   f"none did its part ({failures[0]}): check power, cable and baud_rate; ~/scan looks for them")
+            self._released, self._mode_changed = True, False
+            self._bus.return_delay = 0.0
+            self._absent_changed()
+        timer = latency_timer(self.path)
+        self._stand(self.warnings, "latency_timer", timer is not None and timer > 1,
+                    f"the adapter's latency timer is {timer} ms, which limits the cycle: set it to 1 ms "
+                    f"(echo 1 > /sys/bus/usb-serial/devices/<port>/latency_timer)")
+        models = sorted({joint.model.name for joint in self.joints})
+        firmware = sorted({str(servo.firmware) for servo in self._servos if servo})
+        return Identity(" + ".join(models), "ids " + ",".join(str(j.id) for j in self.joints), " + ".join(firmware))
+
+    def _prepare(self, k: int, release: bool) -> None:
+        self._servos[k] = None
+        self._present[k] = False
+        servo = prepare(self._bus, self.joints[k], release)
+        self._servos[k] = servo
+        self._present[k] = True
+        self._last_valid[k] = time.monotonic()
+        self.limits.temperature_limit[k] = servo.temperature
+
+    def _absent_changed(self) -> None:
+        """The cycle asks those who are there."""
+        spans: dict[int, list[int]] = {}
+        for k in np.flatnonzero(self._present):
+            indirect = self.joints[k].model.indirect
+            spans.setdefault(indirect.data if indirect else 0, []).append(int(k))
+        self._readouts = [Readout(self._bus, self.arrays, self.joints, which, self.options.fast_sync_read) for which in spans.values()]
+        self._writer = GoalWriter(self._bus, self.joints, self.arrays,
+                                  [servo if there else None for servo, there in zip(self._servos, self._present, strict=True)])
+        for k, joint in enumerate(self.joints):
+            self._stand(self.faults, f"{joint.name}/absent", not self._present[k],
+                        f"joint {joint.name} (id {joint.id}) does not answer: check its cable and power")
+
+    def _close(self) -> None:
+        with self._lock:
+            if self._port is not None:
+                self._port.close()
+            self._port = self._bus = None
+            self.torque_on = False
+            self._end_source(f"disconnected: {self.last_error}" if self.last_error else "closed")
+
+    # ---- enabled -------------------------------------------------------------------------------------
+    def _start(self) -> None:
+        with self._lock:
+            if self._mode_changed:
+                for k in np.flatnonzero(self._present):
+                    self._prepare(k, release=False)
+                self._mode_changed = False
+                self._absent_changed()
+            self.torque_on = False
+            if self.torque_wanted:
+                self._torque(True)
+            else:
+                self._arm_watchdogs()
+        self._next = time.monotonic()
+        self._last_cycle = 0.0
+
+    def _serve(self) -> None:
+        state = self.joint_state
+        self._keep_time()
+        with self._lock:
+            for readout in self._readouts:
+                readout.read(state, retries=1)
+            now = time.monotonic()
+            self._mind_the_absent(now)
+            self._judge(state)
+            if state.valid.any():
+                self.before_goals()
+                self._send_goals(now)
+            elif now - self._last_valid.max() > self.options.error_timeout:
+                raise NotAnswering(f"no servo on {self.path} has answered for {self.options.error_timeout:g} s")
+            self.counters.add("cycles")
+        if state.valid.any():
+            self._sample(state, state.t)
+        self._rest()
+
+    def _keep_time(self) -> None:
+        """Wait for the cycle's moment; a cycle that is late by more than a period starts the beat anew."""
+        period = 1.0 / self.options.rate
+        now = time.monotonic()
+        if now > self._next + period:
+            if self._last_cycle:
+                self.counters.add("overruns", int((now - self._next) / period))
+            self._next = now
+        elif now < self._next:
+            time.sleep(self._next - now)
+            now = time.monotonic()
+        if self._last_cycle:
+            self._jitter.append(abs(now - self._last_cycle - period))
+        self._last_cycle = now
+        self._next += period
+
+    def _rest(self) -> None:
+        """The cycle's rest, in which a command that comes in goes out at once."""
+        while (rest := self._next - time.monotonic()) > SLICE:
+            time.sleep(SLICE)
+            if self.before_goals():
+                with self._lock:
+                    self._send_goals(time.monotonic())
+
+    def _send_goals(self, now: float) -> None:
+        """From the newest state and the source in force to goals on the wire."""
+        state, goals, dt = self.joint_state, self._goals, 1.0 / self.options.rate
+        self.limits.watch_temperature(state)
+        if not self.torque_on:
+            return
+        goals.clear()
+        if self.source is not None and (why := self.source.fill(state, goals)):
+            self._end_source(why)
+            goals.clear()
+        if self.parallel is not None:
+            self.parallel.fill(state, goals)
+        self.stop_law.fill(state, goals, dt, self.limits.most)
+        if said := self.limits.clamp(state, goals):
+            self.counters.add("clamped")
+            self._notice("limit", said)
+        self.loop.observe(goals.effort, dt)
+        self._writer.send(state, goals)
+        cap = self.limits.most if self.parallel is None else self.parallel.effort_cap(self.limits.most)
+        self._writer.cap(now, cap, self.limits.factor)
+
+    def _judge(self, state: GroupState) -> None:
+        """Faults and warnings as the newest readings have them."""
+        there = self._present
+        state.healthy[:] = there & (state.hardware_error == 0)
+        lost = there & state.valid & (state.torque == 0) if self.torque_on and self.protocol == 2.0 else ~there & there
+        hot = self.limits.hot(state)
+        if not (state.hardware_error.any() or lost.any() or hot.any() or self._fault_names):
+            return
+        names = []
+        for k, joint in enumerate(self.joints):
+            bits = int(state.hardware_error[k])
+            errors = " and ".join(text for bit, text in HARDWARE_ERRORS.items() if bits >> bit & 1) or f"bits {bits:#x}"
+            cure = "~/reboot_dxl clears it" if self.protocol == 2.0 else "it clears when the cause is gone"
+            limit, temperature = self.limits.temperature_limit[k], state.temperature[k]
+            for place, name, condition, text in (
+                    (self.faults, "hardware", bits, f"joint {joint.name} (id {joint.id}) reports {errors}: {cure}"),
+                    (self.faults, "torque", lost[k] and not bits, f"joint {joint.name} (id {joint.id}) has lost its torque: "
+                                                                   "switch it on with ~/set_dxl_torque"),
+                    (self.faults, "overtemp", temperature >= limit, f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}"),
+                    (self.warnings, "hot", limit > temperature and hot[k], f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}"
+                     + (": half its current" if self.limits.factor[k] < 1.0 else ""))):
+                self._stand(place, f"{joint.name}/{name}", condition, text)
+                names += [name] if condition else []
+            state.healthy[k] &= not lost[k]
+        self._fault_names = tuple(names)
+
+    def _mind_the_absent(self, now: float) -> None:
+        """Servos leave the cycle after ABSENT_AFTER without a reply; those that come back are made ready again."""
+        state = self.joint_state
+        self._last_valid[state.valid] = now
+        gone = self._present & (now - self._last_valid > max(ABSENT_AFTER, 3.0 / self.options.rate))
+        if gone.any() and state.valid.any():
+            self._present &= ~gone
+            self.counters.add("servos_lost", int(gone.sum()))
+            state.valid &= self._present
+            self._absent_changed()
+        if self._present.all() or now - self._last_probe < PROBE_PERIOD or not state.valid.any():
+            return
+        self._last_probe = now
+        for k in np.flatnonzero(~self._present):
+            try:
+                self._prepare(k, release=False)
+                self._watch_over(k)
+            except (NotAnswering, StatusError):
+                continue
+            self._absent_changed()
+
+    def _watch_over(self, k: int) -> None:
+        """Its watchdog runs while the cycle does."""
+        watchdog(self._bus, self.joints[k], self.options.bus_watchdog)
+
+    def _arm_watchdogs(self) -> None:
+        for k in np.flatnonzero(self._present):
+            self._watch_over(k)
+
+    # ---- not enabled ---------------------------------------------------------------------------------
+    def _idle(self) -> None:
+        with self._lock:
+            self._port.read()           # notices that the port has gone
+        time.sleep(0.02)
+
+    def _stop(self) -> None:
+        """The declared stop: hold, brake or off; then nothing is commanded, and each servo has confirmed it."""
+        with self._lock:
+            self._end_source("stopped")
+            self.parallel_stop()
+            if self.torque_on and self.options.on_deactivate == "brake":
+                self._brake()
+            failures = []
+            for k in np.flatnonzero(self._present):
+                joint = self.joints[k]
+                try:
+                    watchdog(self._bus, joint, 0.0)
+                    self._leave(k)
+                except (NotAnswering, StatusError):
+                    try:
+                        self._leave(k)          # once more: noise on the line must not leave a servo behind
+                    except DeviceError as error:
+                        failures.append(str(error))
+            self.torque_on = False
+            if failures:
+                self.faults["stop"] = f"the safe stop is not confirmed: {'; '.join(failures)}"
+            else:
+                self.faults.pop("stop", None)
+
+    def parallel_stop(self) -> None:
+        """The parallel source is told that torque goes."""
+        if self.parallel is not None:
+            self.parallel.reset()
+
+    def _leave(self, k: int) -> None:
+        joint = self.joints[k]
+        if self.torque_on and self.options.on_deactivate == "hold":
+            if self.arrays.takes_effort[k] or joint.mode == VELOCITY:
+                hold_in_servo(self._bus, joint)
+                self._mode_changed = True
+            else:
+                goal_to_present(self._bus, joint, self._servos[k])
+        else:
+            set_torque(self._bus, joint, False)
+
+    def _brake(self) -> None:
+        """Bring all joints to rest before torque goes."""
+        law, self.stop_law = self.stop_law, StopLaw(self.arrays, self.loop, "damped")
+        end = time.monotonic() + BRAKE_TIME
+        state = self.joint_state
+        with contextlib.suppress(NotAnswering):
+            while time.monotonic() < end:
+                for readout in self._readouts:
+                    readout.read(state, retries=0)
+                self._send_goals(time.monotonic())
+                if state.valid.any() and np.abs(state.qd[state.valid]).max() < AT_REST:
+                    break
+                time.sleep(1.0 / self.options.rate)
+        self.stop_law = law
+
+    # ---- commands, from any thread -------------------------------------------------------------------
+    def take(self, source: Source) -> str:
+        """Give the servos to a source; a sentence why not, else ""."""
+        now = time.monotonic()
+        with self._lock:
+            if self.source is source:
+                return ""
+            if not self.torque_on:
+                return "torque is off: switch it on with ~/set_dxl_torque"
+            if self.source is not None and self.source.name != source.name and self.source.busy(now):
+                return f"{self.source.name} commands the servos: one source at a time"
+            self.stop_law.release()
+            self.source, self.source_ended = source, ""
+        return ""
+
+    def drop(self, source: Source, why: str) -> None:
+        """A source ends by itself; the joints stop where they are."""
+        with self._lock:
+            if self.source is source:
+                self._end_source(why)
+
+    def _end_source(self, why: str) -> None:
+        if self.source is not None:
+            self.source, self.source_ended = None, why
+            self.stop_law.release()
+
+    # ---- services, from any thread -------------------------------------------------------------------
+    @contextlib.contextmanager
+    def _access(self):
+        with self._lock:
+            if self._bus is None:
+                raise Disconnected(f"{self.path} is not connected: {self.last_error or 'no servo has answered yet'}")
+            yield self._bus
+
+    def set_torque(self, on: bool) -> None:
+        """Of all servos, confirmed by read-back; kept over reconnections.
+
+        Raises:
+            DeviceError: not connected, or a servo keeps its old state.
+        """
+        self.torque_wanted = on
+        with self._access():
+            self._torque(on)
+
+    def _torque(self, on: bool) -> None:
+        self._end_source("torque switched " + ("on" if on else "off"))
+        self.stop_law.release()
+        self.loop.reset()
+        if self.parallel is not None:
+            self.parallel.reset()
+        refused = []
+        for k in np.flatnonzero(self._present):
+            joint = self.joints[k]
+            try:
+                if on:
+                    watchdog(self._bus, joint, 0.0)         # one that has expired refuses goals
+                    goal_to_present(self._bus, joint, self._servos[k])
+                set_torque(self._bus, joint, on)
+                self._watch_over(k)
+            except StatusError as error:
+                refused.append(str(error))
+            except (Disconnected, NotAnswering):
+                raise
+            except DeviceError as error:
+                refused.append(str(error))
+        self.torque_on = on
+        if refused:
+            raise_or_keep = "; ".join(refused)
+            self.last_error = raise_or_keep
+            if not on:
+                raise DeviceError(raise_or_keep)
+            self._notice("torque", raise_or_keep)
+
+    def reboot(self, timeout: float = 5.0) -> list[str]:
+        """Reboot the servos that report a hardware error; the names of those that are back. Their torque is off.
+
+        Raises:
+            DeviceError: not connected, Protocol 1.0, or one does not come back.
+        """
+        if self.protocol == 1.0:
+            raise DeviceError("Protocol 1.0 knows no reboot: switch the servos' power off and on")
+        with self._access() as bus:
+            which = [k for k in np.flatnonzero(self._present) if self.joint_state.hardware_error[k]]
+            for k in which:
+                bus.reboot(self.joints[k].id)
+                self._present[k] = False
+                self.joint_state.hardware_error[k] = 0
+            if which:
+                self._absent_changed()
+            self._last_probe = time.monotonic()
+        if not self.wait_for(lambda: self._bus is not None and all(self._present[k] for k in which), timeout):
+            raise DeviceError(f"{', '.join(self.names[k] for k in which if not self._present[k])} did not come back within {timeout:g} s")
+        return [self.names[k] for k in which]
+
+    def get_item(self, id: int, name: str) -> int:
+        """One value of a servo's control table. Raises DeviceError."""
+        with self._access() as bus:
+            return bus.read_item(id, self._item(id, name))
+
+    def set_item(self, id: int, name: str, value: int) -> None:
+        """Write one value of a servo's control table. Raises DeviceError; its text is the servo's own reason."""
+        with self._access() as bus:
+            try:
+                bus.write_item(id, self._item(id, name), value)
+            except ValueError as error:
+                raise DeviceError(f"{name}: {error}") from None
+
+    def _item(self, id: int, name: str):
+        joint = next((joint for joint in self.joints if joint.id == id), None)
+        if joint is None:
+            raise DeviceError(f"no joint has servo {id}: configured are {', '.join(str(j.id) for j in self.joints)}")
+        if name not in joint.model.items:
+            raise DeviceError(f"{joint.model.name} has no item '{name}': it has {', '.join(joint.model.items)}")
+        return joint.model.items[name]
+
+    def scan(self) -> list[Found]:
+        """Who answers at which rate; only while not streaming, for a scan takes the bus for seconds.
+
+        Raises:
+            DeviceError: streaming, or the port cannot be opened.
+        """
+        if self._enabled and self._bus is not None:
+            raise DeviceError("a scan would stop the bus cycle: deactivate first")
+        with self._lock:
+            port = self._port or SerialPort(self.path, self.baud)
+            try:
+                return scan(port, self.protocol, self.options.latency)
+            finally:
+                port.set_baud(self.baud) if self._port else port.close()
+
+    def ping_all(self) -> list[Ping]:
+        """Everybody on the bus at its rate."""
+        with self._access() as bus:
+            return bus.ping_all()
+
+    # ---- facts ---------------------------------------------------------------------------------------
+    def jitter(self, percent: float = 99.0) -> float:
+        """Percentile of the deviation of recent cycles from the period [s]; NaN without any."""
+        recent = list(self._jitter)
+        return float(np.percentile(recent, percent)) if recent else float("nan")
+
+    @staticmethod
+    def _stand(place: dict, name: str, condition, text: str) -> None:
+        if condition:
+            place[name] = text
+        else:
+            place.pop(name, None)
+
+    def _notice(self, kind: str, sentence: str) -> None:
+        now = time.monotonic()
+        if now - self._noticed.get(kind, -np.inf) > NOTICE_PERIOD:
+            self._noticed[kind] = now
+            self.notice(sentence)

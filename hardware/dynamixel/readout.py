@@ -1,0 +1,87 @@
+"""The bus cycle's reading: every servo's block, and its numbers as the joints' state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hardware.dynamixel.bus import Bus, GroupRead
+from hardware.dynamixel.joints import GroupState, Joint, JointArrays
+
+__all__ = ["Readout"]
+
+#: Protocol 2.0: the indirect block (servo_setup.BLOCK_ITEMS) behind the reply's error byte
+BLOCK2 = np.dtype([("status", "u1"), ("position", "<i4"), ("velocity", "<i4"), ("current", "<i2"), ("hardware_error", "u1"),
+                   ("temperature", "u1"), ("voltage", "<u2"), ("torque", "u1")])
+#: Protocol 1.0: 36 to 43 of the table; velocity and load are sign (bit 10, set: clockwise) and magnitude
+BLOCK1 = np.dtype([("status", "u1"), ("position", "<u2"), ("velocity", "<u2"), ("load", "<u2"), ("voltage", "u1"),
+                   ("temperature", "u1")])
+BLOCK1_ADDRESS = 36
+HARDWARE_BITS1 = 0b100101   # of a Protocol 1.0 reply's error: voltage, overheat, overload, where Protocol 2.0 has them too
+
+
+class Readout:
+    """Reads those joints whose blocks lie at one address.
+
+    Args:
+        bus, arrays: of the group.
+        joints: all joints.
+        which: indices of those read here.
+        fast: ask for one common reply (fast sync read).
+    """
+
+    def __init__(self, bus: Bus, arrays: JointArrays, joints: Sequence[Joint], which: Sequence[int], fast: bool = False):
+        self.which = np.asarray(which)
+        self._arrays = {name: getattr(arrays, name)[self.which]
+                        for name in ("position", "zero", "velocity", "current", "effort", "voltage", "direction")}
+        self._senses_current = np.isfinite(self._arrays["current"])
+        model = joints[which[0]].model
+        self.protocol = bus.protocol
+        ids = [joints[k].id for k in which]
+        if self.protocol == 2.0:
+            self.block = BLOCK2
+            self.group = GroupRead(bus, ids, model.indirect.data, BLOCK2.itemsize - 1, "fast" if fast else "sync")
+        else:
+            self.block = BLOCK1
+            bulk = all(joints[k].model.bulk_read for k in which)
+            self.group = GroupRead(bus, ids, BLOCK1_ADDRESS, BLOCK1.itemsize - 1, "bulk" if bulk else "single")
+
+    def read(self, state: GroupState, retries: int) -> None:
+        """One exchange on the bus; fills the state of joints that answered."""
+        group = self.group
+        complete = group.read(retries)
+        state.valid[self.which] = group.valid
+        if not group.valid.any():
+            return
+        state.t = group.t
+        raw = group.values.view(self.block)[:, 0]
+        (self._decode2 if self.protocol == 2.0 else self._decode1)(state, raw, slice(None) if complete else group.valid)
+
+    def _decode2(self, state: GroupState, raw: np.ndarray, good) -> None:
+        a, to = self._arrays, self.which[good]
+        state.q[to] = ((raw["position"] - a["zero"]) * a["position"])[good]
+        state.qd[to] = (raw["velocity"] * a["velocity"])[good]
+        state.effort[to] = (raw["current"] * a["effort"])[good]
+        # The current along the joint's direction; what senses none reports its load there, in 0.1 %.
+        state.current[to] = (raw["current"] * a["current"] * a["direction"])[good]
+        if not self._senses_current.all():
+            state.load[to] = np.where(self._senses_current, np.nan, 1e-3 * raw["current"] * a["direction"])[good]
+        state.voltage[to] = (raw["voltage"] * a["voltage"])[good]
+        state.temperature[to] = raw["temperature"][good]
+        state.hardware_error[to] = raw["hardware_error"][good]
+        state.torque[to] = raw["torque"][good]
+
+    def _decode1(self, state: GroupState, raw: np.ndarray, good) -> None:
+        a, to = self._arrays, self.which[good]
+        state.q[to] = ((raw["position"] - a["zero"]) * a["position"])[good]
+        state.qd[to] = (_signed(raw["velocity"]) * a["velocity"])[good]
+        state.load[to] = (1e-3 * _signed(raw["load"]) * a["direction"])[good]
+        state.voltage[to] = (raw["voltage"] * a["voltage"])[good]
+        state.temperature[to] = raw["temperature"][good]
+        state.hardware_error[to] = (raw["status"] & HARDWARE_BITS1)[good]
+
+
+def _signed(raw: np.ndarray) -> np.ndarray:
+    magnitude = (raw & 0x3FF).astype(float)
+    return np.where(raw & 0x400, -magnitude, magnitude)
