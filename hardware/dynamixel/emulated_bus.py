@@ -80,15 +80,24 @@ class Bus:
     def renumber(self) -> None:
         """Ids, baud rates or protocols have changed."""
         self._by_id: dict[int, list[Servo]] = {}
+        self._tunings: dict[tuple[int, int], list[Servo]] = {}
         for servo in self.servos:
             self._by_id.setdefault(servo.id, []).append(servo)
         protocols = {servo.protocol for servo in self.servos}
         kept = {type(receiver): receiver for receiver in getattr(self, "_receivers", ())}
         self._receivers = [kept.get(kind) or kind() for number, kind in ((1, Receiver1), (2, Receiver2)) if number in protocols]
 
+    def _tuned(self, protocol: int, baud: int) -> list[Servo]:
+        """Servos that understand this protocol at this rate."""
+        found = self._tunings.get((protocol, baud))
+        if found is None:
+            found = self._tunings[protocol, baud] = [servo for servo in self.servos if servo.protocol == protocol
+                                                     and abs(servo.baud - baud) <= BAUD_TOLERANCE * servo.baud]
+        return found
+
     def hears(self, baud: int) -> bool:
         """Whether any servo listens at this rate."""
-        return any(abs(servo.baud - baud) <= BAUD_TOLERANCE * servo.baud for servo in self.servos)
+        return bool(self._tuned(1, baud) or self._tuned(2, baud))
 
     # -- time --------------------------------------------------------------------------------------
     def tick(self, now: float) -> None:
@@ -133,8 +142,9 @@ class Bus:
 
     def handle(self, request: Request, now: float, baud: int) -> list[Reply]:
         """Status packets in the order in which they leave."""
-        listening = [servo for servo in self.servos if servo.protocol == request.protocol and not servo.off_until
-                     and servo.id not in self.dropped and abs(servo.baud - baud) <= BAUD_TOLERANCE * servo.baud]
+        listening = [servo for servo in self._tuned(request.protocol, baud) if not servo.off_until]
+        if self.dropped:
+            listening = [servo for servo in listening if servo.id not in self.dropped]
         if not request.valid:
             self.counts["crc_errors"] += 1
             return [self._status(servo, CRC) for servo in listening if servo.id == request.id and servo.table["status_return_level"] == 2]

@@ -106,7 +106,7 @@ class Servo:
         self.two = spec.model.protocol == 2
         self.per_count = 2.0 * pi / self.model.counts
         self.sign, self.offset, self.turns = 1, 0, 0
-        self.error, self.causes = 0, 0
+        self.error, self.causes, self.frozen = 0, 0, 0
         self.off_until = self.heard = self.overloaded_since = 0.0
         self.registered: tuple[int, bytes] | None = None
         self.on_identity = lambda: None         # hook of the bus: id or baud rate has changed
@@ -446,7 +446,8 @@ class Servo:
         """Present values into the table, in the model's units."""
         table = self.table
         if self.causes & ENCODER:
-            position = table["present_position"]
+            position = self.frozen
+        self.frozen = position
         if self.two:
             goal = table["goal_position"]
             running = self.motors.profiled and position_ref != goal and self.mode in (POSITION, EXTENDED, CURRENT_POSITION)

@@ -48,6 +48,7 @@ class ControlTable:
         self.memory = bytearray(model.size)
         self.torque_locks_eeprom = False
         self.goals_locked = False
+        self._values: dict[str, int] = {}           # by name, without the present values: those are packed into memory
         self._plans: dict[tuple[int, int], tuple] = {}
         self._gathers: dict[tuple[int, int], tuple] = {}
         for register in self.registers.values():
@@ -76,18 +77,18 @@ class ControlTable:
         return name in self.registers
 
     def __getitem__(self, name: str) -> int:
-        register = self.registers[name]
-        return int.from_bytes(self.memory[register.address : register.address + register.size], "little", signed=register.signed)
+        return self._values[name]
 
     def __setitem__(self, name: str, value: int) -> None:
         self._store(self.registers[name], value)
 
     def get(self, name: str, default: int = 0) -> int:
         """The register's value, `default` if this model has none of that name."""
-        return self[name] if name in self.registers else default
+        return self._values.get(name, default)
 
     def _store(self, register: Register, value: int) -> None:
         size = register.size
+        self._values[register.name] = int(value)
         self.memory[register.address : register.address + size] = (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
 
     # -- by address, as packets ask ----------------------------------------------------------------

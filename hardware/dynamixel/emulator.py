@@ -40,6 +40,7 @@ __all__ = ["DynamixelEmulator", "arguments", "load_servos", "make"]
 #: one XM430-W350 as it leaves the factory
 FACTORY = "[{id: 1, model: XM430-W350}]"
 MOST_TICKS = 50             # made up for at once after a pause of the process; what is beyond is skipped
+WAKE = 2e-3                 # [s] the motors are moved on at least so often, and whenever a request comes: waking up costs more
 WORLD_TIMEOUT = 30.0        # [s] for the plant to create the shared world
 
 
@@ -68,7 +69,7 @@ class DynamixelEmulator(Emulator):
         "overtemp": "servo `id` is at `celsius` (default 5 above its limit)",
         "late_reply": "a status packet leaves `by` seconds late (default 0.045), with probability p",
     }
-    longest_step = TICK
+    longest_step = WAKE
 
     def __init__(self, specs: list[ServoSpec], link: Path, faults: Faults | None = None, *, world: SharedWorld | None = None,
                  pace: bool = True, strict_stuffing: bool = False):
@@ -83,7 +84,7 @@ class DynamixelEmulator(Emulator):
         self._due: list[tuple[float, int, bytes]] = []
         self._order = itertools.count()
         self._line_free = 0.0           # when the last scheduled packet has left [s]
-        self._next = time.monotonic() + TICK
+        self._moved = time.monotonic()
         self._skipped = 0
 
     def _log(self, text: str) -> None:
@@ -93,7 +94,9 @@ class DynamixelEmulator(Emulator):
     def step(self, timeout: float) -> None:
         """Wait for bytes until something is due, then answer, send, move."""
         now = time.monotonic()
-        due = min(self._next, self._due[0][0]) if self._due else self._next
+        due = self._moved + WAKE
+        if self._due:
+            due = min(due, self._due[0][0])
         rest = max(0.0, min(timeout, due - now))
         if not self.port.plugged:
             time.sleep(rest)
@@ -102,12 +105,13 @@ class DynamixelEmulator(Emulator):
         now = time.monotonic()
         while self._due and self._due[0][0] <= now:
             self.port.write(heapq.heappop(self._due)[2])
-        if now >= self._next:
+        if now >= self._moved + WAKE:
             self._move(now)
 
     def _move(self, now: float) -> None:
-        ticks = int((now - self._next) / TICK) + 1
-        self._next += ticks * TICK
+        """The ticks that are due."""
+        ticks = int((now - self._moved) / TICK)
+        self._moved += ticks * TICK
         self._skipped += max(0, ticks - MOST_TICKS)
         if self.world is not None:
             self._follow()
@@ -125,6 +129,7 @@ class DynamixelEmulator(Emulator):
         if not data or not self.powered:
             return
         now = time.monotonic()
+        self._move(now)
         for request, replies in self.bus.feed(data, now, baud):
             if replies:
                 self._schedule(request, replies, now, baud)
