@@ -41,6 +41,7 @@ __all__ = ["DynamixelEmulator", "arguments", "load_servos", "make"]
 FACTORY = "[{id: 1, model: XM430-W350}]"
 MOST_TICKS = 50             # made up for at once after a pause of the process; what is beyond is skipped
 WAKE = 2e-3                 # [s] the motors are moved on at least so often, and whenever a request comes: waking up costs more
+SLICE = 1e-3                # [s] of wire time handed over at once
 WORLD_TIMEOUT = 30.0        # [s] for the plant to create the shared world
 
 
@@ -77,7 +78,7 @@ class DynamixelEmulator(Emulator):
         self.events: deque[tuple[float, str]] = deque(maxlen=200)
         self.bus = Bus(specs, self._log, strict_stuffing)
         self.pace = pace
-        self.port = PtyPort(link, self.bus.servos[0].baud, pace)
+        self.port = PtyPort(link, self.bus.servos[0].baud, pace=False)      # what is due when is known here, no second thread for it
         self.world = world
         if world is not None:
             self._join(world)
@@ -131,32 +132,31 @@ class DynamixelEmulator(Emulator):
         now = time.monotonic()
         self._move(now)
         for request, replies in self.bus.feed(data, now, baud):
-            if replies:
-                self._schedule(request, replies, now, baud)
+            self._schedule(request, replies, now, baud)
 
     def _schedule(self, request: Request, replies: list[Reply], now: float, baud: int) -> None:
-        """Replies follow the request's own time on the wire and each other; those without a gap leave in one piece."""
+        """Replies follow the request's own time on the wire, and each other. What ends within a SLICE goes out at once."""
         byte = 10.0 / baud if self.pace else 0.0
-        at = max(now, self._line_free if self.pace else now) + request.size * byte
-        start, block = at, b""
+        end = max(now, self._line_free) + request.size * byte
+        block, began = b"", end
         for gap, packet in replies:
             gap = gap if self.pace else 0.0
-            if gap and block:
-                self._push(start, block)
+            begin = end + gap
+            if block and (gap or begin + len(packet) * byte - began > SLICE):
+                self._push(end, block)
                 block = b""
-            at += gap
             if not block:
-                start = at
+                began = begin
+            end = begin + len(packet) * byte
             late = self._lateness()
             for delay, frame in self.faults.frames(packet):
                 if late or delay:
-                    self._push(at + late + delay, frame)
+                    self._push(end + late + delay, frame)
                 else:
                     block += frame
-            at += len(packet) * byte
         if block:
-            self._push(start, block)
-        self._line_free = at
+            self._push(end, block)
+        self._line_free = end if self.pace else 0.0
 
     def _push(self, due: float, data: bytes) -> None:
         heapq.heappush(self._due, (due, next(self._order), data))
@@ -242,6 +242,10 @@ class DynamixelEmulator(Emulator):
     def _new_supply(self) -> None:
         for servo in self.bus.servos:
             servo.configure()
+
+    def unplug(self) -> None:
+        self._due.clear()
+        super().unplug()
 
     def power_on(self) -> None:
         for servo in self.bus.servos:
