@@ -147,7 +147,7 @@ class Bus:
             listening = [servo for servo in listening if servo.id not in self.dropped]
         if not request.valid:
             self.counts["crc_errors"] += 1
-            return [self._status(servo, CRC) for servo in listening if servo.id == request.id and servo.table["status_return_level"] == 2]
+            return [self._status(servo, _error_byte(servo, TableError(CRC))) for servo in listening if servo.id == request.id and servo.table["status_return_level"] == 2]
         self.counts["requests"] += 1
         if request.unstuffed:
             self.counts["unstuffed"] += 1
@@ -176,7 +176,7 @@ class Bus:
             try:
                 data = self._execute(servo, request, now)
             except TableError as refused:
-                error = self._number(servo, refused)
+                error = _error_byte(servo, refused)
             wanted = {PING: 0, READ: 1}.get(request.instruction, 2)
             if level >= wanted and (not broadcast or request.instruction == PING):
                 replies.append(self._status(servo, error, data, id))
@@ -237,13 +237,8 @@ class Bus:
         if servo.protocol == 2:
             packet = status2(id, error | servo.alert, data)
         else:
-            packet = status1(id, P1_ERRORS.get(error, error) | servo.alert, data)
+            packet = status1(id, error | servo.alert, data)
         return Reply(servo.return_delay, collide(packet, packet) if id in self.doubled else packet)
-
-    def _number(self, servo: Servo, refused: TableError) -> int:
-        if servo.protocol == 1 and refused.number == LIMIT and refused.register.name == "goal_position":
-            return ANGLE_LIMIT
-        return refused.number
 
     # -- instructions for many -----------------------------------------------------------------------
     def _sync_read(self, request: Request, listening: list[Servo], now: float) -> list[Reply]:
@@ -277,7 +272,7 @@ class Bus:
                 try:
                     data = self.read(servo, address, length, now)
                 except TableError as refused:
-                    error, data = refused.number, bytes(length) if fast else b""
+                    error, data = _error_byte(servo, refused), bytes(length) if fast else b""
             if fast:
                 answers.append((id, error | servo.alert if servo else 0, data))
             elif servo is None:
@@ -335,6 +330,15 @@ def collide(a: bytes, b: bytes) -> bytes:
     """Two packets at once on a line that idles high: a zero wins. The second comes a byte late, as two clocks never agree."""
     n = max(len(a), len(b) + 1)
     return bytes(x & y for x, y in zip(a.ljust(n, b"\xff"), (b"\xff" + b).ljust(n, b"\xff"), strict=True))
+
+
+def _error_byte(servo: Servo, refused: TableError) -> int:
+    """The number of Protocol 2.0, or the bit of 1.0."""
+    if servo.protocol == 2:
+        return refused.number
+    if refused.number == LIMIT and refused.register.name == "goal_position":
+        return ANGLE_LIMIT
+    return P1_ERRORS[refused.number]
 
 
 def _word(data: bytes, at: int) -> int:
