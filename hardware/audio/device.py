@@ -60,6 +60,8 @@ class AudioDevice(Device):
         self.clock: SampleClock | None = None
         self._started = False
         self._first: Chunk | None = None
+        self._end: float | None = None              # of the newest chunk [s]
+        self._interrupted: float | None = None      # where sound broke off, until it is back [s]
 
     # -- hooks -------------------------------------------------------------------------------------
     def _open(self) -> Identity:
@@ -74,6 +76,7 @@ class AudioDevice(Device):
         form = self.source.form
         self.clock, self.level = SampleClock(form.rate, form.frames), LevelMeter(self.floor_dbfs)
         self._next_number, self._announced, self._heard = 0, float("-inf"), time.monotonic()
+        self._interrupted = self._end
         self.source.start()
         self._started = True
         limit = max(FIRST_SOUND, self.stale_timeout)
@@ -88,17 +91,23 @@ class AudioDevice(Device):
         # What our own ring had no room for its numbers tell exactly; what was lost before it the clock finds out.
         gap = missing + chunk.number - self._next_number
         self._next_number = chunk.number + self.source.form.frames
+        if self._interrupted is not None:
+            gap, self._interrupted = max(round((t - self._interrupted) * self.source.form.rate), 0), None
+        self._end = t + self.source.form.chunk_seconds
         data, n_clipped = self._amplified(chunk.data)
         self._judge_level()
         self._sample(Sound(data, self.source.form.frames, gap, self._count_loss(chunk, gap), n_clipped), t)
 
     def _stop(self) -> None:
         self.source.stop()
-        self._started, self._first = False, None
-        self.warnings.clear()
+        self._forget()
+        self._end = None        # what is not heard after a wanted stop is not lost
 
     def _close(self) -> None:
         self.source.close()
+        self._forget()
+
+    def _forget(self) -> None:
         self._started, self._first = False, None
         self.warnings.clear()
 

@@ -1,28 +1,30 @@
 """When samples were measured, from their number and the moments at which they came.
 
-A sound card counts samples with a quartz; only that count is smooth. Callbacks come late by up to a chunk, and the
-age of a chunk that the driver states errs to both sides (by 6 ms through PulseAudio, by a second after a stall). So
+A sound card counts samples with a quartz; only that count is smooth. The driver hands sound over in lumps that beat
+with the chunks, so that callbacks come late by up to a chunk; the age that it states errs to both sides (by 6 ms
+through PulseAudio, by a second after a stall). So
 
     t(n) = n / rate + offset
 
-where the offset is the median of what ages say in the stream's first second, and from then on moves as the earliest
+where the offset is the median of what ages say in the stream's first seconds, and from then on moves as the earliest
 callbacks of the last seconds do: a callback can only be late, and a stream's latency is constant while it is open.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections import deque
+
+import numpy as np
 
 from hardware.link.clock import DeviceClock
 
 __all__ = ["SampleClock"]
 
 WINDOW = 10.0           # [s] in which the earliest callback counts: at 100 ppm the clocks part by 1 ms
-SETTLING = 1.0          # [s] of sound in which ages are listened to
+SETTLING = 5.0          # [s] of sound in which ages are listened to
 STEP = 0.5e-3           # [s] most that the offset changes per chunk: consecutive stamps differ by a chunk and no more than this
-BEHIND_FOR = 0.25       # [s] for which every callback must come too late before samples count as lost
-BEHIND_BY = 0.03        # [s] by which they must
+BEHIND_FOR = 0.5        # [s], and at least four chunks, for which every callback must be late before samples count as lost
+BEHIND_BY = 0.03        # [s] beyond a chunk by which they must
 
 
 class SampleClock:
@@ -46,7 +48,7 @@ class SampleClock:
         self._latency = 0.0
         self._offset: float | None = None
         self._behind: deque[tuple[float, float]] = deque()          # (arrival, how late)
-        self._behind_for = max(BEHIND_FOR, 4 * chunk / rate)
+        self._behind_for, self._behind_by = max(BEHIND_FOR, 4 * chunk / rate), BEHIND_BY + chunk / rate
 
     def stamp(self, number: int, arrival: float, age: float) -> tuple[float, int]:
         """When a chunk's first sample was measured.
@@ -65,7 +67,7 @@ class SampleClock:
         gap = self._missing(arrival, late)
         if not self.locked:
             self._by_age.append(arrival - age - elapsed)
-            wanted = statistics.median(self._by_age)
+            wanted = float(np.median(self._by_age))
             self._latency = self._arrivals.offset - wanted
             self.locked = elapsed >= SETTLING
         else:
@@ -79,7 +81,7 @@ class SampleClock:
         while arrival - self._behind[0][0] > self._behind_for:
             self._behind.popleft()
         least = min(late for _, late in self._behind)
-        if least < BEHIND_BY or arrival - self._behind[0][0] < 0.6 * self._behind_for:
+        if least < self._behind_by or arrival - self._behind[0][0] < 0.7 * self._behind_for:
             return 0
         self._behind.clear()
         gap = round(least * self.rate)

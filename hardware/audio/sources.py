@@ -217,14 +217,18 @@ def _reason(error: Exception) -> str:
 
 
 class _PacedSource(Source):
-    """Chunks that become due as time passes, each when its last sample has been."""
+    """Chunks that become due as time passes, each when its last sample has been.
+
+    Attributes:
+        began: host time of the first sample [s].
+    """
 
     def start(self) -> None:
-        self._began, self._number = time.monotonic(), 0
+        self.began, self._number = time.monotonic(), 0
         self._rewind()
 
     def read(self, timeout: float) -> Chunk | None:
-        due = self._began + (self._number + self.form.frames) / self.form.rate
+        due = self.began + (self._number + self.form.frames) / self.form.rate
         wait = due - time.monotonic()
         if wait > timeout:
             time.sleep(max(timeout, 0.0))
@@ -232,7 +236,7 @@ class _PacedSource(Source):
         if wait > 0.0:
             time.sleep(wait)
         data = from_float(self._next(self.form.frames), self.form.sample).tobytes()
-        arrival, measured = time.monotonic(), self._began + self._number / self.form.rate
+        arrival, measured = time.monotonic(), self.began + self._number / self.form.rate
         chunk = Chunk(data, self._number, arrival, arrival - measured)
         self._number += self.form.frames
         return chunk

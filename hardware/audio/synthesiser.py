@@ -196,4 +196,4 @@ def _damped(frequency: float, duration: float, rate: int) -> np.ndarray:
 
 def _band(low: float, high: float, rate: int) -> np.ndarray:
     """Butterworth band-pass, second-order sections; `high` is kept below half the sampling rate."""
-    return butter(2, [low, min(high, 0.45 * rate)], "bandpass", fs=rate, output="sos")
+    return butter(4, [low, min(high, 0.45 * rate)], "bandpass", fs=rate, output="sos")

@@ -17,7 +17,7 @@ class WavRecording:
     """A WAV file that fills up to a wanted number of samples.
 
     Lost samples are written as silence, so that time within the recording stays true; `overruns` and `missing` tell.
-    Floating-point samples are stored as 32-bit integers, which hold all of their bits.
+    Floating-point samples are stored as 32-bit integers: no WAV file of floats can be written with the standard library.
 
     Args:
         path: of the file; folders are made, an existing file is replaced.

@@ -1,0 +1,131 @@
+"""Stamps from sample counts under jitter, drift, stalls and losses; chunks through the ring."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hardware.audio.ring import Ring
+from hardware.audio.sample_clock import SampleClock
+
+RATE, CHUNK = 44100, 882
+PERIOD = CHUNK / RATE
+
+
+def stream(seconds, drift=0.0, late=0.015, age_noise=0.006, latency=0.03, seed=0):
+    """(true time of the first sample, arrival, stated age) of every chunk."""
+    rng = np.random.default_rng(seed)
+    true = 1000.0 + np.arange(round(seconds / PERIOD)) * PERIOD * (1 + drift)
+    arrival = np.maximum.accumulate(true + latency + rng.uniform(0, late, len(true)))
+    return true, arrival, arrival - true + rng.uniform(-age_noise, age_noise, len(true))
+
+
+def stamps(clock, true, arrival, age, numbers=None):
+    numbers = CHUNK * np.arange(len(true)) if numbers is None else numbers
+    found = [clock.stamp(int(n), a, g) for n, a, g in zip(numbers, arrival, age, strict=True)]
+    return np.array([t for t, _ in found]), np.array([gap for _, gap in found])
+
+
+@pytest.mark.parametrize("drift", [0.0, 1e-4, -1e-4])
+def test_stamps_are_smooth_and_true(drift):
+    true, arrival, age = stream(60.0, drift)
+    t, gaps = stamps(SampleClock(RATE, CHUNK), true, arrival, age)
+    assert not gaps.any()
+    assert np.abs(np.diff(t) - PERIOD).max() <= 1e-3
+    error = (t - true)[50:]
+    assert np.ptp(error) < 3e-3 and abs(np.median(error)) < 3e-3      # ages scatter by 6 ms, callbacks by 15
+
+
+def test_a_delay_that_is_caught_up_is_no_loss():
+    true, arrival, age = stream(10.0)
+    arrival[200:230] = np.maximum(arrival[200:230], arrival[229])       # 0.6 s late, then all at once
+    t, gaps = stamps(SampleClock(RATE, CHUNK), true, arrival, age)
+    assert not gaps.any() and np.abs(np.diff(t) - PERIOD).max() <= 1e-3
+
+
+@pytest.mark.parametrize("lost", [0.08, 0.3, 2.0])
+def test_silent_losses_are_found_and_measured(lost):
+    """The driver says nothing, and its ages lie for seconds, as PulseAudio's do after a stall."""
+    true, arrival, age = stream(20.0)
+    true[300:] += lost
+    arrival[300:] += lost
+    age[300:450] += lost                            # it believes that nothing was lost
+    clock = SampleClock(RATE, CHUNK)
+    t, gaps = stamps(clock, true, arrival, age)
+    (where,) = np.flatnonzero(gaps)
+    assert 0.3 < (where - 300) * PERIOD < 0.55      # soon after
+    assert gaps[where] / RATE == pytest.approx(lost, abs=0.015) and clock.lost == gaps[where]
+    assert np.abs((t - true)[where:] - np.median((t - true)[100:300])).max() < 0.015
+    assert np.abs(np.delete(np.diff(t), where - 1) - PERIOD).max() <= 1e-3
+
+
+@pytest.mark.parametrize("chunk_ms", [20, 50, 100])
+def test_lumps_that_beat_with_chunks_are_no_loss(chunk_ms):
+    """The driver hands over what it has every 43.3 ms: lateness is a sawtooth, its troughs come seconds apart."""
+    chunk = round(RATE * chunk_ms / 1000)
+    true = 1000.0 + np.arange(round(30.0 * RATE / chunk)) * chunk / RATE
+    complete = true + chunk / RATE
+    arrival = 1000.0 + np.ceil((complete - 1000.0) / 0.0433) * 0.0433 + 0.002
+    age = arrival - true + np.random.default_rng(0).uniform(-0.006, 0.006, len(true))
+    clock = SampleClock(RATE, chunk)
+    t, gaps = stamps(clock, true, arrival, age, chunk * np.arange(len(true)))
+    assert not gaps.any() and np.abs(np.diff(t) - chunk / RATE).max() <= 1e-3
+    assert np.abs((t - true)[round(6.0 * RATE / chunk) :]).max() < 5e-3
+
+
+def test_large_chunks_too():
+    true = 1000.0 + 0.2 * np.arange(100)
+    true[50:] += 1.0
+    t, gaps = stamps(SampleClock(8000, 1600), true, true + 0.2, np.full(100, 0.2), 1600 * np.arange(100))
+    assert gaps.sum() == 8000 and np.count_nonzero(gaps) == 1
+    assert t[-1] == pytest.approx(true[-1], abs=1e-3)
+
+
+def test_the_ring_delivers_everything_in_order():
+    ring = Ring(frames=4, frame_bytes=2, capacity=8)
+    n = 20_000
+
+    def write():
+        for i in range(n):
+            while not ring.put(i.to_bytes(8, "little"), float(i), 0.5, i % 7 == 0):
+                ring._heard -= 1            # this writer insists, a sound card would not
+                time.sleep(1e-5)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    got, end = [], time.monotonic() + 60.0
+    while len(got) < n and time.monotonic() < end:
+        chunk = ring.get(0.05)
+        if chunk is not None:
+            got.append(chunk)
+    writer.join()
+    assert [int.from_bytes(c.data, "little") for c in got] == list(range(n))
+    assert [c.number for c in got] == list(range(0, 4 * n, 4)) and [c.arrival for c in got] == list(range(n))
+    assert [c.overflow for c in got] == [i % 7 == 0 for i in range(n)]
+    assert ring.get(0.0) is None
+    ring.close()
+
+
+def test_what_has_no_room_shows_in_the_numbers():
+    ring = Ring(frames=10, frame_bytes=1, capacity=3)
+    taken = [ring.put(bytes(10), 0.0, 0.0, False) for _ in range(5)]
+    assert taken == [True, True, True, False, False]
+    assert [ring.get().number for _ in range(3)] == [0, 10, 20]
+    assert ring.put(bytes(10), 0.0, 0.0, False) and ring.get().number == 50
+    ring.clear()
+    assert ring.put(bytes(10), 0.0, 0.0, False) and ring.get().number == 0
+    ring.close()
+
+
+def test_the_writer_copies_into_memory_that_is_there():
+    ring = Ring(frames=882, frame_bytes=2, capacity=4)
+    before = [id(slot.obj) for slot in ring._slots]
+    sound = memoryview(bytes(range(256)) * 6 + bytes(228))
+    for _ in range(9):
+        ring.put(sound, 0.0, 0.0, False)
+        assert ring.get().data == sound
+    assert [id(slot.obj) for slot in ring._slots] == before and len(set(before)) == 1
+    with pytest.raises(ValueError):
+        ring.put(bytes(3), 0.0, 0.0, False)         # another size is a mistake, not sound
+    ring.close()
