@@ -47,6 +47,7 @@ setup(
             "supervisor = nodes.entry:supervisor",
             "audio = nodes.entry:audio",
             "urg = nodes.entry:urg",
+            "camera = nodes.entry:camera",
         ]
     },
 )

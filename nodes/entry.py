@@ -6,7 +6,7 @@ import importlib
 import os
 import signal
 
-__all__ = ["adaptive_mpc", "audio", "recorder", "refit_worker", "sim_plant", "supervisor", "urg"]
+__all__ = ["adaptive_mpc", "audio", "camera", "recorder", "refit_worker", "sim_plant", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -43,3 +43,7 @@ def urg() -> int:
 
 def audio() -> int:
     return _main("audio")
+
+
+def camera() -> int:
+    return _main("realsense")
