@@ -11,17 +11,19 @@ import typer
 from rich.console import Console
 
 from cli.errors import CommandError
+from demo.scenes import SCENES
 from reporting.checks import EXIT_OK
 
-ROBOTS = ("panda", "cartpole", "double_cartpole")
+ROBOTS = (*SCENES, "cartpole", "double_cartpole")
 RECIPES = ("robust", "literal")
 
 
 def demo(
     robot: Annotated[str, typer.Option(help=f"one of {', '.join(ROBOTS)}")] = "panda",
     seed: Annotated[int, typer.Option(help="of initial states and sensor noise", min=0)] = 0,
-    payload: Annotated[float, typer.Option(help="Panda: mass that appears in the hand at 5 s [kg]", min=0.1, max=4.0)] = 2.0,
-    duration: Annotated[float, typer.Option(help="Panda: simulated time of each run [s]", min=9.0, max=120.0)] = 14.0,
+    payload: Annotated[Optional[float], typer.Option(help="arms: mass that appears in the hand at 5 s [kg]; by default "
+                                                     + ", ".join(f"{s.payload:g} ({name})" for name, s in SCENES.items()))] = None,
+    duration: Annotated[float, typer.Option(help="arms: simulated time of each run [s]", min=9.0, max=120.0)] = 14.0,
     episodes: Annotated[int, typer.Option(help="cart-poles: number of episodes", min=3, max=50)] = 10,
     change: Annotated[Optional[str], typer.Option(help="double_cartpole: hidden change from the fourth episode on, "
                                                   "pole_mass=FACTOR or gain=FACTOR")] = None,
@@ -32,13 +34,14 @@ def demo(
 ) -> int:
     """Start a ROS 2 graph in which a robot learns its own physics, record it, and report what was learnt.
 
-    panda: the hand follows a path; a payload unknown to the controller appears in it. Without refit, then with.
+    panda, dxl_arm: the hand follows a path; a payload unknown to the controller appears in it. Without refit, then with.
     cartpole, double_cartpole: swing-up from a model with every parameter at 2, refitting after every episode, beside a
     controller that knows the truth and one that never learns.
 
     Exit code 0: every target met, or interrupted by Ctrl-C; 1: a target was missed; 2: wrong usage.
     """
     factor = _validate(robot, recipe, change, episodes)
+    payload = _payload(robot, payload)
     if json is not None and not json.expanduser().resolve().parent.is_dir():
         raise CommandError(f"--json {json}: the folder does not exist; make it first.")
     console = Console()
@@ -68,6 +71,23 @@ def demo(
         shutil.copyfile(folder / "result.json", json.expanduser())
     console.print(f"Report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     return result.exit_code
+
+
+def _payload(robot: str, payload: float | None) -> float | None:
+    """The mass asked for, or the arm's own [kg].
+
+    Raises:
+        CommandError: the robot carries none, or not this one.
+    """
+    scene = SCENES.get(robot)
+    if payload is None:
+        return scene.payload if scene else None
+    if scene is None:
+        raise CommandError(f"--payload is for arms ({', '.join(SCENES)}): {robot} has no hand.")
+    lightest, heaviest = scene.payloads
+    if not lightest <= payload <= heaviest:
+        raise CommandError(f"--payload {payload:g}: {robot} takes {lightest:g} to {heaviest:g} kg.")
+    return payload
 
 
 def _validate(robot: str, recipe: str, change: str | None, episodes: int) -> tuple[str, float] | None:

@@ -54,17 +54,18 @@ class Graph:
     Args:
         robot: name in config/robots.
         folder: run directory of this graph: bag, parameter revisions, log.
-        **arguments: of sim.launch.py; bools and numbers are written as launch wants them.
+        launch: launch file that runs it.
+        **arguments: of that launch file; bools and numbers are written as launch wants them.
 
     Attributes:
         halted: the supervisor's sentence while it halts, else "".
     """
 
-    def __init__(self, robot: str, folder: Path, **arguments):
+    def __init__(self, robot: str, folder: Path, launch: str = "sim.launch.py", **arguments):
         self.folder, self.log = Path(folder), Path(folder) / "graph.log"
         self.refit = bool(arguments.get("refit", True))
-        self._words = [f"{name}:={_text(value)}" for name, value in
-                       {"robot": robot, "record": True, "run_directory": self.folder, **arguments}.items() if value != ""]
+        self._words = [launch, *(f"{name}:={_text(value)}" for name, value in
+                       {"robot": robot, "record": True, "run_directory": self.folder, **arguments}.items() if value != "")]
         # Its own domain, so that whatever else runs on this machine neither hears nor disturbs it.
         self._domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100))
         self._time = 0.0
@@ -79,7 +80,7 @@ class Graph:
         os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         with self.log.open("wb") as log:
             # A session of its own: Ctrl-C reaches this process alone, which ends the graph in order.
-            self._process = subprocess.Popen([sys.executable, "-m", "cli.main", "launch", "sim.launch.py", *self._words],
+            self._process = subprocess.Popen([sys.executable, "-m", "cli.main", "launch", *self._words],
                                              stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                              env=environment, start_new_session=True)
         try:

@@ -6,35 +6,38 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import yaml
 
+from demo.scenes import SCENES
 from reporting import Result
+from sim_core.robots import robot_folder
 
 __all__ = ["run"]
 
 
-def run(robot: str, folder: Path, progress, *, seed: int, payload: float, duration: float, episodes: int,
+def run(robot: str, folder: Path, progress, *, seed: int, payload: float | None, duration: float, episodes: int,
         change: tuple[str, float] | None, recipe: str) -> Result:
     """Run one demonstration; leaves bags, result.json, report.html and parameters.yaml in `folder`.
 
     Raises:
         GraphError: the graph failed.
     """
-    if robot == "panda":
-        return _panda(folder, progress, seed, payload, duration)
+    if robot in SCENES:
+        return _arm(robot, folder, progress, seed, payload, duration)
     return _cartpole(robot, folder, progress, seed, episodes, change, recipe)
 
 
-def _panda(folder: Path, progress, seed, payload, duration) -> Result:
-    from demo import panda, panda_report
+def _arm(robot, folder: Path, progress, seed, payload, duration) -> Result:
+    from demo import arm, arm_report
 
-    _load_kernels("panda", "robust", progress)
-    panda.record(folder, seed, payload, duration, progress)
+    _load_kernels(robot, "robust", progress)
+    arm.record(robot, folder, seed, payload, duration, progress)
     with progress.stage("reading the bags and replaying the refits", None):
-        story = panda.tell(folder)
-        result = panda.check(story, seed)
+        story = arm.tell(robot, folder)
+        result = arm.check(story, seed)
     with progress.stage("drawing", None):
-        film = _panda_film(story, folder)
-        page = panda_report.report(story, result, film)
+        film = _arm_film(story, folder)
+        page = arm_report.report(story, result, film)
     _leave(folder, folder / "with_refit", result, page)
     return result
 
@@ -66,8 +69,9 @@ def _load_kernels(robot: str, recipe: str, progress) -> None:
         model = load_model(robot)
         task = control_task(model, AdaptiveMpcConfig(robot=robot, recipe=recipe))
         BoxIlqr(model, task.cost, task.ilqr)
-        changes = dict(sample_period=0.02, window=10.0, schedule="episodic", physical_parameters="start") if is_cartpole(model) else {}
-        RefitSession(model, RefitWorkerConfig(robot=robot, recipe=recipe, **changes)).warm_up()
+        profile = yaml.safe_load((robot_folder().parent / f"{robot}.yaml").read_text())["/**/refit_worker"]["ros__parameters"]
+        prior = dict(physical_parameters="start") if is_cartpole(model) else {}
+        RefitSession(model, RefitWorkerConfig(robot=robot, recipe=recipe, **profile, **prior)).warm_up()
 
 
 def _leave(folder: Path, learnt: Path, result: Result, page) -> None:
@@ -77,9 +81,10 @@ def _leave(folder: Path, learnt: Path, result: Result, page) -> None:
         shutil.copyfile(learnt / "parameters.yaml", folder / "parameters.yaml")
 
 
-def _panda_film(story, folder: Path):
+def _arm_film(story, folder: Path):
     from demo.pictures import Film, draw
 
+    scene = SCENES[story.robot]
     run, recording = story.with_refit, story.with_refit.recording
     times = np.arange(0.0, story.duration, 0.2)
     at = np.searchsorted(run.t, times).clip(max=len(run.t) - 1)
@@ -87,8 +92,8 @@ def _panda_film(story, folder: Path):
     still = np.searchsorted(times, [0.5, 2.5, story.change - 0.2, story.change + 0.5, story.change + 2.5, story.duration - 1.0])
     late = run.t >= min(5.0, story.duration)
     ball = np.array([story.truth[f"hand.payload.com.{axis}"] for axis in "xyz"])
-    return draw(Film("panda", np.array([0.25, 0.0, 0.42, 1.75, 145.0, -12.0]), run.t[at], q, still.clip(max=len(times) - 1), run.hand[at], run.path[late][::50], ball, "hand",
-                     story.change, 0.05), folder)
+    return draw(Film(story.robot, np.array(scene.view), run.t[at], q, still.clip(max=len(times) - 1), run.hand[at],
+                     run.path[late][::50], ball, "hand", story.change, scene.ball), folder)
 
 
 def _cartpole_film(story, folder: Path):

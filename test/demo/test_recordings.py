@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from demo import cartpole, panda  # noqa: E402
+from demo import arm, cartpole  # noqa: E402
 from demo.recordings import Recording  # noqa: E402
 
 
@@ -79,13 +79,13 @@ def mass(value):
     ([(5.5, mass(1.5))], np.inf),
 ])
 def test_relearnt_means_learnt_for_good(used, expected):
-    assert panda._relearnt(used, 5.0, 2.0) == pytest.approx(expected)
+    assert arm._relearnt(used, 5.0, 2.0) == pytest.approx(expected)
 
 
 def test_a_set_counts_from_its_first_use():
     sets = [SimpleNamespace(accepted=True, revision=r) for r in (1, 2, 3)]
     status = [stamped(0.1, parameters_revision=0), stamped(0.2, parameters_revision=1), stamped(0.3, parameters_revision=3)]
-    used = panda._used(recording([0.0], status=status, parameters=sets))
+    used = arm._used(recording([0.0], status=status, parameters=sets))
     assert [(round(t, 3), m.revision) for t, m in used] == [(0.2, 1), (0.3, 3)]
 
 

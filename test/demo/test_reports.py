@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from cli.demo import _validate  # noqa: E402
+from cli.demo import _payload, _validate  # noqa: E402
 from cli.errors import CommandError  # noqa: E402
-from demo import cartpole, cartpole_report, panda, panda_report  # noqa: E402
+from demo import arm, arm_report, cartpole, cartpole_report  # noqa: E402
 from demo.recordings import Timing  # noqa: E402
 
 TRUTH = {"hand.payload.mass": 2.0, "hand.payload.com.x": 0.03, "hand.payload.com.y": 0.02, "hand.payload.com.z": 0.08}
@@ -24,33 +24,33 @@ def run(error_after, met=1.0):
     error = np.where(t < 5, 2e-4, error_after)
     timing = Timing(62.5, met, 0, np.full(800, 2e-3), np.full(800, 3e-4), 1.0)
     recording = SimpleNamespace(halts=[], accepted=[1, 2], node=lambda name: {"control_period": 0.016})
-    return panda.PandaRun(recording, timing, t, path + error[:, None] * [0, 0, 1], path, error)
+    return arm.ArmRun(recording, timing, t, path + error[:, None] * [0, 0, 1], path, error)
 
 
-def panda_story(mass=2.01, after=1e-3, met=1.0, relearnt=0.4):
+def arm_story(mass=2.01, after=1e-3, met=1.0, relearnt=0.4, robot="panda"):
     entries = [SimpleNamespace(name=n, unit="kg" if n.endswith("mass") else "m", value=v, lower=0.99 * v, upper=1.01 * v, excited=True)
                for n, v in {**TRUTH, "hand.payload.mass": mass}.items()]
     used = [(5.4, SimpleNamespace(parameters=entries)), (8.0, SimpleNamespace(parameters=entries))]
-    return panda.PandaStory(None, run(4e-3), run(after, met), 5.0, 14.0, TRUTH, used, relearnt, (50, 50))
+    return arm.ArmStory(robot, run(4e-3), run(after, met), 5.0, 14.0, TRUTH, used, relearnt, (50, 50))
 
 
 def missed(result):
     return {check.name for check in result.checks if not check.passed}
 
 
-def test_panda_meets_its_targets_or_says_which_it_missed():
-    assert missed(panda.check(panda_story(), 0)) == set()
-    assert missed(panda.check(panda_story(mass=1.8), 0)) == {"payload mass, relative error", "payload mass within its 95 % interval"}
-    assert missed(panda.check(panda_story(after=3e-3), 0)) == {"tracking RMSE after the change, with refit over without"}
-    assert missed(panda.check(panda_story(met=0.98), 0)) == {"deadlines met, with refit"}
-    assert missed(panda.check(panda_story(relearnt=np.inf), 0)) == {"re-learnt after"}
+def test_an_arm_meets_its_targets_or_says_which_it_missed():
+    assert missed(arm.check(arm_story(), 0)) == set()
+    assert missed(arm.check(arm_story(mass=1.8), 0)) == {"payload mass, relative error", "payload mass within its 95 % interval"}
+    assert missed(arm.check(arm_story(after=3e-3), 0)) == {"tracking RMSE after the change, with refit over without"}
+    assert missed(arm.check(arm_story(met=0.98), 0)) == {"deadlines met, with refit"}
+    assert missed(arm.check(arm_story(relearnt=np.inf), 0)) == {"re-learnt after"}
 
 
-@pytest.mark.parametrize("film", [PNG, "No picture: nothing can draw here."])
-def test_panda_page(film):
-    story = panda_story(mass=1.8)
-    page = panda_report.report(story, panda.check(story, 3), film).html()
-    for words in ("Panda with an unknown payload", "Seed 3", "Missed: payload mass, relative error", "hand.payload.com.z", "params_file:="):
+@pytest.mark.parametrize("robot, title, film", [("panda", "Panda", PNG), ("dxl_arm", "Dynamixel arm", "No picture: nothing can draw here.")])
+def test_arm_page(robot, title, film):
+    story = arm_story(mass=1.8, robot=robot)
+    page = arm_report.report(story, arm.check(story, 3), film).html()
+    for words in (f"{title} with an unknown payload", "Seed 3", "Missed: payload mass, relative error", "hand.payload.com.z", f"robot:={robot} params_file:="):
         assert words in page
     assert isinstance(film, bytes) or film in page
 
@@ -100,7 +100,20 @@ def test_options_that_make_no_sense(arguments, words):
     assert refused.value.exit_code == 2
 
 
+@pytest.mark.parametrize("robot, payload, words", [
+    ("dxl_arm", 2.0, "dxl_arm takes 0.05 to 0.35 kg"),
+    ("panda", 0.05, "panda takes 0.1 to 4 kg"),
+    ("cartpole", 0.2, "for arms .panda, dxl_arm.: cartpole has no hand"),
+])
+def test_payloads_that_no_arm_carries(robot, payload, words):
+    with pytest.raises(CommandError, match=words):
+        _payload(robot, payload)
+
+
 def test_options_that_do():
+    assert _payload("panda", None) == 2.0 and _payload("dxl_arm", None) == 0.2 and _payload("dxl_arm", 0.15) == 0.15
+    assert _payload("cartpole", None) is None
+
     assert _validate("panda", "robust", None, 3) is None
     assert _validate("double_cartpole", "robust", "pole_mass=10", 10) == ("pole_mass", 10.0)
 

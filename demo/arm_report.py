@@ -1,10 +1,11 @@
-"""What a person reads of the Panda demonstration."""
+"""What a person reads of an arm's demonstration."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from demo.panda import MASS_ERROR, RELEARN, SETTLED, PandaStory
+from demo.arm import MASS_ERROR, RELEARN, SETTLED, ArmStory
+from demo.scenes import SCENES
 from reporting import PALETTE, Report, Result, figure
 from reporting.figures import TRUTH
 
@@ -15,11 +16,11 @@ LABELS = {"hand.payload.mass": "mass [kg]", "hand.payload.com.x": "centre x [mm]
           "hand.payload.com.z": "centre z [mm]"}
 
 
-def report(story: PandaStory, result: Result, film: bytes | str) -> Report:
+def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
     """The page. film: PNG, or the sentence why there is none."""
     tracking = result.details["tracking RMSE m"]
     mass, low, high = story.estimate("hand.payload.mass")
-    page = Report("Panda with an unknown payload",
+    page = Report(f"{SCENES[story.robot].title} with an unknown payload",
                   f"A payload of {story.truth['hand.payload.mass']:g} kg appears in the hand at {story.change:g} s. Seed {result.seed}.")
     page.numbers({
         "tracking RMSE after, without refit [mm]": 1e3 * tracking["without refit"]["after"],
@@ -62,11 +63,11 @@ def report(story: PandaStory, result: Result, film: bytes | str) -> Report:
         page.section("Halts").table(["run", "t [s]", "reason"], halts)
     page.section("Files", "`with_refit/bag` and `without_refit/bag` are rosbag2 (MCAP) recordings; `result.json` holds the numbers of "
                  "this page; `parameters.yaml` holds the physics learnt, for plant and controller:\n\n"
-                 "`./refit launch sim.launch.py robot:=panda params_file:=parameters.yaml`")
+                 f"`./refit launch {SCENES[story.robot].launch} robot:={story.robot} params_file:=parameters.yaml`")
     return page
 
 
-def _error_figure(story: PandaStory):
+def _error_figure(story: ArmStory):
     made, ax = figure()
     for run, colour, label in ((story.without, WITHOUT, "without refit"), (story.with_refit, WITH, "with refit")):
         ax.plot(run.t[::5], 1e3 * run.error[::5], color=colour, label=label, lw=1.2)
@@ -78,7 +79,7 @@ def _error_figure(story: PandaStory):
     return made
 
 
-def _path_figure(story: PandaStory, magnified: float = 10.0):
+def _path_figure(story: ArmStory, magnified: float = 10.0):
     made, axes = figure(1, 2, sharex=True, sharey=True)
     for ax, run, colour, title in zip(axes, (story.without, story.with_refit), (WITHOUT, WITH), ("without refit", "with refit")):
         inside = run.t >= story.change + RELEARN
@@ -91,7 +92,7 @@ def _path_figure(story: PandaStory, magnified: float = 10.0):
     return made
 
 
-def _estimate_figure(story: PandaStory):
+def _estimate_figure(story: ArmStory):
     made, axes = figure(2, 2, size=(8.4, 5.2), sharex=True)
     used = [(t, m) for t, m in story.used if t >= story.change]
     for ax, (name, label) in zip(axes.ravel(), LABELS.items()):
@@ -117,7 +118,7 @@ def _estimate_figure(story: PandaStory):
     return made
 
 
-def _estimate_rows(story: PandaStory):
+def _estimate_rows(story: ArmStory):
     for entry in sorted(story.final.parameters, key=lambda e: not e.name.startswith("hand.payload.")) if story.final else ():
         yield [entry.name, entry.unit, entry.value, entry.lower, entry.upper, story.truth.get(entry.name, "–")]
 
@@ -132,7 +133,7 @@ def _timing_rows(result: Result):
             yield [f"{label}, {q}th percentile [ms]", *(timing["ms"].get(f"{kind} p{q}", np.nan) for timing in runs)]
 
 
-def _latency_figure(story: PandaStory):
+def _latency_figure(story: ArmStory):
     made, ax = figure(size=(8.4, 2.4))
     for run, colour, label in ((story.without, WITHOUT, "without refit"), (story.with_refit, WITH, "with refit")):
         ax.plot(np.linspace(0, story.duration, len(run.timing.latency)), 1e3 * run.timing.latency, ".", ms=2, color=colour, label=label)

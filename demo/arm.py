@@ -1,4 +1,4 @@
-"""The Panda picks up something it was not told of: the same run without and with the refit.
+"""An arm picks up something it was not told of: the same run without and with the refit.
 
 The hand follows a figure eight. At t = 5 s a payload with an offset centre of mass appears in it.
 """
@@ -12,29 +12,31 @@ import numpy as np
 
 from demo.graph import Graph
 from demo.recordings import Recording, Timing, load
+from demo.scenes import SCENES
 from nodes.adaptive_mpc import ORIGIN_GRACE, AdaptiveMpcConfig
 from nodes.profiles import hand_path
 from reporting import Result
 from reporting.progress import SilentProgress
 from sim_core.articulated import RobotModel, build, load_model
 
-__all__ = ["PandaRun", "PandaStory", "check", "record", "tell"]
+__all__ = ["ArmRun", "ArmStory", "check", "record", "tell"]
 
 CHANGE = 5.0                        # [s] when the payload appears
-CENTRE = (0.03, 0.02, 0.08)         # [m] its centre of mass in the hand's frame
 SETTLED = 1.0                       # [s] after the start from rest, before which tracking is not judged
 RELEARN = 3.0                       # [s] allowed for
 MASS_ERROR = 0.05                   # [-] allowed for
 SOURCE = "demo"
 
 
-def record(folder: Path, seed: int, payload: float, duration: float, progress=SilentProgress()) -> None:
+def record(robot: str, folder: Path, seed: int, payload: float, duration: float, progress=SilentProgress()) -> None:
     """Run both graphs, one after the other; leaves a bag in `folder`/without_refit and /with_refit."""
-    scenario = f"[{{time: {CHANGE}, action: attach, frame: hand, name: payload, mass: {payload}, com: {list(CENTRE)}}}]"
+    scene = SCENES[robot]
+    scenario = f"[{{time: {CHANGE}, action: attach, frame: hand, name: payload, mass: {payload}, com: {list(scene.centre)}}}]"
     for name, refit in (("without_refit", False), ("with_refit", True)):
-        label = f"Panda {name.replace('_', ' ')}"
+        label = f"{scene.title} {name.replace('_', ' ')}"
         with progress.stage(f"{label}: starting nodes", None) as stage, \
-                Graph("panda", folder / name, refit=refit, seed=seed, scenario=scenario, paused=True) as graph:
+                Graph(robot, folder / name, scene.launch, refit=refit, seed=seed, scenario=scenario, paused=True,
+                      **scene.arguments) as graph:
             stage.close()
             with progress.stage(label, duration) as stage:
                 done = 0.0
@@ -49,7 +51,7 @@ def record(folder: Path, seed: int, payload: float, duration: float, progress=Si
 
 
 @dataclass(frozen=True)
-class PandaRun:
+class ArmRun:
     """One run as its bag tells it.
 
     Attributes:
@@ -71,19 +73,20 @@ class PandaRun:
 
 
 @dataclass(frozen=True)
-class PandaStory:
+class ArmStory:
     """Both runs and what the refit learnt.
 
     Attributes:
+        robot: name in config/robots.
         truth: the payload's numbers by name of the estimate, from the plant's recorded scenario.
         used: (stamp, message) of every accepted set, by the time a command was first computed with it.
         relearnt: time from the change until a set within MASS_ERROR was in use for good [s]; inf if never.
         reproduced: recomputed rounds equal to the published, and number of rounds.
     """
 
-    model: RobotModel
-    without: PandaRun
-    with_refit: PandaRun
+    robot: str
+    without: ArmRun
+    with_refit: ArmRun
     change: float
     duration: float
     truth: dict[str, float]
@@ -107,9 +110,9 @@ class PandaStory:
         return (found.value, found.lower, found.upper) if found else (np.nan,) * 3
 
 
-def tell(folder: Path) -> PandaStory:
+def tell(robot: str, folder: Path) -> ArmStory:
     """Read both bags."""
-    model = load_model("panda")
+    model = load_model(robot)
     without, with_refit = (_run(model, folder / name) for name in ("without_refit", "with_refit"))
     recording = with_refit.recording
     event = next(e for e in recording.scenario if e["action"] == "attach")
@@ -118,11 +121,11 @@ def tell(folder: Path) -> PandaStory:
     used = _used(recording)
     rounds = recording.replay(model)
     same = sum(np.array_equal(message.vector, redone.p) and message.accepted == redone.accepted for message, redone in rounds)
-    return PandaStory(model, without, with_refit, float(event["time"]), float(min(without.t[-1], with_refit.t[-1])), truth, used,
+    return ArmStory(robot, without, with_refit, float(event["time"]), float(min(without.t[-1], with_refit.t[-1])), truth, used,
                       _relearnt(used, float(event["time"]), truth["hand.payload.mass"]), (same, len(rounds)))
 
 
-def _run(model: RobotModel, folder: Path) -> PandaRun:
+def _run(model: RobotModel, folder: Path) -> ArmRun:
     recording = load(folder)
     settings = recording.node("adaptive_mpc")
     config = AdaptiveMpcConfig(**{k: settings[k] for k in ("path_width", "path_height", "path_period") if k in settings})
@@ -135,7 +138,7 @@ def _run(model: RobotModel, folder: Path) -> PandaRun:
     path = hand_path(model, config)
     reference = np.array([path(s - origin) for s in t])
     period = settings.get("control_period", config.control_period)
-    return PandaRun(recording, recording.timing(period), t, hand, reference, np.linalg.norm(hand - reference, axis=1))
+    return ArmRun(recording, recording.timing(period), t, hand, reference, np.linalg.norm(hand - reference, axis=1))
 
 
 def _used(recording: Recording) -> list[tuple[float, object]]:
@@ -160,9 +163,9 @@ def _relearnt(used, change: float, mass: float) -> float:
     return np.inf if good is None else good - change
 
 
-def check(story: PandaStory, seed: int) -> Result:
+def check(story: ArmStory, seed: int) -> Result:
     """Hold the run against its targets."""
-    result = Result("demo-panda", seed=seed)
+    result = Result(f"demo-{story.robot.replace('_', '-')}", seed=seed)
     mass, low, high = story.estimate("hand.payload.mass")
     truth = story.truth["hand.payload.mass"]
     result.check("payload mass, relative error", abs(mass - truth) / truth if truth else abs(mass), MASS_ERROR, "<=", "1", SOURCE)
