@@ -98,7 +98,11 @@ class DeviceNode(RefitNode):
 
     def stamp(self, t: float) -> Time:
         """ROS time of host time t (time.monotonic) [s]."""
-        ns = self.get_clock().now().nanoseconds + int((t - time.monotonic() + self.config.time_offset) * 1e9)
+        for _ in range(3):      # a thread that is held up between its looks at the two clocks would shift the stamp
+            before, now, after = time.monotonic(), self.get_clock().now().nanoseconds, time.monotonic()
+            if after - before < 1e-4:
+                break
+        ns = now + int((t - 0.5 * (before + after) + self.config.time_offset) * 1e9)
         return Time(sec=ns // 1_000_000_000, nanosec=ns % 1_000_000_000)
 
     def publisher(self, kind, topic: str, qos):
