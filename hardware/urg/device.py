@@ -34,7 +34,8 @@ from hardware.urg.tcp_port import TcpPort
 __all__ = ["Refused", "Scan", "UrgDevice", "UrgSettings"]
 
 QUIET = 0.25            # [s] without a byte after which no reply is coming
-LATE = 2.0              # [s] a scan's timer may be behind the last one's and be a late scan rather than a restart
+LATE = 2.0              # [s] a scan's timer may be behind the last one's and be a late scan rather than a restart,
+LATE_SCANS = 3          # as long as no more than this follow each other
 CALIBRATION_SCANS = 10
 WIDTHS = {"auto": (3, 2), "3": (3,), "2": (2,)}
 
@@ -120,6 +121,7 @@ class UrgDevice(Device):
         self._heard = 0.0                   # when a scan, or a sign of life in its place, came last
         self._resume = 0.0                  # not before this time is measuring tried again
         self._last_timer: int | None = None
+        self._late = 0
         self._latency = 0.0                 # from step 0 to the arrival of the last byte [s]
         self._calibration: list[float] | None = None
 
@@ -350,9 +352,13 @@ class UrgDevice(Device):
     def _take_scan(self, reply: Reply, now: float) -> None:
         if self._last_timer is not None:
             ahead = (reply.time - self._last_timer) % 2**24
-            if ahead == 0 or ahead > 2**24 - 1000 * LATE:      # sent twice, or overtaken
+            if ahead == 0 or ahead > 2**24 - 1000 * LATE and self._late < LATE_SCANS:      # sent twice, or overtaken
+                self._late += ahead > 0
                 self.counters.add("dropped")
                 return
+            if ahead > 2**24 - 1000 * LATE:
+                self.clock.reset()
+        self._late = 0
         self._last_timer = reply.time
         self._heard = now
         self.faults.pop("hardware", None)

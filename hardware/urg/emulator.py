@@ -36,7 +36,7 @@ class UrgEmulator(Emulator):
         "block_sum": "a block of data is damaged, with probability p per block",
         "lost_lf": "a line feed of a scan is lost, with probability p per scan",
         "laser_fault": "status `code`: 21-49 the sensor checks itself, 50-97 (default 50) its hardware is broken",
-        "motor_slow": "the motor turns at `rpm` (default 540)",
+        "motor_slow": "the motor turns at `rpm` (default 90 % of its speed)",
         "ts_wrap": "the timer jumps to `before` seconds (default 2) before it starts again at zero",
         "status": "the next reply has status `code`",
     }
@@ -108,7 +108,7 @@ class UrgEmulator(Emulator):
         elif name == "overtemp":
             sensor.trouble = 60
         elif name == "motor_slow":
-            sensor.slow = float(parameters.get("rpm", 540.0))
+            sensor.slow = float(parameters.get("rpm", 0.9 * sensor.nominal_rpm))
         elif name == "ts_wrap":
             sensor.set_timer(2**24 - 1000.0 * float(parameters.get("before", 2.0)), time.monotonic())
         elif name == "status":
@@ -157,6 +157,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--room", help="YAML with the walls around the scanner; else a small room with a corner")
     parser.add_argument("--site", default="urg", help="the scanner's frame in the model of --world")
     parser.add_argument("--serial", default="H0614967", help="serial number")
+    parser.add_argument("--rpm", type=float, default=600.0, help="of the motor; other models turn faster than the URG-04LX's 600")
     parser.add_argument("--noise", type=float, default=1.0, help="scale of the noise")
     parser.add_argument("--no-codes", action="store_true", help="no error codes at edges and dark surfaces")
 
@@ -182,4 +183,4 @@ def make(options, faults: Faults) -> UrgEmulator:
     else:
         raise ValueError("where is it plugged in? Give --link PATH, or --tcp PORT")
     return UrgEmulator(port, scene, Optics(options.seed, options.noise, not options.no_codes), faults,
-                       serial=options.serial, scip1=options.scip == "1.1", rate=rate)
+                       serial=options.serial, scip1=options.scip == "1.1", rate=rate, rpm=options.rpm)

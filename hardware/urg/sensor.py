@@ -17,7 +17,6 @@ import numpy as np
 __all__ = ["Sensor", "encode", "info_line", "reply", "sum_character"]
 
 STEPS, FIRST, LAST, FRONT, LAST_STEP = 1024, 44, 725, 384, 768
-RPM = 600.0
 RATES = ("019200", "057600", "115200", "250000", "500000", "750000")
 UNMEASURABLE = 19
 MODEL = "URG-04LX(Hokuyo Automatic Co.,Ltd.)"
@@ -89,6 +88,7 @@ class Sensor:
         serial: SERI.
         scip1: whether it wakes up in SCIP 1.1.
         rate: bit rate after power-up, as six digits.
+        rpm: nominal speed of the motor.
         boot_time: silence after power-up [s].
 
     Attributes:
@@ -98,8 +98,10 @@ class Sensor:
         history: (timer [ms], host time of step 0 [s], CRC-32 of the distances as int32) of scans sent.
     """
 
-    def __init__(self, cast, now: float, serial: str = "H0614967", scip1: bool = True, rate: str = "019200", boot_time: float = 0.1):
-        self.cast, self.serial, self.scip1_at_boot, self.default_rate, self.boot_time = cast, serial, scip1, rate, boot_time
+    def __init__(self, cast, now: float, serial: str = "H0614967", scip1: bool = True, rate: str = "019200", rpm: float = 600.0,
+                 boot_time: float = 0.1):
+        self.cast, self.serial, self.scip1_at_boot, self.default_rate = cast, serial, scip1, rate
+        self.nominal_rpm, self.boot_time = rpm, boot_time
         self.firmware_update = False
         self.slow: float | None = None
         self.trouble = 0
@@ -122,7 +124,7 @@ class Sensor:
     def reset(self, now: float) -> None:
         """RS: laser off, motor speed, bit rate and timer as after switching on."""
         self.laser, self.adjusting, self.sensitive = False, False, 0
-        self.rpm, self.rate = RPM, int(self.default_rate)
+        self.rpm, self.rate = self.nominal_rpm, int(self.default_rate)
         self.simulated: deque[tuple[int, int]] = deque()
         self.simulation = 0
         self._stream: Stream | None = None
@@ -278,7 +280,7 @@ class Sensor:
     def _pp(self, given, now):
         return "00", [info_line(text) for text in (
             f"MODL:{MODEL}", "DMIN:20", "DMAX:5600", f"ARES:{STEPS}", f"AMIN:{FIRST}", f"AMAX:{LAST}", f"AFRT:{FRONT}",
-            f"SCAN:{RPM:.0f}")]
+            f"SCAN:{self.nominal_rpm:.0f}")]
 
     def _ii(self, given, now):
         broken = self.trouble >= 50 or self.simulation in (1, 2)
@@ -286,7 +288,7 @@ class Sensor:
         speed = 60.0 / self.period
         return "00", [info_line(text) for text in (
             f"MODL:{MODEL}", f"LASR:{'ON' if self.laser else 'OFF'}",
-            f"SCSP:{'Initial' if speed == RPM else 'Changed'}({speed:.0f}[rpm])<-Default setting by user",
+            f"SCSP:{'Initial' if speed == self.nominal_rpm else 'Changed'}({speed:.0f}[rpm])<-Default setting by user",
             f"MESM:{'IDLE' if not self.laser else 'Measuring by Sensitive Mode' if self.sensitive else 'Measuring by Normal Mode'}",
             f"SBPS:{self.rate}[bps]<-Default setting by user", f"TIME:{self.timer(now):06X}",
             f"STAT:{'F/W update mode (CPU clock is 6MHz)' if self.firmware_update else works}.")]
@@ -335,7 +337,7 @@ class Sensor:
         level = int(given)
         if level > 10 and level != 99:
             return "02"
-        rpm = RPM * (1.0 - 0.01 * level) if level <= 10 else RPM
+        rpm = self.nominal_rpm * (1.0 - 0.01 * level) if level <= 10 else self.nominal_rpm
         if rpm == self.rpm:
             return "03"
         self.rpm = rpm

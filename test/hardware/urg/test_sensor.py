@@ -176,8 +176,13 @@ def test_scans_come_once_a_turn_with_the_time_of_step_0(bench):
     assert abs(np.diff([r.time for r in scans]) - 100).max() <= 1
     assert (scans[0].distances == TURN).all()
     # Sent as soon as step 725 was measured, 71 ms after step 0.
-    bench.now = bench.sensor._turn_begin + 0.1 + 725 / 1024 * 0.1 - 1e-4
-    assert bench.wait(0.0) == [] and len(bench.wait(2e-4)) == 1
+    bench.wait(0.02)
+    due = bench.sensor.next_event()
+    step_0 = scans[-1].time + 100
+    bench.now = due - 1e-4
+    assert bench.wait(0.0) == []
+    (scan,) = bench.wait(2e-4)
+    assert scan.time == pytest.approx(step_0, abs=1) and bench.sensor.timer(due) - scan.time == pytest.approx(100 * 725 / 1024, abs=1)
 
 
 def test_counted_and_skipped_scans(bench):
