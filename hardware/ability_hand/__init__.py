@@ -1,0 +1,1 @@
+"""Psyonic Ability Hand on a serial line."""

@@ -1,0 +1,212 @@
+"""The driver against the emulated hand: G5, G6. The maker's client is not installed: the frames of test_protocol.py, made by its rules,
+stand for it."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+from hardware.ability_hand.device import AbilityHand
+from hardware.emulation.process import EmulatorProcess
+from hardware.link import State
+
+PATIENCE = 20.0
+
+
+class Driver(AbilityHand):
+    """Keeps its samples."""
+
+    def __init__(self, path, **options):
+        self.samples = []
+        super().__init__(path, **{"reply_timeout": 0.5, **options}, on_sample=lambda sample, t: self.samples.append((t, sample)))
+        self.start()
+
+    @property
+    def degrees(self):
+        return np.degrees(self.samples[-1][1].position)
+
+    def until(self, condition, what=""):
+        assert self.wait_for(condition, PATIENCE), (what, self.state, self.last_error, self.counters.as_dict())
+
+    def streaming(self):
+        self.enable()
+        self.until(lambda: self.samples, "samples")
+        return self
+
+    def reach(self, degrees):
+        """Repeat a target until the fingers are there."""
+        def there():
+            self.move(np.radians(degrees))
+            return np.max(np.abs(self.degrees - degrees)) < 1.0
+
+        self.until(there, "target")
+
+
+@pytest.fixture(scope="module")
+def process():
+    with EmulatorProcess("ability_hand", seed=5) as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def hand(process):
+    process.clear()
+    process.set(contacts=dict.fromkeys(("index", "middle", "ring", "pinky", "thumb_flexor", "thumb_rotator")))
+    yield process
+    process.clear()
+
+
+@pytest.fixture
+def driver(hand):
+    driver = Driver(hand.link)
+    yield driver
+    driver.close()
+
+
+def test_targets_are_reached_and_nothing_is_lost(hand, driver):
+    """G5, at 100 commands a second."""
+    driver.until(lambda: driver.state is State.READY)
+    start = hand.stats()["angles"]
+    driver.streaming()
+    time.sleep(0.2)
+    assert hand.stats()["angles"] == pytest.approx(start, abs=0.1)        # enabled, not told anything: it stays
+    for target in ([90, 80, 70, 60, 50, -90], [5, 5, 5, 5, 5, -5], [50, 50, 50, 50, 50, -50]):
+        driver.reach(np.array(target, float))
+        assert hand.stats()["angles"] == pytest.approx(target, abs=1.0)
+    lost = driver.counters.timeouts + driver.counters.crc_errors
+    assert driver.sent > 100 and lost / driver.sent <= 0.005
+    facts = hand.stats()
+    assert facts["damaged"] == facts["unknown"] == 0
+    stamps = [t for t, _ in driver.samples]
+    assert all(b > a for a, b in zip(stamps, stamps[1:], strict=False))
+
+
+def test_api_mode_lasts_as_long_as_the_driver(hand):
+    driver = Driver(hand.link).streaming()
+    driver.reach(np.array([40.0] * 5 + [-40.0]))
+    exits = hand.stats()["api_exits"]
+    time.sleep(0.5)                                                         # no new targets: it is held, in API mode
+    facts = hand.stats()
+    assert facts["api"] and facts["api_exits"] == exits and driver.counters.as_dict()["command_timeouts"] >= 1
+    driver.close()
+    time.sleep(0.5)
+    assert not hand.stats()["api"] and hand.stats()["api_exits"] == exits + 1
+
+
+def test_a_target_that_is_not_renewed_is_given_up(hand, driver):
+    driver.streaming().reach(np.array([5.0] * 5 + [-5.0]))
+    driver.move(np.radians([100.0] * 5 + [-100.0]))
+    driver.until(lambda: "command_timeouts" in driver.counters.as_dict())
+    time.sleep(0.2)
+    angles = hand.stats()["angles"]
+    assert max(angles) < 90.0                                               # 0.1 s of 235 deg/s, and what the machine adds
+    time.sleep(0.3)
+    assert hand.stats()["angles"] == pytest.approx(angles, abs=1.0)
+
+
+def test_touch_and_current_of_a_finger_that_meets_something(hand, driver):
+    driver.streaming().reach(np.array([10.0] * 5 + [-10.0]))
+    hand.set(contacts={"middle": 40.0})
+    driver.reach_target = np.radians([60.0] * 5 + [-10.0])
+
+    def touched():
+        driver.move(driver.reach_target)
+        return driver.samples[-1][1].touch[1].min() > 2.0
+
+    driver.until(touched, "touch")
+    feedback = driver.samples[-1][1]
+    assert np.degrees(feedback.position[1]) == pytest.approx(40.0, abs=0.1) and feedback.current[1] == pytest.approx(1.2, abs=0.01)
+    assert feedback.touch[0].max() < 0.5 * feedback.touch[1].min()
+
+
+def test_velocity_in_place_of_touch(hand):
+    driver = Driver(hand.link, touch=False).streaming()
+    driver.reach(np.array([5.0] * 5 + [-5.0]))
+
+    def moving():
+        driver.move(np.radians([90.0] * 5 + [-5.0]))
+        return np.degrees(driver.samples[-1][1].velocity[0]) > 200.0
+
+    driver.until(moving, "speed")
+    assert np.isnan(driver.samples[-1][1].touch).all()
+    driver.close()
+
+
+def test_the_stop_is_read_back(hand, driver):
+    driver.streaming().reach(np.array([5.0] * 5 + [-5.0]))
+    driver.move(np.radians([100.0] * 5 + [-100.0]))
+    driver.until(lambda: driver.degrees[0] > 8.0)
+    assert driver.disable(10.0) and not driver.warnings
+    time.sleep(0.1)
+    angles = hand.stats()["angles"]
+    time.sleep(0.2)
+    assert hand.stats()["angles"] == pytest.approx(angles, abs=0.5) and max(angles) < 95.0
+
+
+def test_unplugged_and_back_without_a_jump(hand, driver):
+    driver.streaming().reach(np.array([50.0] * 5 + [-50.0]))
+    count = len(driver.samples)
+    hand.inject("unplug", 0.5)
+    driver.until(lambda: driver.state is State.RECONNECTING, "the loss")
+    driver.until(lambda: driver.state is State.STREAMING and len(driver.samples) > count + 10, "the return")
+    assert hand.stats()["angles"] == pytest.approx([50.0] * 5 + [-50.0], abs=1.0)
+    assert driver.counters.reconnects == 1
+
+
+def test_corruption_passes_no_wrong_value(hand):
+    driver = Driver(hand.link, reply_timeout=0.02).streaming()
+    driver.reach(np.array([50.0] * 5 + [-50.0]))
+    start = len(driver.samples)
+    for fault in ("corrupt", "truncate", "garbage", "duplicate"):
+        hand.inject(fault, p=0.1)
+        count = len(driver.samples)
+        driver.until(lambda count=count: len(driver.samples) > count + 40, fault)
+        hand.clear(fault)
+    worst = max(np.max(np.abs(np.degrees(s.position) - np.array([50.0] * 5 + [-50.0]))) for _, s in driver.samples[start:])
+    assert worst < 1.5 and driver.counters.crc_errors > 0
+    driver.close()
+
+
+@pytest.mark.parametrize("fault, parameters", [("silence", {}), ("wrong_baud", {"baud": 115200})])
+def test_a_hand_that_does_not_answer(hand, fault, parameters):
+    driver = Driver(hand.link, reply_timeout=0.05).streaming()
+    hand.inject(fault, **parameters)
+    driver.until(lambda: driver.state is State.RECONNECTING, "the loss")
+    assert "no Ability Hand answered" in driver.counters.last_error
+    hand.clear(fault)
+    driver.until(lambda: driver.state is State.STREAMING, "the return")
+    driver.close()
+
+
+def test_heat_is_a_warning(hand, driver):
+    driver.streaming()
+    hand.inject("overtemp")
+    driver.until(lambda: "protects itself" in driver.warnings.get("protection", ""))
+    hand.clear("overtemp")
+    driver.until(lambda: not driver.warnings)
+
+
+def test_no_target_that_is_none(driver):
+    for wrong in ([0.0] * 5, [0.0] * 5 + [float("nan")], [[0.0] * 6]):
+        with pytest.raises(ValueError, match="six finite angles"):
+            driver.move(wrong)
+
+
+@pytest.mark.hardware
+def test_a_real_hand():
+    """REFIT_ABILITY_HAND_PORT=/dev/serial/by-id/... pytest -m hardware: nothing in the hand, fingers free."""
+    port = os.environ.get("REFIT_ABILITY_HAND_PORT")
+    if not port:
+        pytest.skip("REFIT_ABILITY_HAND_PORT names no port")
+    driver = Driver(port, reply_timeout=0.05).streaming()
+    try:
+        for target in ([30.0] * 5 + [-30.0], [10.0] * 5 + [-10.0]):
+            def near(target=np.array(target)):
+                driver.move(np.radians(target))
+                return np.max(np.abs(driver.degrees - target)) < 5.0
+            driver.until(near, "target")
+        assert (driver.counters.timeouts + driver.counters.crc_errors) / driver.sent <= 0.005
+        assert driver.disable() and not driver.warnings
+    finally:
+        driver.close()
