@@ -46,6 +46,7 @@ setup(
             "recorder = nodes.entry:recorder",
             "supervisor = nodes.entry:supervisor",
             "audio = nodes.entry:audio",
+            "dynamixel = nodes.entry:dynamixel",
             "urg = nodes.entry:urg",
             "camera = nodes.entry:camera",
         ]

@@ -6,7 +6,7 @@ import importlib
 import os
 import signal
 
-__all__ = ["adaptive_mpc", "audio", "camera", "recorder", "refit_worker", "sim_plant", "supervisor", "urg"]
+__all__ = ["adaptive_mpc", "audio", "camera", "dynamixel", "recorder", "refit_worker", "sim_plant", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -47,3 +47,7 @@ def audio() -> int:
 
 def camera() -> int:
     return _main("realsense")
+
+
+def dynamixel() -> int:
+    return _main("dynamixel")

@@ -74,7 +74,7 @@ class EffortLoop:
 
     def observe(self, effort: np.ndarray, dt: float) -> None:
         """What was sent in the end."""
-        self._mean += (np.nan_to_num(effort) - self._mean) * min(1.0, dt / GRAVITY_AVERAGE)
+        self._mean += (np.where(np.isnan(effort), 0.0, effort) - self._mean) * min(1.0, dt / GRAVITY_AVERAGE)
 
 
 class StopLaw:
@@ -113,7 +113,7 @@ class StopLaw:
         by_loop = arrays.takes_effort & np.isnan(goals.effort)
         if by_loop.any():
             loop.begin(by_loop & ~self._followed)
-            tau = loop.effort(goals.position, np.nan_to_num(goals.velocity), state, dt, most, by_loop)
+            tau = loop.effort(goals.position, np.where(np.isnan(goals.velocity), 0.0, goals.velocity), state, dt, most, by_loop)
             goals.effort[by_loop] = tau[by_loop]
         self._followed = by_loop
 
@@ -127,25 +127,26 @@ class Law(enum.IntEnum):
 
 
 class JointFeedback(Source):
-    """tau = effort + gain [position + velocity (t - stamp) - q; velocity - qd], for the joints `which`.
+    """tau = effort + gain [position + velocity (t - stamp) - q; velocity - qd].
 
     POSITION: the position loop tracks the moving position, with `effort` as feed-forward; servos that take
     positions track it themselves, without the feed-forward.
 
     Args:
-        arrays, loop: of all joints.
-        which: indices of the joints commanded, shape (m,).
+        arrays, loop: of all n joints.
+        which: mask of the joints commanded, shape (n,); the state of the others may still enter by the gain.
         age_limit: silence after which the command has ended [s].
     """
 
     name = "joint_command"
 
     def __init__(self, arrays: JointArrays, loop: EffortLoop, which: np.ndarray, age_limit: float):
-        self.arrays, self.loop, self.which, self.age_limit = arrays, loop, which, age_limit
+        self.loop, self.age_limit = loop, age_limit
+        self._by_effort, self._by_position = which & arrays.takes_effort, which & arrays.takes_position
         self._received = -np.inf
 
     def set(self, law: Law, stamp: float, received: float, effort, position, velocity, gain) -> None:
-        """A new command; host times [s], arrays shape (m,), gain (m, 2 m)."""
+        """A new command; host times [s], arrays shape (n,), gain (n, 2 n)."""
         self._law, self._stamp = law, stamp
         self._effort, self._position, self._velocity, self._gain = effort, position, velocity, gain
         self._received = received
@@ -157,19 +158,17 @@ class JointFeedback(Source):
         silence = state.t - self._received
         if silence > self.age_limit:
             return f"no command for {silence:.3f} s, limit {self.age_limit:g} s"
-        which = self.which
         if self._law is Law.EFFORT:
-            goals.effort[which] = self._effort
+            np.copyto(goals.effort, self._effort, where=self._by_effort)
             return ""
         position = self._position + self._velocity * (state.t - self._stamp)
-        e, ed = position - state.q[which], self._velocity - state.qd[which]
+        e, ed = position - state.q, self._velocity - state.qd
         if self._law is Law.FEEDBACK:
-            goals.effort[which] = self._effort + self._gain @ np.concatenate([e, ed])
-            return ""
-        takes_effort = self.arrays.takes_effort[which]
-        tau = self._effort + self.loop.kp[which] * e + self.loop.kd[which] * ed
-        goals.effort[which] = np.where(takes_effort, tau, np.nan)
-        goals.position[which] = np.where(takes_effort, np.nan, position)
+            tau = self._effort + self._gain @ np.concatenate([e, ed])
+        else:
+            tau = self._effort + self.loop.kp * e + self.loop.kd * ed
+            np.copyto(goals.position, position, where=self._by_position)
+        np.copyto(goals.effort, tau, where=self._by_effort)
         return ""
 
 

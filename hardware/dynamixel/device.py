@@ -23,6 +23,7 @@ import numpy as np
 from hardware.dynamixel.bus import Bus, Ping, StatusError
 from hardware.dynamixel.commands import EffortLoop, Goals, Source, StopLaw
 from hardware.dynamixel.goal_writer import GoalWriter
+from hardware.dynamixel.gripper import Gripper
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays
 from hardware.dynamixel.limits import Limits
 from hardware.dynamixel.readout import Readout
@@ -71,7 +72,7 @@ class ServoGroup(Device):
             command came in.
         notice: called with sentences worth a warning, at most one of a kind every 2 s.
         source: the command source in force, or None.
-        parallel: source of joints that are no part of the exclusive ones (a gripper), or None.
+        gripper: beside the exclusive sources, or None.
 
     Args:
         path, baud: of the port.
@@ -94,7 +95,7 @@ class ServoGroup(Device):
         self.before_goals: Callable[[], bool] = lambda: False
         self.notice: Callable[[str], None] = lambda sentence: None
         self.source: Source | None = None
-        self.parallel: Source | None = None
+        self.gripper: Gripper | None = None
         self.source_ended = ""              # why the last one did
         self.torque_wanted = options.torque_on_activate
         self.torque_on = False
@@ -180,7 +181,8 @@ class ServoGroup(Device):
                 self._absent_changed()
             self.torque_on = False
             if self.torque_wanted:
-                self._torque(True)
+                if refused := self._torque(True):
+                    self._notice("torque", refused)
             else:
                 self._arm_watchdogs()
         self._next = time.monotonic()
@@ -239,15 +241,15 @@ class ServoGroup(Device):
         if self.source is not None and (why := self.source.fill(state, goals)):
             self._end_source(why)
             goals.clear()
-        if self.parallel is not None:
-            self.parallel.fill(state, goals)
+        if self.gripper is not None:
+            self.gripper.fill(state, goals)
         self.stop_law.fill(state, goals, dt, self.limits.most)
         if said := self.limits.clamp(state, goals):
             self.counters.add("clamped")
             self._notice("limit", said)
         self.loop.observe(goals.effort, dt)
         self._writer.send(state, goals)
-        cap = self.limits.most if self.parallel is None else self.parallel.effort_cap(self.limits.most)
+        cap = self.limits.most if self.gripper is None else self.gripper.effort_cap(self.limits.most, state)
         self._writer.cap(now, cap, self.limits.factor)
 
     def _judge(self, state: GroupState) -> None:
@@ -315,7 +317,8 @@ class ServoGroup(Device):
         """The declared stop: hold, brake or off; then nothing is commanded, and each servo has confirmed it."""
         with self._lock:
             self._end_source("stopped")
-            self.parallel_stop()
+            if self.gripper is not None:
+                self.gripper.reset()
             if self.torque_on and self.options.on_deactivate == "brake":
                 self._brake()
             failures = []
@@ -334,11 +337,6 @@ class ServoGroup(Device):
                 self.faults["stop"] = f"the safe stop is not confirmed: {'; '.join(failures)}"
             else:
                 self.faults.pop("stop", None)
-
-    def parallel_stop(self) -> None:
-        """The parallel source is told that torque goes."""
-        if self.parallel is not None:
-            self.parallel.reset()
 
     def _leave(self, k: int) -> None:
         joint = self.joints[k]
@@ -408,14 +406,16 @@ class ServoGroup(Device):
         """
         self.torque_wanted = on
         with self._access():
-            self._torque(on)
+            if refused := self._torque(on):
+                raise DeviceError(refused)
 
-    def _torque(self, on: bool) -> None:
+    def _torque(self, on: bool) -> str:
+        """Of all that are there; a sentence about those that refuse."""
         self._end_source("torque switched " + ("on" if on else "off"))
         self.stop_law.release()
         self.loop.reset()
-        if self.parallel is not None:
-            self.parallel.reset()
+        if self.gripper is not None:
+            self.gripper.reset()
         refused = []
         for k in np.flatnonzero(self._present):
             joint = self.joints[k]
@@ -432,12 +432,7 @@ class ServoGroup(Device):
             except DeviceError as error:
                 refused.append(str(error))
         self.torque_on = on
-        if refused:
-            raise_or_keep = "; ".join(refused)
-            self.last_error = raise_or_keep
-            if not on:
-                raise DeviceError(raise_or_keep)
-            self._notice("torque", raise_or_keep)
+        return "; ".join(refused)
 
     def reboot(self, timeout: float = 5.0) -> list[str]:
         """Reboot the servos that report a hardware error; the names of those that are back. Their torque is off.

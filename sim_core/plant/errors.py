@@ -33,6 +33,7 @@ class Refusal(enum.Enum):
     MODE = "use effort (0), position (1) or feedback (2)"
     OLD = "send commands sooner, or raise command_age_limit"
     FUTURE = "stamp a command with the time of the state it was computed from"
+    BUSY = "one source commands at a time, and only while torque is on"
 
 
 class CommandRefused(PlantError):
