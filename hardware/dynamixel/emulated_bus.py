@@ -202,6 +202,7 @@ class Bus:
             if len(p) != (4 if two else 2):
                 raise TableError(INSTRUCTION)
             return self.read(servo, _word(p, 0), _word(p, 2), now) if two else self.read(servo, p[0], p[1], now)
+        self._published = -1            # whatever comes may change what is measured: offsets, errors
         if instruction in (WRITE, REG_WRITE):
             if len(p) < (3 if two else 2):
                 raise TableError(INSTRUCTION)

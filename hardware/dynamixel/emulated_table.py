@@ -12,7 +12,7 @@ from hardware.dynamixel.emulated_models import Model, Register
 __all__ = ["ACCESS", "CRC", "INSTRUCTION", "LENGTH", "LIMIT", "RANGE", "RESULT", "ControlTable", "TableError"]
 
 RESULT, INSTRUCTION, CRC, RANGE, LENGTH, LIMIT, ACCESS = range(1, 8)
-NAMES = {RESULT: "result fail", INSTRUCTION: "instruction", RANGE: "data range", LENGTH: "data length", LIMIT: "data limit", ACCESS: "access"}
+NAMES = {RESULT: "result fail", INSTRUCTION: "instruction", CRC: "CRC", RANGE: "data range", LENGTH: "data length", LIMIT: "data limit", ACCESS: "access"}
 
 
 class TableError(Exception):
