@@ -14,8 +14,8 @@ import numpy as np
 from hardware.link import Identity
 from hardware.link.modbus_rtu import Request, crc16, read_holding_registers, write_registers
 
-__all__ = ["BAUD", "FIRMWARE", "FRAME_LENGTH", "HEADER", "JAM", "JAM_PAUSE", "SLAVE", "START_STREAM", "STREAM_RATE", "WRENCH",
-           "YEAR", "SERIAL", "StreamDecoder", "encode_frame", "identity", "register_wrench"]
+__all__ = ["ACCELERATION", "BAUD", "COUNTS", "FIRMWARE", "FRAME_LENGTH", "HEADER", "JAM", "JAM_PAUSE", "SERIAL", "SLAVE",
+           "START_STREAM", "STREAM_RATE", "WRENCH", "YEAR", "decode_frame", "encode_frame", "identity", "register_wrench"]
 
 BAUD, SLAVE = 19200, 9
 STREAM_RATE = 100.0             # frames per second
@@ -62,48 +62,8 @@ def encode_frame(wrench: Sequence[float]) -> bytes:
     return body + crc16(body).to_bytes(2, "little")
 
 
-class StreamDecoder:
-    """Finds the frames in what arrives. The header can occur in data: only the CRC makes a frame.
-
-    After a bad CRC one byte is dropped and the search goes on, so that a damaged frame hides no whole one.
-
-    Attributes:
-        crc_errors: headers that no frame followed.
-        resyncs: stretches of bytes that belonged to no frame.
-        pending: bytes kept for a frame that has not come to its end.
-    """
-
-    def __init__(self):
-        self.crc_errors = self.resyncs = 0
-        self._buffer = bytearray()
-        self._lost = False
-
-    @property
-    def pending(self) -> int:
-        return len(self._buffer)
-
-    def feed(self, data: bytes) -> list[np.ndarray]:
-        """Wrenches of the frames that are complete now, oldest first, each (6,) [N, N m]."""
-        buffer, found = self._buffer, []
-        buffer += data
-        while True:
-            at = buffer.find(HEADER)
-            if at < 0:
-                at = len(buffer) - (buffer[-1:] == HEADER[:1])
-            self._skip(at)
-            if len(buffer) < FRAME_LENGTH:
-                return found
-            frame = bytes(buffer[:FRAME_LENGTH])
-            if crc16(frame[:-2]) == int.from_bytes(frame[-2:], "little"):
-                found.append(np.frombuffer(frame, "<i2", 6, 2) / COUNTS)
-                del buffer[:FRAME_LENGTH]
-                self._lost = False
-            else:
-                self.crc_errors += 1
-                self._skip(1)
-
-    def _skip(self, n: int) -> None:
-        if n:
-            self.resyncs += not self._lost
-            self._lost = True
-            del self._buffer[:n]
+def decode_frame(frame: bytes) -> np.ndarray | None:
+    """Wrench of 16 bytes of the stream, (6,) [N, N m]; None if their CRC is wrong."""
+    if crc16(frame[:-2]) != int.from_bytes(frame[-2:], "little"):
+        return None
+    return np.frombuffer(frame, "<i2", 6, 2) / COUNTS
