@@ -45,6 +45,8 @@ setup(
             "refit_worker = nodes.entry:refit_worker",
             "recorder = nodes.entry:recorder",
             "supervisor = nodes.entry:supervisor",
+            "robotiq = nodes.entry:robotiq",
+            "ability_hand = nodes.entry:ability_hand",
             "audio = nodes.entry:audio",
             "dynamixel = nodes.entry:dynamixel",
             "urg = nodes.entry:urg",

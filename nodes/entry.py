@@ -6,7 +6,8 @@ import importlib
 import os
 import signal
 
-__all__ = ["adaptive_mpc", "audio", "camera", "dynamixel", "recorder", "refit_worker", "sim_plant", "supervisor", "urg"]
+__all__ = ["ability_hand", "adaptive_mpc", "audio", "camera", "dynamixel", "recorder", "refit_worker", "robotiq",
+           "sim_plant", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -51,3 +52,11 @@ def camera() -> int:
 
 def dynamixel() -> int:
     return _main("dynamixel")
+
+
+def robotiq() -> int:
+    return _main("robotiq")
+
+
+def ability_hand() -> int:
+    return _main("ability_hand")
