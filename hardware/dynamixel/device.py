@@ -38,6 +38,7 @@ __all__ = ["GroupOptions", "ServoGroup"]
 ABSENT_AFTER = 0.1          # [s] without a reply: a servo that restarts is silent for longer
 PROBE_PERIOD = 0.5          # [s] between two looks for absent servos
 SLICE = 1e-3                # [s] between two looks for commands while a cycle's rest is waited out
+WATCHDOG_EXPIRED = 255      # register 98 is -1 (e-manual, "Bus Watchdog")
 BRAKE_TIME, AT_REST = 0.5, 0.05     # [s] and [rad/s] of stopping before torque goes off
 NOTICE_PERIOD = 2.0         # [s] between two notices of one kind
 
@@ -197,6 +198,7 @@ class ServoGroup(Device):
             now = time.monotonic()
             self._mind_the_absent(now)
             self._judge(state)
+            self._wake_the_watched(state)
             if state.valid.any():
                 self.before_goals()
                 self._send_goals(now)
@@ -298,6 +300,29 @@ class ServoGroup(Device):
             except (NotAnswering, StatusError):
                 continue
             self._absent_changed()
+
+    def _wake_the_watched(self, state: GroupState) -> None:
+        """Servos whose watchdog expired, because this process or the bus stood still, stand still and refuse goals.
+
+        The cycle runs again, so their goals are put where they are now and the watchdog is armed anew; whose command
+        is too old by then ends as after any silence.
+        """
+        expired = np.flatnonzero(state.valid & (state.watchdog == WATCHDOG_EXPIRED))
+        if not len(expired):
+            return
+        self.counters.add("watchdog_stops", len(expired))
+        self._notice("watchdog", f"{', '.join(self.names[k] for k in expired)} stood still: no word for "
+                                 f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are")
+        self.stop_law.release()
+        self.loop.reset()
+        for k in expired:
+            try:
+                watchdog(self._bus, self.joints[k], 0.0)
+                if self.torque_on:
+                    goal_to_present(self._bus, self.joints[k], self._servos[k])
+                self._watch_over(k)
+            except (NotAnswering, StatusError):
+                continue            # the next cycle sees it once more
 
     def _watch_over(self, k: int) -> None:
         """Its watchdog runs while the cycle does."""

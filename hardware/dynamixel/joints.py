@@ -116,6 +116,7 @@ class GroupState:
         q, qd, effort: shape (n,) [rad, rad/s, N m]; effort is NaN where the servo senses no current.
         current [A], voltage [V], temperature [deg C], hardware_error (bits), torque (0 or 1): shape (n,).
         load: of servos without current sensing, relative to the most, shape (n,).
+        watchdog: the servo's bus watchdog, 255: expired, goals are refused, shape (n,).
         valid: which joints this cycle brought, shape (n,) bool; the others keep what they had.
         healthy: which joints answer and report no hardware error, shape (n,) bool.
     """
@@ -125,6 +126,6 @@ class GroupState:
         self.names = tuple(names)
         self.t = 0.0
         self.q, self.qd, self.effort, self.current, self.load, self.voltage, self.temperature = (np.full(n, np.nan) for _ in range(7))
-        self.hardware_error, self.torque = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
+        self.hardware_error, self.torque, self.watchdog = (np.zeros(n, np.uint8) for _ in range(3))
         self.valid = np.zeros(n, bool)
         self.healthy = np.zeros(n, bool)

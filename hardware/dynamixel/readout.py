@@ -13,7 +13,7 @@ __all__ = ["Readout"]
 
 #: Protocol 2.0: the indirect block (servo_setup.BLOCK_ITEMS) behind the reply's error byte
 BLOCK2 = np.dtype([("status", "u1"), ("position", "<i4"), ("velocity", "<i4"), ("current", "<i2"), ("hardware_error", "u1"),
-                   ("temperature", "u1"), ("voltage", "<u2"), ("torque", "u1")])
+                   ("temperature", "u1"), ("voltage", "<u2"), ("torque", "u1"), ("watchdog", "u1")])
 #: Protocol 1.0: 36 to 43 of the table; velocity and load are sign (bit 10, set: clockwise) and magnitude
 BLOCK1 = np.dtype([("status", "u1"), ("position", "<u2"), ("velocity", "<u2"), ("load", "<u2"), ("voltage", "u1"),
                    ("temperature", "u1")])
@@ -71,6 +71,7 @@ class Readout:
         state.temperature[to] = raw["temperature"][good]
         state.hardware_error[to] = raw["hardware_error"][good]
         state.torque[to] = raw["torque"][good]
+        state.watchdog[to] = raw["watchdog"][good]
 
     def _decode1(self, state: GroupState, raw: np.ndarray, good) -> None:
         a, to = self._arrays, self.which[good]

@@ -22,7 +22,7 @@ __all__ = ["BLOCK_ITEMS", "ServoLimits", "goal_to_present", "hold_in_servo", "pr
 
 #: What the indirect block holds, in order; present_load stands in for present_current where there is no sensing.
 BLOCK_ITEMS = ("present_position", "present_velocity", "present_current", "hardware_error_status", "present_temperature",
-               "present_input_voltage", "torque_enable")
+               "present_input_voltage", "torque_enable", "bus_watchdog")
 TURN_LIMIT = 256 * 4096     # of multi-turn goals, counts
 
 
