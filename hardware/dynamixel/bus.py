@@ -1,8 +1,10 @@
 """Requests and replies on one half-duplex bus of servos.
 
 A request goes out, replies are collected until all are there or a deadline computed from their size has
-passed. After a deadline one more full reply time is spent reading and dropping, so that a reply which comes
-late is never taken for the answer to the next request (neither protocol numbers its packets).
+passed. Neither protocol numbers its packets, so a reply that comes late could be taken for the answer to the
+next request. Two things prevent that: after a deadline one more full reply time is spent reading and dropping,
+and a servo that missed one is pinged before it is asked anything again: it answers in order, so behind the answer
+to the ping nothing late of it is under way.
 
 Source: ROBOTIS e-manual, Protocol 1.0 and 2.0; "Status Packet Return Delay".
 """
@@ -69,14 +71,12 @@ class Bus:
         self.alerts: set[int] = set()
         self.parser = self.codec.Parser()
         self._settle = 0.0          # one full reply time still to be waited out before the next request
+        self._late: set[int] = set()        # ids of which a reply may still be under way
 
     # -- one servo ---------------------------------------------------------------------------------
     def ping(self, id: int) -> Ping:
         """Raises NotAnswering."""
-        if self.protocol == 2.0:
-            reply = self._one(self.codec.ping(id), id, 3, "answer a ping").params
-            return Ping(id, int.from_bytes(reply[:2], "little"), reply[2])
-        data = self.read(id, 0, 3)
+        data = self._fence(id) if self.protocol == 2.0 else self.read(id, 0, 3)
         return Ping(id, int.from_bytes(data[:2], "little"), data[2])
 
     def ping_all(self) -> list[Ping]:
@@ -188,6 +188,8 @@ class Bus:
     def _one(self, frame: bytes, id: int, length: int, what: str) -> Status:
         if id == BROADCAST:
             raise DeviceError(f"one servo is to {what}: give its id, not the broadcast id")
+        if id in self._late:
+            self._fence(id)
         replies = self._collect(frame, (id,), length)
         if id not in replies:
             raise NotAnswering(f"servo {id} on {self.port.path} at {self.port.baud} baud did not {what}")
@@ -195,6 +197,14 @@ class Bus:
         if error:
             raise StatusError(id, error, what, self.protocol)
         return replies[id]
+
+    def _fence(self, id: int) -> bytes:
+        """A ping, and its answer's parameters. Raises NotAnswering."""
+        replies = self._collect(self.codec.ping(id), (id,), 3 if self.protocol == 2.0 else 0)
+        if id not in replies:
+            raise NotAnswering(f"servo {id} on {self.port.path} at {self.port.baud} baud did not answer a ping")
+        self._late.discard(id)
+        return replies[id].params
 
     def refusal(self, status: Status) -> int:
         """The part of a reply's error byte that says the instruction was not done; alerts are kept."""
@@ -225,11 +235,11 @@ class Bus:
                 found += self.parser.resync()       # the bytes of all are there, some of them damaged
                 deadline = min(deadline, time.monotonic() + self.latency)
             for reply in found:
+                refused = self.refusal(reply)
                 # A servo that refuses sends no data.
-                fits = ids is None or reply.id in ids and (len(reply.params) == length(reply.id) or not reply.params)
-                if fits and reply.id not in replies and not (ids is None and len(reply.params) != length(reply.id)):
+                fits = (ids is None or reply.id in ids) and (len(reply.params) == length(reply.id) or refused and not reply.params)
+                if fits and reply.id not in replies:
                     replies[reply.id] = reply
-                    self.refusal(reply)
                 else:
                     self.counters.add("unexpected")
             if ids is not None and len(replies) == len(ids):
@@ -238,6 +248,7 @@ class Bus:
             self.counters.add("crc_errors", self.parser.crc_errors - damaged)
         if ids is not None and len(replies) < len(ids):
             self.parser.resync()
+            self._late.update(id for id in ids if id not in replies)
             self.settle(limit)
         return replies
 

@@ -1,0 +1,186 @@
+"""The bus against scripted servos: who answers what, late, damaged or not at all; and against real ones."""
+
+import contextlib
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hardware.dynamixel import protocol1, protocol2
+from hardware.dynamixel.bus import Bus, GroupRead, StatusError
+from hardware.dynamixel.tables import MODELS
+from hardware.emulation.pty_port import PtyPort
+from hardware.link import Counters, DeviceError, NotAnswering, SerialPort
+
+BAUD = 1_000_000
+
+
+class Script(threading.Thread):
+    """Answers the n-th request with the n-th entry: bytes, or a list of (delay [s], bytes)."""
+
+    def __init__(self, link, replies):
+        super().__init__(daemon=True)
+        self.port, self.replies, self.requests = PtyPort(link, None), list(replies), []
+        self.ended = threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.ended.is_set():
+            data = self.port.read(0.01)
+            if data:
+                self.requests.append(data)
+                reply = self.replies.pop(0) if self.replies else b""
+                for delay, piece in reply if isinstance(reply, list) else [(0.0, reply)]:
+                    time.sleep(delay)
+                    self.port.write(piece)
+
+
+@pytest.fixture
+def scripted(tmp_path):
+    made = []
+
+    def make(*replies, protocol=2.0, latency=0.05):
+        script = Script(tmp_path / "port", replies)
+        port = SerialPort(script.port.link, BAUD)
+        made.append((script, port))
+        return Bus(port, protocol, Counters(), latency, return_delay=0.0), script
+
+    yield make
+    for script, port in made:
+        script.ended.set()
+        script.join()
+        port.close()
+        script.port.close()
+
+
+def test_reads_writes_and_refusals(scripted):
+    items = MODELS["XM430-W350"].items
+    bus, script = scripted(protocol2.status(1, 0, b"\xfc\x03\x2a"), protocol2.status(1, 0, b"\x00\x08\x00\x00"), protocol2.status(1, 0),
+                           protocol2.status(1, 7), protocol2.status(1, 0x80, b"\x28"))
+    assert bus.ping(1) == (1, 1020, 42)
+    assert bus.read_item(1, items["present_position"]) == 2048
+    bus.write_item(1, items["goal_current"], -3)
+    assert script.requests[-1] == protocol2.write(1, 102, b"\xfd\xff")
+    with pytest.raises(StatusError, match="servo 1 refused to write 01 at 11: access error"):
+        bus.write(1, 11, b"\1")
+    assert bus.read(1, 146, 1) == b"\x28" and bus.alerts == {1}      # the alert is kept, the value too
+    with pytest.raises(DeviceError, match="confirmed=True"):
+        bus.factory_reset(1, confirmed=False)
+    with pytest.raises(DeviceError, match="not the broadcast id"):
+        bus.write(254, 64, b"\1")
+    with pytest.raises(ValueError, match="does not fit"):
+        items["goal_current"].pack(40000)
+
+
+def test_a_late_reply_is_not_the_next_answer(scripted):
+    """The maker's SDK takes the position that comes late for the voltage asked next."""
+    position, voltage, pong = protocol2.status(1, 0, b"\x00\x08"), protocol2.status(1, 0, b"\x78\x00"), protocol2.status(1, 0, b"\xfc\x03\x2a")
+    bus, script = scripted([(0.03, position)], pong, voltage, latency=0.02)
+    with pytest.raises(NotAnswering):
+        bus.read(1, 132, 2)
+    assert bus.read(1, 144, 2) == b"\x78\x00"
+    assert bus.counters.timeouts >= 1
+
+
+def test_however_late_a_reply_comes_behind_it_there_is_a_fence(tmp_path):
+    """A servo that hangs for 90 ms and then answers in order everything it was asked meanwhile."""
+    port, requests = PtyPort(tmp_path / "port", None), []
+    answers = {1: b"\xfc\x03\x2a", 132: b"\x00\x08", 144: b"\x78\x00"}
+    ended = threading.Event()
+
+    def servo():
+        while not ended.is_set():
+            for request in port.read(0.01).split(protocol2.HEADER)[1:]:
+                requests.append(request)
+                time.sleep(0.09 if len(requests) == 1 else 0.0)
+                port.write(protocol2.status(1, 0, answers[request[4] if request[3] == 2 else 1]))
+
+    thread = threading.Thread(target=servo, daemon=True)
+    thread.start()
+    bus = Bus(SerialPort(port.link, BAUD), 2.0, Counters(), 0.02, return_delay=0.0)
+    with pytest.raises(NotAnswering):
+        bus.read(1, 132, 2)
+    end = time.monotonic() + 10.0
+    while True:
+        assert time.monotonic() < end
+        with contextlib.suppress(NotAnswering):
+            assert bus.read(1, 144, 2) == answers[144]
+            break
+    assert bus.read(1, 132, 2) == answers[132] and len(requests) >= 3
+    ended.set()
+    thread.join()
+    bus.port.close()
+    port.close()
+
+
+def test_one_missing_servo_does_not_hide_the_others(scripted):
+    bus, _ = scripted(protocol2.status(1, 0, b"aaaa") + protocol2.status(3, 0x80, b"cccc"), b"",
+                      protocol2.status(1, 0, b"aaaa") + protocol2.status(3, 0, b"cccc"))
+    assert {id: reply.params for id, reply in bus.sync_read(132, 4, [1, 2, 3]).items()} == {1: b"aaaa", 3: b"cccc"}
+    assert bus.alerts == {3}
+
+
+@pytest.mark.parametrize("codec", [protocol1, protocol2])
+def test_group_reads_salvage_and_ask_again(scripted, codec):
+    """Of four replies one is damaged: three are kept, the fourth is asked for alone."""
+    protocol = 1.0 if codec is protocol1 else 2.0
+    good = [codec.status(id, 0, bytes([id] * 8)) for id in (1, 2, 3, 4)]
+    damaged = bytearray(good[1])
+    damaged[-3] ^= 0x10
+    bus, script = scripted(b"".join(good), good[0] + bytes(damaged) + good[2] + good[3], good[1], b"\x55\xff" + b"".join(good),
+                           b"".join(good + good), protocol=protocol)
+    group = GroupRead(bus, (1, 2, 3, 4), 36, 8, "sync" if protocol == 2.0 else "bulk")
+    expected = np.array([[id] * 8 for id in (1, 2, 3, 4)])
+    for kind in ("clean", "damaged", "noise before", "doubled"):
+        before = len(script.requests)
+        assert group.read(), kind
+        assert group.valid.all() and np.array_equal(group.values[:, 1:], expected), kind
+        assert len(script.requests) - before == (2 if kind == "damaged" else 1), kind
+        time.sleep(0.01)
+    assert bus.counters.crc_errors == 1
+
+
+def test_stuffed_replies_are_longer_than_expected(scripted):
+    data = [b"\xff\xff\xfd\x00", b"abcd", b"\x00\xff\xff\xfd"]
+    bus, _ = scripted(b"".join(protocol2.status(id + 1, 0, each) for id, each in enumerate(data)))
+    group = GroupRead(bus, (1, 2, 3), 132, 4, "sync")
+    assert group.read() and [row[1:].tobytes() for row in group.values] == data
+
+
+def test_tables_fit_their_models():
+    for model in MODELS.values():
+        spans = sorted((item.address, item.address + item.size, name) for name, item in model.items.items())
+        for (_, end, name), (start, _, following) in zip(spans, spans[1:], strict=False):
+            assert end <= start, f"{model.name}: {name} overlaps {following}"
+        assert model.items["torque_enable"].address == (64 if model.protocol == 2.0 else 24)
+        if model.indirect:
+            assert model.indirect.data >= model.indirect.address + 2 * model.indirect.slots
+    xm = MODELS["XM430-W350"]
+    assert (xm.number, xm.motor.resistance, xm.motor.torque_constant, xm.motor.back_emf) == pytest.approx((1020, 5.22, 1.783, 2.491), rel=1e-3)
+    mx = MODELS["MX-28"]
+    assert (mx.number, mx.motor.resistance, mx.motor.torque_constant, mx.motor.back_emf) == pytest.approx((29, 8.57, 1.786, 2.083), rel=1e-3)
+    assert MODELS["XL330-M288"].indirect.data == 208
+    speed = mx.items["present_velocity"]
+    assert speed.unpack(b"\x64\x04") == -100 and speed.pack(-100) == b"\x64\x04" and speed.pack(100) == b"\x64\x00"
+
+
+@pytest.mark.hardware
+def test_real_servos_answer():
+    """REFIT_DYNAMIXEL_PORT: path[@baud[@protocol]], for example /dev/ttyUSB0@1000000."""
+    named = os.environ.get("REFIT_DYNAMIXEL_PORT")
+    if not named:
+        pytest.skip("REFIT_DYNAMIXEL_PORT names no port")
+    path, _, rest = named.partition("@")
+    baud, _, protocol = rest.partition("@")
+    port = SerialPort(path, int(baud or 57600))
+    try:
+        bus = Bus(port, float(protocol or 2.0))
+        found = bus.ping_all()
+        assert found, f"no servo answers on {path} at {port.baud} baud"
+        for who in found:
+            assert bus.ping(who.id) == who
+            assert bus.read(who.id, 0, 2) == who.model.to_bytes(2, "little")
+    finally:
+        port.close()
