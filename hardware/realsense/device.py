@@ -197,7 +197,7 @@ class RealSenseDevice(Device):
                 sensor.start(self._syncer if video and self._syncer is not None else self._frame)
         except RuntimeError as error:
             raise DeviceError(f"{self.facts['name']} does not start its streams: {error}") from error
-        self._on_layout(describe(found))
+        self._on_layout(describe(found, self._sensors))
 
     def _serve(self) -> None:
         self._look_after_camera()
@@ -320,7 +320,7 @@ class RealSenseDevice(Device):
                 frame = block.process(frame)
         self._image(frame, arrival)
         if self.settings.cloud is not None and frame.is_depth_frame():
-            self._cloud(frame, None, arrival)
+            self._cloud(frame.as_depth_frame(), None, arrival)
 
     def _frameset(self, frames, arrival: float) -> None:
         """Frames of one moment; the first sets of a syncer have one frame only."""

@@ -79,9 +79,10 @@ def metadata_of(frame) -> dict:
     return {name: frame.get_frame_metadata(value) for name, value in known if frame.supports_frame_metadata(value)}
 
 
-def describe(profiles: dict) -> Layout:
+def describe(profiles: dict, sensors: list) -> Layout:
     """Layout of running profiles by stream name. Without extrinsics in the camera the identity stands in."""
-    depth = profiles.get("depth") or next(iter(profiles.values()))
+    depth = profiles.get("depth") or next(
+        (p for sensor in sensors for p in sensor.get_stream_profiles() if p.stream_type() == rs.stream.depth), next(iter(profiles.values())))
     poses, imu, lenses = {}, {}, {}
     for name, profile in profiles.items():
         X_DS = np.eye(4)
