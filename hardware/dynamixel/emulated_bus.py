@@ -69,7 +69,7 @@ class Bus:
         self._published = -1
         self._fed = math.inf
         for servo in self.servos:
-            servo.on_identity = self.renumber
+            servo.on_identity, servo.on_event = self.renumber, on_event
         self.renumber()
         self._units = np.array([[1.0 / servo.per_count, 1.0 / servo.model.velocity_unit,
                                  1.0 / servo.model.current_unit if servo.model.current_unit else 0.0,

@@ -109,7 +109,8 @@ class Servo:
         self.error, self.causes, self.frozen = 0, 0, 0
         self.off_until = self.heard = self.overloaded_since = 0.0
         self.registered: tuple[int, bytes] | None = None
-        self.on_identity = lambda: None         # hook of the bus: id or baud rate has changed
+        self.on_identity = lambda: None         # hooks of the bus: id or baud rate has changed;
+        self.on_event = lambda text: None       # something deserves a line in the log
         self.table["id"] = spec.id
         for name, value in spec.registers.items():
             self.table[name] = value
@@ -401,6 +402,7 @@ class Servo:
             return
         limit = self.table["bus_watchdog"]
         if limit and now - self.heard > 0.02 * limit:
+            self.on_event(f"servo {self.id}: bus watchdog expired {1e3 * (now - self.heard):.0f} ms after the last packet")
             self.table["bus_watchdog"] = 255        # -1
             self.table.goals_locked = True
             self._goal_here()
@@ -424,6 +426,8 @@ class Servo:
             causes |= VOLTAGE
         kept = self.error & (table["shutdown"] | OVERLOAD)
         error = causes | kept
+        if error & ~self.error:
+            self.on_event(f"servo {self.id}: hardware error {error:#04x}")
         if error != self.error or error & table["shutdown"]:
             self.error = error
             self._show_error()

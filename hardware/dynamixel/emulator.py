@@ -253,7 +253,7 @@ class DynamixelEmulator(Emulator):
 
     # -- the control socket ------------------------------------------------------------------------
     def set(self, **values) -> None:
-        """`load`, `position`, `temperature`: {id: N m, rad or deg C} at the joint; `volts`: supply.
+        """`load`, `position`, `temperature`: {id: N m, rad or deg C} at the joint; `volts`: supply; `strict_stuffing`.
 
         Raises:
             ValueError: no such value or servo.
@@ -264,8 +264,11 @@ class DynamixelEmulator(Emulator):
                 m.V[:] = float(value)
                 self._new_supply()
                 continue
+            if name == "strict_stuffing":
+                self.bus.strict_stuffing = bool(value)
+                continue
             if name not in ("load", "position", "temperature"):
-                raise ValueError(f"{self.name} has load, position, temperature and volts to set, not {name}")
+                raise ValueError(f"{self.name} has load, position, temperature, volts and strict_stuffing to set, not {name}")
             for id, number in dict(value).items():
                 servo = self._servo(int(id))
                 spec, k = servo.spec, servo.k

@@ -1,6 +1,8 @@
 """Instructions and control tables of the emulated servos, without a port: packets in, status packets out."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hardware.dynamixel.emulated_bus import Bus
 from hardware.dynamixel.emulated_codec import Receiver1, checksum, crc16
@@ -289,6 +291,29 @@ def test_both_protocols_share_a_bus():
     master = Master("[{id: 1, model: MX-28}, {id: 2, model: MX-28(2.0)}]")
     assert master.ask1(1, PING) == [(1, 0, b"")] and master.ask1(2, PING) == []
     assert master.ask(2, PING)[0][2][:2] == word(30) and master.ask(1, PING) == []
+
+
+instructions = st.one_of(st.sampled_from([PING, READ, WRITE, REG_WRITE, ACTION, FACTORY_RESET, REBOOT, CLEAR, SYNC_READ, SYNC_WRITE,
+                                          FAST_SYNC_READ, BULK_READ, BULK_WRITE, FAST_BULK_READ]), st.integers(0, 254))
+#: parameters that get somewhere: addresses and lengths within a table, ids that exist, and anything at all
+parameters = st.lists(st.one_of(st.sampled_from([0, 1, 2, 4, 7, 30, 36, 64, 98, 116, 120, 168, 224]), st.integers(0, 255)), max_size=24).map(bytes)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([1, 2, 3, 254]), instructions, parameters), min_size=1, max_size=40))
+def test_no_request_upsets_the_bus(requests):
+    """Answers stay well-formed (`ask` checks), and values stay numbers that can be published."""
+    master = Master("[{id: 1, model: XM430-W350}, {id: 2, model: MX-28}, {id: 3, model: XL330-M288}]")
+    for first, id, instruction, data in requests:
+        if instruction == 0x55:
+            continue
+        for servo, (own, baud) in zip(master.bus.servos, ((1, 1), (2, 34), (3, 1)), strict=True):     # none is lost to a new id or rate
+            servo.off_until, servo.table["id"], servo.table["baud_rate"] = 0.0, own, baud
+        master.bus.renumber()
+        (master.ask1 if first else master.ask)(id, instruction, data)
+        master.run(0.004)
+    master.bus.publish(master.now)
+    assert all(value == value for value in master.bus.motors.q)
 
 
 @pytest.mark.parametrize("text", ["[]", "{a: 1}", "[{id: 1}]", "[{id: 300, model: XM430-W350}]", "[{id: 1, model: nothing}]",
