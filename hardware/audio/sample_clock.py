@@ -37,6 +37,7 @@ class SampleClock:
     Attributes:
         lost: samples found missing so far.
         locked: whether the stream is old enough for its latency to be known.
+        offset: host time of sample 0 [s]; None before the first chunk.
     """
 
     def __init__(self, rate: float, chunk: int):
@@ -46,7 +47,7 @@ class SampleClock:
         self._arrivals = DeviceClock(window=WINDOW, slew=1.0)       # slewed by STEP, here
         self._by_age: list[float] = []                              # offsets, as ages say
         self._latency = 0.0
-        self._offset: float | None = None
+        self.offset: float | None = None
         self._behind: deque[tuple[float, float]] = deque()          # (arrival, how late)
         self._behind_for, self._behind_by = max(BEHIND_FOR, 4 * chunk / rate), BEHIND_BY + chunk / rate
 
@@ -72,8 +73,8 @@ class SampleClock:
             self.locked = elapsed >= SETTLING
         else:
             wanted = self._arrivals.offset - self._latency
-        self._offset = wanted if self._offset is None else self._offset + min(max(wanted - self._offset, -STEP), STEP)
-        return elapsed + gap / self.rate + self._offset, gap
+        self.offset = wanted if self.offset is None else self.offset + min(max(wanted - self.offset, -STEP), STEP)
+        return elapsed + gap / self.rate + self.offset, gap
 
     def _missing(self, arrival: float, late: float) -> int:
         """Samples lost, if every callback of the last while came later than jitter explains."""
