@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import serial
 from hokuyolx import HokuyoLX
+from hokuyolx.exceptions import HokuyoException
 
 from hardware.urg.protocol import request
 from hardware.urg.scene import Room
@@ -45,27 +46,41 @@ def bridge(path):
 def test_hokuyolx(emulate, wire):
     """Identity, single scans, clustering, a stream at the sensor's rate; every sum is checked by the client."""
     emulator = emulate("--scip", "2.0", "--no-codes", *(["--tcp", "0"] if wire == "tcp" else []))
-    with contextlib.ExitStack() as stack:
-        number = emulator.stats()["tcp_port"] if wire == "tcp" else stack.enter_context(bridge(emulator.link))
-        time.sleep(0.2)
-        laser = HokuyoLX(activate=False, tsync=False, addr=("127.0.0.1", number), convert_time=False)
-        stack.callback(laser.close)
-        assert (laser.dmin, laser.dmax, laser.ares, laser.amin, laser.amax, laser.aforw, laser.scan_freq) == (
-            20, 5600, 1024, 44, 725, 384, 10)
-        assert laser.version()["SERI"] == "H0614967" and laser.sensor_state()["LASR"] == "OFF"
-        assert laser.activate()[0] == 0 and laser.activate()[0] == 2
-        time.sleep(0.25)
-        _, scan = laser.get_dist()
-        # Its get_angles takes AMIN for zero and so has 44 too few for this sensor.
-        truth = 1000 * Room().cast((np.arange(44, 726) - laser.aforw) * 2 * np.pi / laser.ares).distance
-        assert len(scan) == 682 and (abs(scan.astype(float) - truth) <= np.maximum(10, 0.01 * truth) + 1).all()
-        _, clustered = laser.get_dist(start=100, end=399, grouping=7)
-        assert len(clustered) == 43
-        stream = list(laser.iter_dist(scans=11))
-        times = np.array([timestamp for _, timestamp, _ in stream])
-        assert [len(scan) for scan, _, _ in stream] == [682] * 11
-        assert 1000.0 / np.diff(times).mean() == pytest.approx(10.0, rel=0.01)
-        assert emulator.stats()["laser"] is False       # a counted stream ends with the laser off
+    time.sleep(0.2)
+    for attempt in (1, 2, 3):
+        with contextlib.ExitStack() as stack:
+            number = emulator.stats()["tcp_port"] if wire == "tcp" else stack.enter_context(bridge(emulator.link))
+            laser = HokuyoLX(activate=False, tsync=False, addr=("127.0.0.1", number), convert_time=False)
+            stack.callback(laser.close)
+            try:
+                session(laser)
+                break
+            except HokuyoException:
+                # It takes all that a recv brings for one reply; a stalled machine hands it two at once.
+                if attempt == 3:
+                    raise
+                laser._sock.sendall(b"QT\n")
+                time.sleep(0.3)
+    assert emulator.stats()["laser"] is False       # a counted stream ends with the laser off
+
+
+def session(laser):
+    """All that a URG-04LX and this client have in common."""
+    assert (laser.dmin, laser.dmax, laser.ares, laser.amin, laser.amax, laser.aforw, laser.scan_freq) == (
+        20, 5600, 1024, 44, 725, 384, 10)
+    assert laser.version()["SERI"] == "H0614967" and laser.sensor_state()["LASR"] == "OFF"
+    assert laser.activate()[0] == 0 and laser.activate()[0] == 2
+    time.sleep(0.25)
+    _, scan = laser.get_dist()
+    # Its get_angles takes AMIN for zero and so has 44 too few for this sensor.
+    truth = 1000 * Room().cast((np.arange(44, 726) - laser.aforw) * 2 * np.pi / laser.ares).distance
+    assert len(scan) == 682 and (abs(scan.astype(float) - truth) <= np.maximum(10, 0.01 * truth) + 1).all()
+    _, clustered = laser.get_dist(start=100, end=399, grouping=7)
+    assert len(clustered) == 43
+    stream = list(laser.iter_dist(scans=11))
+    times = np.array([timestamp for _, timestamp, _ in stream])
+    assert [len(scan) for scan, _, _ in stream] == [682] * 11
+    assert 1000.0 / np.diff(times).mean() == pytest.approx(10.0, rel=0.01)
 
 
 def test_lines_as_the_c_library_sends_them(emulate):
