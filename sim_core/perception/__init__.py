@@ -1,0 +1,1 @@
+"""What sensors see, turned into facts about the world and about the sensors."""
