@@ -14,20 +14,16 @@ import contextlib
 import logging
 import os
 import socket
-import struct
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
 
-from hardware.dynamixel import protocol2
+from demo.device_bench import DeviceBench, Played, Usage
 from hardware.dynamixel.bus import Bus, GroupRead
 from hardware.emulation.process import EmulatorProcess
-from hardware.link import SerialPort, State
+from hardware.link import SerialPort
 from hardware.netft.device import NetFtDevice
 from hardware.urg.device import UrgDevice, UrgSettings
 from hardware.urg.protocol import ReplyStream
@@ -291,3 +287,74 @@ def _netft_records(ip: str, n: int) -> dict:
 
 
 # -- images ------------------------------------------------------------------------------------------
+
+
+def images(result: Result, size: str, seed: int) -> None:
+    """The camera node at 640x480 and 30 Hz, colour and depth, from the emulated camera's own scene; and the assignment alone."""
+    seconds = SECONDS[size]
+    camera = Played("camera", "camera", ("realsense",), {
+        "device_source": "emulated", "emulator_link": "{link}", "depth_module.depth_profile": "640x480x30",
+        "rgb_camera.color_profile": "640x480x30"})
+    with tempfile.TemporaryDirectory() as folder, DeviceBench(Path(folder), [camera], domain=1 + os.getpid() % 100, seed=seed) as bench:
+        bench.up()
+        pictures = _Pictures(bench)
+        bench.listen(1.0)
+        pid, before, begin = bench.processes["camera"].pid, Usage.of(bench.processes["camera"].pid), time.perf_counter()
+        cpu, seen = _cpu(pid), pictures.count
+        bench.listen(seconds)
+        share, hertz = (_cpu(pid) - cpu) / (time.perf_counter() - begin), (pictures.count - seen) / seconds
+        values = bench.health["camera"][-1].values
+        grown = Usage.of(pid).memory - before.memory
+    latency = {f"publish p{q} ms": float(values[f"image_publish_p{q}_ms"]) for q in (50, 95)}
+    result.check("images: colour images received per second", hertz, 29.5, ">=", "Hz", "spec 21, section 4")
+    result.check("images: from the SDK's delivery to publication, 95 %", latency["publish p95 ms"], 15.0, "<=", "ms", "spec 21, section 4")
+    result.check("images: CPU share of the node, software camera and two streams", share, 0.5, "<=", "1", "own")
+    ours, theirs = _assignment()
+    result.check("images: CPU time of `data = bytes` over ours, 640x480 colour", theirs / ours, 3.0, ">=", "1", "own")
+    result.detail("images", {**latency, "CPU share": share, "memory grown MB": grown / 1e6,
+                             "filling one message, ours us": 1e6 * ours, "data = image.tobytes() us": 1e6 * theirs})
+
+
+class _Pictures:
+    """Counts colour images as a subscriber sees them."""
+
+    def __init__(self, bench: DeviceBench):
+        from sensor_msgs.msg import Image
+
+        self.count = 0
+        # Serialised: what a Python subscriber spends on unpacking is not the camera's.
+        bench.node.create_subscription(Image, "camera/color/image_raw", self._on_image, 5, raw=True)
+
+    def _on_image(self, data) -> None:
+        self.count += 1
+
+
+def _cpu(pid: int) -> float:
+    """CPU time of a process [s]."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _record(pixels: np.ndarray):
+    from hardware.realsense.records import Image
+
+    return Image("color", 0.0, 0.0, 1, 0.0, "system", pixels, "rgb8", lens=None)
+
+
+def _assignment(rounds: int = 30) -> tuple[float, float]:
+    """CPU time to put one colour image into a message: as the camera node does, and with bytes, as tutorials do [s]."""
+    from builtin_interfaces.msg import Time
+    from sensor_msgs.msg import Image
+
+    from nodes.realsense_messages import image
+
+    pixels = np.random.default_rng(0).integers(0, 256, (480, 640, 3), dtype=np.uint8)
+    cost = []
+    record = _record(pixels)
+    for fill in (lambda: image(record, Time(), "camera"), lambda: setattr(Image(), "data", pixels.tobytes())):
+        fill()
+        cpu = time.process_time()
+        for _ in range(rounds):
+            fill()
+        cost.append((time.process_time() - cpu) / rounds)
+    return cost[0], cost[1]

@@ -1,6 +1,6 @@
 """The devices of the fault study: how each is played, how its driver is told, what of its faults must show."""
 
-from experiments._device_bench import Played
+from demo.device_bench import Played
 
 __all__ = ["DEVICES"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments._device_bench import DeviceBench, Played, Usage
+from demo.device_bench import DeviceBench, Played, Usage
 from experiments._devices import DEVICES
 from reporting import PALETTE, Report, Result, SilentProgress, figure
 

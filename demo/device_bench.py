@@ -109,10 +109,10 @@ class DeviceBench:
         os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         self._context = Context()
         rclpy.init(context=self._context, domain_id=self.domain, signal_handler_options=SignalHandlerOptions.NO)
-        self._node = Node("device_bench", context=self._context)
+        self.node = Node("device_bench", context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
-        self._node.create_subscription(DiagnosticArray, "diagnostics", self._on_diagnostics, STATE)
+        self._executor.add_node(self.node)
+        self.node.create_subscription(DiagnosticArray, "diagnostics", self._on_diagnostics, STATE)
         try:
             for k, device in enumerate(self.devices):
                 self._start(k, device)
@@ -130,11 +130,11 @@ class DeviceBench:
                                                       link=places["link"], seed=self.seed + k)
         filled = {name: value.format(**places) if isinstance(value, str) else value for name, value in device.parameters.items()}
         parameters = self.folder / f"{device.node}.yaml"
-        parameters.write_text(yaml.safe_dump({f"/{device.node}": {"ros__parameters": filled}}))
+        parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": filled}}))
         program = f"import sys; from nodes.entry import {device.executable} as main; sys.exit(main())"
         with (self.folder / f"{device.node}.log").open("wb") as log:
             self.processes[device.node] = subprocess.Popen(
-                [sys.executable, "-c", program, "--ros-args", "-r", f"__node:={device.node}", "--params-file", str(parameters)],
+                [sys.executable, "-c", program, "--ros-args", "-r", f"__node:={device.node}", "-r", "__ns:=/", "--params-file", str(parameters)],
                 stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
                 env={**os.environ, "ROS_DOMAIN_ID": str(self.domain)})
 
@@ -153,11 +153,11 @@ class DeviceBench:
         for emulator in self.emulators.values():
             emulator.stop()
         self.processes, self.emulators = {}, {}
-        if getattr(self, "_node", None) is not None:
+        if getattr(self, "node", None) is not None:
             self._executor.shutdown(timeout_sec=1.0)
-            self._node.destroy_node()
+            self.node.destroy_node()
             rclpy.try_shutdown(context=self._context)
-            self._node = None
+            self.node = None
         return codes
 
     # -- the graph ---------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class DeviceBench:
         wanted = {Transition.TRANSITION_CONFIGURE: State.PRIMARY_STATE_INACTIVE,
                   Transition.TRANSITION_ACTIVATE: State.PRIMARY_STATE_ACTIVE}[transition]
         end = time.monotonic() + timeout
-        change, ask = (self._node.create_client(kind, f"{node}/{name}") for kind, name in
+        change, ask = (self.node.create_client(kind, f"{node}/{name}") for kind, name in
                        ((ChangeState, "change_state"), (GetState, "get_state")))
         try:
             while time.monotonic() < end and self.processes[node].poll() is None:
@@ -213,8 +213,8 @@ class DeviceBench:
                     self._call(change, ChangeState.Request(transition=Transition(id=transition)), 20.0)
             raise RuntimeError(f"{node} could not make transition {transition}:\n{self.log(node)}")
         finally:
-            self._node.destroy_client(change)
-            self._node.destroy_client(ask)
+            self.node.destroy_client(change)
+            self.node.destroy_client(ask)
 
     def _call(self, client, request, timeout: float):
         if not self.until(client.service_is_ready, timeout):
