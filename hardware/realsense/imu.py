@@ -9,7 +9,8 @@ import numpy as np
 
 __all__ = ["ImuUniter", "Unite"]
 
-WAITING = 400           # angular rates kept for an acceleration to come: a second at the highest rate
+WAITING = 400           # angular rates kept for a specific force to come: a second at the highest rate
+LATE = 16               # specific forces kept for angular rates that arrive after them
 
 
 class Unite(enum.IntEnum):
@@ -21,7 +22,7 @@ class Unite(enum.IntEnum):
 
 
 class ImuUniter:
-    """Give it samples in their order of arrival; it returns what is complete.
+    """Give it samples in their order of arrival, which between the two sensors need not be that of their times.
 
     Args:
         method: COPY or INTERPOLATE.
@@ -34,26 +35,29 @@ class ImuUniter:
     def reset(self) -> None:
         """The streams were interrupted: forget what waits."""
         self._waiting: deque[tuple[float, np.ndarray]] = deque(maxlen=WAITING)
-        self._force: tuple[float, np.ndarray] | None = None
+        self._forces: deque[tuple[float, np.ndarray]] = deque(maxlen=LATE)
 
     def gyro(self, t: float, angular: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """An angular rate (3,) at time t; returns (t, angular, linear) for each united sample."""
-        if self._force is None:
-            return []
         if self.method is Unite.COPY:
-            return [(t, angular, self._force[1])]
+            return [(t, angular, self._forces[-1][1])] if self._forces else []
         self._waiting.append((t, angular))
-        return []
+        return self._complete()
 
     def accel(self, t: float, linear: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """A specific force (3,) at time t; returns as `gyro`."""
-        before, self._force = self._force, (t, linear)
-        if before is None or self.method is Unite.COPY:
-            return []
+        self._forces.append((t, linear))
+        return self._complete() if self.method is Unite.INTERPOLATE else []
+
+    def _complete(self) -> list[tuple[float, np.ndarray, np.ndarray]]:
+        """Those that wait and lie between two specific forces."""
         done = []
-        while self._waiting and self._waiting[0][0] <= t:
-            when, angular = self._waiting.popleft()
-            if when >= before[0]:
-                share = (when - before[0]) / (t - before[0]) if t > before[0] else 1.0
-                done.append((when, angular, (1.0 - share) * before[1] + share * linear))
+        while self._forces and self._waiting and self._waiting[0][0] <= self._forces[-1][0]:
+            t, angular = self._waiting.popleft()
+            after = next(i for i, (when, _) in enumerate(self._forces) if when >= t)
+            if after == 0:
+                continue            # before the first specific force
+            (t0, f0), (t1, f1) = self._forces[after - 1], self._forces[after]
+            share = (t - t0) / (t1 - t0)
+            done.append((t, angular, (1.0 - share) * f0 + share * f1))
         return done

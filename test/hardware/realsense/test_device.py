@@ -97,6 +97,7 @@ def test_profiles_and_filters_change_while_streaming(source, collect):
     device.apply(Settings(video={"depth": Mode(640, 360, 15)}, filters=chain))
     device.until(lambda: (device.got["depth"][-1].pixels == 0).mean() < 0.1 * before)
     device.apply(Settings(video={"color": SMALL}, motion={"gyro": 0}))
+    device.until(lambda: set(device.layouts[-1].rates) == {"color", "gyro"})
     device.got.clear()
     device.until(lambda: len(device.got["color"]) > 3 and len(device.got["gyro"]) > 10)
     assert not device.got["depth"]

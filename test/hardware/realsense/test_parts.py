@@ -42,6 +42,16 @@ def test_interpolated_imu_is_at_gyro_rate_and_exact_to_one_percent():
     np.testing.assert_array_equal(got[:, :3], truth[:, :3])
 
 
+def test_angular_rates_that_arrive_late_are_not_lost():
+    uniter, found = ImuUniter(Unite.INTERPOLATE), []
+    for k in range(50):         # both sensors at equal times, the accelerometer's samples first
+        if k % 2 == 0:
+            found += uniter.accel(k / 200 + 1e-6, np.array([0.0, 0.0, k]))
+        found += uniter.gyro(k / 200, np.zeros(3))
+    np.testing.assert_allclose([t for t, _, _ in found], np.arange(1, 49) / 200)
+    np.testing.assert_allclose([force[2] for _, _, force in found], np.arange(1, 49), atol=1e-3)
+
+
 def test_copied_imu_takes_the_newest_acceleration():
     swing = Swing(amplitude=0.05, frequency=2.0)
     found = united(Unite.COPY, swing)
