@@ -77,6 +77,11 @@ class RobotiqNode(DeviceNode):
     def expected_rate(self) -> float:
         return self.config.update_rate
 
+    def activate(self) -> None:
+        super().activate()
+        # A goal sent as soon as the node is active must not find the link one turn short of streaming.
+        self.device.wait_for(lambda: self.device.state is not State.READY, 1.0)
+
     def stop(self) -> None:
         if self._action is not None:
             self._action.abort("the node is stopping")
