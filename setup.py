@@ -47,6 +47,7 @@ setup(
             "supervisor = nodes.entry:supervisor",
             "robotiq = nodes.entry:robotiq",
             "ability_hand = nodes.entry:ability_hand",
+            "force_torque = nodes.entry:force_torque",
             "audio = nodes.entry:audio",
             "dynamixel = nodes.entry:dynamixel",
             "urg = nodes.entry:urg",

@@ -44,16 +44,17 @@ class WrenchSensor(Device):
     Args:
         on_valid: called as on_valid(valid, reason, t) on the device's thread at every change; t: host time [s].
         silence_timeout: [s].
-        max_load: load that counts as saturation, (6,) [N, N m]; None: the device's own rating.
+        max_load: load that counts as saturation, (6,) [N, N m]; NaN: the device's own rating.
         **common: as for `Device`.
     """
 
     RECOVERY = 0.1
 
     def __init__(self, *, on_valid: Callable[[bool, str, float], None] = lambda valid, reason, t: None,
-                 silence_timeout: float = 0.02, max_load: np.ndarray | None = None, **common):
+                 silence_timeout: float = 0.02, max_load=np.nan, **common):
         super().__init__(**common)
-        self.on_valid, self.silence_timeout, self._max_load = on_valid, silence_timeout, max_load
+        self.on_valid, self.silence_timeout = on_valid, silence_timeout
+        self._max_load = np.broadcast_to(np.asarray(max_load, float), 6)
         self.valid, self.invalid_reason = False, "not streaming"
         self.rated = np.full(6, np.inf)
         self.nominal_rate = 0.0
@@ -62,7 +63,7 @@ class WrenchSensor(Device):
     @property
     def max_load(self) -> np.ndarray:
         """Load that counts as saturation, (6,) [N, N m]."""
-        return self.rated if self._max_load is None else self._max_load
+        return np.where(np.isnan(self._max_load), self.rated, self._max_load)
 
     # -- for the device ----------------------------------------------------------------------------
     def _block(self, t: np.ndarray, wrench: np.ndarray, saturated: np.ndarray) -> None:

@@ -6,8 +6,8 @@ import importlib
 import os
 import signal
 
-__all__ = ["ability_hand", "adaptive_mpc", "audio", "camera", "dynamixel", "recorder", "refit_worker", "robotiq",
-           "sim_plant", "supervisor", "urg"]
+__all__ = ["ability_hand", "adaptive_mpc", "audio", "camera", "dynamixel", "force_torque", "recorder", "refit_worker",
+           "robotiq", "sim_plant", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -60,3 +60,7 @@ def robotiq() -> int:
 
 def ability_hand() -> int:
     return _main("ability_hand")
+
+
+def force_torque() -> int:
+    return _main("force_torque")
