@@ -49,23 +49,24 @@ class OwnFingers:
 
 
 class WorldFingers:
-    """A joint of the simulated robot that a motor drives with limited force.
+    """A joint of the simulated robot that a motor drives with limited force: a PI loop on speed, below one on width.
 
     Args:
         world: of the simulated robot.
         joint: its name.
         stroke: width when open [m].
         open_at, closed_at: joint positions at full and at no width [rad or m].
-        gain: of the speed loop [N s/m].
-        patience: pushing this long without motion is being blocked [s].
+        stiffness, damping: of the speed loop [N/m], [N s/m]; well damped for fingers of 0.1 to 1 kg.
     """
 
+    GAIN = 20.0             # [1/s] of the loop on width
+
     def __init__(self, world: SharedWorld, joint: str, stroke: float, open_at: float, closed_at: float,
-                 gain: float = 400.0, patience: float = 0.05):
+                 stiffness: float = 2000.0, damping: float = 30.0):
         self.world, self._joint = world, world.indices([joint])
-        self.stroke, self.gain, self.patience = stroke, gain, patience
+        self.stroke, self.stiffness, self.damping = stroke, stiffness, damping
         self._closed_at, self._scale = closed_at, stroke / (open_at - closed_at)     # [m per rad or m]
-        self._still = 0.0
+        self._integral = 0.0                                                         # [N]
         self.blocked = False
 
     @property
@@ -73,14 +74,14 @@ class WorldFingers:
         return self._scale * (float(self.world.state().q[self._joint[0]]) - self._closed_at)
 
     def move(self, target: float, speed: float, force: float, dt: float) -> None:
-        width, v = self.width, self._scale * float(self.world.state().v[self._joint[0]])
-        wished = min(max(20.0 * (target - width), -speed), speed)
-        push = min(max(self.gain * (wished - v), -force), force)
+        v = self._scale * float(self.world.state().v[self._joint[0]])
+        lag = min(max(self.GAIN * (target - self.width), -speed), speed) - v
+        self._integral = min(max(self._integral + self.stiffness * lag * dt, -force), force)
+        push = min(max(self._integral + self.damping * lag, -force), force)
         # Force times change of width is the joint's effort times its change of position.
         self.world.apply(self._joint, push * self._scale)
-        pushing = not self.at(target) and abs(v) < 0.05 * abs(wished) + 1e-4
-        self._still = self._still + dt if pushing else 0.0
-        self.blocked = self._still > self.patience
+        # As in the gripper, where the current limit stands for the force: all of it, and no motion.
+        self.blocked = not self.at(target) and abs(push) > 0.95 * force and abs(v) < 0.1 * speed
 
     def at(self, target: float) -> bool:
         return abs(self.width - target) <= 2.0 * AT
