@@ -21,8 +21,7 @@ __all__ = ["Bus", "Reply", "collide"]
 PING, READ, WRITE, REG_WRITE, ACTION, FACTORY_RESET, REBOOT, CLEAR = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08, 0x10
 SYNC_READ, SYNC_WRITE, FAST_SYNC_READ, BULK_READ, BULK_WRITE, FAST_BULK_READ = 0x82, 0x83, 0x8A, 0x92, 0x93, 0x9A
 CLEAR_TURNS = bytes.fromhex("01 44 58 4C 22")
-PRESENT_X, PRESENT_P1 = (120, 147), (36, 47)        # [from, to) of the present values
-WATCH_EVERY = 4                                     # [ticks]
+WATCH_EVERY = 8                                     # [ticks]
 WARM_EVERY = 50                                     # [ticks]
 PACKET_TIMEOUT = 0.05                               # [s] after which half a packet is given up
 BAUD_TOLERANCE = 0.03
@@ -228,10 +227,7 @@ class Bus:
 
     def read(self, servo: Servo, address: int, length: int, now: float) -> bytes:
         """Bytes of a table, present values up to date."""
-        low, high = PRESENT_X if servo.two else PRESENT_P1
-        if servo.table.touches(address, length, low, high):
-            self.publish(now)
-        return servo.table.read(address, length)
+        return servo.table.read(address, length, lambda: self.publish(now))
 
     def _status(self, servo: Servo, error: int = 0, data: bytes = b"", id: int | None = None) -> Reply:
         id = servo.id if id is None else id

@@ -110,6 +110,11 @@ class Model:
     bulk_read: bool = True
 
     @property
+    def present(self) -> tuple[int, int]:
+        """[from, to) of the present values."""
+        return (120, 147) if self.protocol == 2 else (36, 47)
+
+    @property
     def size(self) -> int:
         """Bytes of the table."""
         ends = [r.address + r.size for r in self.registers] + [i.data + i.count for i in self.indirect]

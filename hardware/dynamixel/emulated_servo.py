@@ -27,6 +27,8 @@ VOLTAGE, OVERHEAT, ENCODER, SHOCK, OVERLOAD = 1, 4, 8, 16, 32          # hardwar
 P1_BITS = {VOLTAGE: 1, OVERHEAT: 4, OVERLOAD: 32}                      # where Protocol 1.0 has a bit for them
 CURRENT, VELOCITY, POSITION, EXTENDED, CURRENT_POSITION, PWM = 0, 1, 3, 4, 5, 16
 REBOOT_TIME = 0.3           # [s] of silence
+#: registers that the motor does not care about
+INERT = frozenset({"led", "alarm_led", "status_return_level", "return_delay_time", "secondary_id", "moving_threshold", "punch"})
 OVERLOAD_SHARE, OVERLOAD_TIME = 0.8, 2.0
 ACCELERATION_UNIT = 214.577 * RPM / 60.0                # [rad/s2] of profile acceleration
 P1_ACCELERATION_UNIT = 8.583 * pi / 180.0               # [rad/s2] of MX goal acceleration
@@ -225,6 +227,8 @@ class Servo:
         name = register.name
         if name == "goal_position":
             self._goal_position(value)
+        elif name == "goal_current" and self.mode == CURRENT:       # the one that comes hundreds of times a second
+            self.motors.i_goal[self.k] = self.sign * value * self.model.current_unit
         elif name in ("goal_current", "goal_pwm", "goal_velocity", "moving_speed"):
             self._goals()
         elif name in ("id", "baud_rate", "protocol_type"):
@@ -235,7 +239,7 @@ class Servo:
             else:
                 self.table.goals_locked = False
             self.configure()
-        elif not name.startswith("indirect"):
+        elif name not in INERT and not name.startswith("indirect"):
             if name == "torque_enable" and value:
                 if self.error & self.table["shutdown"]:
                     self.table["torque_enable"] = 0         # only a reboot ends a shutdown
@@ -346,7 +350,8 @@ class Servo:
         if not (m.k_ip[k] or m.k_iv[k]):
             m.z[k] = 0.0
         self._goal_position(table["goal_position"])
-        self._profile(0.0)
+        if not table.get("drive_mode") & 4:         # else the goal has done it
+            self._profile(0.0)
         self._goals()
         m.refresh()
 

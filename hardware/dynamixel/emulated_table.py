@@ -5,6 +5,7 @@ Source: ROBOTIS e-manual, Protocol 2.0 (error numbers) and each model's control 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import itemgetter
 
 from hardware.dynamixel.emulated_models import Model, Register
@@ -92,37 +93,35 @@ class ControlTable:
         self.memory[register.address : register.address + size] = (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
 
     # -- by address, as packets ask ----------------------------------------------------------------
-    def read(self, address: int, length: int) -> bytes:
+    def read(self, address: int, length: int, refresh: Callable[[], None]) -> bytes:
         """Bytes from `address` on; gaps between registers read as zero.
+
+        Args:
+            refresh: called first if present values are among them, pointers followed.
 
         Raises:
             TableError: nothing is defined at `address`, or the table ends before.
         """
-        gather, _ = self._gather(address, length)
+        known = self._gathers.get((address, length))
+        if known is None:
+            known = self._gathers[address, length] = self._gather(address, length)
+        gather, present = known
+        if present:
+            refresh()
         if gather is None:
             return bytes(self.memory[address : address + length])
         return bytes(gather(self.memory))
 
-    def touches(self, address: int, length: int, low: int, high: int) -> bool:
-        """Whether a read, pointers followed, covers any byte in [low, high)."""
-        if address < high and address + length > low:
-            return True
-        _, sources = self._gather(address, length)
-        return any(low <= source < high for source in sources)
-
     def _gather(self, address: int, length: int) -> tuple:
-        key = (address, length)
-        if (known := self._gathers.get(key)) is not None:
-            return known
+        """How to collect the bytes of a read (None: they lie in a row), and whether present values are among them."""
         if length < 1 or address + length > len(self.memory) or address not in self._at and address not in self._pointers:
             raise TableError(ACCESS)
         sources = tuple(self._follow(a) for a in range(address, address + length))
+        low, high = self.model.present
+        present = any(low <= source < high for source in sources)
         if sources == tuple(range(address, address + length)):
-            known = (None, ())
-        else:
-            known = (itemgetter(*sources) if length > 1 else lambda memory: (memory[sources[0]],), sources)
-        self._gathers[key] = known
-        return known
+            return None, present
+        return (itemgetter(*sources) if length > 1 else lambda memory: (memory[sources[0]],)), present
 
     def _follow(self, address: int) -> int:
         """Where an indirect data byte points to; any other address itself."""
