@@ -27,11 +27,12 @@ class Scene:
     view: tuple[float, float, float, float, float, float]
     ball: float
     launch: str = "sim.launch.py"
-    arguments: dict = field(default_factory=dict)
+    arguments: dict = field(default_factory=lambda: {"paused": True})
 
 
 #: by name in config/robots
 SCENES = {
     "panda": Scene("Panda", 2.0, (0.1, 4.0), (0.03, 0.02, 0.08), (0.25, 0.0, 0.42, 1.75, 145.0, -12.0), 0.05),
-    "dxl_arm": Scene("Dynamixel arm", 0.2, (0.05, 0.35), (0.01, 0.015, 0.05), (0.15, 0.0, 0.2, 0.9, 145.0, -15.0), 0.02),
+    "dxl_arm": Scene("Dynamixel arm", 0.2, (0.05, 0.35), (0.01, 0.015, 0.05), (0.16, 0.0, 0.2, 0.8, 145.0, -15.0), 0.02,
+                     "robot.launch.py", {"use_emulators": True, "drivers": "by_hand", "devices": "ft_sensor,dynamixel"}),
 }

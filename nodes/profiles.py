@@ -35,10 +35,14 @@ class Arm:
     Attributes:
         weights: of `frame_tracking`.
         resolution: standard deviation of (positions, velocities) below which the sensors say nothing [rad, rad/s].
+        bridge: longest pause between two joint states that the refit interpolates over [sample periods].
+        change_factor: rise of the prediction error that counts as a change of the robot.
     """
 
     weights: dict[str, float]
     resolution: tuple[float, float] = RefitConfig.scale_floor
+    bridge: float = OnlineConfig.bridge
+    change_factor: float = ChangeConfig.factor
 
 
 ARMS = {
@@ -46,8 +50,11 @@ ARMS = {
     # 0.7 instead of 1.2 rad/s. The price is 4.6 instead of 3.1 mm under an unknown 2 kg.
     "panda": Arm(dict(position=5e3, rate=0.3)),
     # A newton metre is much here, and at the home pose the two rolls are not far from parallel: what keeps the hand level
-    # at any price sends them around. Steps of 2 pi / 4096 and 0.229 rev/min look free of noise where a joint is slow.
-    "dxl_arm": Arm(dict(position=2e4, rotation=10.0, rate=0.3, control=1e-2, smoothness=1e-2), resolution=(4.4e-4, 7e-3)),
+    # at any price sends them around. Steps of 2 pi / 4096 and 0.229 rev/min look free of noise where a joint is slow, and
+    # servos smooth their velocities: believed to one step. A bus read by software comes late now and then. Gears that stick
+    # at a reversal raise the prediction error four times, a payload of 0.15 kg fifteen times.
+    "dxl_arm": Arm(dict(position=2e4, rotation=10.0, rate=0.3, control=1e-2, smoothness=1e-2),
+                   resolution=(4.4e-4, 2e-2), bridge=3.5, change_factor=6.0),
 }
 
 
@@ -147,6 +154,6 @@ def online_config(model: RobotModel, config) -> OnlineConfig:
         refit |= dict(segment_length=config.segment_length or 1, initial_state="measured")
     else:
         refit |= dict(segment_length=config.segment_length or 25, scale_floor=_arm(model).resolution)
-    noise = (config.position_noise, config.velocity_noise)
-    return OnlineConfig(window=config.window, min_window=min(config.min_window, config.window), period=config.period,
-                        change=ChangeConfig(noise=noise), refit=RefitConfig(**refit))
+    arm, noise = _arm(model), (config.position_noise, config.velocity_noise)
+    return OnlineConfig(window=config.window, min_window=min(config.min_window, config.window), period=config.period, bridge=arm.bridge,
+                        change=ChangeConfig(noise=noise, factor=arm.change_factor), refit=RefitConfig(**refit))

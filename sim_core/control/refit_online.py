@@ -27,6 +27,8 @@ class OnlineConfig:
         window: longest stretch fitted. Longer averages more noise and forgets more slowly.
         min_window: shortest stretch worth fitting, after a start or a change.
         period: time between fits.
+        bridge: longest pause between two samples that is interpolated over [sample periods]. Below 2 a lost sample cuts
+            the window: exact data should not be diluted.
         change: when to cut the window, see change_detection.py.
         refit: how the window is fitted.
     """
@@ -34,6 +36,7 @@ class OnlineConfig:
     window: float = 1.0
     min_window: float = 0.25
     period: float = 0.25
+    bridge: float = 1.9
     change: ChangeConfig = field(default_factory=ChangeConfig)
     refit: RefitConfig = field(default_factory=RefitConfig)
 
@@ -106,7 +109,7 @@ class OnlineRefit:
         recent = t >= t[-1] - self.config.window - 0.5 * self.dt
         t, rows = t[recent], rows[recent]
         q, v, u = np.split(rows, self._columns, axis=1)
-        return contiguous_windows(t, q, v, u[1:], self.dt)
+        return contiguous_windows(t, q, v, u[1:], self.dt, bridge=self.config.bridge)
 
     def span(self) -> float:
         """Stretch of data at hand [s]."""

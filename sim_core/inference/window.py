@@ -82,13 +82,18 @@ class Window:
         return self.slice(int(np.searchsorted(self.t, time - 1e-9)), self.transitions)
 
 
-def contiguous_windows(t, q, v, u, dt: float | None = None, min_transitions: int = 10) -> list[Window]:
-    """Cut raw samples at gaps, repeated or backward stamps, and non-finite rows.
+def contiguous_windows(
+    t, q, v, u, dt: float | None = None, min_transitions: int = 10, bridge: float = 1.9
+) -> list[Window]:
+    """Cut raw samples at gaps, repeated or backward stamps, and non-finite rows; bring the rest onto even stamps.
+
+    Samples that a driver took a little early or late are interpolated; those of an even clock stay as they are.
 
     Args:
         t: shape (N+1,) [s]; q: (N+1, nq); v: (N+1, nv); u: (N, nu) as in `Window`.
         dt: expected period [s]; the median step by default.
         min_transitions: shorter pieces are dropped.
+        bridge: longest step that is interpolated over [periods]; below 2, a lost sample cuts.
 
     Returns:
         The pieces in order of time; empty if nothing usable is left.
@@ -97,13 +102,30 @@ def contiguous_windows(t, q, v, u, dt: float | None = None, min_transitions: int
     step = np.diff(t)
     dt = float(np.median(step)) if dt is None else dt
     good = np.isfinite(q).all(1) & np.isfinite(v).all(1) & np.isfinite(t)
-    joined = (np.abs(step - dt) <= JITTER * dt) & good[:-1] & good[1:] & np.isfinite(u).all(1)
+    joined = (step > JITTER * dt) & (step < bridge * dt) & good[:-1] & good[1:] & np.isfinite(u).all(1)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], joined, [False]]).astype(int)))
-    return [
-        Window(t[a : b + 1], q[a : b + 1], v[a : b + 1], u[a:b])
-        for a, b in edges.reshape(-1, 2)
-        if b - a >= min_transitions
-    ]
+    windows = []
+    for a, b in edges.reshape(-1, 2):
+        if b - a >= min_transitions and t[b] - t[a] > (min_transitions - 0.5) * dt:
+            piece = t[a : b + 1], q[a : b + 1], v[a : b + 1], u[a:b]
+            even = (np.abs(step[a:b] - dt) <= JITTER * dt).all()
+            windows.append(Window(*(piece if even else _evenly(*piece, dt))))
+    return windows
+
+
+def _evenly(t, q, v, u, dt: float) -> tuple[np.ndarray, ...]:
+    """(t, q, v, u) every dt from the first stamp on: q by cubic Hermite, v linear, u the mean over each step."""
+    grid = t[0] + dt * np.arange(int((t[-1] - t[0]) / dt + 0.5) + 1)
+    k = np.clip(np.searchsorted(t, grid, side="right") - 1, 0, len(t) - 2)
+    h = np.diff(t)[k, None]
+    s = (grid - t[k])[:, None] / h
+    even_q = (
+        (1 + 2 * s) * (1 - s) ** 2 * q[k] + s * (1 - s) ** 2 * h * v[k]
+        + s**2 * (3 - 2 * s) * q[k + 1] + s**2 * (s - 1) * h * v[k + 1]
+    )
+    impulse = np.concatenate([np.zeros((1, u.shape[1])), np.cumsum(np.diff(t)[:, None] * u, axis=0)])
+    reached = impulse[k] + (grid - t[k])[:, None] * u[k]
+    return grid, even_q, (1 - s) * v[k] + s * v[k + 1], np.diff(reached, axis=0) / dt
 
 
 def kinematic_inconsistency(window: Window) -> np.ndarray:

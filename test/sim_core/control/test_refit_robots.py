@@ -4,6 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
+from nodes.profiles import free_parameters, online_config
+from nodes.refit_session import RefitWorkerConfig
 from sim_core.articulated import FreeParameters, load_model
 from sim_core.articulated.cartpole_parameters import base_parameters, cartpole_spec
 from sim_core.articulated.parameters import BodyInertia
@@ -77,6 +79,54 @@ def test_intervals_of_a_window_cover_the_payload(panda):
         found = spec.payload("hand", result.xi, result.covariance)
         inside.append([e.lower <= true <= e.upper for e, true in zip(found, (MASS, *COM))])
     assert (np.sum(inside, axis=0) >= 17).all(), np.sum(inside, axis=0)
+
+
+POSITION_STEP, VELOCITY_STEP, CURRENT_STEP = 2 * np.pi / 4096, 0.229 * 2 * np.pi / 60, 2.69e-3 * 1.783
+
+
+def servo_readings(model, seconds, friction, seed=0):
+    """Samples of the Dynamixel arm as its servos tell them: in steps, velocities smoothed over 5 ms, read late one time in
+    four, efforts in force 2 ms later. Its gears' friction is not the file's."""
+    event = dict(time=CHANGE, action="attach", frame="hand", mass=0.2, com=[0.01, 0.015, 0.05])
+    plant = MujocoPlant("dxl_arm", scenario=[event], command_delay=0.002,
+                        parameters={f"{joint}.frictionloss": f for joint, f in zip(model.joint_names, friction)})
+    rng = np.random.default_rng(seed)
+    amplitude, omega = np.array([0.4, 0.15, 0.2, 0.3, 0.3, 0.3]), 2 * np.pi * np.array([0.25, 0.5, 0.45, 0.3, 0.5, 0.35])
+    data, smooth, due = mujoco.MjData(model.mj_model), np.zeros(6), 0.0
+    while plant.t < seconds:
+        q = model.q_home + amplitude * (1 - np.cos(omega * plant.t)) / 2
+        v = amplitude * omega * np.sin(omega * plant.t) / 2
+        data.qpos[:], data.qvel[:] = plant.q, smooth
+        mujoco.mj_forward(model.mj_model, data)
+        tau = data.qfrc_bias + 20 * (q - plant.q) + 1.0 * (v - smooth) + friction * np.tanh(v / 0.05)
+        due += 0.004
+        while plant.t < due + (0.002 if rng.random() < 0.25 else 0.0) - 1e-9:
+            plant.step(tau)
+            smooth = smooth + (1 - np.exp(-0.002 / 0.005)) * (plant.v - smooth)
+        yield (plant.t, *(step * np.round(x / step) for x, step in
+                          ((plant.q, POSITION_STEP), (smooth, VELOCITY_STEP), (plant.u, CURRENT_STEP))))
+
+
+def test_a_payload_is_found_through_servos_that_are_coarse_late_and_rougher_than_their_file():
+    """Mass within 5 % and inside its interval, friction found. Were the steps taken for exact readings, no fit would be accepted."""
+    model = load_model("dxl_arm")
+    friction = np.array([0.07, 0.13, 0.12, 0.08, 0.12, 0.09])
+    spec = free_parameters(model)
+    online = OnlineRefit(model, spec, online_config(model, RefitWorkerConfig(robot="dxl_arm", sample_period=0.004, window=1.5,
+                         max_evaluations=40, position_noise=4.4e-4, velocity_noise=7e-3)), dt=0.004)
+    found = {}
+    for t, q, v, u in servo_readings(model, 4.5, friction):
+        online.append(t, q, v, u)
+        if online.due(t) and (result := online.update()) is not None and result.accepted:
+            found[t] = spec.payload("hand", result.xi, result.covariance)
+    assert online.change.time == pytest.approx(CHANGE, abs=0.06)
+    late = [payload for t, payload in found.items() if t > CHANGE + 1.0]
+    assert len(late) > 3 and all(abs(mass.value - 0.2) < 0.05 * 0.2 for mass, *_ in late)
+    mass, *com = late[-1]
+    assert mass.lower < 0.2 < mass.upper
+    assert np.abs([c.value - true for c, true in zip(com, (0.01, 0.015, 0.05))]).max() < 0.005
+    at = [model.parameters.index(f"{joint}.frictionloss") for joint in model.joint_names]
+    np.testing.assert_allclose(online.p[at], friction, atol=0.015)
 
 
 def throw(seed, transitions):

@@ -51,6 +51,32 @@ def test_gaps_nan_and_backward_stamps_cut_the_samples():
     assert contiguous_windows(t[:4], q[:4], v[:4], u[:3]) == []
 
 
+def test_late_readings_are_brought_onto_even_stamps_and_even_ones_left_alone():
+    rng = np.random.default_rng(0)
+    even = 0.01 * np.arange(301)
+    t = even + np.r_[0.0, 0.007 * rng.random(299), 0.0]
+    q, v = np.sin(3 * t)[:, None], 3 * np.cos(3 * t)[:, None]
+    u = rng.standard_normal((300, 2))
+    (window,) = contiguous_windows(t, q, v, u, 0.01)
+    np.testing.assert_allclose(window.t, even, atol=1e-12)
+    # Steps reach 17 ms: h^4 / 384 of a fourth derivative of 81, h^2 / 8 of a second one of 27.
+    np.testing.assert_allclose(window.q[:, 0], np.sin(3 * even), atol=2e-8)
+    np.testing.assert_allclose(window.v[:, 0], 3 * np.cos(3 * even), atol=1e-3)
+    np.testing.assert_allclose(0.01 * window.u.sum(0), np.diff(t) @ u, atol=1e-12)      # the impulse stays
+    (same,) = contiguous_windows(even, q, v, u, 0.01)
+    assert np.array_equal(same.t, even) and np.array_equal(same.q, q) and np.array_equal(same.u, u)
+
+
+def test_a_lost_sample_cuts_unless_pauses_are_bridged():
+    t, q, v, u = sine(400)
+    lost = np.delete(np.arange(400), [200, 300, 301])
+    samples = t[lost], q[lost], v[lost], u[lost[1:] - 1]
+    assert [w.transitions for w in contiguous_windows(*samples)] == [199, 98, 97]
+    assert [w.transitions for w in contiguous_windows(*samples, bridge=2.5)] == [299, 97]
+    (window,) = contiguous_windows(*samples, bridge=3.5)
+    np.testing.assert_allclose(window.q, q, atol=2e-6)
+
+
 def test_sound_data_are_consistent_and_flipped_swapped_or_resting_joints_told_apart():
     t, q, v, u = sine()
     assert kinematic_inconsistency(Window(t, q, v, u)).max() < 1e-3

@@ -1,0 +1,28 @@
+"""What the profiles say of each robot."""
+
+from nodes.adaptive_mpc import AdaptiveMpcConfig
+from nodes.profiles import ARMS, free_parameters, hand_path, online_config
+from nodes.refit_session import RefitWorkerConfig
+from sim_core.articulated import load_model
+from sim_core.control.refit_online import OnlineConfig
+from sim_core.robots import robot_names
+
+
+def test_every_arm_with_numbers_of_its_own_is_a_robot_with_a_hand():
+    assert set(ARMS) <= set(robot_names())
+    for name in ARMS:
+        model = load_model(name)
+        path = hand_path(model, AdaptiveMpcConfig(robot=name))
+        assert "hand" in model.body_names and path(0.0).shape == (3,)
+
+
+def test_the_refit_frees_the_friction_of_gears_only_where_there_is_any():
+    arm = load_model("dxl_arm")
+    assert [n for n in free_parameters(arm).names if "friction" in n] == [f"{joint}.frictionloss" for joint in arm.joint_names]
+    assert not any("friction" in name for name in free_parameters(load_model("panda")).names)
+
+
+def test_coarse_and_late_readings_are_the_servo_arms_alone():
+    fine, coarse = (online_config(load_model(robot), RefitWorkerConfig(robot=robot)) for robot in ("panda", "dxl_arm"))
+    assert fine.bridge == OnlineConfig.bridge < 2.0 < coarse.bridge
+    assert coarse.refit.scale_floor > fine.refit.scale_floor and coarse.change.factor > fine.change.factor
