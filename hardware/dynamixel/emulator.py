@@ -327,6 +327,8 @@ def load_servos(source: str, baud: int | None = None) -> list[ServoSpec]:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `hardware.emulate dynamixel`."""
+    own = "; ".join(f"{name}: {text}" for name, text in DynamixelEmulator.own_faults.items())
+    parser.epilog = f"{parser.epilog or ''}; faults of this bus: {own}".lstrip("; ")
     parser.add_argument("--servos", default=FACTORY, help=f"YAML file, or YAML, with the servos (models: {', '.join(MODELS)})")
     parser.add_argument("--baud", type=int, help="baud rate of servos that name none (factory: 57600)")
     parser.add_argument("--return-delay", type=int, help="return delay [us] of servos that name none (factory: 500)")
