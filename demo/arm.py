@@ -35,7 +35,7 @@ def record(robot: str, folder: Path, seed: int, payload: float, duration: float,
     for name, refit in (("without_refit", False), ("with_refit", True)):
         label = f"{scene.title} {name.replace('_', ' ')}"
         with progress.stage(f"{label}: starting nodes", None) as stage, \
-                Graph(robot, folder / name, scene.launch, refit=refit, seed=seed, scenario=scenario, paused=True,
+                Graph(robot, folder / name, scene.launch, refit=refit, seed=seed, scenario=scenario,
                       **scene.arguments) as graph:
             stage.close()
             with progress.stage(label, duration) as stage:
@@ -55,8 +55,9 @@ class ArmRun:
     """One run as its bag tells it.
 
     Attributes:
-        t, hand, path: stamps [s] and positions of the hand and of its reference, (N,), (N, 3) [m].
+        t, hand, path: the plant's time [s] and positions of the hand and of its reference, (N,), (N, 3) [m].
         error: distance between the two, (N,) [m].
+        origin: stamp at which the plant's time was zero [s]; 0 where time is the plant's.
     """
 
     recording: Recording
@@ -65,6 +66,7 @@ class ArmRun:
     hand: np.ndarray
     path: np.ndarray
     error: np.ndarray
+    origin: float = 0.0
 
     def rmse(self, begin: float, end: float) -> float:
         """Root mean square of the tracking error over [begin, end) [m]."""
@@ -79,7 +81,7 @@ class ArmStory:
     Attributes:
         robot: name in config/robots.
         truth: the payload's numbers by name of the estimate, from the plant's recorded scenario.
-        used: (stamp, message) of every accepted set, by the time a command was first computed with it.
+        used: (plant's time [s], message) of every accepted set, by when a command was first computed with it.
         relearnt: time from the change until a set within MASS_ERROR was in use for good [s]; inf if never.
         reproduced: recomputed rounds equal to the published, and number of rounds.
     """
@@ -118,7 +120,7 @@ def tell(robot: str, folder: Path) -> ArmStory:
     event = next(e for e in recording.scenario if e["action"] == "attach")
     truth = {"hand.payload.mass": float(event["mass"]),
              **{f"hand.payload.com.{axis}": float(c) for axis, c in zip("xyz", event.get("com", (0, 0, 0)))}}
-    used = _used(recording)
+    used = [(stamp - with_refit.origin, message) for stamp, message in _used(recording)]
     rounds = recording.replay(model)
     same = sum(np.array_equal(message.vector, redone.p) and message.accepted == redone.accepted for message, redone in rounds)
     return ArmStory(robot, without, with_refit, float(event["time"]), float(min(without.t[-1], with_refit.t[-1])), truth, used,
@@ -126,19 +128,20 @@ def tell(robot: str, folder: Path) -> ArmStory:
 
 
 def _run(model: RobotModel, folder: Path) -> ArmRun:
-    recording = load(folder)
+    recording = load(folder, model.joint_names)
     settings = recording.node("adaptive_mpc")
     config = AdaptiveMpcConfig(**{k: settings[k] for k in ("path_width", "path_height", "path_period") if k in settings})
     first, last = recording.commands[0][0], recording.commands[0][-1]
-    origin = 0.0 if first < ORIGIN_GRACE else first
+    begin = 0.0 if first < ORIGIN_GRACE else first
     inside = (recording.t >= first) & (recording.t <= last)
     t, q = recording.t[inside], recording.q[inside]
     position = build.frame_position(model, "hand_site")
     hand = np.array(position.map(len(t))(q.T, model.parameters.nominal)).T
     path = hand_path(model, config)
-    reference = np.array([path(s - origin) for s in t])
+    reference = np.array([path(s - begin) for s in t])
+    origin = recording.plant_origin()
     period = settings.get("control_period", config.control_period)
-    return ArmRun(recording, recording.timing(period), t, hand, reference, np.linalg.norm(hand - reference, axis=1))
+    return ArmRun(recording, recording.timing(period), t - origin, hand, reference, np.linalg.norm(hand - reference, axis=1), origin)
 
 
 def _used(recording: Recording) -> list[tuple[float, object]]:

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import rclpy
 from action_msgs.msg import GoalStatus
-from lifecycle_msgs.msg import State
-from lifecycle_msgs.srv import GetState
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.action import ActionClient
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
@@ -35,6 +35,7 @@ from simulation_interfaces.srv import ResetSimulation, SetSimulationState
 
 from nodes.polled import create_polled_subscription, take
 from nodes.qos import COMMAND, LEDGER
+from nodes.robot_devices import robot_devices
 
 __all__ = ["Graph", "GraphError"]
 
@@ -64,11 +65,13 @@ class Graph:
     def __init__(self, robot: str, folder: Path, launch: str = "sim.launch.py", **arguments):
         self.folder, self.log = Path(folder), Path(folder) / "graph.log"
         self.refit = bool(arguments.get("refit", True))
+        # Drivers that somebody has to bring up: switching the robot on lets its time run.
+        self._drivers = robot_devices(robot, arguments.get("devices", "")) if arguments.get("drivers") == "by_hand" else []
         self._words = [launch, *(f"{name}:={_text(value)}" for name, value in
                        {"robot": robot, "record": True, "run_directory": self.folder, **arguments}.items() if value != "")]
         # Its own domain, so that whatever else runs on this machine neither hears nor disturbs it.
         self._domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100))
-        self._time = 0.0
+        self._time, self._origin = 0.0, 0.0
         self.halted = ""
 
     # -- beginning and end -------------------------------------------------------------------------
@@ -132,19 +135,14 @@ class Graph:
         names = ["recorder", "adaptive_mpc", "supervisor", "sim_plant", *(["refit_worker"] if self.refit else [])]
         deadline = time.monotonic() + START_TIMEOUT
         for name in names:
-            client = self._node.create_client(GetState, f"{name}/get_state")
-            while True:
-                if client.wait_for_service(timeout_sec=0.2):
-                    answer = self._spin(client.call_async(GetState.Request()), 5.0)
-                    if answer is not None and answer.current_state.id == State.PRIMARY_STATE_ACTIVE:
-                        break
-                self._check_alive(f"while waiting for {name}")
-                if time.monotonic() > deadline:
-                    raise self._error(f"node {name} is not active after {START_TIMEOUT:.0f} s")
-                time.sleep(0.05)
-            self._node.destroy_client(client)
+            self._wait_for_state(name, State.PRIMARY_STATE_ACTIVE, deadline)
+        for driver in self._drivers:
+            self._transition(driver.path, Transition.TRANSITION_CONFIGURE, State.PRIMARY_STATE_INACTIVE, deadline)
         # Active is not yet connected: what is said before discovery is complete is lost.
-        readers = {"joint_states": len(names) - 1, "joint_command": 3, "controller/status": 3}
+        if self._drivers:       # commands are read by a driver once it is active
+            readers = {"joint_states": len(names) - 1, "joint_command": 2, "controller/status": 3}
+        else:
+            readers = {"joint_states": len(names) - 1, "joint_command": 3, "controller/status": 3}
         while any(self._node.count_subscribers(topic) < count for topic, count in readers.items()):
             self._executor.spin_once(timeout_sec=0.05)
             self._check_alive("while its nodes found each other")
@@ -152,10 +150,39 @@ class Graph:
                 raise self._error(f"the nodes did not find each other within {START_TIMEOUT:.0f} s")
         time.sleep(0.5)
 
+    def _wait_for_state(self, name: str, state: int, deadline: float, request: Callable[[], None] = lambda: None) -> None:
+        """Until a node is in a lifecycle state; `request` is made whenever it is found in another."""
+        client = self._node.create_client(GetState, f"{name}/get_state")
+        while True:
+            if client.wait_for_service(timeout_sec=0.2):
+                answer = self._spin(client.call_async(GetState.Request()), 5.0)
+                if answer is not None and answer.current_state.id == state:
+                    break
+                if answer is not None:
+                    request()
+            self._check_alive(f"while waiting for {name}")
+            if time.monotonic() > deadline:
+                raise self._error(f"node {name} is not in state {state} after {START_TIMEOUT:.0f} s")
+            time.sleep(0.05)
+        self._node.destroy_client(client)
+
+    def _transition(self, name: str, transition: int, state: int, deadline: float) -> None:
+        client = self._node.create_client(ChangeState, f"{name}/change_state")
+        # An answer may be lost while the graph is still being discovered: the state itself tells.
+        self._wait_for_state(name, state, deadline, lambda: client.wait_for_service(timeout_sec=0.2) and self._spin(
+            client.call_async(ChangeState.Request(transition=Transition(id=transition))), 20.0))
+        self._node.destroy_client(client)
+
     # -- what an operator does ---------------------------------------------------------------------
 
     def play(self) -> None:
-        """Let time run."""
+        """Let time run: press play, or switch the robot's devices on, those that move it last."""
+        if self._drivers:
+            self._origin = None         # of real time: the first state the controller answers
+            for driver in self._drivers:
+                self._transition(driver.path, Transition.TRANSITION_ACTIVATE, State.PRIMARY_STATE_ACTIVE,
+                                 time.monotonic() + ANSWER_TIMEOUT)
+            return
         answer = self._call(self._set_state, SetSimulationState.Request(state=SimulationState(state=SimulationState.STATE_PLAYING)))
         self._check_result(answer.result, "set_simulation_state")
 
@@ -201,7 +228,9 @@ class Graph:
     def _look(self) -> None:
         for message, _ in take(self._status):
             if message.state == ControllerStatus.STATE_TRACKING:
-                self._time = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+                stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+                self._origin = stamp if self._origin is None else self._origin
+                self._time = stamp - self._origin
 
     def _on_supervisor(self, message: SupervisorStatus) -> None:
         self.halted = message.message if message.state == SupervisorStatus.STATE_HALTED else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,7 @@ class Recording:
         commands: (stamp, received, effort) rows of joint_command: arrays (C,), (C,), (C, n).
         status: list of controller/status messages. parameters: list of refit/parameters messages.
         halts: (stamp, sentence) of every halt of the supervisor.
+        plant_clock: (received, simulated time) of a plant beside emulated devices, shape (K, 2) [s].
     """
 
     path: Path
@@ -66,6 +68,12 @@ class Recording:
     status: list
     parameters: list
     halts: list[tuple[float, str]]
+    plant_clock: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+
+    def plant_origin(self) -> float:
+        """Stamp at which the plant's time was zero [s]: not 0 where the plant is driven by emulated devices, in real time."""
+        running = self.plant_clock[self.plant_clock[:, 1] > 0.0] if len(self.plant_clock) else self.plant_clock
+        return float(np.median(running[:, 0] - running[:, 1])) if len(running) else 0.0
 
     def node(self, name: str) -> dict:
         """Parameters of one node as recorded."""
@@ -105,8 +113,11 @@ class Recording:
         return Timing((len(stamps) - 1) / span, in_time / max(due, len(stamps)), max(due, len(stamps)) - in_time, latency, solve, factor)
 
 
-def load(folder: Path) -> Recording:
+def load(folder: Path, names: Sequence[str] | None = None) -> Recording:
     """Read the bag of a run directory.
+
+    Args:
+        names: joints of interest, in order (a driver may publish more, a gripper's); None: all.
 
     Raises:
         BagError: missing, unreadable, or without the topics needed.
@@ -115,7 +126,7 @@ def load(folder: Path) -> Recording:
     bag.require("joint_states", "joint_command", "controller/status")
     gate, joints = None, [[], [], [], [], []]
     for received, message in bag.messages("joint_states"):
-        gate = gate or JointStateGate(message.name)
+        gate = gate or JointStateGate(names or message.name)
         sample, _ = gate.read(message)
         if sample is not None:
             for column, value in zip(joints, (sample.stamp, 1e-9 * received, sample.position, sample.velocity, sample.effort)):
@@ -124,6 +135,8 @@ def load(folder: Path) -> Recording:
     halts = [(seconds(m.header.stamp), m.message) for _, m in bag.messages("supervisor/status") if m.state == 4] \
         if bag.has("supervisor/status") else []
     parameters = [m for _, m in bag.messages("refit/parameters")] if bag.has("refit/parameters") else []
+    clock = np.array([(1e-9 * received, seconds(m.clock)) for received, m in bag.messages("sim_plant/clock")]) \
+        if bag.has("sim_plant/clock") else np.empty((0, 2))
     return Recording(bag.path, bag.run_info(), gate.joint_names, *(np.array(column) for column in joints),
                      tuple(np.array(column) for column in zip(*commands)),
-                     [m for _, m in bag.messages("controller/status")], parameters, halts)
+                     [m for _, m in bag.messages("controller/status")], parameters, halts, clock)

@@ -34,5 +34,5 @@ class Scene:
 SCENES = {
     "panda": Scene("Panda", 2.0, (0.1, 4.0), (0.03, 0.02, 0.08), (0.25, 0.0, 0.42, 1.75, 145.0, -12.0), 0.05),
     "dxl_arm": Scene("Dynamixel arm", 0.2, (0.05, 0.35), (0.01, 0.015, 0.05), (0.16, 0.0, 0.2, 0.8, 145.0, -15.0), 0.02,
-                     "robot.launch.py", {"use_emulators": True, "drivers": "by_hand", "devices": "ft_sensor,dynamixel"}),
+                     "robot.launch.py", {"use_emulators": True, "drivers": "by_hand", "devices": "dynamixel"}),
 }

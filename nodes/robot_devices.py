@@ -29,6 +29,11 @@ class RobotDevice:
     emulator: tuple[str, ...] = ()
     emulated: dict[str, object] = field(default_factory=dict)
 
+    @property
+    def path(self) -> str:
+        """The node's name with its namespace."""
+        return f"{self.namespace}/{self.node}".lstrip("/")
+
     def placed(self, **places: str) -> RobotDevice:
         """The same with {folder}, {world}, ... in words and parameters filled in."""
         def fill(value):
