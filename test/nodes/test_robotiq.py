@@ -165,7 +165,7 @@ def test_unplugged_and_back(ros_, emulator):
     ros_.client.go(0.0)
     ros_.set_parameter("robotiq", "speed", 0.02)
     count, start = len(ros_.joints), time.monotonic()
-    emulator.inject("unplug", 1.5)
+    emulator.inject("unplug", 0.8)
     ros_.until(lambda: ros_.health()[0] == ERROR, 10, "ERROR")
     assert ros_.health()[2]["state"] in ("reconnecting", "stale")
     assert not ros_.client.send(0.085).accepted
@@ -173,7 +173,7 @@ def test_unplugged_and_back(ros_, emulator):
     seen = len(ros_.joints)
     ros_.until(lambda: len(ros_.joints) > seen + 5, 10, "joint states")
     stamps = [m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in ros_.joints[count - 5:]]
-    assert max(b - a for a, b in zip(stamps, stamps[1:], strict=False)) > 1.0        # a hole, nothing old with a new stamp
+    assert max(b - a for a, b in zip(stamps, stamps[1:], strict=False)) > 0.7        # a hole, nothing old with a new stamp
     assert time.monotonic() - start < 15.0 and int(ros_.health()[2]["reconnects"]) >= 1
     assert emulator.stats()["contact"] == 2                                 # it still holds the object
     ros_.set_parameter("robotiq", "speed", 0.15)

@@ -161,7 +161,7 @@ def test_corruption_passes_no_wrong_value(hand):
     for fault in ("corrupt", "truncate", "garbage", "duplicate"):
         hand.inject(fault, p=0.1)
         count = len(driver.samples)
-        driver.until(lambda count=count: len(driver.samples) > count + 40, fault)
+        driver.until(lambda count=count: len(driver.samples) > count + 20, fault)
         hand.clear(fault)
     worst = max(np.max(np.abs(np.degrees(s.position) - np.array([50.0] * 5 + [-50.0]))) for _, s in driver.samples[start:])
     assert worst < 1.5 and driver.counters.crc_errors > 0
