@@ -87,7 +87,7 @@ class Model:
 
     Attributes:
         protocol: 1 or 2.
-        counts: position counts per turn; `travel` of them are measured (300 degrees for AX, else all).
+        counts: position counts per turn; the highest limit is `travel` (AX measures 300 degrees), else counts - 1.
         velocity_unit: rad/s per count. current_unit: A per count, 0 without current sensing (126 is then the load).
         pwm_unit: counts of 100 % PWM. gain units: see emulated_servo.py.
         modes: operating modes it has (Protocol 2.0). bulk_read: whether it knows that instruction (AX does not).
@@ -100,7 +100,7 @@ class Model:
     protocol: int = 2
     indirect: tuple[Indirect, ...] = ()
     bauds: dict[int, int] = field(default_factory=lambda: BAUD_X)
-    counts: int = 4096
+    counts: float = 4096
     travel: int = 4096
     velocity_unit: float = 0.229 * RPM
     current_unit: float = 0.0
@@ -270,8 +270,8 @@ MODELS = {model.name: model for model in (
        current_unit=3.36e-3, gains=(1920, 100, 0, 0, 850)),
     Model("MX-28", 29, Motor(12.0, 1.4, 2.5, 55.0, inertia=0.006, friction=0.03), MX28_P1, protocol=1, bauds=BAUD_MX,
           velocity_unit=0.114 * RPM, pwm_unit=1023, firmware=40, modes=()),
-    Model("AX-12", 12, Motor(12.0, 1.5, 1.5, 59.0, inertia=0.004, friction=0.02), AX12, protocol=1, bauds=BAUD_MX,
-          counts=1228, travel=1023, velocity_unit=0.111 * RPM, pwm_unit=1023, firmware=24, modes=(), bulk_read=False),
+    Model("AX-12A", 12, Motor(12.0, 1.5, 1.5, 59.0, inertia=0.004, friction=0.02), AX12, protocol=1, bauds=BAUD_MX,
+          counts=1024 * 360 / 300, travel=1023, velocity_unit=0.111 * RPM, pwm_unit=1023, firmware=24, modes=(), bulk_read=False),
 )}
 
 

@@ -281,7 +281,7 @@ class Servo:
         self._set_offset()
 
     def _set_offset(self) -> None:
-        self.offset = self.table.get("homing_offset") - self.turns * self.model.counts
+        self.offset = self.table.get("homing_offset") - round(self.turns * self.model.counts)
 
     def _goal_here(self) -> None:
         here = round(self.sign * self.motors.q[self.k] / self.per_count) + self.offset

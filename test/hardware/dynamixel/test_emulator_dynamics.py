@@ -64,7 +64,7 @@ def test_no_load_speed_is_the_data_sheets(model):
     assert bench.read("present_velocity") * 0.229 == pytest.approx(-NO_LOAD[model], rel=0.03)
 
 
-@pytest.mark.parametrize(("model", "rpm", "unit"), [("MX-28", 55, 0.114), ("AX-12", 59, 0.111)])
+@pytest.mark.parametrize(("model", "rpm", "unit"), [("MX-28", 55, 0.114), ("AX-12A", 59, 0.111)])
 def test_no_load_speed_under_protocol_1(model, rpm, unit):
     bench = Bench("{id: 1, model: '%s', zero_count: 512, registers: {cw_angle_limit: 0, ccw_angle_limit: 0}}" % model)
     bench.write(torque_enable=1, moving_speed=1023)
