@@ -10,6 +10,8 @@ __all__ = ["LiveStamps", "PlaybackStamps"]
 
 LEAP = 0.5              # [s] by which a device's clock may run ahead of the host's between two frames of a stream
 
+SEAM = 0.01             # [s] between the end of a recording and its beginning anew
+
 
 class LiveStamps:
     """Of a camera. `global_time` and `system_time` are the host's wall clock; `hardware_clock` goes through the offset filter.
@@ -50,12 +52,16 @@ class LiveStamps:
 
 
 class PlaybackStamps:
-    """Of a recording: as far apart as they were recorded, beginning now; again at every loop."""
+    """Of a recording: as far apart as they were recorded, beginning now; a loop continues where the last one ended.
+
+    A recording that is read faster than it was made has stamps ahead of the clock.
+    """
 
     clock = None
     jumps = 0
 
     def __init__(self):
+        self._newest = float("-inf")
         self.restart()
 
     def restart(self) -> None:
@@ -64,5 +70,7 @@ class PlaybackStamps:
     def host_time(self, stream: str, device: float, domain: str, arrival: float) -> float:
         """As LiveStamps."""
         if self._shift is None:
-            self._shift = arrival - device
-        return device + self._shift
+            self._shift = max(arrival, self._newest + SEAM) - device
+        t = device + self._shift
+        self._newest = max(self._newest, t)
+        return t
