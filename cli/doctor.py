@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import glob
 import grp
+import importlib
 import importlib.metadata
 import json
 import os
@@ -421,9 +422,21 @@ def _line(finding: Finding, colour: bool) -> str:
     return f"\033[{code}m{mark}\033[0m{text[1:]}" if colour else text
 
 
+def devices(argv: list[str]) -> int:
+    """`--devices`: drivers do the looking, so the environment is needed."""
+    if not _in_environment():
+        print("refit doctor: --devices needs the environment, which is not set up: ./refit setup", file=sys.stderr)
+        return 2
+    return importlib.import_module("cli.doctor_devices").main(argv)
+
+
 def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    if "--devices" in argv:
+        return devices([word for word in argv if word != "--devices"])
     parser = argparse.ArgumentParser(prog="refit doctor", description="What this machine has and lacks, with a remedy for each finding.")
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the findings as JSON to FILE, or instead of the list to the screen")
+    parser.add_argument("--devices", action="store_true", help="look at devices instead, against what a robot expects (--devices --help)")
     try:
         options = parser.parse_args(argv)
     except SystemExit as ending:
