@@ -120,3 +120,15 @@ def test_noise_neither_raises_nor_passes_beyond_checksum_chance(receiver, chance
     assert len(found) > 1000
     assert passed <= 4.0 * chance * len(found) + 4      # some 5 sigma above what a checksum lets through
     assert len(receiver.buffer) < 2048
+
+
+def test_what_no_servo_answers_is_passed_over():
+    """Status packets, ids that nobody has, lengths that cannot be, half a packet."""
+    ping = packet2(1, 1)
+    for other in (packet2(7, 0x55, b"\0\1\2"), packet2(253, 1), b"\xff\xff\xfd\x00\x01\x02\x00", b"\xff\xff\xfd\x00\x01\xff\xff", b"\xff\xff\xfd"):
+        found = Receiver2().feed(other + ping)
+        assert [(r.id, r.instruction, r.valid) for r in found] == [(1, 1, True)], other.hex()
+    for other in (b"\xff\xff\xfd\x00", b"\xff\xff\x01\x01", b"\xff", b"\xff\xff\xff"):
+        assert [(r.id, r.valid) for r in Receiver1().feed(other + packet1(1, 1))] == [(1, True)], other.hex()
+    receiver = Receiver2()
+    assert receiver.feed(ping[:6]) == [] and receiver.feed(ping[6:8]) == [] and len(receiver.feed(ping[8:])) == 1

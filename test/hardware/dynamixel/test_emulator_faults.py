@@ -38,7 +38,7 @@ class Client:
         assert self.port.openPort() and self.port.setBaudRate(baud)
 
     def alive(self, id):
-        return any(self.handler.ping(self.port, id)[1] == dxl.COMM_SUCCESS for _ in range(3))
+        return any(self.handler.ping(self.port, id)[1] == dxl.COMM_SUCCESS for _ in range(10))
 
     def read(self, id, address, size):
         """(value, error) once it answers."""
@@ -105,7 +105,7 @@ def test_a_stalled_servo_draws_its_stall_current_and_shuts_down(emulator, client
     assert client.read(1, 64, 1) == (0, 0x80) and client.read(1, 70, 1) == (32, 0x80)
     assert servo(emulator, 1)["velocity"] == 0.0
     emulator.clear("stall")
-    assert client.handler.reboot(client.port, 1)[0] == 0
+    until(lambda: client.handler.reboot(client.port, 1)[0] == 0)
     until(lambda: client.alive(1))
     assert client.read(1, 70, 1) == (0, 0)
 
