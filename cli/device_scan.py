@@ -30,6 +30,7 @@ __all__ = ["KINDS", "Answer", "Port", "audio_inputs", "cameras", "net_ft", "prob
 
 PATIENCE = 12.0             # [s] for a driver to find its device or say that it is not there
 HOKUYO = "15d1"
+LATENCY = 0.04              # [s] for a servo's reply: an FTDI adapter as it comes holds it back for 16 ms, a busy machine for more
 LIKELY_IDS = range(1, 21)   # of Protocol 1.0, which has no broadcast ping that all models understand
 
 Say = Callable[[str], None]
@@ -182,7 +183,7 @@ def _servos(port: Port, baud: int, protocol: float, ids: set[int], bauds: tuple[
                 except DeviceError:
                     continue        # the adapter does not know this rate
                 found += [Answer("dynamixel", who.model, "", str(who.firmware), who.id, who.baud, who.protocol)
-                          for who in scan(line, protocol, bauds=(rate,), likely_ids=sorted({*LIKELY_IDS, *ids}))]
+                          for who in scan(line, protocol, LATENCY, (rate,), likely_ids=sorted({*LIKELY_IDS, *ids}))]
             return found
 
         found = look(protocol, [baud]) if baud else []

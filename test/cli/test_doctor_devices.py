@@ -266,11 +266,9 @@ def test_a_sensor_on_the_network_and_a_microphone(tmp_path, monkeypatch, capsys)
                           "/**/camera: {ros__parameters: {serial_no: _999}}\n")
         code = doctor.main(["--devices", "--robot", "dxl_arm", "--params", str(params), "--dev", str(tmp_path), "--json", "-"])
         found = {each["topic"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
-        inputs = device_scan.audio_inputs(f"unix:{sound.link}")
         heard = list(doctor_devices.look_at_audio([Expectation("stethoscope", "audio", "pulse", options={"server": f"unix:{sound.link}"}),
                                                    Expectation("other", "audio", "Thinklabs", options={"server": f"unix:{sound.link}"})]))
     assert code == 1 and found["ft_sensor"]["status"] == OK and "FT77" in found["ft_sensor"]["found"]
     assert found["RealSense"]["status"] == WARNING and "USB 3" in found["RealSense"]["remedy"]
     assert found["camera"]["status"] == ESSENTIAL and "set serial_no to _123" in found["camera"]["remedy"]
-    assert any("pulse" in one["name"] and one["channels"] >= 1 for one in inputs)
     assert [each.status for each in heard] == [OK, ESSENTIAL] and "pulse" in heard[1].found
