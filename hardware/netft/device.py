@@ -59,6 +59,8 @@ class NetFtDevice(WrenchSensor):
         self.address, self.udp_port, self.http_port, self.http_timeout = address, udp_port, http_port, http_timeout
         self.wanted_rate, self.buffered, self.buffer_size = rate, buffered, buffer_size
         self.configuration: Configuration | None = None
+        for name in ("late", "duplicates", "malformed", "restarts", "repeated_requests"):
+            self.counters.add(name, 0)
         self.account = SequenceAccount()
         self.clock = DeviceClock()
         self._reported = (0, 0, 0, 0)

@@ -250,7 +250,7 @@ def test_unplugged_sensor_comes_back(ros, sensor):
     start(ros, swap_axes="zxy", sign=[-1, 1, -1])
     ros.until(lambda: len(raw) > 50, 30)
     np.testing.assert_allclose(mean(raw, 50), [-3.0, 1.0, 2.0, -0.3, 0.1, 0.2], atol=0.03)
-    sensor.inject("unplug", 2.5)
+    sensor.inject("unplug", 1.5)
     ros.until(lambda: diagnostics()[0] == DiagnosticStatus.ERROR[0] and not valid[-1].data, 10)
     began = time.monotonic()
     ros.until(lambda: "reconnecting" in diagnostics()[1], 10)
