@@ -106,6 +106,10 @@ class DynamixelConfig(DeviceConfig):
             if MODELS[joint.model].protocol != self.protocol_version:
                 raise ValueError(f"joints.{name}.model {joint.model} speaks protocol {MODELS[joint.model].protocol:g}, the bus "
                                  f"{self.protocol_version:g}: set protocol_version, or another model.")
+        try:
+            self.options()
+        except DeviceError as error:
+            raise ValueError(f"{error}.") from None
         if self.gripper_joint:
             gripper = self.joints.get(self.gripper_joint)
             if gripper is None:
@@ -121,7 +125,8 @@ class DynamixelConfig(DeviceConfig):
     def options(self) -> GroupOptions:
         return GroupOptions(
             rate=self.update_rate, error_timeout=1e-3 * self.error_timeout_ms, torque_on_activate=self.torque_on_activate,
-            on_deactivate=self.on_deactivate, stop_state=self.stop_state, bus_watchdog=1e-3 * self.bus_watchdog_ms,
+            on_deactivate=self.on_deactivate, stop_state=self.stop_state,
+            bus_watchdog=1e-3 * self.bus_watchdog_ms if self.protocol_version == 2.0 else 0.0,
             latency=1e-3 * self.reply_latency_ms, fast_sync_read=self.fast_sync_read)
 
     def jaws(self) -> JawMap:

@@ -25,7 +25,7 @@ from hardware.dynamixel.commands import EffortLoop, Goals, Source, StopLaw
 from hardware.dynamixel.goal_writer import GoalWriter
 from hardware.dynamixel.gripper import Gripper
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays
-from hardware.dynamixel.limits import Limits
+from hardware.dynamixel.limits import DERATE_BELOW, Limits
 from hardware.dynamixel.readout import Readout
 from hardware.dynamixel.scan import Found, scan
 from hardware.dynamixel.servo_setup import ServoLimits, goal_to_present, hold_in_servo, prepare, set_torque, watchdog
@@ -60,6 +60,9 @@ class GroupOptions:
     fast_sync_read: bool = False
 
     def __post_init__(self):
+        if 0.0 < self.bus_watchdog < 3.0 / self.rate:
+            raise DeviceError(f"bus_watchdog {1e3 * self.bus_watchdog:g} ms is shorter than three cycles at {self.rate:g} Hz: "
+                              "raise it, or set it to 0")
         if self.on_deactivate not in ("off", "hold", "brake"):
             raise DeviceError(f"on_deactivate is '{self.on_deactivate}': use off, hold or brake")
 
@@ -193,6 +196,7 @@ class ServoGroup(Device):
         state = self.joint_state
         self._keep_time()
         with self._lock:
+            state.valid[:] = False
             for readout in self._readouts:
                 readout.read(state, retries=1)
             now = time.monotonic()
@@ -207,7 +211,7 @@ class ServoGroup(Device):
             self.counters.add("cycles")
         if state.valid.any():
             self._sample(state, state.t)
-        self._rest()
+        self._wait_for_commands()
 
     def _keep_time(self) -> None:
         """Wait for the cycle's moment; a cycle that is late by more than a period starts the beat anew."""
@@ -225,7 +229,7 @@ class ServoGroup(Device):
         self._last_cycle = now
         self._next += period
 
-    def _rest(self) -> None:
+    def _wait_for_commands(self) -> None:
         """The cycle's rest, in which a command that comes in goes out at once."""
         while (rest := self._next - time.monotonic()) > SLICE:
             time.sleep(SLICE)
@@ -274,31 +278,37 @@ class ServoGroup(Device):
                                                                    "switch it on with ~/set_dxl_torque"),
                     (self.faults, "overtemp", temperature >= limit, f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}"),
                     (self.warnings, "hot", limit > temperature and hot[k], f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}"
-                     + (": half its current" if self.limits.factor[k] < 1.0 else ""))):
+                     + (": half its current" if limit - temperature <= DERATE_BELOW else ""))):
                 self._stand(place, f"{joint.name}/{name}", condition, text)
                 names += [name] if condition else []
             state.healthy[k] &= not lost[k]
         self._fault_names = tuple(names)
 
     def _mind_the_absent(self, now: float) -> None:
-        """Servos leave the cycle after ABSENT_AFTER without a reply; those that come back are made ready again."""
+        """Servos leave the cycle after ABSENT_AFTER without a reply; those that come back are made ready again.
+
+        So is every servo that has restarted unnoticed: its block is not mapped any more, what it holds is no position.
+        """
         state = self.joint_state
         self._last_valid[state.valid] = now
-        gone = self._present & (now - self._last_valid > max(ABSENT_AFTER, 3.0 / self.options.rate))
-        if gone.any() and state.valid.any():
+        silent = now - self._last_valid > max(ABSENT_AFTER, 3.0 / self.options.rate)
+        gone = self._present & (silent & state.valid.any() | state.restarted)
+        if gone.any():
             self._present &= ~gone
             self.counters.add("servos_lost", int(gone.sum()))
-            state.valid &= self._present
             self._absent_changed()
-        if self._present.all() or now - self._last_probe < PROBE_PERIOD or not state.valid.any():
+        if self._present.all() or now - self._last_probe < PROBE_PERIOD and not state.restarted.any():
             return
         self._last_probe = now
+        state.restarted[:] = False
+        back = []
         for k in np.flatnonzero(~self._present):
-            try:
+            with contextlib.suppress(NotAnswering, StatusError):
                 self._prepare(k, release=False)
-                self._watch_over(k)
-            except (NotAnswering, StatusError):
-                continue
+                back.append(k)
+        for k in back:
+            self._watch_over(k)
+        if back:
             self._absent_changed()
 
     def _wake_the_watched(self, state: GroupState) -> None:
@@ -445,17 +455,15 @@ class ServoGroup(Device):
         for k in np.flatnonzero(self._present):
             joint = self.joints[k]
             try:
+                watchdog(self._bus, joint, 0.0)         # one that has expired refuses goals
                 if on:
-                    watchdog(self._bus, joint, 0.0)         # one that has expired refuses goals
                     goal_to_present(self._bus, joint, self._servos[k])
                 set_torque(self._bus, joint, on)
-                self._watch_over(k)
-            except StatusError as error:
-                refused.append(str(error))
             except (Disconnected, NotAnswering):
                 raise
             except DeviceError as error:
                 refused.append(str(error))
+        self._arm_watchdogs()
         self.torque_on = on
         return "; ".join(refused)
 

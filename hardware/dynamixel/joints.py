@@ -118,6 +118,7 @@ class GroupState:
         load: of servos without current sensing, relative to the most, shape (n,).
         watchdog: the servo's bus watchdog, 255: expired, goals are refused, shape (n,).
         valid: which joints this cycle brought, shape (n,) bool; the others keep what they had.
+        restarted: which servos answered without their settings, and have not been made ready again yet, shape (n,) bool.
         healthy: which joints answer and report no hardware error, shape (n,) bool.
     """
 
@@ -127,5 +128,4 @@ class GroupState:
         self.t = 0.0
         self.q, self.qd, self.effort, self.current, self.load, self.voltage, self.temperature = (np.full(n, np.nan) for _ in range(7))
         self.hardware_error, self.torque, self.watchdog = (np.zeros(n, np.uint8) for _ in range(3))
-        self.valid = np.zeros(n, bool)
-        self.healthy = np.zeros(n, bool)
+        self.valid, self.healthy, self.restarted = (np.zeros(n, bool) for _ in range(3))

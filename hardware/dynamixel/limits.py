@@ -9,7 +9,7 @@ import numpy as np
 from hardware.dynamixel.commands import EffortLoop, Goals
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays
 
-__all__ = ["Limits"]
+__all__ = ["DERATE_BELOW", "Limits"]
 
 DERATE_BELOW = 3.0          # [K] below the temperature limit from which on half the current is allowed
 RECOVER_BELOW = 5.0         # [K] below the limit at which all of it is allowed again

@@ -51,11 +51,17 @@ class Readout:
         """One exchange on the bus; fills the state of joints that answered."""
         group = self.group
         complete = group.read(retries)
+        raw = group.values.view(self.block)[:, 0]
+        if not raw["voltage"].all():
+            # No servo answers without a supply: it has restarted, and its block is mapped to nothing.
+            restarted = group.valid & (raw["voltage"] == 0)
+            state.restarted[self.which] |= restarted
+            group.valid &= ~restarted
+            complete = False
         state.valid[self.which] = group.valid
         if not group.valid.any():
             return
         state.t = group.t
-        raw = group.values.view(self.block)[:, 0]
         (self._decode2 if self.protocol == 2.0 else self._decode1)(state, raw, slice(None) if complete else group.valid)
 
     def _decode2(self, state: GroupState, raw: np.ndarray, good) -> None:
