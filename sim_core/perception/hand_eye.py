@@ -80,7 +80,7 @@ def hand_eye(X_BH, X_CT, camera: str = "hand", sigma: tuple[float, float] | None
         before = scale
         if sigma is None:
             scale = _scales(_residuals(A, X_CT, X, Y)[0], weight[:, None] * J)
-        if np.abs(step).max() < 1e-12 and np.allclose(scale, before, rtol=1e-6, atol=0.0):
+        if np.abs(step).max() < 1e-9 and np.allclose(scale, before, rtol=1e-3, atol=1e-12):
             break
     residual, J = _residuals(A, X_CT, X, Y)
     weighted = np.tile(np.repeat(1.0 / scale, 3), len(A))[:, None] * J
