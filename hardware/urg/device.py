@@ -307,7 +307,7 @@ class UrgDevice(Device):
         self._heard, self.lit = time.monotonic(), True
 
     def _serve(self) -> None:
-        data = self._port.read(timeout=0.02)
+        data = self._port.read(timeout=0.05)
         now = time.monotonic()
         for reply in self._replies.feed(data):
             self._take(reply, now)

@@ -52,7 +52,7 @@ class UrgEmulator(Emulator):
         if self._serial:
             port.baud = self.sensor.rate
 
-    def _cast(self, t: float) -> np.ndarray:
+    def _cast(self) -> np.ndarray:
         return self.optics.measure(self.scene.cast(self._angles))
 
     def step(self, timeout: float) -> None:

@@ -1,7 +1,7 @@
 """What is inside an emulated URG-04LX: its commands, states and timing, and its own SCIP codec. No I/O; time comes in.
 
 Not imitated: the measuring commands of SCIP 1.1 (every one but `SCIP2.0` answers `E`), the distortion of a scan taken
-while the sensor moves (all rays of a turn are cast at its middle), how long the firmware thinks.
+while something moves (all rays of a turn are cast when it faces ahead), how long the firmware thinks.
 
 Source: Hokuyo, Communication Protocol Specification for SCIP 2.0, C-42-03320B.
 """
@@ -19,6 +19,7 @@ __all__ = ["Sensor", "encode", "info_line", "reply", "sum_character"]
 STEPS, FIRST, LAST, FRONT, LAST_STEP = 1024, 44, 725, 384, 768
 RATES = ("019200", "057600", "115200", "250000", "500000", "750000")
 UNMEASURABLE = 19
+LOOK, SEND, REST = range(3)     # phases of a turn: until it faces ahead, until its last step, until it begins anew
 MODEL = "URG-04LX(Hokuyo Automatic Co.,Ltd.)"
 #: command -> characters of parameters
 PARAMETERS = {"VV": 0, "PP": 0, "II": 0, "BM": 0, "QT": 0, "RS": 0, "TM": 1, "SS": 6, "CR": 2, "HS": 1, "DB": 2,
@@ -84,7 +85,7 @@ class Sensor:
     """See the module's docstring.
 
     Args:
-        cast: distances of a turn, by step: `cast(time) -> (LAST - FIRST + 1,)` ints [mm or error code].
+        cast: what it sees now, by step: `cast() -> (LAST - FIRST + 1,)` ints [mm or error code].
         serial: SERI.
         scip1: whether it wakes up in SCIP 1.1.
         rate: bit rate after power-up, as six digits.
@@ -118,7 +119,7 @@ class Sensor:
         self.rate = int(self.default_rate)
         self._line = b""
         self._latest: tuple[int, np.ndarray] | None = None
-        self._turn_begin, self._turn_done = now, False
+        self._turn_begin, self._phase, self._seen = now, LOOK, None
         self.reset(now)
 
     def reset(self, now: float) -> None:
@@ -147,26 +148,23 @@ class Sensor:
 
     def next_event(self) -> float:
         """Host time at which `advance` has something to do."""
-        return self._turn_begin + self.period * self._share() + self.processing
-
-    def _share(self) -> float:
-        """Of a turn, after which the scan is complete; later, when the turn is over."""
-        if self._turn_done:
-            return 1.0
-        return (self._stream.last if self._stream else LAST) / STEPS
+        last = self._stream.last if self._stream else LAST
+        step = (min(FRONT, last), last, STEPS)[self._phase]
+        return self._turn_begin + self.period * step / STEPS + (self.processing if self._phase == SEND else 0.0)
 
     def advance(self, now: float) -> list[bytes]:
         """What the sensor sends by itself up to now."""
         sent = []
         while now >= self.next_event():
-            if self._turn_done:
+            if self._phase == LOOK:
+                self._seen = self.cast() if self.laser else None
+            elif self._phase == SEND:
+                sent += self._turn()
+            else:
                 self._turn_begin += self.period
-                self._turn_done = False
                 if now - self._turn_begin > 10 * self.period:      # the process slept: those turns are lost
                     self._turn_begin = now
-            else:
-                sent += self._turn()
-                self._turn_done = True
+            self._phase = (self._phase + 1) % 3
         return sent
 
     def _turn(self) -> list[bytes]:
@@ -185,7 +183,9 @@ class Sensor:
             self._told = 0
             if stream:
                 return [reply(stream.header(), "98")]
-        self._latest = self.timer(self._turn_begin), self.cast(self._turn_begin + 0.5 * self.period)
+        if self._seen is None:          # switched on in the middle of the turn
+            return []
+        self._latest = self.timer(self._turn_begin), self._seen
         if stream is None:
             return []
         stream.turn += 1
@@ -392,7 +392,7 @@ class Sensor:
             self.laser = True
             self._stream = Stream(command + given[:11], string, first, last, cluster, skip, count or -1, width)
             # Only what is measured from now on counts: this turn is under way.
-            self._turn_done = True
+            self._phase = REST
             return "00", []
         if not self.laser:
             return "10", []

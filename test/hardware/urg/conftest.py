@@ -81,3 +81,17 @@ def drive():
     for driver in made:
         driver.close()
         assert driver.state in (State.CLOSED, State.FAILED)
+
+
+@pytest.fixture(scope="module")
+def fast_emulator():
+    """One for all tests of a module that leave it as they found it: four times as fast, without noise and error codes."""
+    with EmulatorProcess("urg", "--rpm", "2400", "--noise", "0", "--no-codes") as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def fast(fast_emulator):
+    """The module's emulator, without faults afterwards."""
+    yield fast_emulator
+    fast_emulator.clear()

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hardware.urg.protocol import ReplyStream, Window, request
 from hardware.urg.scene import DARK, MIRROR, NORMAL, Hits, MujocoScene, Optics, Room
@@ -14,7 +16,7 @@ TURN = np.arange(FIRST, LAST + 1) + 1000        # a scan whose distances name th
 class Bench:
     """A sensor with a clock and a reader."""
 
-    def __init__(self, scip1=False, cast=lambda t: TURN, **options):
+    def __init__(self, scip1=False, cast=lambda: TURN, **options):
         self.now = 100.0
         self.sensor = Sensor(cast, self.now, scip1=scip1, boot_time=0.0, **options)
         self.reader = ReplyStream()
@@ -166,6 +168,29 @@ def test_simulated_malfunctions(bench):
     assert bench.status("DB", "02") == "05"
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(st.binary(max_size=40), st.sampled_from(
+    [b"QT\n", b"MD0044072501000\n", b"GS0000076899\n", b"TM0\n", b"TM1\n", b"SCIP2.0\n", b"DB03\n", b"SS115200\n", b"\n", b";"])), max_size=15), st.booleans())
+def test_no_request_upsets_it(pieces, scip1):
+    """Every line is answered by a reply that begins with its echo."""
+    bench = Bench(scip1=scip1)
+    for piece in pieces:
+        for answer in bench.sensor.receive(piece, bench.now):
+            assert answer.endswith(b"\n\n") and answer.index(b"\n") > 0
+        bench.wait(0.1)
+    bench.sensor.power_on(bench.now)
+    assert bench.status("QT") == ("E" if scip1 else "00")
+
+
+def test_nothing_is_seen_before_the_turn_after_the_laser_went_on(bench):
+    bench.wait(0.05)
+    bench.status("BM")                      # in the middle of a turn, already facing left
+    bench.wait(0.03)
+    assert bench.status("GD", "0044072501") == "0A"
+    bench.wait(0.1)
+    assert bench.status("GD", "0044072501") == "00"
+
+
 # ---- scans ---------------------------------------------------------------------------------------
 
 
@@ -177,7 +202,7 @@ def test_scans_come_once_a_turn_with_the_time_of_step_0(bench):
     assert (scans[0].distances == TURN).all()
     # Sent as soon as step 725 was measured, 71 ms after step 0.
     bench.wait(0.02)
-    due = bench.sensor.next_event()
+    due = bench.sensor._turn_begin + 0.1 * 725 / 1024
     step_0 = scans[-1].time + 100
     bench.now = due - 1e-4
     assert bench.wait(0.0) == []
@@ -208,7 +233,7 @@ def test_windows_and_clusters_match_a_reference(first, last, cluster, width):
     rng = np.random.default_rng(5)
     turn = rng.integers(20, 5600, LAST - FIRST + 1)
     turn[rng.random(len(turn)) < 0.4] = 7
-    bench = Bench(cast=lambda t: turn)
+    bench = Bench(cast=lambda: turn)
     window = Window(first, last, cluster, width=width)
     bench.status("BM")
     bench.wait(0.3)
