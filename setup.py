@@ -47,6 +47,8 @@ setup(
             "supervisor = nodes.entry:supervisor",
             "robotiq = nodes.entry:robotiq",
             "ability_hand = nodes.entry:ability_hand",
+            "rangefinder = nodes.entry:rangefinder",
+            "estop = nodes.entry:estop",
             "force_torque = nodes.entry:force_torque",
             "audio = nodes.entry:audio",
             "dynamixel = nodes.entry:dynamixel",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
 
@@ -16,11 +17,12 @@ from hardware.ability_hand.protocol import JOINTS, Feedback
 from nodes.config import setting
 from nodes.device_node import DeviceConfig, DeviceNode
 from nodes.lifecycle import spin_main
-from nodes.qos import COMMAND, SENSOR, STATE
+from nodes.qos import COMMAND, STATE
 
 __all__ = ["AbilityHandConfig", "AbilityHandNode", "main"]
 
 FINGERS = 5
+TOUCH = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class AbilityHandNode(DeviceNode):
     def make_device(self) -> AbilityHand:
         config = self.config
         self._joint_states = self.publisher(JointState, "joint_states", STATE)
-        self._touch = self.publisher(Float64MultiArray, "~/touch", SENSOR)
+        self._touch = self.publisher(Float64MultiArray, "~/touch", TOUCH)
         self.subscription(Float64MultiArray, f"hand/{config.side}/motor_targets", self._on_targets, COMMAND)
         return AbilityHand(config.port_name, config.update_rate, config.feedback == "touch", config.address, config.baud_rate,
                            config.command_timeout, config.reply_timeout, **self.link_options())

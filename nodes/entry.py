@@ -6,8 +6,8 @@ import importlib
 import os
 import signal
 
-__all__ = ["ability_hand", "adaptive_mpc", "audio", "camera", "dynamixel", "force_torque", "recorder", "refit_worker",
-           "robotiq", "sim_plant", "supervisor", "urg"]
+__all__ = ["ability_hand", "adaptive_mpc", "audio", "camera", "dynamixel", "estop", "force_torque",
+           "rangefinder", "recorder", "refit_worker", "robotiq", "sim_plant", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -64,3 +64,11 @@ def ability_hand() -> int:
 
 def force_torque() -> int:
     return _main("force_torque")
+
+
+def rangefinder() -> int:
+    return _main("rangefinder")
+
+
+def estop() -> int:
+    return _main("estop")

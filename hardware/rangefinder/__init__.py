@@ -1,0 +1,1 @@
+"""Ultrasonic rangefinders that write their reading as text, ten times a second."""
