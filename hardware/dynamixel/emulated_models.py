@@ -87,7 +87,7 @@ class Model:
 
     Attributes:
         protocol: 1 or 2.
-        counts: position counts per turn; the highest limit is `travel` (AX measures 300 degrees), else counts - 1.
+        counts: position counts per turn; the positions end at `travel` (AX: 300 degrees).
         velocity_unit: rad/s per count. current_unit: A per count, 0 without current sensing (126 is then the load).
         pwm_unit: counts of 100 % PWM. gain units: see emulated_servo.py.
         modes: operating modes it has (Protocol 2.0). bulk_read: whether it knows that instruction (AX does not).
@@ -101,7 +101,7 @@ class Model:
     indirect: tuple[Indirect, ...] = ()
     bauds: dict[int, int] = field(default_factory=lambda: BAUD_X)
     counts: float = 4096
-    travel: int = 4096
+    travel: int = 4095
     velocity_unit: float = 0.229 * RPM
     current_unit: float = 0.0
     pwm_unit: int = 885
@@ -129,7 +129,7 @@ def _read_only(name, address, size, default=0, signed=False, eeprom=False) -> Re
     return Register(name, address, size, default, -1 if signed else 0, 0, writable=False, eeprom=eeprom)
 
 
-def _x_table(number, *, firmware=45, temperature=80, volts=(95, 160, 95, 160), velocity=200, current=None, bauds=7,
+def _x_table(number, *, firmware=45, temperature=80, volts=(95, 160, 95, 160), velocity=200, fastest=1023, current=None, bauds=7,
              gains=(1920, 100, 0, 0, 800), shutdown=52, mode_max=16, homing=1_044_479) -> tuple[Register, ...]:
     """The table that X and MX(2.0) share. volts: (lowest, highest settable, default min, default max) [0.1 V];
     gains: velocity I, P, position D, I, P; current: default and largest limit, None without current sensing."""
@@ -151,9 +151,10 @@ def _x_table(number, *, firmware=45, temperature=80, volts=(95, 160, 95, 160), v
         _eeprom("max_voltage_limit", 32, 2, max_v, low_v, high_v),
         _eeprom("min_voltage_limit", 34, 2, min_v, low_v, high_v),
         _eeprom("pwm_limit", 36, 2, 885, 0, 885),
-        _eeprom("velocity_limit", 44, 4, velocity, 0, 1023),
+        _eeprom("velocity_limit", 44, 4, velocity, 0, fastest),
         _eeprom("max_position_limit", 48, 4, 4095, 0, 4095),
         _eeprom("min_position_limit", 52, 4, 0, 0, 4095),
+        _eeprom("startup_configuration", 60, 1, 0, 0, 3),
         _eeprom("shutdown", 63, 1, shutdown, 0, 63),
         Register("torque_enable", 64, 1, 0, 0, 1),
         Register("led", 65, 1, 0, 0, 1),
@@ -169,7 +170,7 @@ def _x_table(number, *, firmware=45, temperature=80, volts=(95, 160, 95, 160), v
         Register("feedforward_1st_gain", 90, 2, 0, 0, 16383),
         Register("bus_watchdog", 98, 1, 0, 0, 127),
         Register("goal_pwm", 100, 2, 885, -885, 885, limit=(None, "pwm_limit")),
-        Register("goal_velocity", 104, 4, 0, -1023, 1023, limit=(None, "velocity_limit")),
+        Register("goal_velocity", 104, 4, 0, -fastest, fastest, limit=(None, "velocity_limit")),
         Register("profile_acceleration", 108, 4, 0, 0, 32767),
         Register("profile_velocity", 112, 4, 0, 0, 32767),
         Register("goal_position", 116, 4, 0, -1_048_575, 1_048_575, limit=("min_position_limit", "max_position_limit")),
@@ -244,17 +245,25 @@ MX28_P1 = _p1_table(
     gains=[Register("d_gain", 26, 1, 0, 0, 254), Register("i_gain", 27, 1, 0, 0, 254), Register("p_gain", 28, 1, 32, 0, 254)],
     tail=[Register("punch", 48, 2, 0, 0, 1023), _read_only("realtime_tick", 50, 2), Register("goal_acceleration", 73, 1, 0, 0, 254)])
 
-AX12 = _p1_table(
-    12, firmware=24, baud=1, angle=1023, volts=140, goal_high=(0, 1023), temperature=70, resolution=[],
-    gains=[Register("cw_compliance_margin", 26, 1, 1, 0, 255), Register("ccw_compliance_margin", 27, 1, 1, 0, 255),
-           Register("cw_compliance_slope", 28, 1, 32, 0, 255), Register("ccw_compliance_slope", 29, 1, 32, 0, 255)],
-    tail=[Register("punch", 48, 2, 32, 0, 1023)])
+
+def _ax(name, number, motor, temperature) -> Model:
+    table = _p1_table(number, firmware=24, baud=1, angle=1023, volts=140, goal_high=(0, 1023), temperature=temperature, resolution=[],
+                      gains=AX_GAINS, tail=[Register("punch", 48, 2, 32, 0, 1023)])
+    return Model(name, number, motor, table, protocol=1, bauds=BAUD_MX, counts=1024 * 360 / 300, travel=1023, velocity_unit=0.111 * RPM,
+                 pwm_unit=1023, firmware=24, modes=(), bulk_read=False)
+
+
+AX_GAINS = [Register("cw_compliance_margin", 26, 1, 1, 0, 255), Register("ccw_compliance_margin", 27, 1, 1, 0, 255),
+            Register("cw_compliance_slope", 28, 1, 32, 0, 255), Register("ccw_compliance_slope", 29, 1, 32, 0, 255)]
 
 XM430_MOTOR = Motor(12.0, 2.3, 4.1, 46.0)
 
 MODELS = {model.name: model for model in (
     _x("XM430-W350", 1020, XM430_MOTOR, current_unit=2.69e-3, current=1193),
     _x("XM430-W210", 1030, Motor(12.0, 2.3, 3.0, 77.0, inertia=0.0045), current_unit=2.69e-3, current=1193, velocity=330),
+    _x("XH430-W350", 1000, Motor(12.0, 1.3, 3.4, 30.0), current_unit=2.69e-3, current=648, velocity=130, gains=(1920, 100, 0, 0, 900)),
+    _x("XH430-W210", 1010, Motor(12.0, 1.3, 2.5, 50.0, inertia=0.0045, friction=0.03), current_unit=2.69e-3, current=648, velocity=210,
+       gains=(1920, 100, 0, 0, 900)),
     _x("XM540-W270", 1120, Motor(12.0, 4.4, 10.6, 30.0, inertia=0.04, friction=0.1), current_unit=2.69e-3, current=2047,
        velocity=128),
     _x("XM540-W150", 1130, Motor(12.0, 4.4, 7.3, 53.0, inertia=0.012, friction=0.07), current_unit=2.69e-3, current=2047,
@@ -265,13 +274,18 @@ MODELS = {model.name: model for model in (
     _x("XL330-M288", 1200, Motor(5.0, 1.47, 0.52, 103.0, inertia=0.0015, friction=0.005, viscous=0.0003), temperature=70,
        volts=(31, 70, 35, 70), velocity=445, current=1750, current_unit=1e-3, gains=(1600, 180, 0, 0, 400), shutdown=53,
        indirect=(Indirect(168, 208, 20),), bauds=6),
+    _x("XL330-M077", 1190, Motor(5.0, 1.47, 0.215, 383.0, inertia=0.0002, friction=0.002, viscous=2e-5), temperature=70,
+       volts=(31, 70, 35, 70), velocity=1620, fastest=2047, current=1750, current_unit=1e-3, gains=(400, 40, 0, 400, 400), shutdown=53,
+       indirect=(Indirect(168, 208, 20),), bauds=6),
     _x("MX-28(2.0)", 30, Motor(12.0, 1.4, 2.5, 55.0, inertia=0.006, friction=0.03), velocity=230, gains=(1920, 100, 0, 0, 850)),
     _x("MX-64(2.0)", 311, Motor(12.0, 4.1, 6.0, 63.0, inertia=0.008, friction=0.05), velocity=285, current=1941,
        current_unit=3.36e-3, gains=(1920, 100, 0, 0, 850)),
+    _x("MX-106(2.0)", 321, Motor(12.0, 5.2, 8.4, 45.0, inertia=0.02, friction=0.07), velocity=210, current=2047, current_unit=3.36e-3,
+       gains=(1920, 100, 0, 0, 850)),
     Model("MX-28", 29, Motor(12.0, 1.4, 2.5, 55.0, inertia=0.006, friction=0.03), MX28_P1, protocol=1, bauds=BAUD_MX,
           velocity_unit=0.114 * RPM, pwm_unit=1023, firmware=40, modes=()),
-    Model("AX-12A", 12, Motor(12.0, 1.5, 1.5, 59.0, inertia=0.004, friction=0.02), AX12, protocol=1, bauds=BAUD_MX,
-          counts=1024 * 360 / 300, travel=1023, velocity_unit=0.111 * RPM, pwm_unit=1023, firmware=24, modes=(), bulk_read=False),
+    _ax("AX-12A", 12, Motor(12.0, 1.5, 1.5, 59.0, inertia=0.004, friction=0.02), 70),
+    _ax("AX-18A", 18, Motor(12.0, 2.2, 1.8, 97.0, inertia=0.003, friction=0.02), 75),
 )}
 
 

@@ -42,7 +42,7 @@ class ServoSpec:
 
     Attributes:
         joint: name in the shared world, "" for none. direction: +1 if the joint's positive sense is the horn's
-            (counter-clockwise). zero_count: present position at joint angle 0. gear_ratio: horn turns per joint turn.
+            (counter-clockwise). zero_count: present position at joint angle 0, the middle of the range unless given. gear_ratio: horn turns per joint turn.
         torque_constant: at the horn [N m/A], None for the model's.
         initial: joint angle at the start [rad].
         load_inertia: about the joint's axis [kg m2], load_torque on it [N m]: for the servo's own dynamics.
@@ -71,7 +71,8 @@ class ServoSpec:
         known = {f.name for f in dataclasses.fields(cls)}
         if not isinstance(entry, dict) or unknown_keys(entry, known) or not {"id", "model"} <= entry.keys():
             raise ValueError(f"a servo needs id and model and may have {', '.join(sorted(known - {'id', 'model'}))}; found {entry}")
-        spec = cls(**{**entry, "model": find_model(entry["model"])})
+        model = find_model(entry["model"])
+        spec = cls(**{"zero_count": (model.travel + 1) // 2, **entry, "model": model})
         if not 0 <= spec.id <= 252 or spec.direction not in (1, -1) or spec.gear_ratio <= 0.0:
             raise ValueError(f"servo {spec.id}: id 0 to 252, direction 1 or -1 and a gear_ratio above 0 are expected")
         names = {r.name: r for r in spec.model.registers if r.eeprom and r.writable}

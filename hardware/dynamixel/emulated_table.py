@@ -42,7 +42,8 @@ class ControlTable:
         self._pointers = {}             # address of an indirect data byte -> address of its pointer
         for block in model.indirect:
             for i in range(block.count):
-                pointer = Register(f"indirect_address_{len(self._pointers) + 1}", block.address + 2 * i, 2, block.data + i, 0, 0xFFFF)
+                pointer = Register(f"indirect_address_{len(self._pointers) + 1}", block.address + 2 * i, 2, block.data + i,
+                                   64, model.size - 1)
                 self.registers[pointer.name] = pointer
                 self._at |= {pointer.address: pointer, pointer.address + 1: pointer}
                 self._pointers[block.data + i] = pointer.address
@@ -179,8 +180,7 @@ class ControlTable:
         if "operating_mode" in self:
             return self["operating_mode"] == 3
         cw, ccw = self["cw_angle_limit"], self["ccw_angle_limit"]
-        turn = self.model.travel - 1 if self.model.travel == self.model.counts else self.model.travel
-        return not (cw == ccw == 0 or cw == ccw == turn)
+        return not (cw == ccw == 0 or cw == ccw == self.model.travel)
 
     def _plan(self, address: int, length: int) -> tuple:
         """How to take a write of this place and length apart: (order of bytes, registers with offsets, error number)."""

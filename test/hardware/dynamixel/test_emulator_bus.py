@@ -168,6 +168,7 @@ def test_indirect_data_is_what_its_pointers_say():
     goal = (1234).to_bytes(4, "little")
     assert master.ask(1, WRITE, word(230) + goal + b"\1") == [(1, 0, b"")]
     assert (master.read(1, 116, 4), master.read(1, 65, 1), master.read(1, 230, 4)) == (1234, 1, 1234)
+    assert master.write(1, 168, 63, 2) == 4 and master.write(1, 168, 662, 2) == 4      # EEPROM, and beyond the table
     assert master.write(1, 230, 5, 2) == 5                  # half of a register, through its pointers
     assert master.write(1, 224, 0, 4) == 7                  # present position, through its pointers
     assert master.ask(1, WRITE, word(230) + (5000).to_bytes(4, "little")) == [(1, 6, b"")]

@@ -50,7 +50,8 @@ def xm(mode, more="gear_ratio: 1"):
 
 
 NO_LOAD = {"XM430-W350": 46, "XM430-W210": 77, "XM540-W270": 30, "XM540-W150": 53, "XL430-W250": 61, "XL330-M288": 103, "MX-28(2.0)": 55,
-           "MX-64(2.0)": 63}
+           "MX-64(2.0)": 63,
+           "MX-106(2.0)": 45, "XH430-W350": 30, "XH430-W210": 50, "XL330-M077": 383}
 
 
 @pytest.mark.parametrize("model", NO_LOAD)
@@ -64,12 +65,13 @@ def test_no_load_speed_is_the_data_sheets(model):
     assert bench.read("present_velocity") * 0.229 == pytest.approx(-NO_LOAD[model], rel=0.03)
 
 
-@pytest.mark.parametrize(("model", "rpm", "unit"), [("MX-28", 55, 0.114), ("AX-12A", 59, 0.111)])
+@pytest.mark.parametrize(("model", "rpm", "unit"), [("MX-28", 55, 0.114), ("AX-12A", 59, 0.111), ("AX-18A", 97, 0.111)])
 def test_no_load_speed_under_protocol_1(model, rpm, unit):
-    bench = Bench("{id: 1, model: '%s', zero_count: 512, registers: {cw_angle_limit: 0, ccw_angle_limit: 0}}" % model)
+    bench = Bench("{id: 1, model: '%s', registers: {cw_angle_limit: 0, ccw_angle_limit: 0}}" % model)
     bench.write(torque_enable=1, moving_speed=1023)
     bench.run(1.5)
     speed = bench.read("present_speed")
+    assert bench.bus.servos[0].spec.zero_count == {"MX-28": 2048}.get(model, 512)
     assert speed < 1024 and speed * unit == pytest.approx(rpm, rel=0.03)
     bench.write(moving_speed=1024 + 1023)
     bench.run(1.5)
