@@ -32,10 +32,10 @@ class AbilityHandConfig(DeviceConfig):
     port_name: str = setting("/dev/ttyUSB0", "", None, "serial port; /dev/serial/by-id/... survives replugging", read_only=True)
     baud_rate: int = setting(460800, "Bd", (9600, 4_000_000), "of the hand", read_only=True)
     address: int = setting(0x50, "", (0, 255), "of the hand", read_only=True)
-    update_rate: float = setting(100.0, "Hz", (10.0, 500.0), "commands and feedback; the hand leaves its API mode after 0.3 s without",
-                                 read_only=True)
+    update_rate: float = setting(100.0, "Hz", (10.0, 500.0), "commands and feedback", read_only=True)
     side: str = setting("l", "", None, "of the body: targets come from hand/<side>/motor_targets", choices=("l", "r"), read_only=True)
-    feedback: str = setting("touch", "", None, "what comes besides position and current", choices=("touch", "velocity"), read_only=True)
+    feedback: str = setting("touch", "", None, "what comes besides position and current", choices=("touch", "velocity"),
+                            read_only=True)
     command_timeout: float = setting(0.1, "s", (0.01, 10.0), "a target older than this is given up: the fingers stay where they are",
                                      read_only=True)
     reply_timeout: float = setting(0.05, "s", (0.005, 1.0), "for one answer; four go missing before the hand counts as gone",
@@ -84,9 +84,11 @@ class AbilityHandNode(DeviceNode):
     def diagnose_device(self) -> None:
         device = self.device
         self.diagnostics.set("commands", device.sent)
-        self.diagnostics.set("loss_percent", 100.0 * (device.counters.timeouts + device.counters.crc_errors) / max(device.sent, 1))
+        lost = device.counters.timeouts + device.counters.crc_errors
+        self.diagnostics.set("loss_percent", 100.0 * lost / max(device.sent, 1))
         if self._current is not None:
-            self.diagnostics.set("currents", " ".join(f"{name} {ampere:.2f}" for name, ampere in zip(JOINTS, self._current, strict=True)))
+            currents = zip(JOINTS, self._current, strict=True)
+            self.diagnostics.set("currents", " ".join(f"{name} {ampere:.2f}" for name, ampere in currents))
 
     def _on_targets(self, message: Float64MultiArray) -> None:
         if not self.is_active:

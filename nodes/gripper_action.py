@@ -87,7 +87,8 @@ class GripperAction:
         self.abort("a newer goal took over")
         command = handle.request.command
         width = min(max(command.position, 0.0), self._stroke)
-        self._goal = _Goal(handle, width, self._go_to(width, command.max_effort), time.monotonic() + self._node.config.goal_timeout)
+        deadline = time.monotonic() + self._node.config.goal_timeout
+        self._goal = _Goal(handle, width, self._go_to(width, command.max_effort), deadline)
         self._timer.reset()
 
     def _cancel(self, handle) -> None:

@@ -43,9 +43,9 @@ class RobotiqConfig(DeviceConfig):
     force: float = setting(60.0, "N", (0.0, 235.0), "of goals that ask for none; clamped to what the model can")
     goal_tolerance: float = setting(0.002, "m", (0.0005, 0.1), "how far from its goal a width still counts as reached")
     goal_timeout: float = setting(15.0, "s", (0.1, 600.0), "after which a goal that has not ended is aborted")
-    allow_stalling: bool = setting(True, description="a goal that an object stops short succeeds, as a grasp does, with stalled: true")
-    on_deactivate: str = setting("stop", "", None, "stop: the fingers stay where they are, and an object in them; open: they let go",
-                                 choices=("stop", "open"), read_only=True)
+    allow_stalling: bool = setting(True, description="a goal that an object stops short succeeds, as a grasp does")
+    on_deactivate: str = setting("stop", "", None, "stop: the fingers stay where they are, and an object in them; open: they "
+                                 "let go", choices=("stop", "open"), read_only=True)
     auto_reactivate: bool = setting(False, description="activate by itself after a power failure: the fingers open and close, and "
                                     "drop what they hold", read_only=True)
 
@@ -96,7 +96,8 @@ class RobotiqNode(DeviceNode):
     def on_sample(self, state: GripperState, t: float) -> None:
         config, self._newest = self.config, state
         closed = 1.0 - state.width / self.device.model.stroke
-        message = JointState(name=[config.joint_name], position=[config.joint_open + closed * (config.joint_closed - config.joint_open)])
+        position = config.joint_open + closed * (config.joint_closed - config.joint_open)
+        message = JointState(name=[config.joint_name], position=[position])
         message.header.stamp = self.stamp(t)
         self._joint_states.publish(message)
         if state.status.object_detected != self._said:
@@ -107,10 +108,14 @@ class RobotiqNode(DeviceNode):
         state = self._newest
         if state is None:
             return
-        for key, value in (("width_mm", 1e3 * state.width), ("force", state.force), ("object_detected", state.status.object_detected),
-                           ("contact", state.status.contact.name.lower()), ("current", state.status.current),
-                           ("fault", f"{state.status.fault:#04x}"), ("activation", state.status.activation)):
-            self.diagnostics.set(key, value)
+        status, say = state.status, self.diagnostics.set
+        say("width_mm", 1e3 * state.width)
+        say("force", state.force)
+        say("object_detected", status.object_detected)
+        say("contact", status.contact.name.lower())
+        say("current", status.current)
+        say("fault", f"{status.fault:#04x}")
+        say("activation", status.activation)
 
     # -- goals -------------------------------------------------------------------------------------
     def _go_to(self, width: float, effort: float) -> int:
@@ -157,8 +162,8 @@ class RobotiqNode(DeviceNode):
             await turn()
         status = device.status
         response.success = not device.busy and done(status)
-        response.message = sentence if response.success else (
-            next(iter(device.faults.values()), "") or device.last_error or f"the gripper did not {procedure} within {PROCEDURE_LIMIT:g} s")
+        why = next(iter(device.faults.values()), "") or device.last_error
+        response.message = sentence if response.success else why or f"no end of it within {PROCEDURE_LIMIT:g} s"
         return response
 
 

@@ -1,4 +1,4 @@
-"""The link to an Ability Hand: a command at every turn, which keeps the hand in its API mode, and the feedback it is answered by."""
+"""The link to an Ability Hand: at every turn a command, which keeps the hand in its API mode, and its feedback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 
 import numpy as np
 
-from hardware.ability_hand.protocol import ADDRESS, BAUD, JOINTS, LOWER, UPPER, Feedback, FrameFinder, Reply, command, decode, query
+from hardware.ability_hand.protocol import (ADDRESS, BAUD, JOINTS, LOWER, UPPER, Feedback, FrameFinder, Reply, command, decode,
+                                            query)
 from hardware.link import Device, Identity, NotAnswering, SerialPort
 
 __all__ = ["AbilityHand"]
@@ -127,7 +128,8 @@ class AbilityHand(Device):
         if self._held is None and self._target is None:
             self._held = feedback.position
         if feedback.protection:
-            self.warnings["protection"] = f"the hand protects itself (status {feedback.protection:#04x}): let it cool down, free its fingers"
+            self.warnings["protection"] = (f"the hand protects itself (status {feedback.protection:#04x}): let it cool down, free "
+                                           "its fingers")
         else:
             self.warnings.pop("protection", None)
         if publish:
@@ -158,5 +160,5 @@ class AbilityHand(Device):
         return None
 
     def _silent(self) -> NotAnswering:
-        return NotAnswering(f"no Ability Hand answered on {self.path} at {self.baud} baud: check its power, and that UART and byte "
-                            "stuffing are enabled (app, developer mode: We16, We46, We47)")
+        return NotAnswering(f"no Ability Hand answered on {self.path} at {self.baud} baud: check its power, and that UART and "
+                            "byte stuffing are enabled (app, developer mode: We16, We46, We47)")

@@ -130,7 +130,8 @@ class AbilityHandEmulator(Emulator):
     # -- the fingers -------------------------------------------------------------------------------
     def pressing(self, finger: int) -> bool:
         """Whether an object stops a finger on its way."""
-        return self.api and abs(self.angles[finger]) >= self.contacts[finger] - 1e-9 and self._wish(finger) * self._sign(finger) > 1.0
+        touching = abs(self.angles[finger]) >= self.contacts[finger] - 1e-9
+        return self.api and touching and self._wish(finger) * self._sign(finger) > 1.0
 
     @property
     def currents(self) -> list[float]:
@@ -169,8 +170,8 @@ class AbilityHandEmulator(Emulator):
         super().set(**values)
 
     def stats(self) -> dict:
-        return {**super().stats(), "angles": list(self.angles), "api": self.api, "api_exits": self.api_exits, "commands": self.commands,
-                "damaged": self.damaged, "unknown": self.unknown}
+        return {**super().stats(), "angles": list(self.angles), "api": self.api, "api_exits": self.api_exits,
+                "commands": self.commands, "damaged": self.damaged, "unknown": self.unknown}
 
 
 def arguments(parser) -> None:

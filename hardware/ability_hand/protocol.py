@@ -55,7 +55,7 @@ def stuff(payload: bytes) -> bytes:
 
 
 def command(position: Iterable[float], reply: Reply, address: int = ADDRESS) -> bytes:
-    """A frame that moves the six fingers, in the order of JOINTS, to `position` (6,) [rad], clipped to what the hand may be asked for."""
+    """A frame that moves the fingers, in the order of JOINTS, to `position` (6,) [rad], clipped to LOWER and UPPER."""
     counts = np.rint(np.clip(np.asarray(position, float), LOWER, UPPER) * RADIAN).astype(int)
     payload = struct.pack("<BB6h", address, POSITION + reply, *counts)
     return stuff(payload + bytes((checksum(payload),)))

@@ -28,8 +28,8 @@ class EmergencyStop(Device):
         on_change: called as on_change(stopped, reason) on the device's thread, for every change.
     """
 
-    def __init__(self, path: str | os.PathLike, silence: float = 0.1, on_change: Callable[[bool, str], None] = lambda stopped, why: None,
-                 **options):
+    def __init__(self, path: str | os.PathLike, silence: float = 0.1,
+                 on_change: Callable[[bool, str], None] = lambda stopped, reason: None, **options):
         super().__init__(**options)
         self.path, self.silence, self.on_change = path, silence, on_change
         self.stopped, self.reason = True, "no heartbeat has come yet"

@@ -42,7 +42,8 @@ class Rangefinder(Device):
         end = time.monotonic() + PATIENCE
         while not self._read():
             if time.monotonic() > end:
-                raise NotAnswering(f"no reading came on {self.path} at {self.baud} baud within {PATIENCE:.0f} s: check power and wiring")
+                raise NotAnswering(f"no reading came on {self.path} at {self.baud} baud within {PATIENCE:.0f} s: check power "
+                                   "and wiring")
         return Identity("serial rangefinder")
 
     def _start(self) -> None:

@@ -16,6 +16,7 @@ __all__ = ["GripperState", "RobotiqGripper"]
 
 # Between a command and a gOBJ that is about it; the manual promises it with the reply, a motor takes a moment.
 SETTLING = 0.04             # [s]
+PASSING = (0x00, 0x05, 0x09)    # fault codes that ask for nothing: none, motion delayed, a second of silence
 ACTIVATION_LIMIT = 10.0     # [s] a 2F-140 takes under four
 STOP_LIMIT = 1.5            # [s] within which a stop must be read back; longer than opening at full speed takes
 
@@ -47,8 +48,8 @@ class RobotiqGripper(Device):
         auto_reactivate: activate again by itself after a power failure.
     """
 
-    def __init__(self, path: str | os.PathLike, model: str = "2f_85", unit: int = UNIT, rate: float = 50.0, reply_timeout: float = 0.1,
-                 stop_policy: str = "stop", auto_reactivate: bool = False, **options):
+    def __init__(self, path: str | os.PathLike, model: str = "2f_85", unit: int = UNIT, rate: float = 50.0,
+                 reply_timeout: float = 0.1, stop_policy: str = "stop", auto_reactivate: bool = False, **options):
         super().__init__(**options)
         self.path, self.model, self.unit = path, MODELS[model], unit
         self.period, self.reply_timeout = 1.0 / rate, reply_timeout
@@ -164,9 +165,13 @@ class RobotiqGripper(Device):
     def _wait_for_turn(self) -> None:
         """Until the next poll is due, something was asked for, or `enable` or `disable` changed what is wanted."""
         wanted = self._enabled
+
+        def called() -> bool:
+            asked = self._pending is not None or self._asked is not None
+            return self._closing or self._enabled is not wanted or (self._enabled and asked)
+
         with self._wake:
-            self._wake.wait_for(lambda: self._enabled is not wanted or self._closing or self._enabled
-                                and (self._pending is not None or self._asked is not None), max(0.0, self._due - time.monotonic()))
+            self._wake.wait_for(called, max(0.0, self._due - time.monotonic()))
         self._due = max(self._due + self.period, time.monotonic())
 
     def _exchange(self, registers: tuple[int, int, int] | None = None) -> tuple[Status, float]:
@@ -206,7 +211,7 @@ class RobotiqGripper(Device):
         """Standing faults and warnings from one status."""
         if status.fault == 0x09:
             self.counters.add("silences")
-        fault = "" if status.fault in (0x05, 0x09) else FAULTS.get(status.fault, f"fault {status.fault:#04x}" if status.fault else "")
+        fault = FAULTS.get(status.fault, f"fault {status.fault:#04x}") if status.fault not in PASSING else ""
         if not fault and not status.ready and self._was_active and not self.busy:
             fault = "the gripper lost its activation, as in a power failure: call reactivate_gripper"
             if self.auto_reactivate and self._enabled:
@@ -222,7 +227,7 @@ class RobotiqGripper(Device):
         status, _ = self._exchange(registers)
         while not done(status):
             if time.monotonic() > end or major(status.fault):
-                self.warnings["stop"] = f"the gripper did not confirm its stop within {STOP_LIMIT:.1f} s: check that it is free to move"
+                self.warnings["stop"] = f"no stop was read back within {STOP_LIMIT:.1f} s: check that the fingers are free to move"
                 return
             time.sleep(self.period)
             status, _ = self._exchange()

@@ -87,7 +87,8 @@ class RegisterBank:
         write: called with (first address, values) once for each request.
     """
 
-    def __init__(self, readable: list[range], writable: range, read: Callable[[int], int], write: Callable[[int, list[int]], None]):
+    def __init__(self, readable: list[range], writable: range, read: Callable[[int], int],
+                 write: Callable[[int, list[int]], None]):
         self.readable, self.writable, self.read, self.write = readable, writable, read, write
 
     def can_read(self, addresses: range) -> bool:

@@ -1,5 +1,7 @@
-"""The driver against the emulated hand: G5, G6. The maker's client is not installed: the frames of test_protocol.py, made by its rules,
-stand for it."""
+"""The driver against the emulated hand: G5, G6.
+
+The maker's client is not installed: the frames of test_protocol.py, made by its rules, stand for it.
+"""
 
 import os
 import time

@@ -80,8 +80,10 @@ def test_width_and_object(plant):
         driver = RobotiqGripper(emulator.link, reply_timeout=0.5, on_sample=lambda sample, t: samples.append(sample))
 
         def settled(command):
-            assert driver.wait_for(lambda: samples[-1].command >= command and samples[-1].status.contact is not Contact.MOVING, 20), (
-                driver.status, plant.gap)
+            def at_rest():
+                return samples[-1].command >= command and samples[-1].status.contact is not Contact.MOVING
+
+            assert driver.wait_for(at_rest, 20), (driver.status, plant.gap)
             time.sleep(0.1)
             return samples[-1]
 
