@@ -245,6 +245,9 @@ MX28_P1 = _p1_table(
     gains=[Register("d_gain", 26, 1, 0, 0, 254), Register("i_gain", 27, 1, 0, 0, 254), Register("p_gain", 28, 1, 32, 0, 254)],
     tail=[Register("punch", 48, 2, 0, 0, 1023), _read_only("realtime_tick", 50, 2), Register("goal_acceleration", 73, 1, 0, 0, 254)])
 
+AX_GAINS = [Register("cw_compliance_margin", 26, 1, 1, 0, 255), Register("ccw_compliance_margin", 27, 1, 1, 0, 255),
+            Register("cw_compliance_slope", 28, 1, 32, 0, 255), Register("ccw_compliance_slope", 29, 1, 32, 0, 255)]
+
 
 def _ax(name, number, motor, temperature) -> Model:
     table = _p1_table(number, firmware=24, baud=1, angle=1023, volts=140, goal_high=(0, 1023), temperature=temperature, resolution=[],
@@ -253,13 +256,9 @@ def _ax(name, number, motor, temperature) -> Model:
                  pwm_unit=1023, firmware=24, modes=(), bulk_read=False)
 
 
-AX_GAINS = [Register("cw_compliance_margin", 26, 1, 1, 0, 255), Register("ccw_compliance_margin", 27, 1, 1, 0, 255),
-            Register("cw_compliance_slope", 28, 1, 32, 0, 255), Register("ccw_compliance_slope", 29, 1, 32, 0, 255)]
-
-XM430_MOTOR = Motor(12.0, 2.3, 4.1, 46.0)
 
 MODELS = {model.name: model for model in (
-    _x("XM430-W350", 1020, XM430_MOTOR, current_unit=2.69e-3, current=1193),
+    _x("XM430-W350", 1020, Motor(12.0, 2.3, 4.1, 46.0), current_unit=2.69e-3, current=1193),
     _x("XM430-W210", 1030, Motor(12.0, 2.3, 3.0, 77.0, inertia=0.0045), current_unit=2.69e-3, current=1193, velocity=330),
     _x("XH430-W350", 1000, Motor(12.0, 1.3, 3.4, 30.0), current_unit=2.69e-3, current=648, velocity=130, gains=(1920, 100, 0, 0, 900)),
     _x("XH430-W210", 1010, Motor(12.0, 1.3, 2.5, 50.0, inertia=0.0045, friction=0.03), current_unit=2.69e-3, current=648, velocity=210,
