@@ -256,7 +256,6 @@ def _ax(name, number, motor, temperature) -> Model:
                  pwm_unit=1023, firmware=24, modes=(), bulk_read=False)
 
 
-
 MODELS = {model.name: model for model in (
     _x("XM430-W350", 1020, Motor(12.0, 2.3, 4.1, 46.0), current_unit=2.69e-3, current=1193),
     _x("XM430-W210", 1030, Motor(12.0, 2.3, 3.0, 77.0, inertia=0.0045), current_unit=2.69e-3, current=1193, velocity=330),
