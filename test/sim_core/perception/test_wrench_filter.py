@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.signal import butter, sosfilt, sosfilt_zi
 
 from sim_core.perception.wrench_filter import Decimator, LowPass, RestingMean
 
@@ -25,6 +26,14 @@ def test_blocks_do_not_matter():
         expected = (t.reshape(-1, 4).mean(1), x.reshape(-1, 4, 6).mean(1)) if mean else (t[3::4], x[3::4])
         np.testing.assert_allclose(times, expected[0])
         np.testing.assert_allclose(samples, expected[1])
+
+
+@pytest.mark.parametrize("cutoff", [0.5, 40.0, 499.0])
+def test_low_pass_equals_a_plain_one(cutoff):
+    x = np.random.default_rng(3).standard_normal((1000, 6)) + 5.0
+    sections = butter(2, cutoff, fs=1000.0, output="sos")
+    expected, _ = sosfilt(sections, x, axis=0, zi=sosfilt_zi(sections)[:, :, None] * x[0])
+    np.testing.assert_allclose(LowPass(cutoff, 1000.0)(x), expected, atol=1e-10)
 
 
 def test_low_pass_has_half_the_power_at_its_cutoff_and_starts_at_rest():
