@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
@@ -88,7 +90,7 @@ class DeviceBench:
     """See the module's docstring.
 
     Args:
-        folder: for ports, logs and parameter files.
+        folder: for logs and parameter files.
         devices: to play.
         domain: ROS domain of this bench alone.
         seed: of the emulators' noise and faults.
@@ -106,6 +108,7 @@ class DeviceBench:
 
     def __enter__(self) -> DeviceBench:
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._ports = Path(tempfile.mkdtemp(prefix="refit-bench-"))
         os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         self._context = Context()
         rclpy.init(context=self._context, domain_id=self.domain, signal_handler_options=SignalHandlerOptions.NO)
@@ -125,10 +128,18 @@ class DeviceBench:
         self.close()
 
     def _start(self, k: int, device: Played) -> None:
-        places = dict(link=str(self.folder / device.node / "port"), ip=f"127.{60 + self.domain % 150}.{1 + k}.1")
-        self.emulators[device.node] = EmulatorProcess(*(word.format(**places) for word in device.emulator),
-                                                      link=places["link"], seed=self.seed + k)
-        filled = {name: value.format(**places) if isinstance(value, str) else value for name, value in device.parameters.items()}
+        # A short path: sockets' may have 107 characters at most.
+        port = self._ports / device.node / "port"
+        port.parent.mkdir()
+        places = dict(link=str(port), ip=f"127.{60 + self.domain % 150}.{1 + k}.1")
+
+        def fill(value):
+            for name, place in places.items() if isinstance(value, str) else ():
+                value = value.replace(f"{{{name}}}", place)
+            return value
+
+        self.emulators[device.node] = EmulatorProcess(*map(fill, device.emulator), link=places["link"], seed=self.seed + k)
+        filled = {name: fill(value) for name, value in device.parameters.items()}
         parameters = self.folder / f"{device.node}.yaml"
         parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": filled}}))
         program = f"import sys; from nodes.entry import {device.executable} as main; sys.exit(main())"
@@ -153,6 +164,7 @@ class DeviceBench:
         for emulator in self.emulators.values():
             emulator.stop()
         self.processes, self.emulators = {}, {}
+        shutil.rmtree(self._ports, ignore_errors=True)
         if getattr(self, "node", None) is not None:
             self._executor.shutdown(timeout_sec=1.0)
             self.node.destroy_node()
