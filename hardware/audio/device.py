@@ -11,7 +11,7 @@ from hardware.audio.pcm import LevelMeter, clipped, from_float, to_float
 from hardware.audio.ring import Chunk
 from hardware.audio.sample_clock import SampleClock
 from hardware.audio.sources import Source
-from hardware.link import Device, Identity, NotAnswering
+from hardware.link import Device, Identity, NotAnswering, State
 
 __all__ = ["AudioDevice", "Sound"]
 
@@ -123,6 +123,8 @@ class AudioDevice(Device):
             self._heard = now
         elif now - self._heard > limit:
             self.counters.add("timeouts")
+            if self.state is State.STREAMING:
+                self._set_state(State.STALE)        # now: a sound server that hangs may hold up the closing
             raise NotAnswering(f"no sound from {self.source} for {now - self._heard:.1f} s: is it plugged in?")
         return chunk
 

@@ -9,6 +9,7 @@ Not imitated: a drifting quartz, a converter's filters, other programs that hold
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import deque
 from pathlib import Path
@@ -61,6 +62,7 @@ class AudioEmulator(Emulator):
         self.port = PipeSource(PulseServer(link), rate, channels, self.form)
         self._began, self._n = time.monotonic(), 0
         self._next_click = 0
+        self._free = 0.0            # when all that was delayed is out [host time]
 
     # -- of the base -------------------------------------------------------------------------------
     def set(self, **values) -> None:
@@ -83,6 +85,16 @@ class AudioEmulator(Emulator):
         elif name == "click":
             self._click_wanted = True
             self.faults.clear(name)
+
+    def send(self, data: bytes) -> None:
+        """Through the faults; samples that are late hold up those after them."""
+        now = time.monotonic()
+        for delay, frame in self.faults.frames(data):
+            self._free = max(self._free, now + delay)
+            if self._free > now:
+                heapq.heappush(self._late, (self._free, next(self._number), frame))
+            else:
+                self.port.write(frame)
 
     def step(self, timeout: float) -> None:
         due = round((time.monotonic() - self._began) * self.rate) - self._n

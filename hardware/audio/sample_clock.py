@@ -2,12 +2,12 @@
 
 A sound card counts samples with a quartz; only that count is smooth. The driver hands sound over in lumps that beat
 with the chunks, so that callbacks come late by up to a chunk; the age that it states errs to both sides (by 6 ms
-through PulseAudio, by a second after a stall). So
+through PulseAudio, which also drifts by 10 ms on a busy machine, and is wrong by a second after a stall). So
 
     t(n) = n / rate + offset
 
-where the offset is the median of what ages say in the stream's first seconds, and from then on moves as the earliest
-callbacks of the last seconds do: a callback can only be late, and a stream's latency is constant while it is open.
+where the offset is the median of what ages say in the stream's first second, and later moves as the earliest callbacks
+of a window do: a callback can only be late, and a stream's latency is constant while it is open.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hardware.link.clock import DeviceClock
 __all__ = ["SampleClock"]
 
 WINDOW = 10.0           # [s] in which the earliest callback counts: at 100 ppm the clocks part by 1 ms
-SETTLING = 5.0          # [s] of sound in which ages are listened to
+LISTENING = 1.0         # [s] of sound in which ages are listened to
 STEP = 0.5e-3           # [s] most that the offset changes per chunk: consecutive stamps differ by a chunk and no more than this
 BEHIND_FOR = 0.5        # [s], and at least four chunks, for which every callback must be late before samples count as lost
 BEHIND_BY = 0.03        # [s] beyond a chunk by which they must
@@ -46,7 +46,7 @@ class SampleClock:
         self.locked = False
         self._arrivals = DeviceClock(window=WINDOW, slew=1.0)       # slewed by STEP, here
         self._by_age: list[float] = []                              # offsets, as ages say
-        self._latency = 0.0
+        self._start = self._latency = 0.0
         self.offset: float | None = None
         self._behind: deque[tuple[float, float]] = deque()          # (arrival, how late)
         self._behind_for, self._behind_by = max(BEHIND_FOR, 4 * chunk / rate), BEHIND_BY + chunk / rate
@@ -66,14 +66,17 @@ class SampleClock:
         elapsed = (number + self.lost) / self.rate
         late = arrival - self._arrivals.to_host(elapsed, arrival)
         gap = self._missing(arrival, late)
-        if not self.locked:
+        if elapsed < LISTENING or not self._by_age:
             self._by_age.append(arrival - age - elapsed)
-            wanted = float(np.median(self._by_age))
-            self._latency = self._arrivals.offset - wanted
-            self.locked = elapsed >= SETTLING
-        else:
-            wanted = self._arrivals.offset - self._latency
+            self._start = float(np.median(self._by_age))
+        if not self.locked:
+            # Until the window is full an even earlier callback may come; the clocks part by no more than 1 ms meanwhile.
+            self._latency = self._arrivals.offset - self._start
+            self.locked = elapsed >= WINDOW
+        wanted = self._arrivals.offset - self._latency
         self.offset = wanted if self.offset is None else self.offset + min(max(wanted - self.offset, -STEP), STEP)
+        # More samples than time has passed: a card at another rate, or one that repeats itself. No stamp is of the future.
+        self.offset = min(self.offset, arrival - elapsed)
         return elapsed + gap / self.rate + self.offset, gap
 
     def _missing(self, arrival: float, late: float) -> int:

@@ -1,6 +1,7 @@
 """The driver on PortAudio against the emulated sound card; on a real one with -m hardware."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -208,6 +209,39 @@ def test_unplugged_and_back(microphone):
         ear.wait_for(State.STREAMING, "sound again")
         ear.wait_for_sound(0.2)
         assert ear.device.counters.reconnects == 1
+
+
+def test_faults_of_every_kind_at_once_and_all_is_well_afterwards(microphone):
+    """Whatever the common faults make of sound, stamps increase, none is of the future, and it ends."""
+    microphone.set(sound="tone", level=0.5)
+    with listening(microphone) as ear:
+        ear.wait_for_sound(0.5)
+        for fault, parameters in (("delay", dict(by=0.05)), ("jitter", dict(by=0.02)), ("corrupt", dict(p=0.2)), ("truncate", dict(p=0.2)),
+                                  ("garbage", dict(p=0.2)), ("duplicate", dict(p=0.2)), ("overtemp", {}), ("wrong_baud", {})):
+            microphone.inject(fault, **parameters)
+        ear.wait_for_sound(0.8)
+        microphone.inject("power_cycle", seconds=0.3)
+        microphone.clear()
+        ear.wait_for_sound(0.5)
+        n = len(ear.got)
+        ear.wait_for_sound(0.5)
+        stamps = ear.stamps
+        assert stamps[-1] < time.monotonic() and np.all(np.diff(stamps) > 0)
+        sound = ear.samples(n)[:, 0]
+    assert np.abs(np.abs(sound).max() - 16384) < 2      # whole samples again, and the tone alone
+
+
+def test_a_sound_server_that_hangs_is_noticed(microphone):
+    """Closing a stream of a server that hangs blocks: health must not wait for it."""
+    with listening(microphone) as ear:
+        ear.wait_for_sound(0.3)
+        (server,) = subprocess.run(["pgrep", "-f", f"^pulseaudio.*socket={microphone.link} "], capture_output=True, text=True).stdout.split()
+        os.kill(int(server), signal.SIGSTOP)
+        try:
+            ear.wait_for(lambda: ear.device.state in (State.STALE, State.RECONNECTING), "the silence", 10.0)
+        finally:
+            os.kill(int(server), signal.SIGCONT)
+        ear.wait_for(State.STREAMING, "sound again")
 
 
 def test_the_server_dies_and_comes_back(tmp_path, microphone):

@@ -101,10 +101,10 @@ class Scripted(Source):
             time.sleep(timeout)
             self.now += timeout
             return None
-        data, skip = chunk
+        data, skip, *announced = chunk
         self.number += self.form.frames * (1 + skip)
         self.now += self.form.chunk_seconds * (1 + skip)
-        return Chunk(data, self.number - self.form.frames, self.now, self.form.chunk_seconds)
+        return Chunk(data, self.number - self.form.frames, self.now, self.form.chunk_seconds, *announced)
 
 
 FORM = StreamFormat(8000, 1, "S16LE", 5)
@@ -146,6 +146,29 @@ def test_what_our_own_ring_loses_is_exact():
     assert [sound.overrun for _, sound in got] == [False] * 3 + [True] + [False] * 3
     totals = device.counters.as_dict()
     assert totals["overruns"] == 1 and totals["lost_samples"] == 280 and totals["dropped"] == 1
+
+
+def test_an_announced_loss_and_its_gap_are_one_overrun():
+    form = StreamFormat(8000, 1, "S16LE", 20)
+    data = bytes(320)
+    script = [(data, 0)] * 60 + [(data, 0, True)] + [(data, 0)] * 60
+    source = Scripted(form, script)
+    said = source.read
+
+    def late(timeout):
+        if (chunk := said(timeout)) is None or chunk.number < 60 * 160:
+            return chunk
+        return Chunk(chunk.data, chunk.number, chunk.arrival + 0.3, chunk.age, chunk.overflow)
+
+    source.read = late          # from the 60th chunk on 0.3 s are missing
+    got = []
+    device = AudioDevice(source, on_sample=lambda sound, t: got.append(sound))
+    device.start(), device.enable()
+    assert device.wait_for(lambda: len(got) >= len(script), 20.0)
+    device.close()
+    assert [i for i, sound in enumerate(got) if sound.overrun] == [60] and device.counters.overruns == 1
+    (where,) = [i for i, sound in enumerate(got) if sound.gap]
+    assert 60 < where < 90 and got[where].gap == 2400 and device.counters.lost_samples == 2400
 
 
 def test_silence_reopens_the_source_and_the_outage_is_a_gap():

@@ -74,6 +74,15 @@ def test_lumps_that_beat_with_chunks_are_no_loss(chunk_ms):
     assert np.abs((t - true)[round(6.0 * RATE / chunk) :]).max() < 5e-3
 
 
+def test_no_stamp_is_of_the_future():
+    """A card that delivers a second twice as fast as it should: stamps stay behind the arrivals."""
+    true, arrival, age = stream(20.0)
+    numbers = CHUNK * (np.arange(len(true)) + np.clip(np.arange(len(true)) - 500, 0, 50))
+    t, _ = stamps(SampleClock(RATE, CHUNK), true, arrival, age, numbers)
+    assert np.max(t - arrival) <= 1e-9
+    assert np.abs((t - true)[-1]) < 0.01
+
+
 def test_large_chunks_too():
     true = 1000.0 + 0.2 * np.arange(100)
     true[50:] += 1.0
