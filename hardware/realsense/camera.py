@@ -20,7 +20,7 @@ import pyrealsense2 as rs
 
 from hardware.link.errors import DeviceError, Disconnected
 
-__all__ = ["emulated", "info", "recording", "usb"]
+__all__ = ["emulated", "info", "recording", "unused_recording", "usb"]
 
 _INFOS = {"name": rs.camera_info.name, "serial": rs.camera_info.serial_number,
           "firmware": rs.camera_info.firmware_version, "usb": rs.camera_info.usb_type_descriptor,
@@ -55,6 +55,16 @@ def emulated(link: str | os.PathLike) -> Callable:
 def recording(path: str | os.PathLike, real_time: bool = True) -> Callable:
     """A recording, .db3 or .bag; `real_time` false: as fast as it can be read, without losing a frame."""
     return lambda: _Recording(Path(path).expanduser(), real_time)
+
+
+def unused_recording(path: str | os.PathLike) -> Path:
+    """Where to record: `path` with the one ending that the SDK writes (.db3), numbered if it exists."""
+    path = Path(path).expanduser().with_suffix(".db3")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unused, number = path, 1
+    while unused.exists():
+        unused, number = path.with_stem(f"{path.stem}-{number}"), number + 1
+    return unused
 
 
 class _UsbCamera:

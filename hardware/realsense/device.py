@@ -15,14 +15,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pyrealsense2 as rs
 
 from hardware.link.device import Device, Identity
 from hardware.link.errors import DeviceError, Disconnected, NotAnswering
-from hardware.realsense.camera import info
+from hardware.realsense.camera import info, unused_recording
+from hardware.realsense.frost import Frost
 from hardware.realsense.imu import ImuUniter, Unite
 from hardware.realsense.processing import Filters, PointCloud, cloud_points
 from hardware.realsense.profiles import MOTION, VIDEO, Mode
@@ -39,7 +39,6 @@ SETTLED = 2.0               # [s] of flow after which the next stall begins at t
 QUEUED = 8                  # images waiting here; the SDK has 16 of each stream
 WARM, HOT = 60.0, 70.0      # ASIC [degC]
 NOTICE_STANDS = 5.0         # [s] that an error told by the camera stands
-FROZEN_FRAMES = 10          # equal images in a row that no sensor makes
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ class RealSenseDevice(Device):
         self.stamps = PlaybackStamps() if self._camera.playback is not None else LiveStamps()
         self.finished, self.stale_timeout = False, self._patience
         if self._record:
-            device = self._recorder = rs.recorder(str(_fresh(Path(self._record).expanduser())), device)
+            device = self._recorder = rs.recorder(str(unused_recording(self._record)), device)
         self._sensors = list(device.query_sensors())
         self.facts = {what: info(device, what) for what in ("name", "serial", "firmware", "usb", "port", "update_id")}
         self.facts["sensors"] = ",".join(s.get_info(rs.camera_info.name) for s in self._sensors)
@@ -180,7 +179,7 @@ class RealSenseDevice(Device):
         if not found:
             raise DeviceError("no stream is enabled: set enable_depth, enable_color or another to true")
         self.stream_rates = {name: profile.fps() for name, profile in found.items()}
-        self._lenses, self._last_stamp, self._last_number, self._prints = {}, {}, {}, {}
+        self._lenses, self._last_stamp, self._last_number, self._frost = {}, {}, {}, Frost()
         now = time.monotonic()
         self._heard = dict.fromkeys(found, now + START_TIME)
         self._primary = next(name for name in (*VIDEO, *MOTION) if name in found)
@@ -477,20 +476,14 @@ class RealSenseDevice(Device):
                 conditions.pop("temperature", None)
 
     def _look_for_frost(self, image: Image) -> None:
-        """A sensor's noise never repeats: equal images under new numbers mean that the imager has frozen."""
         if image.stream not in VIDEO or self._camera.playback is not None or self._filters and image.stream == "depth":
             return
-        sample = image.pixels.reshape(-1)[::997].tobytes()
-        before, count = self._prints.get(image.stream, (None, 0))
-        flat = not any(sample)          # nothing in sight
-        count = count + 1 if sample == before and not flat else 0
-        self._prints[image.stream] = sample, count
-        if count == FROZEN_FRAMES:
+        if self._frost.begins(image.stream, image.pixels):
             self.counters.add("freezes")
-        if count >= FROZEN_FRAMES:
-            self.warnings["frozen"] = f"{image.stream} repeats one image: the imager has frozen; use service hw_reset"
-        elif "frozen" in self.warnings and not any(n >= FROZEN_FRAMES for _, n in self._prints.values()):
-            del self.warnings["frozen"]
+        if self._frost.frozen:
+            self.warnings["frozen"] = f"{', '.join(sorted(self._frost.frozen))} repeats one image: the imager has frozen; use service hw_reset"
+        else:
+            self.warnings.pop("frozen", None)
 
     def _end_of_recording(self) -> None:
         if self._queue or self._motion or self.finished:
@@ -500,13 +493,3 @@ class RealSenseDevice(Device):
             self._restart()
         else:
             self.finished, self.stale_timeout = True, float("inf")
-
-
-def _fresh(path: Path) -> Path:
-    """`path` with the one ending that the SDK writes, numbered if it exists."""
-    path = path.with_suffix(".db3")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    candidate, number = path, 1
-    while candidate.exists():
-        candidate, number = path.with_stem(f"{path.stem}-{number}"), number + 1
-    return candidate

@@ -52,7 +52,7 @@ def project(X_CT):
     return p[:, :2] / p[:, 2:] * np.diag(K)[:2] + K[:2, 2]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_corners_and_pose(seed):
     X = looking_at_board(np.random.default_rng(seed), 0.45)
     corners = find_corners(draw(X, seed=seed), COUNTS)
@@ -80,11 +80,11 @@ def test_pose_from_exact_corners_and_its_derivative():
 
 
 def test_hand_eye_from_images_alone():
-    """Twelve images of a board on a table, the camera on the hand: 1 mm and 0.15 degrees."""
+    """Eight images of a board on a table, the camera on the hand: 1 mm and 0.15 degrees."""
     rng = np.random.default_rng(4)
     X_HC, X_BT = pose([0.02, -0.03, 1.57], [0.05, 0.0, 0.06]), pose([np.pi, 0.0, 0.2], [0.5, 0.0, 0.0])
     X_BH, X_CT = [], []
-    for n in range(12):
+    for n in range(8):
         X = looking_at_board(rng, rng.uniform(0.35, 0.5))
         X_BH.append(X_BT @ np.linalg.inv(X_HC @ X))
         X_CT.append(board_pose(find_corners(draw(X, seed=n, samples=2), COUNTS), COUNTS, SQUARE, K).X_CT)
