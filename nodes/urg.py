@@ -43,14 +43,17 @@ class UrgConfig(DeviceConfig):
     angle_max: float = setting(3.14, "rad", (-3.15, 3.15), "last angle, clipped to what the sensor sees", read_only=True)
     skip: int = setting(0, "turns", (0, 9), "turns left out after each published one", read_only=True)
     cluster: int = setting(1, "steps", (1, 99), "steps merged into one point: the nearest valid of them", read_only=True)
-    encoding: str = setting("auto", description="characters per point on the wire; 2 ends at 4.095 m; auto: 3 if the line is fast "
-                            "enough", choices=("auto", "3", "2"), read_only=True)
-    calibrate_time: bool = setting(False, description="measure how long a scan takes to arrive, rather than compute it", read_only=True)
+    encoding: str = setting("auto", description="characters per point; 2 ends at 4.095 m; auto: 3 if the line is fast enough",
+                            choices=("auto", "3", "2"), read_only=True)
+    calibrate_time: bool = setting(False, description="measure how long a scan takes to arrive, rather than compute it",
+                                   read_only=True)
     synchronize_time: bool = setting(False, description="match the clocks before the first scan, rather than from scans alone",
                                      read_only=True)
-    error_limit: int = setting(4, "errors", (0, 1000), "more than this within error_reset_period lead to a reconnection", read_only=True)
+    error_limit: int = setting(4, "errors", (0, 1000), "more than this within error_reset_period lead to a reconnection",
+                               read_only=True)
     error_reset_period: float = setting(5.0, "s", (0.1, 600.0), "time after which an error is forgotten", read_only=True)
-    diagnostics_tolerance: float = setting(0.05, "", (0.0, 0.2), "relative error of the rate that is still all right", read_only=True)
+    diagnostics_tolerance: float = setting(0.05, "", (0.0, 0.2), "relative error of the rate that is still all right",
+                                           read_only=True)
     diagnostics_window_time: float = setting(5.0, "s", (1.0, 60.0), "over which rate and errors are judged", read_only=True)
     publish_intensity: bool = setting(False, description="the URG-04LX measures none: a warning, no more", read_only=True)
     publish_multiecho: bool = setting(False, description="the URG-04LX has one echo: a warning, no more", read_only=True)
@@ -133,9 +136,11 @@ class Urg(DeviceNode):
         on = bool(asked.data)
         self._laser = on
         answer.success = self.device.laser(on)
-        answer.message = ("laser on" if self.device.lit else "laser off") + (
-            "" if answer.success and self.device.lit is on else
-            ", on as soon as the node is active" if answer.success else f", not confirmed: {self.device.last_error or 'no answer'}")
+        answer.message = "laser on" if self.device.lit else "laser off"
+        if not answer.success:
+            answer.message += f", not confirmed: {self.device.last_error or 'no answer'}"
+        elif self.device.lit is not on:
+            answer.message += ", on as soon as the node is active"
         return answer
 
 

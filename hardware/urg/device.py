@@ -37,6 +37,7 @@ QUIET = 0.25            # [s] without a byte after which no reply is coming
 LATE = 2.0              # [s] a scan's timer may be behind the last one's and be a late scan rather than a restart,
 LATE_SCANS = 3          # as long as no more than this follow each other
 CALIBRATION_SCANS = 10
+RATE_CHANGE = 0.02      # [s] between a reply at the old bit rate and the sensor's readiness at the new one
 WIDTHS = {"auto": (3, 2), "3": (3,), "2": (2,)}
 
 
@@ -127,8 +128,8 @@ class UrgDevice(Device):
 
     @property
     def sample_age(self) -> float:
-        """Time since a scan arrived [s]; 0 while none is wanted."""
-        return super().sample_age if self._laser_wanted else 0.0
+        """Time since a scan arrived [s]; 0 while none is wanted, or the sensor checks itself."""
+        return super().sample_age if self._laser_wanted and "checking" not in self.warnings else 0.0
 
     def laser(self, on: bool, timeout: float = 2.0) -> bool:
         """Switch the laser, and with it the scans; True once the device has confirmed it. From any thread.
@@ -141,7 +142,8 @@ class UrgDevice(Device):
     # -- connection --------------------------------------------------------------------------------
     def _open(self) -> Identity:
         settings = self.settings
-        self._port = TcpPort(settings.ip_address, settings.ip_port) if settings.ip_address else SerialPort(settings.port, settings.baud)
+        self._port = (TcpPort(settings.ip_address, settings.ip_port) if settings.ip_address
+                      else SerialPort(settings.port, settings.baud))
         self._replies.clear()
         self._errors.clear()
         self.lit = False
@@ -182,6 +184,7 @@ class UrgDevice(Device):
             if reply.status not in ("00", "03"):
                 raise Refused(f"The URG cannot be set to {wanted} baud ({describe('SS', reply.status)}); "
                               f"set serial_baud to one of {', '.join(map(str, BIT_RATES))}.")
+            time.sleep(RATE_CHANGE)
             self._port.set_baud(wanted)
             if not self._attention():
                 raise NotAnswering(f"the URG on {self._port.path} fell silent after the change to {wanted} baud")
@@ -242,8 +245,9 @@ class UrgDevice(Device):
         skip = next((k for k in range(s.skip + 1, 10) if need * (s.skip + 1) / (k + 1) <= self._port.baud), None)
         rate = next((rate for rate in BIT_RATES if rate >= need), None)
         remedies = [f"serial_baud {rate}"] * (rate is not None) + [f"skip {skip}"] * (skip is not None)
-        raise Refused(f"{windows[-1].count} points every {geometry.period * (s.skip + 1):g} s need {need / 1e3:.1f} kbit/s, but "
-                      f"{self._port.path} has {self._port.baud / 1e3:g}; set {' or '.join(remedies)}, a larger cluster or fewer angles.")
+        raise Refused(f"{windows[-1].count} points every {geometry.period * (s.skip + 1):g} s need {need / 1e3:.1f} kbit/s, "
+                      f"but {self._port.path} has {self._port.baud / 1e3:g}; set {' or '.join(remedies)}, a larger cluster or "
+                      "fewer angles.")
 
     def _bits_per_second(self, window: Window) -> float:
         return 10.0 * reply_size(window) / (self.geometry.period * (window.skip + 1))
@@ -318,8 +322,13 @@ class UrgDevice(Device):
                 self._measure()
             else:
                 self._stop()
-        elif self.lit and now - self._heard > (self.settings.error_reset_period if "checking" in self.warnings else self.stale_timeout):
+        elif self.lit and now - self._heard > self._patience:
             self._silent()
+
+    @property
+    def _patience(self) -> float:
+        """How long no scan is no error [s]."""
+        return self.settings.error_reset_period if "checking" in self.warnings else self.stale_timeout
 
     def _idle(self) -> None:
         self._port.read(timeout=0.05)       # notices that the port is gone
@@ -379,12 +388,13 @@ class UrgDevice(Device):
     def _silent(self) -> None:
         """No valid scan for too long: has the sensor been restarted, has it lost the request, is it there at all?"""
         self.counters.add("timeouts")
+        self.warnings.pop("checking", None)
         self._error(f"no valid scan for {time.monotonic() - self._heard:.2f} s")
         self._heard = time.monotonic()
         self._port.write(request("QT"))
         reply = self._reply(request("QT"), limit=0.5)
         if reply is None:
-            return
+            raise NotAnswering(f"the URG on {self._port.path} fell silent: check power and cable")
         if reply.status != "00":
             raise DeviceError(f"the URG has been restarted: {describe('QT', reply.status)}")
         self.lit = False
@@ -395,8 +405,9 @@ class UrgDevice(Device):
         self.counters.last_error = self.faults["hardware"]
         self._error(self.faults["hardware"])
         self._ask("RS")
+        time.sleep(RATE_CHANGE)     # RS sets the bit rate back, too
         self._forget_time()
-        self._find()                # RS has set the bit rate back, too
+        self._find()
         self.lit = False
         self._resume = time.monotonic() + 0.2
 

@@ -126,7 +126,7 @@ class UrgEmulator(Emulator):
         super().replug()
 
     def set(self, **values) -> None:
-        """timer [ms], skew, noise, codes, pose [x, y, yaw] of the scanner in a room, serial, scip1, firmware_update, processing [s]."""
+        """timer [ms], skew, noise, codes, pose [x, y, yaw] in a room, serial, scip1, firmware_update, processing [s]."""
         actions = {
             "timer": lambda v: self.sensor.set_timer(float(v), time.monotonic()),
             "skew": lambda v: setattr(self.sensor, "skew", float(v)),
@@ -152,7 +152,7 @@ class UrgEmulator(Emulator):
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `hardware.emulate urg`."""
     parser.add_argument("--scip", choices=("1.1", "2.0"), default="1.1", help="protocol after power-up")
-    parser.add_argument("--rs232", metavar="BAUD", help="a serial line, at this rate after power-up; else USB, where rates mean nothing")
+    parser.add_argument("--rs232", metavar="BAUD", help="a serial line, at this rate after power-up; else USB")
     parser.add_argument("--tcp", type=int, metavar="PORT", help="SCIP over TCP at --ip instead of --link; 0: any free port")
     parser.add_argument("--room", help="YAML with the walls around the scanner; else a small room with a corner")
     parser.add_argument("--site", default="urg", help="the scanner's frame in the model of --world")

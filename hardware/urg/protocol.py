@@ -156,7 +156,8 @@ class Reply:
         return self.echo == asked or self.command in ("MD", "MS") and self.echo[:13] == asked[:13]
 
 
-_HEADER = re.compile(rb"((?:SCIP2\.0|VV|PP|II|BM|QT|RS|TM|SS|CR|HS|DB|MD|MS|GD|GS)[ -~]{0,34})\n(?:([0-9A-Z]{2})([0-o])|([0E]))\n")
+_HEADER = re.compile(rb"((?:SCIP2\.0|VV|PP|II|BM|QT|RS|TM|SS|CR|HS|DB|MD|MS|GD|GS)[ -~]{0,34})\n"
+                     rb"(?:([0-9A-Z]{2})([0-o])|([0E]))\n")
 _SCAN = re.compile(r"(?:G([DS])|M([DS]))(\d{4})(\d{4})(\d\d)(?(2)\d(\d\d))(?:;.*)?")
 
 

@@ -46,7 +46,8 @@ class Room:
             self.pose = np.array(about.get("sensor", [0.0, 0.0, 0.0]), float).reshape(3)
             walls = [(np.array(s["line"], float).reshape(2, 2), s.get("surface", "normal")) for s in about.get("segments", [])]
             for box in about.get("boxes", []):
-                walls += [(side, box.get("surface", "normal")) for side in _sides(box["center"], box["size"], box.get("yaw", 0.0))]
+                sides = _sides(box["center"], box["size"], box.get("yaw", 0.0))
+                walls += [(side, box.get("surface", "normal")) for side in sides]
             self._surfaces = np.array([SURFACES[surface] for _, surface in walls] + [NORMAL])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} describes no room: expected segments with 'line' and boxes with 'center' and 'size', "

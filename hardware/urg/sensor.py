@@ -285,11 +285,11 @@ class Sensor:
     def _ii(self, given, now):
         broken = self.trouble >= 50 or self.simulation in (1, 2)
         works = "Error detected" if broken else "Sensor is checking" if self.trouble else "Sensor works well"
-        speed = 60.0 / self.period
+        speed, mode = 60.0 / self.period, "Sensitive" if self.sensitive else "Normal"
         return "00", [info_line(text) for text in (
             f"MODL:{MODEL}", f"LASR:{'ON' if self.laser else 'OFF'}",
             f"SCSP:{'Initial' if speed == self.nominal_rpm else 'Changed'}({speed:.0f}[rpm])<-Default setting by user",
-            f"MESM:{'IDLE' if not self.laser else 'Measuring by Sensitive Mode' if self.sensitive else 'Measuring by Normal Mode'}",
+            f"MESM:{f'Measuring by {mode} Mode' if self.laser else 'IDLE'}",
             f"SBPS:{self.rate}[bps]<-Default setting by user", f"TIME:{self.timer(now):06X}",
             f"STAT:{'F/W update mode (CPU clock is 6MHz)' if self.firmware_update else works}.")]
 
@@ -367,7 +367,8 @@ class Sensor:
             return "02"
         self.simulation, self.scip1 = mode, mode == 1
         # Status by turns of a stream; the last one stays.
-        self.simulated = deque({3: [(10, 0), (10, 21), (0, 0)], 4: [(10, 0), (10, 21), (0, 50)], 5: [(10, 0), (0, 50)]}.get(mode, []))
+        self.simulated = deque({3: [(10, 0), (10, 21), (0, 0)], 4: [(10, 0), (10, 21), (0, 50)],
+                                5: [(10, 0), (0, 50)]}.get(mode, []))
         return "00"
 
     def _measure(self, command: str, given: str, string: str) -> tuple[str, list[bytes]]:

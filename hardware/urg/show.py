@@ -51,6 +51,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _summary(device: UrgDevice, scans: list[Scan], rate: float) -> str:
     who, geometry, window = device.identity, scans[-1].geometry, scans[-1].window
+    line = "USB or network" if device.usb else f"{device.settings.baud} baud"
     distances = np.array([scan.distances for scan in scans])
     ranges = np.array([scan.ranges for scan in scans])
     valid = np.isfinite(ranges)
@@ -58,9 +59,9 @@ def _summary(device: UrgDevice, scans: list[Scan], rate: float) -> str:
     ahead = ranges[:, np.clip(geometry.front - window.first, 0, window.count - 1)]
     ahead = f"{np.median(ahead[np.isfinite(ahead)]):.3f} m" if np.isfinite(ahead).any() else "nothing"
     return "\n".join([
-        f"{who.model}, serial {who.serial}, firmware {who.firmware}, {'USB or network' if device.usb else f'{device.settings.baud} baud'}",
-        f"{len(scans)} scans of {window.count} points from {geometry.angle(window.first):.4f} to {geometry.angle(window.last):.4f} rad "
-        f"at {rate:.2f} Hz, {window.width} characters a point",
+        f"{who.model}, serial {who.serial}, firmware {who.firmware}, {line}",
+        f"{len(scans)} scans of {window.count} points from {geometry.angle(window.first):.4f} to "
+        f"{geometry.angle(window.last):.4f} rad at {rate:.2f} Hz, {window.width} characters a point",
         f"{100 * valid.mean():.0f} % valid, {np.min(ranges[valid]):.3f} to {np.max(ranges[valid]):.3f} m; straight ahead {ahead}"
         if valid.any() else "nothing valid: is the window covered?",
         "error codes: " + (", ".join(f"{code} ({count}x)" for code, count in codes.items()) or "none"),
@@ -81,8 +82,8 @@ def _draw(scans: list[Scan], path: str) -> None:
     axes = figure.add_subplot(aspect="equal")
     axes.plot(y[:-1].T, x[:-1].T, ".", color="0.75", markersize=2)
     axes.plot(y[-1], x[-1], ".", color="tab:blue", markersize=3)
-    edge = 0.3 * np.array([[0.0, 0.0], [np.cos(angles[0]), np.sin(angles[0])], [0.0, 0.0], [np.cos(angles[-1]), np.sin(angles[-1])]])
-    axes.plot(edge[:, 1], edge[:, 0], color="0.5", linewidth=1)
+    for edge in (angles[0], angles[-1]):
+        axes.plot([0.0, 0.3 * np.sin(edge)], [0.0, 0.3 * np.cos(edge)], color="0.5", linewidth=1)
     axes.annotate("", (0.0, 0.5), (0.0, 0.0), arrowprops=dict(arrowstyle="->", color="tab:red"))
     axes.plot(0.0, 0.0, "o", color="tab:red", markersize=5)
     axes.invert_xaxis()

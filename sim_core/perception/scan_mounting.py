@@ -118,7 +118,8 @@ def _rotation(yaw: float, pitch: float, roll: float) -> tuple[np.ndarray, np.nda
     Z, Y, X = (np.array(rows) for rows in (
         [[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]], [[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]], [[1, 0, 0], [0, cr, -sr], [0, sr, cr]]))
     dZ, dY, dX = (np.array(rows) for rows in (
-        [[-sy, -cy, 0], [cy, -sy, 0], [0, 0, 0]], [[-sp, 0, cp], [0, 0, 0], [-cp, 0, -sp]], [[0, 0, 0], [0, -sr, -cr], [0, cr, -sr]]))
+        [[-sy, -cy, 0], [cy, -sy, 0], [0, 0, 0]], [[-sp, 0, cp], [0, 0, 0], [-cp, 0, -sp]],
+        [[0, 0, 0], [0, -sr, -cr], [0, cr, -sr]]))
     return Z @ Y @ X, np.stack((dZ @ Y @ X, Z @ dY @ X, Z @ Y @ dX))
 
 

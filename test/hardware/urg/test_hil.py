@@ -14,7 +14,8 @@ pytestmark = [pytest.mark.hardware, pytest.mark.skipif(not PORT, reason="REFIT_U
 
 def test_ten_seconds_of_a_real_sensor(drive):
     """Rate, points, laser, clock; and that most of what it sees is valid."""
-    driver = drive(PORT, baud=int(os.environ.get("REFIT_URG_BAUD", "115200")), calibrate_time=True, synchronize_time=True).run(20.0)
+    baud = int(os.environ.get("REFIT_URG_BAUD", "115200"))
+    driver = drive(PORT, baud=baud, calibrate_time=True, synchronize_time=True).run(20.0)
     begin = time.monotonic()
     got = driver.more(100, 20.0)
     assert 100 / (time.monotonic() - begin) == pytest.approx(10.0, rel=0.02)

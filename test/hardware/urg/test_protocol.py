@@ -10,7 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardware.urg import protocol, sensor
-from hardware.urg.protocol import BadReply, Geometry, ReplyStream, Window, checksum, decode_number, describe, ranges, reply_size, request
+from hardware.urg.protocol import (
+    BadReply,
+    Geometry,
+    ReplyStream,
+    Window,
+    checksum,
+    decode_number,
+    describe,
+    ranges,
+    reply_size,
+    request,
+)
 
 #: C-42-03320B and the maker's pages: entries of VV, PP and II with their sums, the semicolon excluded
 PUBLISHED = [
@@ -115,7 +126,8 @@ def test_every_status_has_words():
     cases = [(command, status) for command in ("VV", "MD", "QT") for status in general]
     cases += [(c, f"{n:02}") for c in ("MD", "MS") for n in (*range(1, 8), *range(21, 50), *range(50, 99))]
     cases += [(c, s) for c in ("GD", "GS") for s in ("01", "02", "03", "04", "05", "10", "50", "97")]
-    cases += [(c, s) for c, n in (("BM", 2), ("TM", 4), ("SS", 4), ("CR", 4), ("HS", 3), ("DB", 5)) for s in (f"{k:02}" for k in range(1, n + 1))]
+    counts = {"BM": 2, "TM": 4, "SS": 4, "CR": 4, "HS": 3, "DB": 5}
+    cases += [(c, f"{k:02}") for c, n in counts.items() for k in range(1, n + 1)]
     assert [case for case in cases if "unknown status" in describe(*case)] == []
     assert describe("MD", "99") == describe("QT", "00") == "accepted"
     assert "unknown status 77" in describe("VV", "77")
@@ -202,8 +214,8 @@ def test_a_million_random_bytes():
     assert len(reader.feed(b"\n\nQT\n00P\n\n")) == 1
 
 
-ALPHABET = st.sampled_from([b"\n", b"\n\n", b"MD0044004601000", b"99b", b"00P", b"QT", b"VV", b"E", b"TM1", b"0000", b"000000000", b"0", b";", b"SCIP2.0",
-                            PP, scan_reply([100, 200, 300], Window(44, 46))])
+ALPHABET = st.sampled_from([b"\n", b"\n\n", b"MD0044004601000", b"99b", b"00P", b"QT", b"VV", b"E", b"TM1", b"0000", b"000000000",
+                            b"0", b";", b"SCIP2.0", PP, scan_reply([100, 200, 300], Window(44, 46))])
 
 
 @settings(max_examples=300, deadline=None)
@@ -213,8 +225,7 @@ def test_fuzz_neither_raises_nor_accepts_a_wrong_sum(pieces):
     for piece in pieces:
         for reply in reader.feed(piece):
             if reply.distances is not None:     # whatever passes encodes to what it was read from
-                window = Window(int(reply.echo[2:6]), int(reply.echo[6:10]), max(int(reply.echo[10:12]), 1), width=2 + (reply.echo[1] == "D"))
-                lines = sensor.data_lines(reply.time, reply.distances, window.width)
+                lines = sensor.data_lines(reply.time, reply.distances, 3 if reply.echo[1] == "D" else 2)
                 assert sensor.reply(reply.echo, reply.status, lines) in b"".join(pieces)
     assert len(reader._buffer) <= ReplyStream.LIMIT + 5000
 

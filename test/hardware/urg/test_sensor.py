@@ -170,7 +170,8 @@ def test_simulated_malfunctions(bench):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(st.binary(max_size=40), st.sampled_from(
-    [b"QT\n", b"MD0044072501000\n", b"GS0000076899\n", b"TM0\n", b"TM1\n", b"SCIP2.0\n", b"DB03\n", b"SS115200\n", b"\n", b";"])), max_size=15), st.booleans())
+    [b"QT\n", b"MD0044072501000\n", b"GS0000076899\n", b"TM0\n", b"TM1\n", b"SCIP2.0\n", b"DB03\n", b"SS115200\n", b"\n",
+     b";"])), max_size=15), st.booleans())
 def test_no_request_upsets_it(pieces, scip1):
     """Every line is answered by a reply that begins with its echo."""
     bench = Bench(scip1=scip1)
@@ -207,7 +208,8 @@ def test_scans_come_once_a_turn_with_the_time_of_step_0(bench):
     bench.now = due - 1e-4
     assert bench.wait(0.0) == []
     (scan,) = bench.wait(2e-4)
-    assert scan.time == pytest.approx(step_0, abs=1) and bench.sensor.timer(due) - scan.time == pytest.approx(100 * 725 / 1024, abs=1)
+    assert scan.time == pytest.approx(step_0, abs=1)
+    assert bench.sensor.timer(due) - scan.time == pytest.approx(100 * 725 / 1024, abs=1)
 
 
 def test_counted_and_skipped_scans(bench):
@@ -227,7 +229,8 @@ def test_single_scans_and_steps_outside_the_measured(bench):
     assert (reply.distances[FIRST : LAST + 1] == TURN).all()
 
 
-@pytest.mark.parametrize("first, last, cluster, width", [(44, 725, 1, 3), (44, 725, 3, 3), (100, 399, 7, 2), (384, 384, 99, 2), (0, 768, 99, 3)])
+@pytest.mark.parametrize("first, last, cluster, width", [
+    (44, 725, 1, 3), (44, 725, 3, 3), (100, 399, 7, 2), (384, 384, 99, 2), (0, 768, 99, 3)])
 def test_windows_and_clusters_match_a_reference(first, last, cluster, width):
     """U9, the sensor's part: the smallest valid distance of each group, by plain loops."""
     rng = np.random.default_rng(5)
@@ -321,5 +324,6 @@ def test_noise_is_within_the_accuracy_and_codes_where_light_fails():
     codes = set()
     for _ in range(20):
         codes |= set(optics.measure(Hits(np.full(500, 2.0), np.arange(500) // 100 % 3)).tolist())
-        codes |= set(optics.measure(Hits(np.repeat([1.0, 2.0], 250)[np.random.default_rng(1).permutation(500)], np.zeros(500, int))).tolist())
+        ragged = np.random.default_rng(1).permutation(np.repeat([1.0, 2.0], 250))
+        codes |= set(optics.measure(Hits(ragged, np.zeros(500, int))).tolist())
     assert {2, 7, 8, 9, 18} <= {code for code in codes if code < 20}
