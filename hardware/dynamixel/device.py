@@ -110,6 +110,7 @@ class ServoGroup(Device):
         self._servos: list[ServoLimits | None] = [None] * n
         self._present = np.zeros(n, bool)
         self._last_valid = np.zeros(n)
+        self._torque_due = np.zeros(n, bool)
         self._released = False              # torque has been switched off once, at the first contact
         self._mode_changed = False          # a hold left servos in another operating mode
         self._next = self._last_cycle = self._last_probe = 0.0
@@ -128,7 +129,10 @@ class ServoGroup(Device):
             failures = []
             for k, joint in enumerate(self.joints):
                 try:
-                    self._prepare(k, release=not self._released)
+                    try:
+                        self._prepare(k, release=not self._released)
+                    except NotAnswering:
+                        self._prepare(k, release=not self._released)        # one lost reply makes no servo absent
                 except (NotAnswering, StatusError) as error:
                     failures.append(f"{joint.name}: {error}")
             if len(failures) == len(self.joints):
@@ -304,10 +308,18 @@ class ServoGroup(Device):
         back = []
         for k in np.flatnonzero(~self._present):
             with contextlib.suppress(NotAnswering, StatusError):
-                self._prepare(k, release=False)
+                self._prepare(k, release=self._torque_due[k])
                 back.append(k)
         for k in back:
-            self._watch_over(k)
+            try:
+                if self._torque_due[k]:
+                    self._torque_due[k] = False
+                    set_torque(self._bus, self.joints[k], self.torque_on)
+                self._watch_over(k)
+            except Disconnected:
+                raise
+            except DeviceError as error:
+                self._notice("torque", str(error))
         if back:
             self._absent_changed()
 
@@ -324,7 +336,6 @@ class ServoGroup(Device):
         self._notice("watchdog", f"{', '.join(self.names[k] for k in expired)} stood still: no word for "
                                  f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are")
         self.stop_law.release()
-        self.loop.reset()
         for k in expired:
             try:
                 watchdog(self._bus, self.joints[k], 0.0)
@@ -464,6 +475,7 @@ class ServoGroup(Device):
             except DeviceError as error:
                 refused.append(str(error))
         self._arm_watchdogs()
+        self._torque_due = ~self._present       # those who are not there follow when they come
         self.torque_on = on
         return "; ".join(refused)
 
