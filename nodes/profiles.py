@@ -50,10 +50,12 @@ ARMS = {
     # 0.7 instead of 1.2 rad/s. The price is 4.6 instead of 3.1 mm under an unknown 2 kg.
     "panda": Arm(dict(position=5e3, rate=0.3)),
     # A newton metre is much here, and at the home pose the two rolls are not far from parallel: what keeps the hand level
-    # at any price sends them around. Steps of 2 pi / 4096 and 0.229 rev/min look free of noise where a joint is slow, and
-    # servos smooth their velocities: believed to one step. A bus read by software comes late now and then. Gears that stick
-    # at a reversal raise the prediction error four times, a payload of 0.15 kg fifteen times.
-    "dxl_arm": Arm(dict(position=2e4, rotation=10.0, rate=0.3, control=1e-2, smoothness=1e-2),
+    # at any price sends them around. Smooth torques bear late ones: stable with 40 ms between a reading and what it leads
+    # to, where a smoothness of 0.01 fails beyond 20 ms; an unknown 0.2 kg costs 13 in place of 3 mm, until it is known.
+    # Steps of 2 pi / 4096 and 0.229 rev/min look free of noise where a joint is slow, and servos smooth their velocities:
+    # believed to one step. A bus read by software comes late now and then. Gears that stick at a reversal raise the
+    # prediction error four times, a payload of 0.15 kg fifteen times.
+    "dxl_arm": Arm(dict(position=1e4, rotation=10.0, rate=0.3, control=1e-2, smoothness=3.0),
                    resolution=(4.4e-4, 2e-2), bridge=3.5, change_factor=6.0),
 }
 
