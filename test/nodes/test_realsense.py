@@ -182,18 +182,23 @@ def test_profiles_filters_services_and_faults(ros, emulated):
     ros.until(lambda: not emulated.stats()["wanted"], 10, "streams stopped")
 
 
-def test_root_namespace_and_absent_camera(ros, tmp_path):
+def test_root_namespace_absent_camera_absent_messages(ros, tmp_path, monkeypatch):
     from sensor_msgs.msg import PointCloud2
+    monkeypatch.setitem(type(ros).start.__globals__, "ENTRY", "import sys; sys.modules['realsense2_camera_msgs'] = None; "
+                        "from nodes.entry import {name} as main; sys.exit(main())")
     process = ros.start("camera", "-r", "__ns:=/", device_source="emulated", emulator_link=str(tmp_path / "none"),
                         **{"pointcloud.enable": True})
     ros.up("/camera")           # a missing camera is waited for
     ros.until(lambda: "/camera/depth/color/points" in dict(ros.node.get_topic_names_and_types()), 10, "cloud")
     assert dict(ros.node.get_topic_names_and_types())["/camera/depth/color/points"] == [
         f"sensor_msgs/msg/{PointCloud2.__name__}"]
+    names = {name for name, _ in ros.node.get_topic_names_and_types()}
+    assert "/camera/depth/image_rect_raw" in names and not names & {"/camera/depth/metadata", "/camera/extrinsics/depth_to_color"}
     health = ros.diagnostics("/camera")
     ros.until(lambda: "no emulated camera" in health()[1], 10, "the reason")
     code, _, output = ros.finish(process)
     assert code == 0, output
+    assert output.count("realsense2_camera_msgs is not there") == 1
 
 
 def test_page(documentation):
