@@ -258,7 +258,7 @@ class ForceTorque(DeviceNode):
             return f"the sensor gives no valid wrench now: {self.device.invalid_reason or 'inactive'}"
         if self._resting is not None:
             return "samples at rest are being collected already"
-        self._motion.peak()
+        self._motion.begin()
         end = time.monotonic() + c.bias_samples / self.expected_rate + BIAS_LATEST
         resting = self._resting = RestingMean(c.bias_samples)
         speed = 0.0
@@ -321,6 +321,7 @@ class ForceTorque(DeviceNode):
 
     def _begin_survey(self, handle) -> None:
         c = self.config
+        self._motion.begin()
         self._survey_handle = handle
         self._survey = ToolSurvey(handle.request, c.bias_samples, c.bias_max_std_n, c.still_speed, time.monotonic())
         self._survey_timer = self.create_timer(SURVEY_PERIOD, self._advance_survey, clock=self.steady_clock)

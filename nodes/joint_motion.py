@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from sensor_msgs.msg import JointState
 
@@ -13,11 +11,11 @@ from nodes.qos import SENSOR
 
 __all__ = ["JointMotion"]
 
-RECENT = 1.0        # [s] in which joint states must have come to count as known
-
-
 class JointMotion:
     """The fastest joint since one last asked.
+
+    Attributes:
+        known: whether joint states have come since `begin`.
 
     Args:
         node, topic: where joint states come from; best effort, as only the present matters.
@@ -27,16 +25,17 @@ class JointMotion:
         self._node = node
         self._reader = create_polled_subscription(node, JointState, topic, SENSOR)
         self._last: dict[str, tuple[float, float]] = {}
-        self._heard = float("-inf")
+        self.known = False
 
-    @property
-    def known(self) -> bool:
-        """Whether joint states came lately, as far as one has asked."""
-        return time.monotonic() - self._heard <= RECENT
+    def begin(self) -> None:
+        """Forget what has come until now."""
+        take(self._reader)
+        self._last.clear()
+        self.known = False
 
     @property
     def missing(self) -> bool:
-        """Whether somebody publishes joint states, and none come."""
+        """Whether somebody publishes joint states, and none have come."""
         return not self.known and self._node.count_publishers(self._reader.topic_name) > 0
 
     def peak(self) -> float:
@@ -46,7 +45,7 @@ class JointMotion:
         """
         fastest = 0.0
         for message, _ in take(self._reader):
-            self._heard = time.monotonic()
+            self.known = True
             velocity = np.asarray(message.velocity, float)
             if len(velocity) == len(message.name):
                 speeds = velocity
