@@ -147,6 +147,16 @@ def test_malformed_images_are_refused_and_the_process_lives(emulator, source, co
     assert all(image.pixels.shape == (240, 424) for image in device.got["depth"])
 
 
+def test_frames_sent_twice_are_handed_on_once(emulator, source, collect):
+    device = collect(source, Settings(video={"depth": SMALL}))
+    device.more("depth", 3)
+    emulator.inject("duplicate")
+    device.more("depth", 10)
+    assert device.counters.dropped >= 8
+    numbers = [image.number for image in device.got["depth"]]
+    assert numbers == sorted(set(numbers))
+
+
 def test_frozen_imager_is_noticed(emulator, source, collect):
     device = collect(source, Settings(video={"depth": SMALL}))
     device.more("depth", 15)

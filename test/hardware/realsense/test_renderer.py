@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hardware.emulation.process import EmulatorProcess
 from hardware.emulation.world import SharedWorld
+from hardware.realsense import camera as cameras
 from hardware.realsense.device import Settings
 from hardware.realsense.profiles import D435I, Mode, VideoStream
 from hardware.realsense.renderer import CameraOnRobot, RenderedScene
@@ -106,3 +108,23 @@ def test_inertial_unit_on_a_turning_robot(world):
 def test_a_camera_that_is_not_there(world):
     with pytest.raises(ValueError, match="realsense, ahead"):
         CameraOnRobot(world, "elsewhere")
+
+
+@needs_renderer
+def test_emulator_of_a_simulated_robot(world, collect):
+    """The whole way: shared world, renderer's process, SDK, link. The camera looks at the box, turns away, and feels it."""
+    mode = Mode(424, 240, 30)
+    with EmulatorProcess("realsense", "--world", world.path, "--render-period", "0.05", timeout=60.0) as emulator:
+        emulator.set(imu_noise=0.0)
+        device = collect(cameras.emulated(emulator.link), Settings(video={"depth": mode, "color": mode}, motion={"gyro": 0}))
+        device.until(lambda: len(device.got["depth"]) > 3 and len(device.got["color"]) > 3, 60.0)
+        u, v = (round(D435I.stream("depth").intrinsics(mode)[k, :] @ [0.12, 0.05, 1.0]) for k in (0, 1))
+
+        def ahead():
+            return float(np.median(device.got["depth"][-1].pixels[v - 3 : v + 4, u - 3 : u + 4])) * 1e-3
+
+        assert ahead() == pytest.approx(1.0, abs=0.01)              # the near box's face
+        world.publish(0.1, [0.35], [0.5])
+        device.until(lambda: ahead() > 1.2 or ahead() == 0.0)
+        device.until(lambda: device.got["gyro"][-1].angular == pytest.approx([0.0, -0.5, 0.0], abs=1e-6))
+        assert emulator.stats()["renderings"] > 2
