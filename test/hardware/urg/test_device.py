@@ -6,14 +6,13 @@ import time
 import numpy as np
 import pytest
 import serial
+from urg_bench import GEOMETRY, recovery, stamp_errors, wrong_scans
 
 from hardware.link import DeviceClock, State
 from hardware.urg.device import Refused, UrgSettings
 from hardware.urg.protocol import TIMER_PERIOD, Reply, ReplyStream, Window
 from hardware.urg.scene import Room
 from hardware.urg.sensor import data_lines, reply
-from test.hardware.urg.conftest import recovery, stamp_errors, wrong_scans
-from test.hardware.urg.test_protocol import GEOMETRY
 
 INCREMENT = 2 * math.pi / 1024
 

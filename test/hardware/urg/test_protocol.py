@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from urg_bench import GEOMETRY
 
 from hardware.urg import protocol, sensor
 from hardware.urg.protocol import (
@@ -32,7 +33,6 @@ PUBLISHED = [
 ]  # fmt: skip
 FULL = Window(44, 725)
 PP = b"PP\n00P\n" + b"\n".join(PUBLISHED[5:13]) + b"\n\n"
-GEOMETRY = Geometry.from_info(ReplyStream().feed(PP)[0].info)
 
 
 def scan_reply(distances, window=FULL, timer=1234, remaining=0):
@@ -94,7 +94,7 @@ def test_both_codecs_agree(count, width):
 
 
 def test_geometry_is_that_of_the_sensor():
-    assert (GEOMETRY.model, GEOMETRY.range_min, GEOMETRY.range_max) == ("URG-04LX(Hokuyo Automatic Co.,Ltd.)", 20, 5600)
+    assert Geometry.from_info(ReplyStream().feed(PP)[0].info) == GEOMETRY
     assert GEOMETRY.steps(-math.pi, math.pi) == (44, 725)
     assert GEOMETRY.angle(44) == pytest.approx(-2.0862, abs=5e-5) and GEOMETRY.angle(725) == pytest.approx(2.0923, abs=5e-5)
     for first, last in ((100, 384), (384, 384), (200, 600)):
