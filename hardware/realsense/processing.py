@@ -72,31 +72,29 @@ def cloud_points(vertices: np.ndarray, texture: np.ndarray | None, image: np.nda
         Shape (m, 5) float32, see `records.Cloud`; m = n if ordered, else the points kept.
     """
     # np.take and whole columns throughout: fancy indexing of rows costs three times as much.
-    valid = vertices[:, 2] > 0.0
+    keep = np.arange(len(vertices)) if settings.ordered else np.flatnonzero(vertices[:, 2] > 0.0)
     if texture is not None:
         h, w = image.shape[:2]
-        pixel = texture * np.array([w, h], np.float32)
-        pixel += 0.5
-        seen = (pixel[:, 0] >= 0) & (pixel[:, 0] < w) & (pixel[:, 1] >= 0) & (pixel[:, 1] < h)
-        if not settings.keep_untextured:
-            valid &= seen
-        # Whoever is not seen may be anywhere, infinity included: the first pixel stands for it.
-        pixel = np.where(seen[:, None], pixel, 0.0).astype(np.int32)
-        at = pixel[:, 1] * w + pixel[:, 0]
-    if not settings.ordered:
-        keep = np.flatnonzero(valid)
-        vertices = np.take(vertices, keep, axis=0)
-        if texture is not None:
-            at, seen = np.take(at, keep), np.take(seen, keep)
-    points = np.zeros((len(vertices), 5), np.float32)
-    points[:, :3] = vertices
+        u, v = (np.take(texture[:, k], keep) for k in (0, 1))
+        for coordinate, size in ((u, w), (v, h)):
+            coordinate *= size
+            coordinate += 0.5
+        seen = (u >= 0) & (u < w) & (v >= 0) & (v < h)
+        u[~seen] = v[~seen] = 0.0       # whoever is not seen may be anywhere, infinity included
+    points = np.zeros((len(keep), 5), np.float32)
+    points[:, :3] = vertices if settings.ordered else np.take(vertices, keep, axis=0)
     if texture is not None:
         channels, flat = points.view(np.uint8).reshape(-1, 20), image.reshape(-1)
-        at *= 3
+        at = 3 * (v.astype(np.int32) * w + u.astype(np.int32))
         for channel, byte in enumerate((18, 17, 16)):       # 0x00RRGGBB, little endian
             channels[:, byte] = np.take(flat, at + channel)
         if settings.keep_untextured or settings.ordered:
             points[~seen, 4] = 0.0
+        elif not seen.all():
+            points = np.take(points, np.flatnonzero(seen), axis=0)
     if settings.ordered:
+        valid = points[:, 2] > 0.0
+        if texture is not None and not settings.keep_untextured:
+            valid &= seen
         points[~valid, :3] = np.nan
     return points
