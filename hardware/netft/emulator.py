@@ -175,13 +175,17 @@ class NetFtEmulator(Emulator):
 
     # -- the loop ----------------------------------------------------------------------------------
     def step(self, timeout: float) -> None:
-        stream = self._stream
+        stream, due = self._stream, float("inf")
         if stream is not None:
-            # A datagram per record would be a wake-up per record: they leave in the millisecond in which they are due.
-            due = stream.began + (stream.made + 1) * stream.step / INTERNAL - time.monotonic()
-            timeout = min(timeout, max(due, 0.001 if stream.step / INTERNAL < 0.001 else 0.0))
+            # A wake-up per record would be dear at 7 kHz: records leave in the millisecond in which they are due.
+            step = stream.step / INTERNAL
+            due = max(stream.began + (stream.made + 1) * step, time.monotonic() + (0.001 if step < 0.001 else 0.0))
+            # Polling counts whole milliseconds, rounded up: the rest is slept.
+            timeout = max(0.0, min(timeout, due - time.monotonic() - 0.001))
         for datagram, sender in self.port.read(timeout):
             self._answer(datagram, sender)
+        if due < float("inf"):
+            time.sleep(min(0.001, max(0.0, due - time.monotonic())))
         if not self.powered:
             self._stream = None
         if self._stream is not None:

@@ -244,7 +244,7 @@ def _fields(entries) -> tuple[Field, ...]:
     fields = []
     for entry in entries if isinstance(entries, list) else []:
         try:
-            field = Field(entry["name"], entry["type"], entry.get("endian", "little"), float(entry.get("scale", 1.0)))
+            field = Field(str(entry["name"]), str(entry["type"]), str(entry.get("endian", "little")), float(entry.get("scale", 1.0)))
         except (KeyError, TypeError, AttributeError, ValueError):
             raise DescriptionError(f"field {entry!r} needs name and type, and may have endian and scale") from None
         if field.type not in TYPES or field.endian not in ENDIAN:
@@ -258,7 +258,7 @@ def _fields(entries) -> tuple[Field, ...]:
 
 def _checksum(entry) -> tuple[str, str, bool]:
     entry = {"type": entry or "none"} if not isinstance(entry, dict) else entry
-    kind, endian = entry.get("type", "none"), entry.get("endian", "little")
+    kind, endian = str(entry.get("type", "none")), str(entry.get("endian", "little"))
     if kind not in CHECKSUMS or endian not in ENDIAN:
         raise DescriptionError(f"checksum is {endian} {kind}; types are {', '.join(CHECKSUMS)}, endian little or big")
     return kind, endian, bool(entry.get("header", True))

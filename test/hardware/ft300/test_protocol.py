@@ -52,7 +52,7 @@ def test_header_within_data_is_no_header():
 COUNTS = st.integers(-32768, 32767)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(*[COUNTS] * 6), min_size=1, max_size=8), st.data())
 def test_whole_frames_are_found_among_garbage_in_any_pieces(frames, data):
     """No frame is lost to garbage before it, unless the garbage happens to hold a header in its last 15 bytes."""
@@ -69,7 +69,7 @@ def test_whole_frames_are_found_among_garbage_in_any_pieces(frames, data):
     assert found.pending == 0 and found.resyncs == sum(map(bool, garbage))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.tuples(*[COUNTS] * 6), st.integers(0, FRAME_LENGTH - 1), st.integers(1, 255))
 def test_a_damaged_byte_is_never_accepted_and_costs_no_second_frame(counts, at, change):
     sent = encode_frame(np.array(counts) / protocol.COUNTS)
@@ -93,7 +93,7 @@ def test_a_million_random_bytes():
     assert len(found.feed(GOLDEN * 2)) >= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=10))
 def test_any_bytes(pieces):
     found = decoder()
@@ -103,7 +103,7 @@ def test_any_bytes(pieces):
     assert found.pending < FRAME_LENGTH
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(*[st.lists(st.integers(0, 65535), min_size=4, max_size=4)] * 2)
 def test_any_identity_is_printable(firmware, serial):
     who = identity(firmware, serial)

@@ -92,7 +92,7 @@ def test_pages_that_must_not_be_believed(broken, what):
         parse_configuration(broken)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=300),
                  st.builds(page, *[st.text("Nlbf-kg<>&0123456789.einf", max_size=8)] * 4)))
 def test_any_page_is_read_or_refused(text):
@@ -123,7 +123,7 @@ def feed(account, made, sizes):
     return [n for block in accepted for n in block]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(10, 200), st.floats(0, 0.3), st.floats(0, 0.3), st.floats(0, 0.3),
        st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 700]))
 def test_accounts_are_exact_whatever_is_mixed(first, n, loss, swap, double, sizes, seed, step):
@@ -177,7 +177,7 @@ def test_a_loss_longer_than_the_memory_is_counted():
     assert (account.lost, account.restarts) == (100_000, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(*[st.integers(0, 2**32 - 1)] * 2), max_size=50), st.binary(max_size=36 * 5))
 def test_any_records_are_accounted_for(numbers, data):
     account = SequenceAccount()

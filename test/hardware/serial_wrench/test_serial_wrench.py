@@ -91,7 +91,7 @@ def test_text_lines():
 @pytest.mark.parametrize("change, what", [
     ({"baud": 0}, "baud"), ({"rate": None}, "rate"), ({"colour": 1}, "colour"), ({"header": "XYZ"}, "hexadecimal"), ({"header": ""}, "header"),
     ({"fields": [{"name": "fx"}]}, "type"), ({"fields": BINARY["fields"][:-1]}, "tz"), ({"fields": [*BINARY["fields"], BINARY["fields"][1]]}, "fx"),
-    ({"fields": [{"name": "fx", "type": "i17"}]}, "i17"), ({"checksum": {"type": "md5"}}, "md5"), ({"rated": [1, 2]}, "six numbers"),
+    ({"fields": [{"name": "fx", "type": "i17"}]}, "i17"), ({"checksum": {"type": "md5"}}, "md5"), ({"checksum": {"type": []}}, "checksum"), ({"fields": [1]}, "needs name"), ({"rated": [1, 2]}, "six numbers"),
     ({"pattern": "x"}, "either")])
 def test_descriptions_that_cannot_work(change, what):
     with pytest.raises(DescriptionError, match=what):
