@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hardware.dynamixel.joints import GroupState, JointArrays
+from hardware.dynamixel.joints import GroupState, JointArrays, some
 
 __all__ = ["EffortLoop", "Goals", "JointFeedback", "Law", "PositionStream", "STOP_STATES", "Source", "StopLaw", "VelocityStream"]
 
@@ -101,17 +101,17 @@ class StopLaw:
         commanded = np.isfinite(goals.position) | np.isfinite(goals.velocity) | np.isfinite(goals.effort)
         np.copyto(self.hold, goals.position, where=commanded)
         idle = ~commanded
-        if idle.any():
+        if some(idle):
             np.copyto(self.hold, state.q, where=idle & np.isnan(self.hold))
             goals.velocity[idle] = 0.0
             following = idle & (~arrays.takes_effort if self.stop_state != "hold" else True)
             goals.position[following] = self.hold[following]
             loose = idle & arrays.takes_effort & ~following
-            if loose.any():
+            if some(loose):
                 goals.effort[loose] = -loop.kd[loose] * state.qd[loose] if self.stop_state == "damped" else 0.0
                 self.hold[loose] = np.nan
         by_loop = arrays.takes_effort & np.isnan(goals.effort)
-        if by_loop.any():
+        if some(by_loop):
             loop.begin(by_loop & ~self._followed)
             tau = loop.effort(goals.position, np.where(np.isnan(goals.velocity), 0.0, goals.velocity), state, dt, most, by_loop)
             goals.effort[by_loop] = tau[by_loop]

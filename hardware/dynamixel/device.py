@@ -24,7 +24,7 @@ from hardware.dynamixel.bus import Bus, Ping, StatusError
 from hardware.dynamixel.commands import EffortLoop, Goals, Source, StopLaw
 from hardware.dynamixel.goal_writer import GoalWriter
 from hardware.dynamixel.gripper import Gripper
-from hardware.dynamixel.joints import GroupState, Joint, JointArrays
+from hardware.dynamixel.joints import GroupState, Joint, JointArrays, some
 from hardware.dynamixel.limits import DERATE_BELOW, Limits
 from hardware.dynamixel.readout import Readout
 from hardware.dynamixel.scan import Found, scan
@@ -207,13 +207,13 @@ class ServoGroup(Device):
             self._mind_the_absent(now)
             self._judge(state)
             self._wake_the_watched(state)
-            if state.valid.any():
+            if some(state.valid):
                 self.before_goals()
                 self._send_goals(now)
             elif now - self._last_valid.max() > self.options.error_timeout:
                 raise NotAnswering(f"no servo on {self.path} has answered for {self.options.error_timeout:g} s")
             self.counters.add("cycles")
-        if state.valid.any():
+        if some(state.valid):
             self._sample(state, state.t)
         self._wait_for_commands()
 
@@ -268,7 +268,7 @@ class ServoGroup(Device):
         state.healthy[:] = there & (state.hardware_error == 0)
         lost = there & state.valid & (state.torque == 0) if self.torque_on and self.protocol == 2.0 else ~there & there
         hot = self.limits.hot(state)
-        if not (state.hardware_error.any() or lost.any() or hot.any() or self._fault_names):
+        if not (self._fault_names or some(lost) or some(hot) or some(state.hardware_error != 0)):
             return
         names = []
         for k, joint in enumerate(self.joints):
@@ -296,12 +296,12 @@ class ServoGroup(Device):
         state = self.joint_state
         self._last_valid[state.valid] = now
         silent = now - self._last_valid > max(ABSENT_AFTER, 3.0 / self.options.rate)
-        gone = self._present & (silent & state.valid.any() | state.restarted)
-        if gone.any():
+        gone = self._present & (silent & some(state.valid) | state.restarted)
+        if some(gone):
             self._present &= ~gone
             self.counters.add("servos_lost", int(gone.sum()))
             self._absent_changed()
-        if self._present.all() or now - self._last_probe < PROBE_PERIOD and not state.restarted.any():
+        if not some(~self._present) or now - self._last_probe < PROBE_PERIOD and not some(state.restarted):
             return
         self._last_probe = now
         state.restarted[:] = False
@@ -329,9 +329,10 @@ class ServoGroup(Device):
         The cycle runs again, so their goals are put where they are now and the watchdog is armed anew; whose command
         is too old by then ends as after any silence.
         """
-        expired = np.flatnonzero(state.valid & (state.watchdog == WATCHDOG_EXPIRED))
-        if not len(expired):
+        expired = state.valid & (state.watchdog == WATCHDOG_EXPIRED)
+        if not some(expired):
             return
+        expired = np.flatnonzero(expired)
         self.counters.add("watchdog_stops", len(expired))
         self._notice("watchdog", f"{', '.join(self.names[k] for k in expired)} stood still: no word for "
                                  f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are")

@@ -98,6 +98,12 @@ class GoalWriter:
         return volts / np.maximum(state.voltage, 1.0)
 
     def _send(self, frame, counts: np.ndarray, signed_magnitude: bool = False) -> None:
+        known = np.isfinite(counts)
+        if not known.all():         # a joint whose state is not known yet has no goal: it gets none
+            frame = type(frame)(frame.address, frame.size, [id for id, good in zip(frame.ids, known, strict=True) if good])
+            counts = counts[known]
+            if not len(counts):
+                return
         counts = np.rint(counts).astype(np.int64)
         if signed_magnitude:
             counts = np.abs(counts) | (counts < 0) << 10

@@ -11,7 +11,12 @@ import numpy as np
 from hardware.dynamixel.tables import CURRENT, CURRENT_BASED_POSITION, PWM, VELOCITY, Model
 from hardware.link import DeviceError
 
-__all__ = ["GroupState", "Joint", "JointArrays"]
+__all__ = ["GroupState", "Joint", "JointArrays", "some"]
+
+
+def some(mask: np.ndarray) -> bool:
+    """mask.any() for a mask of a few joints: a tenth of its cost, a dozen times a bus cycle."""
+    return b"\x01" in mask.tobytes()
 
 
 @dataclass(frozen=True)

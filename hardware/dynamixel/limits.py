@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hardware.dynamixel.commands import EffortLoop, Goals
-from hardware.dynamixel.joints import GroupState, Joint, JointArrays
+from hardware.dynamixel.joints import GroupState, Joint, JointArrays, some
 
 __all__ = ["DERATE_BELOW", "Limits"]
 
@@ -55,7 +55,7 @@ class Limits:
         said = self._to(goals.position, arrays.min, arrays.max, "position", "rad")
         said = self._to(goals.velocity, -self.max_velocity, self.max_velocity, "velocity", "rad/s") or said
         outside = (q > arrays.max) | (q < arrays.min)
-        if outside.any():
+        if some(outside):
             # Beyond a limit nothing pushes further out, and what takes effort is led back.
             above = q > arrays.max
             beyond = np.where(above, arrays.max, arrays.min) - q
@@ -65,14 +65,14 @@ class Limits:
             effort[wrong] = back[wrong]
             outward = outside & arrays.takes_velocity & np.where(above, velocity > 0.0, velocity < 0.0)
             velocity[outward] = 0.0
-            if (wrong | outward).any():
+            if some(wrong | outward):
                 k = int(np.flatnonzero(wrong | outward)[0])
                 said = f"joint {self.names[k]} stands at {q[k]:.4g} rad, beyond {arrays.min[k]:g} to {arrays.max[k]:g}: not driven further out"
         return self._to(goals.effort, -self.most, self.most, "effort", "N m") or said
 
     def _to(self, values: np.ndarray, low: np.ndarray, high: np.ndarray, what: str, unit: str) -> str:
         wrong = (values < low) | (values > high)        # False for NaN: not set
-        if not wrong.any():
+        if not some(wrong):
             return ""
         k = int(np.flatnonzero(wrong)[0])
         said = f"joint {self.names[k]}: {what} {values[k]:.4g} {unit} clamped to {low[k]:.4g} to {high[k]:.4g} {unit}"

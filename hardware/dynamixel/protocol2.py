@@ -269,11 +269,10 @@ class SyncWriteFrame:
 
     def __init__(self, address: int, size: int, ids: Sequence[int]):
         n = len(ids)
-        self.ids, self.size = tuple(ids), size
+        self.address, self.size, self.ids = address, size, tuple(ids)
         self._frame = bytearray(sync_write(address, size, dict.fromkeys(ids, bytes(size))))
         # Not so if an id and the address happen to hold the pattern that is stuffed; then every frame is built anew.
         self._plain = len(self._frame) == BODY + 5 + n * (1 + size) + 2
-        self._address = address
         start = BODY + 5
         view = np.frombuffer(self._frame, np.uint8)
         self._data = view[start:start + n * (1 + size)].reshape(n, 1 + size)[:, 1:] if self._plain else None
@@ -294,4 +293,4 @@ class SyncWriteFrame:
                 crc = self._crc ^ int(np.bitwise_xor.reduce(self._tables.take(raw + self._rows), axis=None))
                 frame[-2:] = crc & 0xFF, crc >> 8
                 return bytes(frame)
-        return sync_write(self._address, self.size, {id: each.tobytes() for id, each in zip(self.ids, raw, strict=True)})
+        return sync_write(self.address, self.size, {id: each.tobytes() for id, each in zip(self.ids, raw, strict=True)})

@@ -33,6 +33,8 @@ class Readout:
 
     def __init__(self, bus: Bus, arrays: JointArrays, joints: Sequence[Joint], which: Sequence[int], fast: bool = False):
         self.which = np.asarray(which)
+        # Of all joints, in order, a slice: assigning by index costs three times as much.
+        self._all = slice(None) if list(which) == list(range(len(joints))) else self.which
         self._arrays = {name: getattr(arrays, name)[self.which]
                         for name in ("position", "zero", "velocity", "current", "effort", "voltage", "direction")}
         self._senses_current = np.isfinite(self._arrays["current"])
@@ -58,14 +60,14 @@ class Readout:
             state.restarted[self.which] |= restarted
             group.valid &= ~restarted
             complete = False
-        state.valid[self.which] = group.valid
+        state.valid[self._all] = group.valid
         if not group.valid.any():
             return
         state.t = group.t
         (self._decode2 if self.protocol == 2.0 else self._decode1)(state, raw, slice(None) if complete else group.valid)
 
     def _decode2(self, state: GroupState, raw: np.ndarray, good) -> None:
-        a, to = self._arrays, self.which[good]
+        a, to = self._arrays, self._all if isinstance(good, slice) else self.which[good]
         state.q[to] = ((raw["position"] - a["zero"]) * a["position"])[good]
         state.qd[to] = (raw["velocity"] * a["velocity"])[good]
         state.effort[to] = (raw["current"] * a["effort"])[good]
@@ -80,7 +82,7 @@ class Readout:
         state.watchdog[to] = raw["watchdog"][good]
 
     def _decode1(self, state: GroupState, raw: np.ndarray, good) -> None:
-        a, to = self._arrays, self.which[good]
+        a, to = self._arrays, self._all if isinstance(good, slice) else self.which[good]
         state.q[to] = ((raw["position"] - a["zero"]) * a["position"])[good]
         state.qd[to] = (_signed(raw["velocity"]) * a["velocity"])[good]
         state.load[to] = (1e-3 * _signed(raw["load"]) * a["direction"])[good]

@@ -4,12 +4,17 @@ import contextlib
 import os
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
 
 from hardware.dynamixel import protocol1, protocol2
 from hardware.dynamixel.bus import Bus, GroupRead, StatusError
+from hardware.dynamixel.commands import Goals
+from hardware.dynamixel.goal_writer import GoalWriter
+from hardware.dynamixel.joints import GroupState, Joint, JointArrays
+from hardware.dynamixel.servo_setup import ServoLimits
 from hardware.dynamixel.tables import MODELS
 from hardware.emulation.pty_port import PtyPort
 from hardware.link import Counters, DeviceError, NotAnswering, SerialPort
@@ -147,6 +152,25 @@ def test_stuffed_replies_are_longer_than_expected(scripted):
     bus, _ = scripted(b"".join(protocol2.status(id + 1, 0, each) for id, each in enumerate(data)))
     group = GroupRead(bus, (1, 2, 3), 132, 4, "sync")
     assert group.read() and [row[1:].tobytes() for row in group.values] == data
+
+
+@pytest.mark.parametrize("model", ["XM430-W350", "MX-28"])
+def test_a_joint_without_a_goal_gets_none(model):
+    """A servo that has not answered yet has no position to hold; a NaN cast to counts would be one all the same."""
+    joints = [Joint(f"j{id}", id, MODELS[model], 3) for id in (1, 2, 3)]
+    arrays, sent = JointArrays(joints), []
+    codec = protocol2 if joints[0].model.protocol == 2.0 else protocol1
+    bus = types.SimpleNamespace(codec=codec, protocol=joints[0].model.protocol, send=sent.append)
+    writer = GoalWriter(bus, joints, arrays, [ServoLimits(0, 80, 885, 0, 350, 0, 4095)] * 3)
+    state, goals = GroupState([joint.name for joint in joints]), Goals(3)
+    goals.position[:] = 0.5, np.nan, -20.0
+    writer.send(state, goals)
+    item = joints[0].model.items["goal_position"]
+    data = {1: round(2048 + 0.5 / (2 * np.pi) * 4096).to_bytes(item.size, "little"), 3: bytes(item.size)}      # -20 rad: the servo's lowest
+    assert sent == [codec.sync_write(item.address, item.size, data)]
+    goals.position[:] = np.nan
+    writer.send(state, goals)
+    assert len(sent) == 1
 
 
 def test_tables_fit_their_models():
