@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("rclpy")
 
+from action_msgs.msg import GoalStatus  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import TransformStamped, WrenchStamped  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
@@ -234,6 +235,16 @@ def test_a_tool_is_identified_and_taken_off(ros, sensor):
     wrist.turn(POSES[2])
     ros.spin(0.3)
     np.testing.assert_allclose(after(ros, wrench), np.zeros(6), atol=0.05)
+    # Too few poses are refused; a goal can be given up.
+    refused = client.send_goal_async(IdentifyTool.Goal(poses=3))
+    ros.until(refused.done, 20)
+    assert not refused.result().accepted
+    given_up = client.send_goal_async(IdentifyTool.Goal(poses=6))
+    ros.until(given_up.done, 20)
+    given_up.result().cancel_goal_async()
+    result = given_up.result().get_result_async()
+    ros.until(result.done, 20)
+    assert result.result().status == GoalStatus.STATUS_CANCELED and not result.result().result.success
     # Without TF the weight is unknown: no wrench rather than a wrong one, and not valid.
     ros.node.destroy_timer(wrist.timer)
     ros.until(lambda: not valid[-1].data, 10)

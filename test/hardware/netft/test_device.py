@@ -7,6 +7,7 @@ import NetFT
 import numpy as np
 import pytest
 
+from hardware import show_wrench
 from hardware.emulation.process import EmulatorProcess
 from hardware.link import Backoff, State
 from hardware.netft.device import NetFtDevice
@@ -270,6 +271,13 @@ def test_safe_stop_is_confirmed_by_silence(box, streaming):
     n = len(listener.blocks)
     time.sleep(0.1)
     assert len(listener.blocks) == n and not device.valid
+
+
+def test_a_look_without_ros(box, capsys):
+    assert show_wrench.main(["netft", IP, "--http-port", "8080", "--seconds", "0.3"]) == 0
+    said = capsys.readouterr().out
+    assert "serial FT00001" in said and "1000 Hz promised" in said and "-2.2500  +- 0.0000 N, rated 330" in said
+    assert show_wrench.main(["serial", "/nowhere"]) == 2
 
 
 @pytest.mark.hardware
