@@ -185,7 +185,7 @@ class Refit:
     def _data_complaint(self, windows: list[Window]) -> str | None:
         if not windows:
             return "no usable data: every sample lies next to a gap or is not finite"
-        worst = np.max([kinematic_inconsistency(w) for w in windows], axis=0)
+        worst = kinematic_inconsistency(*windows, resolution=self.config.scale_floor[0])
         if worst.max() > self.config.max_inconsistency:
             j = int(np.argmax(worst))
             names = getattr(self.model, "joint_names", [f"joint {i}" for i in range(len(worst))])

@@ -128,7 +128,7 @@ def _evenly(t, q, v, u, dt: float) -> tuple[np.ndarray, ...]:
     return grid, even_q, (1 - s) * v[k] + s * v[k + 1], np.diff(reached, axis=0) / dt
 
 
-def kinematic_inconsistency(window: Window) -> np.ndarray:
+def kinematic_inconsistency(*windows: Window, resolution: float = 0.0) -> np.ndarray:
     """Share of each joint's motion that q and v disagree about, shape (nv,) [-].
 
     q[k+m] - q[k] must be the integral of v whatever the dynamics are, so this finds
@@ -136,17 +136,27 @@ def kinematic_inconsistency(window: Window) -> np.ndarray:
     Near 0 for sound data, about 1 where q and v are unrelated, 2 for a flipped sign;
     0 for a joint that moves less than its own noise. Samples in random order look like noise as
     large as the motion, so noise counts up to WORST_SENSOR only.
+
+    Args:
+        windows: judged together.
+        resolution: std of positions that may look free of noise, because they come in steps [rad or m].
     """
-    m = max(1, min(window.transitions // 4, round(0.05 / window.dt)))
-    mean_v = 0.5 * (window.v[1:] + window.v[:-1])
-    travel_v = window.dt * np.diff(np.concatenate([np.zeros((1, mean_v.shape[1])), np.cumsum(mean_v, 0)])[::m], axis=0)
-    travel_q = np.diff(window.q[::m], axis=0)
+    parts = [_travel(w) for w in windows]
+    travel_q, travel_v, curvature = (np.concatenate(column) for column in zip(*parts))
     defect = np.sqrt(np.mean((travel_q - travel_v) ** 2, axis=0))
     motion = np.sqrt(np.mean(travel_v**2, axis=0))
     # A resting joint shows noise alone: its own sample-to-sample scatter, of variance 6 sigma^2, is the yardstick.
-    scatter = np.sqrt(np.mean(np.diff(window.q, n=2, axis=0) ** 2, axis=0)) if window.transitions > 2 else 0.0
-    believed = 5.0 * np.minimum(scatter, np.sqrt(6.0) * WORST_SENSOR)
+    scatter = np.sqrt(np.mean(curvature**2, axis=0)) if len(curvature) else 0.0
+    believed = 5.0 * np.clip(scatter, np.sqrt(6.0) * resolution, np.sqrt(6.0) * WORST_SENSOR)
     return defect / np.maximum(np.maximum(motion, believed), 1e-9)
+
+
+def _travel(window: Window) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Travel over 0.05 s by q and by v, and second differences of q; rows of (nv,) each."""
+    m = max(1, min(window.transitions // 4, round(0.05 / window.dt)))
+    mean_v = 0.5 * (window.v[1:] + window.v[:-1])
+    travelled = np.concatenate([np.zeros((1, mean_v.shape[1])), np.cumsum(mean_v, 0)])
+    return np.diff(window.q[::m], axis=0), window.dt * np.diff(travelled[::m], axis=0), np.diff(window.q, n=2, axis=0)
 
 
 def sensor_noise(windows: list[Window], floor: np.ndarray) -> np.ndarray:

@@ -98,3 +98,13 @@ def test_shuffled_samples_are_no_noise_and_a_poor_sensor_is_no_corruption(noise)
     assert kinematic_inconsistency(Window(t, q[order], v[order], u)).min() > 2.0
     drowned = Window(t, q + rng.standard_normal(q.shape), v, u)
     assert kinematic_inconsistency(drowned).min() > 2.0
+
+
+def test_a_resting_joint_read_in_steps_is_no_corruption():
+    t, _, _, u = sine()
+    q, v = np.zeros((201, 1)), np.where(np.arange(201) % 40 < 20, 0.024, 0.0)[:, None]     # one step of velocity, now and then
+    assert kinematic_inconsistency(Window(t, q, v, u)).max() > 0.9
+    assert kinematic_inconsistency(Window(t, q, v, u), resolution=4.4e-4).max() < 0.5
+    moving = sine()
+    both = kinematic_inconsistency(Window(*moving), Window(t, np.zeros((201, 2)), np.repeat(v, 2, 1), u))
+    assert both.max() < 0.05                                                             # one short rest spoils no window
