@@ -6,8 +6,9 @@ through PulseAudio, which also drifts by 10 ms on a busy machine, and is wrong b
 
     t(n) = n / rate + offset
 
-where the offset is the median of what ages say in the stream's first second, and later moves as the earliest callbacks
-of a window do: a callback can only be late, and a stream's latency is constant while it is open.
+where the offset is what ages say in the stream's first second, the smaller ones (those that lie are too large), and
+later moves as the earliest callbacks of a window do: a callback can only be late, and a stream's latency is constant
+while it is open.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = ["SampleClock"]
 
 WINDOW = 10.0           # [s] in which the earliest callback counts: at 100 ppm the clocks part by 1 ms
 LISTENING = 1.0         # [s] of sound in which ages are listened to
+TRUSTED = 0.9           # quantile of the offsets they make
 STEP = 0.5e-3           # [s] most that the offset changes per chunk: consecutive stamps differ by a chunk and no more than this
 BEHIND_FOR = 0.5        # [s], and at least four chunks, for which every callback must be late before samples count as lost
 BEHIND_BY = 0.03        # [s] beyond a chunk by which they must
@@ -68,7 +70,7 @@ class SampleClock:
         gap = self._missing(arrival, late)
         if elapsed < LISTENING or not self._by_age:
             self._by_age.append(arrival - age - elapsed)
-            self._start = float(np.median(self._by_age))
+            self._start = float(np.quantile(self._by_age, TRUSTED))
         if not self.locked:
             # Until the window is full an even earlier callback may come; the clocks part by no more than 1 ms meanwhile.
             self._latency = self._arrivals.offset - self._start

@@ -7,7 +7,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from hardware.link import DeviceError, Disconnected, Identity
 __all__ = ["FileSource", "PortAudioSource", "Source", "StreamFormat", "SynthesisedSource", "find_input"]
 
 RING_SECONDS = 2.0          # sound that may wait for a busy reader
+CLOCKS_APART = 1e-4         # [s] between two looks at clocks that count as one moment
 LATENCY = 0.1               # [s] of sound that the driver may hold before it loses any
 
 
@@ -176,6 +177,7 @@ class PortAudioSource(Source):
     def start(self) -> None:
         import sounddevice
         self._ring.clear()
+        self._offset = time.monotonic() - self._stream.time
         try:
             self._stream.start()
         except sounddevice.PortAudioError as error:
@@ -183,10 +185,23 @@ class PortAudioSource(Source):
 
     def read(self, timeout: float) -> Chunk | None:
         chunk = self._ring.get(timeout)
-        if chunk is None and not self._stream.active:
+        if chunk is not None:
+            # An age beyond what the stream can hold is PulseAudio's idea of a source that stood still.
+            age = min(chunk.age, self._stream.latency + self.form.chunk_seconds)
+            return replace(chunk, arrival=chunk.arrival + self._clock_offset(), age=age)
+        if not self._stream.active:
             PortAudioSource._list_is_old = True
             raise Disconnected(f"{self} is gone: unplugged, or the sound server ended?")
-        return chunk
+        return None
+
+    def _clock_offset(self) -> float:
+        """Host time at PortAudio's time 0 [s]: which clock that is, and whether somebody sets it, is its own business."""
+        for _ in range(3):
+            before, theirs, after = time.monotonic(), self._stream.time, time.monotonic()
+            if after - before < CLOCKS_APART:       # else this thread was held up between the two
+                self._offset = 0.5 * (before + after) - theirs
+                break
+        return self._offset
 
     def stop(self) -> None:
         if self._stream is not None:
@@ -205,12 +220,14 @@ class PortAudioSource(Source):
 
 
 def _listener(ring: Ring) -> Callable:
-    """PortAudio's callback: it copies into the ring and does nothing else."""
-    now, put = time.monotonic, ring.put
+    """PortAudio's callback: it copies into the ring and does nothing else.
+
+    The arrival is PortAudio's time, read before Python's lock was waited for.
+    """
+    put = ring.put
 
     def listen(data, frames, times, status) -> None:
-        # Ages, since the clock of PortAudio's times is its own business.
-        put(data, now(), times.currentTime - times.inputBufferAdcTime, bool(status.input_overflow))
+        put(data, times.currentTime, times.currentTime - times.inputBufferAdcTime, bool(status.input_overflow))
 
     return listen
 
