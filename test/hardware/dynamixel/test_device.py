@@ -107,10 +107,13 @@ def test_the_pattern_travels_stuffed_in_both_directions(emulated):
 
 # ---- D5 ------------------------------------------------------------------------------------------
 def test_late_replies_bring_no_wrong_value(emulated):
-    """10 000 reads, 1 % of the replies 12 ms later than the time-out of 10 ms."""
+    """10 000 reads; 1 % of the replies come 22 ms late, 7 ms past the time-out and within one more reply time.
+
+    The emulated servo answers the next request before it sends the late reply, as no real one does.
+    """
     emulator = emulated([servo(1, initial=0.5)], "--no-pace")
     port = SerialPort(emulator.link, BAUD)
-    bus = Bus(port, 2.0, Counters(), latency=0.010, return_delay=0.0)
+    bus = Bus(port, 2.0, Counters(), latency=0.015, return_delay=0.0)
     expected = {132: bus.read(1, 132, 4), 144: bus.read(1, 144, 2), 116: bus.read(1, 116, 4), 146: bus.read(1, 146, 1), 32: bus.read(1, 32, 2)}
     assert len(set(expected.values())) >= 4
     emulator.inject("late_reply", p=0.01, by=0.022)
@@ -133,12 +136,12 @@ def test_corrupted_frames_cost_no_rate_and_give_no_wrong_value(emulated, grouped
     group = grouped(emulator, [Joint(f"j{k}", k + 1, XM, POSITION) for k in range(n)], torque_on_activate=False, rate=100.0)
     emulator.inject("corrupt", p=0.02)
     before, cycles = len(group.samples), group.counters.cycles
-    until(lambda: group.counters.cycles - cycles >= 400, "cycles")
+    until(lambda: group.counters.cycles - cycles >= 300, "cycles")
     emulator.clear("corrupt")
     samples = group.samples[before:]
-    assert group.counters.crc_errors > 20
+    assert group.counters.crc_errors > 15
     complete = [q for _, q, valid in samples if valid.all()]
-    assert len(complete) >= 0.95 * 400
+    assert len(complete) >= 0.95 * 300
     # The resolution is 1.5 mrad; a wrong bit anywhere would show.
     assert np.abs(np.array(complete) - initial).max() < 2e-3
     assert (np.diff([t for t, _, _ in samples]) > 0.0).all()
@@ -220,8 +223,13 @@ def test_a_killed_driver_stops_the_servo(emulated):
         driver.send_signal(signal.SIGKILL)
         driver.wait()
         until(lambda: truth(emulator, 1)["watchdog_expired"] and abs(truth(emulator, 1)["velocity"]) < 0.01, "the stop")
-        # 120 ms at 2 rad/s, by the way it went (and what passed between asking where it was and the kill).
-        assert truth(emulator, 1)["position"] - before["position"] < 0.12 * 2.05
+        # By the servo's own clock, from the last packet it heard.
+        (event,) = [text for _, text in emulator.stats()["events"] if "watchdog expired" in text]
+        assert float(event.split("expired ")[1].split(" ms")[0]) <= 120.0
+        stood = truth(emulator, 1)["position"]
+        assert stood < 2.5          # not at its goal of 3 rad
+        time.sleep(0.3)
+        assert truth(emulator, 1)["position"] == pytest.approx(stood, abs=1e-3)
     finally:
         driver.kill()
         driver.wait()
@@ -256,7 +264,7 @@ def test_at_a_wrong_rate_nobody_answers_and_a_scan_tells_the_right_one(emulated,
     group = grouped(emulator, [Joint("a", 3, XM, POSITION)], baud=57600, wait=False, latency=0.02)
     until(lambda: "~/scan looks for them" in group.last_error, "the complaint")
     assert "57600 baud" in group.last_error and group.state in (State.RECONNECTING, State.CONNECTING)
-    monkeypatch.setattr("hardware.dynamixel.scan.BAUD_RATES", (57_600, 115_200, 1_000_000))
+    monkeypatch.setattr("hardware.dynamixel.scan.BAUD_RATES", (57_600, 115_200))
     found = group.scan()
     assert [(who.baud, who.id, who.model) for who in found] == [(115200, 3, "XM430-W350"), (115200, 4, "XL430-W250")]
     assert "id 3: XM430-W350, firmware" in str(found[0])
@@ -314,7 +322,7 @@ def test_hold_carries_a_load_without_sagging(emulated, grouped):
     n, holding = 2, group.loop.integral.copy()
     gain = np.hstack([np.diag([10.0, 10.0]), np.diag([0.8, 0.8])])
     group.take(feedback)
-    for _ in range(100):
+    for _ in range(60):
         now = time.monotonic()
         feedback.set(Law.FEEDBACK, now, now, holding, np.zeros(n), np.zeros(n), gain)
         time.sleep(0.01)
@@ -323,7 +331,7 @@ def test_hold_carries_a_load_without_sagging(emulated, grouped):
     until(lambda: group.source is None, "the end of the command")
     assert "no command for" in group.source_ended
     stood, before = group.joint_state.q.copy(), len(group.samples)
-    until(lambda: len(group.samples) > before + 200, "a second")
+    until(lambda: len(group.samples) > before + 100, "half a second")
     assert np.abs(np.array([q for _, q, _ in group.samples[before:]]) - stood).max() < 0.03
 
 
@@ -378,7 +386,7 @@ def test_velocities_end_with_their_stream(emulated, grouped):
     group = grouped(emulator, [Joint("wheel", 1, XM, VELOCITY, max_velocity=2.0, min_rad=-100.0, max_rad=100.0)])
     stream = VelocityStream([0], 0.1)
     group.take(stream)
-    for _ in range(100):
+    for _ in range(60):
         stream.set([9.0], time.monotonic())
         assert group.take(stream) == ""
         time.sleep(0.01)
