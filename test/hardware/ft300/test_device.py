@@ -96,8 +96,8 @@ def test_a_stream_under_way_is_jammed_and_taken_over(box, streaming):
     assert box.stats()["streaming"]
     device, blocks = streaming()
     assert box.stats()["jams"] >= 1 and device.identity.serial == "FTS-1234" and device.identity.firmware == "FFT-2.1.0"
-    assert device.wait_for(lambda: device.counters.samples > 100, PATIENCE)
-    assert device.valid and device.counters.crc_errors == 0
+    assert device.wait_for(lambda: device.counters.samples > 100 and device.valid, PATIENCE)
+    assert device.counters.crc_errors == 0
     t = np.concatenate([block.t for block, _ in blocks])
     assert (np.diff(t) > 0).all() and np.median(np.diff(t)) == pytest.approx(0.01, abs=0.001)
     # Measured when the frame began, 8.3 ms of wire ago; handed on within 12 ms.
@@ -114,9 +114,9 @@ def test_damaged_frames_give_no_wrong_value(box, streaming):
     """F9, second half, at far more than 1 % so that it means something in a short time."""
     device, blocks = streaming()
     for fault in ("corrupt", "truncate", "garbage", "duplicate"):
-        box.inject(fault, p=0.05)
+        box.inject(fault, p=0.08)
     n = device.counters.samples
-    assert device.wait_for(lambda: device.counters.samples > n + 200, PATIENCE)
+    assert device.wait_for(lambda: device.counters.samples > n + 120, PATIENCE)
     hit = box.stats()["faults"]
     assert hit["corrupt"] + hit["truncate"] >= 5 and device.counters.crc_errors + device.counters.resyncs >= 5
     np.testing.assert_allclose(np.concatenate([block.wrench for block, _ in blocks]) - WRENCH, 0.0, atol=1e-9)
@@ -140,12 +140,12 @@ def test_back_after(box, streaming, fault):
     """F11."""
     device, blocks = streaming()
     began = time.monotonic()
-    box.inject(fault, 1.2)
+    box.inject(fault, 0.4)
     assert device.wait_for(lambda: not device.valid, PATIENCE)
     assert device.wait_for(lambda: device.state is State.STREAMING and device.valid, PATIENCE)
-    assert time.monotonic() - began - 1.2 <= 2.0
+    assert time.monotonic() - began - 0.4 <= 2.0
     t = np.concatenate([block.t for block, _ in blocks])
-    assert (np.diff(t) > 0).all() and np.diff(t).max() > 1.0
+    assert (np.diff(t) > 0).all() and np.diff(t).max() > 0.35
     np.testing.assert_allclose(blocks[-1][0].wrench[-1], WRENCH)
 
 

@@ -125,13 +125,13 @@ def test_seven_kilohertz_without_loss_at_little_cost(box, streaming):
     device, listener = streaming(rate=7000)
     n, cpu = device.counters.samples, time.process_time()
     began = time.monotonic()
-    assert device.wait_for(lambda: device.counters.samples >= n + 21_000, 40)
+    assert device.wait_for(lambda: device.counters.samples >= n + 14_000, 40)
     cpu, seconds = (time.process_time() - cpu), time.monotonic() - began
     assert device.counters.dropped == device.counters.malformed == 0
     device.disable()
     device.close()
-    # 3 s of stream.
-    assert cpu / 3.0 < 0.25, f"{cpu / 3.0:.2f} of a core over {seconds:.1f} s"
+    # 2 s of stream.
+    assert cpu / 2.0 < 0.25, f"{cpu / 2.0:.2f} of a core over {seconds:.1f} s"
     if device.counters.repeated_requests == 0:
         assert np.median(np.diff(listener.t)) == pytest.approx(1 / 7000, rel=0.01)
     # Blocks, not single records: several per wake-up.
@@ -237,7 +237,7 @@ def test_units_changed_under_way_are_noticed_and_followed(box, streaming):
     assert device.wait_for(lambda: device.counters.reconnects == 2, PATIENCE)
 
 
-@pytest.mark.parametrize("fault, seconds", [("unplug", 1.2), ("power_cycle", 1.2), ("silence", 0.3)])
+@pytest.mark.parametrize("fault, seconds", [("unplug", 1.2), ("power_cycle", 0.4), ("silence", 0.3)])
 def test_back_after(box, streaming, fault, seconds):
     """F11: publishing within 2 s of the return, nothing old, stamps increasing."""
     device, listener = streaming()
