@@ -35,6 +35,7 @@ class TrajectoryAction:
         self._action = LongAction(node, FollowJointTrajectory, "joint_trajectory_controller/follow_joint_trajectory",
                                   self._begin, refusal=self._refusal, cancel=self._on_cancel)
         self._timer = node.create_timer(FEEDBACK_PERIOD, self._report, clock=node.steady_clock)
+        self._timer.cancel()        # runs while a goal does: every wake-up of an executor costs a millisecond
 
     def destroy(self) -> None:
         self._end("abort", Outcome.INVALID_GOAL, "the node was shut down")
@@ -69,6 +70,7 @@ class TrajectoryAction:
             self._action.finish(handle, _result(Outcome.INVALID_GOAL, str(error)), "abort")
             return
         self._handle = handle
+        self._timer.reset()
 
     def _take(self, follower: TrajectoryFollower) -> None:
         """Raises TrajectoryError: the servos are not free for it."""
@@ -114,6 +116,7 @@ class TrajectoryAction:
 
     def _end(self, outcome: str, code: Outcome, sentence: str) -> None:
         handle, self._handle = self._handle, None
+        self._timer.cancel()
         if handle is not None:
             self._action.finish(handle, _result(code, sentence), outcome)
 
@@ -179,6 +182,7 @@ class GripperAction:
         self._node, self._device, self._handle = node, device, None
         self._action = LongAction(node, GripperCommand, "~/gripper_cmd", self._begin, refusal=self._refusal, cancel=self._on_cancel)
         self._timer = node.create_timer(FEEDBACK_PERIOD, self._report, clock=node.steady_clock)
+        self._timer.cancel()        # runs while a goal does: every wake-up of an executor costs a millisecond
 
     def destroy(self) -> None:
         self._end("abort")
@@ -195,6 +199,7 @@ class GripperAction:
         command = handle.request.command
         self._device.gripper.command(command.position, command.max_effort)
         self._handle = handle
+        self._timer.reset()
 
     def _on_cancel(self, handle) -> None:
         if handle is self._handle:
@@ -220,5 +225,6 @@ class GripperAction:
 
     def _end(self, outcome: str) -> None:
         handle, self._handle = self._handle, None
+        self._timer.cancel()
         if handle is not None:
             self._action.finish(handle, self._fill(GripperCommand.Result()), outcome)
