@@ -88,12 +88,15 @@ class BagReader:
     def resolve(self, topic: str) -> str:
         """Full name of a topic given in full or relative ("joint_states").
 
+        Of one name in nested namespaces the outermost is meant: the robot's, rather than that of the plant behind it.
+
         Raises:
-            BagError: not recorded, or recorded in several namespaces.
+            BagError: not recorded, or recorded in several namespaces of one depth.
         """
         if topic in self.topics:
             return topic
         found = [name for name in self.topics if name.endswith("/" + topic.lstrip("/"))]
+        found = [name for name in found if name.count("/") == min(n.count("/") for n in found)]
         if len(found) == 1:
             return found[0]
         if found:

@@ -240,3 +240,11 @@ def test_profiles_know_their_topics():
     assert {"joint_states", "robot_description"} <= set(load_profile("identify").topics)
     with pytest.raises(KeyError, match="there are full, control, identify"):
         load_profile("all")
+
+
+@pytest.mark.parametrize("namespace", ["", "/left"])
+def test_a_name_in_nested_namespaces_means_the_outermost(tmp_path, namespace):
+    with BagWriter(tmp_path / "bag") as bag:
+        for name in (f"{namespace}/sim_plant/joint_states", f"{namespace}/joint_states"):
+            bag.add_topic(name, JOINT_STATE)
+    assert BagReader(tmp_path / "bag").resolve("joint_states") == f"{namespace}/joint_states"
