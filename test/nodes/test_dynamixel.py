@@ -242,7 +242,9 @@ def test_forward_positions_and_the_trajectory_topic(arm):
     forward.publish(Float64MultiArray(data=[0.1]))
     arm.ros.until(lambda: int(arm.value("refused_size") or 0) > before, what="the refusal")
     forward.publish(Float64MultiArray(data=[0.2, 0.1]))
+    sent = time.time()
     arm.ros.until(lambda: abs(arm.at("lift") - 0.2) < 0.03 and abs(arm.at("swing") - 0.1) < 0.03, what="the position")
+    arm.ros.until(lambda: seconds(arm.states[-1].header.stamp) > sent + 0.3, what="the stream's silence")
     topic.publish(arm.goal(0.5, [-0.1, 0.4]).trajectory)
     arm.ros.until(lambda: abs(arm.at("lift") + 0.1) < 0.03 and abs(arm.at("swing") - 0.4) < 0.03, what="the trajectory's end")
 
