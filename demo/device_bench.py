@@ -37,7 +37,9 @@ from nodes.qos import STATE
 
 __all__ = ["DeviceBench", "Health", "Played", "Usage"]
 
-COUNTERS = ("crc_errors", "resyncs", "dropped", "timeouts", "reconnects")
+#: what drivers count of things that went wrong, beside *_errors
+COUNTERS = ("crc_errors", "resyncs", "dropped", "timeouts", "reconnects", "unexpected", "late", "duplicates", "malformed", "restarts",
+            "overruns", "gaps", "watchdog_stops", "servos_lost")
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,15 @@ class Health:
     sentence: str
     values: dict[str, str]
 
+    @property
+    def flows(self) -> bool:
+        """Streaming, and no worse than warnings of the past or a rate that a busy machine keeps down."""
+        return self.values.get("state") == "streaming" and (self.level in (0, 1) or self.sentence.startswith("rate "))
+
     def errors(self) -> int:
         """All counted errors of the link's life."""
         return sum(int(value) for key, value in self.values.items()
-                   if key in COUNTERS or key.endswith(("_errors", "unexpected", "overruns")) and value.isdigit())
+                   if (key in COUNTERS or key.endswith("_errors")) and value.isdigit())
 
 
 @dataclass(frozen=True)
@@ -240,8 +247,8 @@ class DeviceBench:
         self.emulators[node].inject(fault, seconds, **parameters)
 
     def well(self, node: str) -> bool:
-        """Whether its newest diagnostics say OK or WARN: data flow, whatever went wrong lately."""
-        return bool(self.health[node]) and self.health[node][-1].level in (0, 1)
+        """Whether its newest diagnostics tell of data that flow, at whatever rate this machine allows, and of no fault."""
+        return bool(self.health[node]) and self.health[node][-1].flows
 
     def said(self, node: str) -> str:
         """Its newest sentence."""

@@ -1,4 +1,7 @@
-"""The devices of the fault study: how each is played, how its driver is told, what of its faults must show."""
+"""The devices of the fault study: how each is played, how its driver is told, what of its faults must show.
+
+Rates are such that ten drivers and ten emulators fit on two cores.
+"""
 
 from demo.device_bench import Played
 
@@ -28,19 +31,20 @@ _LAST = {"seconds": (0.7, 2.0)}
 
 DEVICES = [
     Played("dynamixel", "dynamixel", ("dynamixel", "--servos", _SERVOS, "--baud", "1000000"),
-           {"port_name": "{link}", "baud_rate": 1_000_000, "update_rate": 100.0, "torque_on_activate": True, **_JOINTS},
+           {"port_name": "{link}", "baud_rate": 1_000_000, "update_rate": 50.0, "torque_on_activate": True, **_JOINTS},
            {**SERIAL, "drop_id": {"id": 2, **_LAST}, "encoder_fault": {"id": 3, **_LAST}, "late_reply": {"p": 0.3, **_LAST}}),
     Played("urg", "urg", ("urg",), {"serial_port": "{link}"},
            {**_without("wrong_baud"), "block_sum": _LAST, "lost_lf": _LAST, "laser_fault": _LAST}),
     Played("net_ft", "force_torque", ("netft", "--ip", "{ip}", "--http-port", "8080"),
-           {"driver": "netft", "address": "{ip}", "http_port": 8080, "rate": 1000.0},
+           {"driver": "netft", "address": "{ip}", "http_port": 8080, "rate": 500.0, "publish_rate": 125.0},
            {"unplug": {"seconds": (0.5, 3.0)}, "silence": _LAST, "udp_loss": {"p": 0.2, **_LAST}, "reorder": {"p": 0.2, **_LAST},
             "dup": {"p": 0.2, **_LAST}, "seq_reset": _LAST, "saturate": _LAST, "client_stolen": _LAST, "power_cycle": _LAST}),
     Played("ft300", "force_torque", ("ft300",), {"driver": "ft300", "port": "{link}", "rate": 100.0, "publish_rate": 100.0},
            {**SERIAL, "saturate": _LAST}),
     Played("gripper", "robotiq", ("robotiq",), {"port_name": "{link}", "auto_reactivate": True}, SERIAL),
-    Played("hand", "ability_hand", ("ability_hand",), {"port_name": "{link}"}, SERIAL),
-    Played("rangefinder", "rangefinder", ("rangefinder",), {"port_name": "{link}"}, _without("delay")),
+    Played("hand", "ability_hand", ("ability_hand",), {"port_name": "{link}", "update_rate": 50.0}, SERIAL),
+    Played("rangefinder", "rangefinder", ("rangefinder",), {"port_name": "{link}"},
+           {**_without("delay"), "wrong_baud": {"baud": 4800, **_LAST}}),
     Played("estop", "estop", ("estop",), {"port_name": "{link}"}, _without("delay")),
     Played("camera", "camera", ("realsense",),
            {"device_source": "emulated", "emulator_link": "{link}", "depth_module.depth_profile": "424x240x30",

@@ -2,8 +2,8 @@
 
 Emulators speak the wire protocols, the driver nodes are the ones that run on hardware. A fault counts as reported
 when the node's diagnostics leave OK or one of its error counters grows between the fault's beginning and three
-seconds after its end. Memory, threads and descriptors of every driver are compared between the end of the first
-tenth and the end, all devices well.
+seconds after its end. Memory, threads and descriptors of every driver are compared between the first
+quarter and the end, all devices well.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ SPACING = 1.0               # [s] between faults
 AFTERMATH = 3.0             # [s] after a fault's end in which it may still be reported
 RECOVERY = 5.0              # [s] after a fault's end by which data must flow
 GROWTH = 5e6                # [bytes] of memory
+WARM_UP = 0.25              # of the study
 
 
 @dataclass
@@ -72,7 +73,7 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
     result.check("drivers that still run", alive, len(DEVICES), "==", "", SOURCE)
     result.check("devices back at the end", len(DEVICES) - len(ill) if well or ill else 0, len(DEVICES), "==", "", SOURCE)
     _judge(result, faults)
-    _leaks(result, usage, 0.1 * duration)
+    _leaks(result, usage, WARM_UP * duration)
     result.check("drivers that ended with code 0", sum(code == 0 for code in codes.values()), len(DEVICES), "==", "", SOURCE)
     result.detail("not back", ill)
     result.detail("faults", [vars(f) for f in faults])
@@ -132,7 +133,7 @@ def _watch(bench: DeviceBench, busy: dict[str, Fault], begin: float, now: float)
             if np.isnan(fault.reported) and (health.level in (1, 2) or health.errors() > fault.errors):
                 fault.reported = t - fault.t
         newest = bench.health[node][-1]
-        if np.isnan(fault.back) and newest.t - begin > fault.end and newest.level in (0, 1) and newest.values.get("state") == "streaming":
+        if np.isnan(fault.back) and newest.t - begin > fault.end and newest.flows:
             fault.back = newest.t - begin - fault.end
         if now > fault.end + AFTERMATH and (not np.isnan(fault.back) or now > fault.end + RECOVERY + AFTERMATH):
             del busy[node]
@@ -157,8 +158,13 @@ def _judge(result: Result, faults: list[Fault]) -> None:
 
 
 def _leaks(result: Result, usage: list, warm: float) -> None:
-    """Growth from the end of the warm-up to the end, the worst of all drivers."""
-    first = next((use for t, use in usage if t >= warm), usage[0][1])
+    """Growth from the warm-up to the end, the worst of all drivers.
+
+    Threads and descriptors come and go with faults: their most in the warm-up counts, in which every state occurs.
+    """
+    early = [use for t, use in usage if t <= warm] or [usage[0][1]]
+    first = {node: Usage(early[-1][node].memory, *(max(getattr(use[node], what) for use in early if node in use)
+                                                   for what in ("threads", "descriptors"))) for node in early[-1]}
     last = usage[-1][1]
     rows = [{"device": node, "memory MB": round(first[node].memory / 1e6, 1), "grown MB": round((last[node].memory - first[node].memory) / 1e6, 2),
              "threads": last[node].threads, "threads grown": last[node].threads - first[node].threads,

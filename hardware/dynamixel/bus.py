@@ -334,7 +334,7 @@ class GroupRead:
         self.valid[:] = False
         if self.how == "fast":
             parser.expect_fast(len(self.ids), self.length)
-        damaged = parser.crc_errors
+        damaged, skipped = parser.crc_errors, parser.skipped
         answered: set[int] = set()
         received = 0
         piece, silent = data, len(data) < self._block.size and not data[-self._block.frame:].startswith(self._last)
@@ -356,6 +356,8 @@ class GroupRead:
                 bus.settle(limit)
             else:
                 bus.counters.add("resyncs")
+        elif parser.skipped > skipped:
+            bus.counters.add("resyncs")         # noise between replies that are all there
         return received > len(answered) * self._block.frame and len(answered) < len(self.ids)
 
     def _keep(self, k: int, error: int, params: bytes) -> None:
