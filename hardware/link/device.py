@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -27,6 +28,8 @@ from hardware.link.counters import Counters, RateMeter
 from hardware.link.errors import DeviceError, WrongDevice
 
 __all__ = ["Device", "Identity", "State"]
+
+LOOK_PERIOD = 0.1       # [s] between looks whether a missing port is back
 
 
 @dataclass(frozen=True)
@@ -178,11 +181,13 @@ class Device(ABC):
     # -- the thread --------------------------------------------------------------------------------
     def _run(self) -> None:
         while not self._closing:
+            awaited = ""
             try:
                 self._connect()
                 self._run_connected()
             except DeviceError as error:
                 self.last_error = self.counters.last_error = str(error)
+                awaited = getattr(error, "path", "")
             except Exception as error:      # a driver's own mistake must not end the thread in silence
                 self.last_error = self.counters.last_error = f"{type(error).__name__}: {error}"
             finally:
@@ -191,7 +196,7 @@ class Device(ABC):
             if self._closing:
                 break
             self._set_state(State.RECONNECTING)
-            if not self._rest():
+            if not self._rest(awaited):
                 break
         if self.state is not State.FAILED:
             self._set_state(State.CLOSED)
@@ -235,8 +240,8 @@ class Device(ABC):
                 self._idle()
         self._set_state(State.READY)
 
-    def _rest(self) -> bool:
-        """Wait for the next attempt; False if there is none."""
+    def _rest(self, awaited: str) -> bool:
+        """Wait for the next attempt; False if there is none. A port that was missing and appears is tried at once."""
         try:
             delay = self.backoff.next()
         except DeviceError as error:
@@ -244,9 +249,12 @@ class Device(ABC):
             self._set_state(State.FAILED)
             return False
         end = time.monotonic() + delay
+        missing = bool(awaited) and not os.path.exists(awaited)
         with self._wake:
             while not self._closing and (rest := end - time.monotonic()) > 0.0:
-                self._wake.wait(rest)
+                self._wake.wait(min(rest, LOOK_PERIOD))
+                if missing and os.path.exists(awaited):
+                    break
         return not self._closing
 
     def _set_state(self, state: State) -> None:

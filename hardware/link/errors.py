@@ -8,7 +8,15 @@ class DeviceError(Exception):
 
 
 class Disconnected(DeviceError):
-    """The port is gone or was never there: unplugged, wrong path, no permission."""
+    """The port is gone or was never there: unplugged, wrong path, no permission.
+
+    Attributes:
+        path: of the port, where it is a file; when it appears, another attempt makes sense at once.
+    """
+
+    def __init__(self, text: str, path: str = ""):
+        super().__init__(text)
+        self.path = path
 
 
 class NotAnswering(DeviceError):

@@ -39,7 +39,7 @@ class SerialPort:
         try:
             self._serial = serial.Serial(self.path, baud, timeout=0, write_timeout=1.0, exclusive=exclusive or None)
         except _FAILURES as error:
-            raise Disconnected(_why(self.path, error)) from error
+            raise Disconnected(_why(self.path, error), self.path) from error
         self._fd = self._serial.fileno()
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLIN | select.POLLHUP | select.POLLERR)
@@ -66,7 +66,7 @@ class SerialPort:
         except _FAILURES as error:
             raise self._gone(error) from error
         if not data:        # readable and empty: the other end is closed
-            raise Disconnected(f"{self.path} was closed at its other end: unplugged?")
+            raise Disconnected(f"{self.path} was closed at its other end: unplugged?", self.path)
         return data
 
     def write(self, data: bytes) -> None:
@@ -120,7 +120,7 @@ class SerialPort:
             self._serial.close()
 
     def _gone(self, error) -> Disconnected:
-        return Disconnected(f"{self.path} is gone ({_reason(error)}): unplugged?")
+        return Disconnected(f"{self.path} is gone ({_reason(error)}): unplugged?", self.path)
 
 
 def latency_timer(path: str | os.PathLike, sysfs: str = "/sys") -> int | None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = xml.parse(ROOT / "package.xml").getroot()
-EXECUTABLES = ["adaptive_mpc", "recorder", "refit_worker", "sim_plant", "supervisor"]
+EXECUTABLES = ["ability_hand", "adaptive_mpc", "audio", "camera", "dynamixel", "estop", "force_torque", "rangefinder", "recorder", "refit_worker",
+               "robotiq", "sim_plant", "supervisor", "urg"]
 
 
 def ros_imports():

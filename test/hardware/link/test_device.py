@@ -113,6 +113,18 @@ def test_unplugged_and_back(bench):
     assert device.state is State.STREAMING and device.counters.reconnects == 1 and device.last_error == ""
 
 
+def test_a_port_that_returns_is_tried_at_once_however_long_it_was_away(bench):
+    emulator, device, seen = bench
+    device.backoff = Backoff(60.0, cap=60.0)
+    device.start()
+    device.enable()
+    assert device.wait_for(lambda: len(seen) > 3, 5.0)
+    emulator.call(lambda: emulator.inject("unplug", seconds=0.5))
+    assert device.wait_for(State.RECONNECTING, 2.0)
+    n = len(seen)
+    assert device.wait_for(lambda: len(seen) > n, 5.0)          # not after a minute
+
+
 def test_silence_is_stale_and_ends(bench):
     emulator, device, seen = bench
     device.start()
