@@ -53,7 +53,7 @@ setup(
             "audio = nodes.entry:audio",
             "dynamixel = nodes.entry:dynamixel",
             "urg = nodes.entry:urg",
-            "camera = nodes.entry:camera",
+            "realsense = nodes.entry:realsense",
         ]
     },
 )

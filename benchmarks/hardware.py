@@ -292,7 +292,7 @@ def _netft_records(ip: str, n: int) -> dict:
 def images(result: Result, size: str, seed: int) -> None:
     """The camera node at 640x480 and 30 Hz, colour and depth, from the emulated camera's own scene; and the assignment alone."""
     seconds = SECONDS[size]
-    camera = Played("camera", "camera", ("realsense",), {
+    camera = Played("camera", "realsense", ("realsense",), {
         "device_source": "emulated", "emulator_link": "{link}", "depth_module.depth_profile": "640x480x30",
         "rgb_camera.color_profile": "640x480x30"})
     with tempfile.TemporaryDirectory() as folder, DeviceBench(Path(folder), [camera], domain=1 + os.getpid() % 100, seed=seed) as bench:

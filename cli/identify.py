@@ -8,9 +8,7 @@ part of the stretch, and leaves a report, a JSON file and a parameter file that 
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
+import fnmatch
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -21,9 +19,9 @@ import yaml
 from rich.console import Console
 
 from cli.errors import CommandError
+from cli.outputs import check_outputs
 from recording import BagError, BagReader
-from reporting import Result, new_run, progress_for
-from reporting.runs import runs_root
+from reporting import Result, RunDirectory, progress_for, write_run
 from sim_core.articulated.parameter_file import ParameterFile, ParameterValue
 from sim_core.inference.bag_data import BagData, DataError, read_description, read_windows
 from sim_core.inference.change_point import ChangeConfig
@@ -32,7 +30,7 @@ from sim_core.inference.identify import Identification, IdentificationError, Ide
 from sim_core.inference.shooting import DelayPrior
 from sim_core.inference.stretches import History, Stretch, identify_stretches
 
-__all__ = ["BagIdentification", "identify", "identify_bag", "write_results"]
+__all__ = ["BagIdentification", "identify", "identify_bag", "parameter_file", "write_results"]
 
 DEFAULTS = Path(__file__).resolve().parent.parent / "config" / "identify.yaml"
 
@@ -85,10 +83,7 @@ def identify(
     Exit code 0: the fit converged and predicts the held-out part better; 1: it does not, no
     parameter file is written; 2: the bag cannot be used.
     """
-    if out is not None and out.exists():
-        raise CommandError(f"--out: {out} exists already; name a new folder.")
-    if json is not None and (json.is_dir() or not json.parent.is_dir()):
-        raise CommandError(f"--json: {json} is no file in an existing folder.")
+    check_outputs(out, json)
     console = Console()
     with progress_for(console) as progress:
         outcome = identify_bag(
@@ -175,15 +170,14 @@ def _stretch(stretch: Stretch) -> dict:
             "unexcited": list(found.unexcited), "parameters": _estimates(found)}
 
 
-def parameter_file(outcome: BagIdentification) -> ParameterFile:
-    """The identified values as plant and controller load them."""
+def parameter_file(outcome: BagIdentification, leave_out: str = "") -> ParameterFile:
+    """The identified values as plant and controller load them, without names that match the pattern `leave_out`."""
     found, sensor = outcome.found, {}
     if "sensor.delay" in found.names:
         delay = found.after[-1]
         sensor["delay"] = ParameterValue(delay.value, delay.std, "s")
-    return ParameterFile.from_vector(
-        outcome.model, found.p, found.physical_covariance, written_names(outcome), sensor, outcome.model_hash
-    )
+    names = [name for name in written_names(outcome) if not fnmatch.fnmatch(name, leave_out)]
+    return ParameterFile.from_vector(outcome.model, found.p, found.physical_covariance, names, sensor, outcome.model_hash)
 
 
 def written_names(outcome: BagIdentification) -> list[str]:
@@ -196,30 +190,15 @@ def write_results(outcome: BagIdentification, source: str, out: Path | None = No
     """Report, JSON and parameter file in a new folder, all or nothing. Returns the folder."""
     from cli.identify_report import identification_report  # matplotlib only when there is something to draw
 
-    root = out.resolve().parent if out is not None else runs_root()
-    root.mkdir(parents=True, exist_ok=True)
-    workshop = Path(tempfile.mkdtemp(prefix=".identify-", dir=root))
-    try:
-        run = new_run("identify", root=workshop, bag=source)
+    def fill(run: RunDirectory) -> None:
         notes = [*([outcome.truncated] if outcome.truncated else []), *outcome.data.notes]
         report = identification_report(outcome.history, outcome.model, outcome.result, source, notes, truth)
         report.write(run / "report.html")
         outcome.result.to_json(run / "result.json")
         if outcome.result.passed:
             parameter_file(outcome).save(run / "parameters.yaml")
-        target = out if out is not None else _free_name(root / run.path.name)
-        os.rename(run.path, target)
-    finally:
-        shutil.rmtree(workshop, ignore_errors=True)
-    return target
 
-
-def _free_name(path: Path) -> Path:
-    """`path`, or with a number appended if another run took it in the same second."""
-    candidate, number = path, 2
-    while candidate.exists():
-        candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
-    return candidate
+    return write_run("identify", fill, out, bag=source)
 
 
 def _print_parameters(console: Console, outcome: BagIdentification) -> None:

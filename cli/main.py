@@ -32,12 +32,13 @@ from typer.main import get_command
 from cli.errors import CommandError
 from reporting.checks import EXIT_OK, EXIT_USAGE
 
-#: command -> module and function; a function's signature and docstring are its options and help
+#: command -> module and function, whose signature and docstring are its options and help, or typer application
 COMMANDS = {
     "demo": ("cli.demo", "demo"),
     "experiment": ("cli.experiment", "experiment"),
     "bench": ("cli.bench", "bench"),
     "identify": ("cli.identify", "identify"),
+    "calibrate": ("cli.calibrate", "app"),
 }
 #: commands that read their words themselves: (words) -> exit code
 PLAIN_COMMANDS = {"launch": ("cli.launch", "launch"), "doctor": ("cli.doctor", "main"), "emulate": ("hardware.emulate", "main")}
@@ -73,10 +74,12 @@ def _function(name: str, module: str, function: str) -> Callable[..., object]:
     return getattr(importlib.import_module(module), function)
 
 
-def _run(name: str, function: Callable[..., object], words: list[str]) -> int:
+def _run(name: str, function: Callable[..., object] | typer.Typer, words: list[str]) -> int:
     """Run a function as a typer command; its return value, if it is a number, is the exit code."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(name=name)(function)
+    app = function
+    if not isinstance(app, typer.Typer):
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        app.command(name=name)(function)
     try:
         outcome = get_command(app).main(words, prog_name=f"refit {name}", standalone_mode=False)
     except typer.Exit as ending:

@@ -46,7 +46,7 @@ DEVICES = [
     Played("rangefinder", "rangefinder", ("rangefinder",), {"port_name": "{link}"},
            {**_without("delay"), "wrong_baud": {"baud": 4800, **_LAST}}),
     Played("estop", "estop", ("estop",), {"port_name": "{link}"}, _without("delay")),
-    Played("camera", "camera", ("realsense",),
+    Played("camera", "realsense", ("realsense",),
            {"device_source": "emulated", "emulator_link": "{link}", "depth_module.depth_profile": "424x240x30",
             "rgb_camera.color_profile": "424x240x30"},
            {"drop": {"p": 0.5, **_LAST}, "stall_stream": {"stream": "depth", **_LAST}, "temp": {"celsius": 75, **_LAST},

@@ -183,11 +183,20 @@ def fourier_reference(model, duration: float, dt: float, rng: np.random.Generato
 
 def record(path: Path, hidden: Hidden, duration: float, rng: np.random.Generator) -> None:
     """Move the hidden robot and write its bag."""
-    nominal = load_model(ROBOT)
     plant = MujocoPlant(
         ROBOT, seed=int(rng.integers(2**31)), parameters=hidden.p, sensor_delay=hidden.delay,
         position_noise=POSITION_NOISE, velocity_noise=VELOCITY_NOISE,
     )
+    record_fourier(path, plant, duration, rng)
+
+
+def record_fourier(path: Path, plant: MujocoPlant, duration: float, rng: np.random.Generator, parameters: dict | None = None) -> None:
+    """Move a plant along Fourier series under the nominal model's torque control and write its bag.
+
+    Args:
+        parameters: what the run's description says about the nodes, {node: {name: value}}.
+    """
+    nominal = load_model(plant.name)
     q, qd, qdd = fourier_reference(nominal, duration, plant.tick_period, rng)
     inverse = build.inverse_dynamics(nominal).map(len(q))
     p = np.repeat(nominal.parameters.nominal[:, None], len(q), 1)
@@ -197,7 +206,7 @@ def record(path: Path, hidden: Hidden, duration: float, rng: np.random.Generator
     M = np.diag(np.array(build.mass_matrix(nominal)(nominal.q_home, nominal.parameters.nominal)))
     bandwidth = 15.0
     with BagWriter(path) as bag:
-        writer = RunWriter(bag, plant, nominal)
+        writer = RunWriter(bag, plant, nominal, parameters)
         writer.state(plant)
         for k in range(len(q) - 1):
             plant.step(feed_forward[k] + bandwidth**2 * M * (q[k] - plant.q) + 2 * bandwidth * M * (qd[k] - plant.v))
@@ -207,12 +216,12 @@ def record(path: Path, hidden: Hidden, duration: float, rng: np.random.Generator
 class RunWriter:
     """The topics a recorded run has, as the nodes write them."""
 
-    def __init__(self, bag: BagWriter, plant, nominal):
+    def __init__(self, bag: BagWriter, plant, nominal, parameters: dict | None = None):
         self._bag = bag
         self._types = typestore("sensor_msgs/msg/JointState", "std_msgs/msg/String").types
         bag.add_topic("/joint_states", "sensor_msgs/msg/JointState")
         text = self._types["std_msgs/msg/String"]
-        info = {"robot": plant.name, "model_hash": nominal.hash, "parameters": {}}
+        info = {"robot": plant.name, "model_hash": nominal.hash, "parameters": parameters or {}}
         for topic, content in (("/robot_description", plant.mjcf), ("/run_info", json.dumps(info))):
             bag.add_topic(topic, "std_msgs/msg/String")
             bag.write_message(topic, 0, text(data=content))

@@ -6,8 +6,8 @@ import importlib
 import os
 import signal
 
-__all__ = ["ability_hand", "adaptive_mpc", "audio", "camera", "dynamixel", "estop", "force_torque",
-           "rangefinder", "recorder", "refit_worker", "robotiq", "sim_plant", "supervisor", "urg"]
+__all__ = ["ability_hand", "adaptive_mpc", "audio", "dynamixel", "estop", "force_torque", "rangefinder", "realsense",
+           "recorder", "refit_worker", "robotiq", "sim_plant", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -46,7 +46,7 @@ def audio() -> int:
     return _main("audio")
 
 
-def camera() -> int:
+def realsense() -> int:
     return _main("realsense")
 
 

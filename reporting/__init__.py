@@ -9,7 +9,7 @@ from reporting.checks import Check, Result, machine, versions
 from reporting.figures import PALETTE, TRUTH, figure
 from reporting.html import Report
 from reporting.progress import LineProgress, Progress, RichProgress, SilentProgress, progress_for
-from reporting.runs import RunDirectory, git_state, new_run
+from reporting.runs import RunDirectory, git_state, new_run, write_run
 
 __all__ = [
     "Check",
@@ -28,4 +28,5 @@ __all__ = [
     "new_run",
     "progress_for",
     "versions",
+    "write_run",
 ]

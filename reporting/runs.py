@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -81,6 +84,38 @@ def new_run(name: str, root: str | os.PathLike[str] | None = None, **facts: Any)
         },
     )
     return run
+
+
+def write_run(name: str, fill: Callable[[RunDirectory], None], out: Path | None = None, **facts: Any) -> Path:
+    """A run directory that appears complete or not at all.
+
+    Args:
+        name, facts: as for `new_run`.
+        fill: writes what belongs into it; if it raises, nothing is left.
+        out: path of the folder, which must not exist; None: below `runs_root()`.
+
+    Returns:
+        The folder.
+    """
+    root = out.resolve().parent if out is not None else runs_root()
+    root.mkdir(parents=True, exist_ok=True)
+    workshop = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=root))
+    try:
+        run = new_run(name, root=workshop, **facts)
+        fill(run)
+        target = out if out is not None else _free_name(root / run.path.name)
+        os.rename(run.path, target)
+    finally:
+        shutil.rmtree(workshop, ignore_errors=True)
+    return target
+
+
+def _free_name(path: Path) -> Path:
+    """`path`, or with a number appended if another run took it in the same second."""
+    candidate, number = path, 2
+    while candidate.exists():
+        candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return candidate
 
 
 def git_state(checkout: str | os.PathLike[str] = CHECKOUT) -> dict[str, Any]:

@@ -112,8 +112,8 @@ class ParameterFile:
                 raise ParameterFileError(f"{path}: sensor.{name} [{entry.unit}] is unknown; known: delay [s]")
         return cls(document["robot"], document["model_hash"], parameters, sensor, str(path))
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file, whole or not at all. Returns the path."""
+    def text(self) -> str:
+        """The file's content."""
 
         def plain(entries):
             return {name: {"value": e.value, "std": e.std, "unit": e.unit} for name, e in entries.items()}
@@ -121,11 +121,15 @@ class ParameterFile:
         document = {"robot": self.robot, "model_hash": self.model_hash, "parameters": plain(self.parameters)}
         if self.sensor:
             document["sensor"] = plain(self.sensor)
+        return yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file, whole or not at all. Returns the path."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            partial.write_text(yaml.safe_dump(document, sort_keys=False, default_flow_style=None), encoding="utf-8")
+            partial.write_text(self.text(), encoding="utf-8")
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)

@@ -41,7 +41,7 @@ class ToolIdentification:
         tool: mass and centre.
         offset: the sensor's, (6,) [N, N m].
         force_residual, torque_residual: root mean square of what the model does not explain, per axis [N], [N m].
-        mass_std, com_std: standard deviation by the residuals [kg], (3,) [m].
+        mass_std, com_std, offset_std: standard deviation by the residuals [kg], (3,) [m], (6,) [N, N m].
     """
 
     tool: ToolLoad
@@ -50,6 +50,7 @@ class ToolIdentification:
     torque_residual: float
     mass_std: float
     com_std: np.ndarray
+    offset_std: np.ndarray
 
 
 def identify_tool(gravity_S: np.ndarray, wrench: np.ndarray) -> ToolIdentification:
@@ -89,7 +90,8 @@ def identify_tool(gravity_S: np.ndarray, wrench: np.ndarray) -> ToolIdentificati
     torque_regressor = np.concatenate([-_cross_matrices(mass * g), eye], axis=2).reshape(3 * n, 6)
     torque, torque_cov, torque_rms = _least_squares(torque_regressor, w[:, 3:].reshape(-1))
     return ToolIdentification(ToolLoad(float(mass), torque[:3]), np.concatenate([force[1:], torque[3:]]), force_rms, torque_rms,
-                              mass_std, np.sqrt(np.diag(torque_cov)[:3]))
+                              mass_std, np.sqrt(np.diag(torque_cov)[:3]),
+                              np.sqrt(np.concatenate([np.diag(force_cov)[1:], np.diag(torque_cov)[3:]])))
 
 
 def _require_observable(g: np.ndarray) -> None:

@@ -41,7 +41,7 @@ def emulated():
 
 
 def start(ros, emulator, **parameters):
-    process = ros.start("camera", device_source="emulated", emulator_link=str(emulator.link), **parameters)
+    process = ros.start("realsense", device_source="emulated", emulator_link=str(emulator.link), **parameters)
     ros.up(NODE)
     return process
 
@@ -186,7 +186,7 @@ def test_root_namespace_absent_camera_absent_messages(ros, tmp_path, monkeypatch
     from sensor_msgs.msg import PointCloud2
     monkeypatch.setitem(type(ros).start.__globals__, "ENTRY", "import sys; sys.modules['realsense2_camera_msgs'] = None; "
                         "from nodes.entry import {name} as main; sys.exit(main())")
-    process = ros.start("camera", "-r", "__ns:=/", device_source="emulated", emulator_link=str(tmp_path / "none"),
+    process = ros.start("realsense", "-r", "__ns:=/", device_source="emulated", emulator_link=str(tmp_path / "none"),
                         **{"pointcloud.enable": True})
     ros.up("/camera")           # a missing camera is waited for
     ros.until(lambda: "/camera/depth/color/points" in dict(ros.node.get_topic_names_and_types()), 10, "cloud")
