@@ -53,7 +53,7 @@ class Round:
         accepted, reason: the verdict and its sentence.
         p: proposed physical vector (the one in use without a fit), shape (np_,).
         revision: number of the set in use after the round.
-        window_start, window_end: stamps of the first sample used and of the last one seen [s].
+        window_start, window_end: stamps of the first and the last sample at hand [s].
     """
 
     result: RefitResult | None
@@ -150,8 +150,9 @@ class RefitSession:
             result = online.update()
         if result is None:
             return Round(None, False, self._too_little(), online.p, online.revision, end, end)
-        # Up to the newest sample seen, by which a replay finds its place, though a fit may end earlier at a gap or between stamps.
-        start = result.window[0] if np.isfinite(result.window[0]) else end
+        # From the first sample at hand to the newest: by these a replay finds its place. The fit itself may begin later or end
+        # earlier, at a gap or between two stamps.
+        start = online.first() if window == 0.0 else result.window[0] if np.isfinite(result.window[0]) else end
         return Round(result, result.accepted, result.reason, result.p, online.revision, start, end)
 
     def _too_little(self) -> str:

@@ -111,6 +111,10 @@ class OnlineRefit:
         q, v, u = np.split(rows, self._columns, axis=1)
         return contiguous_windows(t, q, v, u[1:], self.dt, bridge=self.config.bridge)
 
+    def first(self) -> float:
+        """Stamp of the first sample at hand that is no older than `config.window` [s]."""
+        return next(t for t in self._t if t >= self._t[-1] - self.config.window - 0.5 * self.dt)
+
     def span(self) -> float:
         """Stretch of data at hand [s]."""
         return self._t[-1] - max(self._t[0], self._t[-1] - self.config.window) if self._t else 0.0
