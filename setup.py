@@ -50,6 +50,7 @@ setup(
             "rangefinder = nodes.entry:rangefinder",
             "estop = nodes.entry:estop",
             "force_torque = nodes.entry:force_torque",
+            "static_transform = nodes.entry:static_transform",
             "audio = nodes.entry:audio",
             "dynamixel = nodes.entry:dynamixel",
             "urg = nodes.entry:urg",

@@ -98,18 +98,18 @@ def _result(reader, topic, mount, parent, child, seen: Sightings, X_BH, found: H
     shift = quantile * np.sqrt(np.linalg.eigvalsh(found.covariance[3:, 3:])[-1])
     result = Result("calibrate_camera")
     result.check("poses", n, 8, ">=", "", OWN_PAGE)
-    result.check("target seen away from where it is, per axis", found.sigma_translation, 0.005, "<=", "m", OWN_PAGE)
-    result.check("target seen turned, per axis", found.sigma_rotation, np.deg2rad(1.0), "<=", "rad", OWN_PAGE)
-    result.check("position of the camera, widest half 95 % interval", shift, 0.005, "<=", "m", OWN_PAGE)
-    result.check("orientation of the camera, widest half 95 % interval", turn, np.deg2rad(1.0), "<=", "rad", OWN_PAGE)
+    result.check("target off, per axis", found.sigma_translation, 0.005, "<=", "m", OWN_PAGE)
+    result.check("target turned, per axis", found.sigma_rotation, np.deg2rad(1.0), "<=", "rad", OWN_PAGE)
+    result.check("position, widest half 95 % interval", shift, 0.005, "<=", "m", OWN_PAGE)
+    result.check("orientation, widest half 95 % interval", turn, np.deg2rad(1.0), "<=", "rad", OWN_PAGE)
     result.detail("X_camera", found.X)
     result.detail("X_target", found.target)
     result.detail("residuals", found.residuals)
     X_child = seen.in_optical(child)
     name, X = (child, found.X @ X_child) if X_child is not None else (seen.frame, found.X)
-    remarks = [f"Target seen in {n} of {stretches} stretches at rest; the camera's optical frame is '{seen.frame}', its parent '{parent}'."]
+    remarks = [f"Target seen in {n} of {stretches} stretches at rest; the camera's optical frame is `{seen.frame}`, its parent `{parent}`."]
     if X_child is None:
-        remarks.append(f"/tf_static of the bag has no way from '{seen.frame}' to '{child}': the transform is that of '{seen.frame}' itself, "
+        remarks.append(f"/tf_static of the bag has no way from `{seen.frame}` to `{child}`: the transform is that of `{seen.frame}` itself, "
                        "which must have no other parent.")
     text = static_transform(parent, name, X, f"Pose of {name} in {parent}, calibrated from {reader.path.name}.")
     rpy = ", ".join(f"{a:.2f}" for a in np.rad2deg(values[3:]))
@@ -166,5 +166,6 @@ def _motion_figure(report: Report, X_BH: np.ndarray) -> None:
     axis.axhline(0.0, color="#8a8f98", lw=1.0)
     axis.set_xlabel("from pose")
     axis.set_title("turn [degrees]")
-    axis.legend(ncols=3)
+    axis.set_axisbelow(True)
+    fig.legend(loc="outside upper right", ncols=3)
     report.figure(fig)

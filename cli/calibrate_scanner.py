@@ -149,10 +149,10 @@ def _result(reader: BagReader, base: str, frame: str, walls, angles, scans, star
     assumed = {f"{frame}.{name}": v for name, v in zip(NAMES, start)}
     usable = found.residuals.size + found.outliers
     result = Result("calibrate_scanner")
-    result.check("ranges off the walls, in units of the scanner's accuracy", found.scale, 2.0, "<=", "1", OWN_PAGE)
-    result.check("share of valid ranges that fit the walls", found.residuals.size / max(usable, 1), 0.3, ">=", "1", OWN_PAGE)
+    result.check("ranges off the walls, in units of accuracy", found.scale, 2.0, "<=", "1", OWN_PAGE)
+    result.check("share of ranges on the walls", found.residuals.size / max(usable, 1), 0.3, ">=", "1", OWN_PAGE)
     result.check("position, wider half 95 % interval", 1.96 * found.sigma[:2].max(), 0.01, "<=", "m", OWN_PAGE)
-    result.check("yaw, half its 95 % interval", 1.96 * found.sigma[2], np.deg2rad(0.5), "<=", "rad", OWN_PAGE)
+    result.check("yaw, half 95 % interval", 1.96 * found.sigma[2], np.deg2rad(0.5), "<=", "rad", OWN_PAGE)
     result.detail("X_scanner", found.X_BS)
     result.detail("height", found.height)
     result.detail("rms", found.rms)
@@ -202,7 +202,7 @@ def _plan_figure(report: Report, walls, angles, scans, found: Mounting) -> None:
     axis.annotate("", xy=(x + length * ahead[0], y + length * ahead[1]), xytext=(x, y), arrowprops=dict(arrowstyle="->", color=PALETTE[2], lw=2))
     axis.plot(x, y, "o", ms=7, color=PALETTE[2], label="scanner")
     axis.set_aspect("equal")
-    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=1.5)
     report.figure(fig)
 
 
@@ -218,6 +218,7 @@ def _residual_figure(report: Report, walls, angles, scans, found: Mounting) -> N
     left.set_xlabel("angle of the ray [degrees]")
     left.set_title("median scan less walls [mm]; band: accuracy")
     right.hist(np.clip(1e3 * found.residuals, -60, 60), bins=60, color=PALETTE[0], alpha=0.7)
+    right.set_axisbelow(True)
     right.set_xlabel("[mm]")
     right.set_title("ranges on the walls")
     report.figure(fig)

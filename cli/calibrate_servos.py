@@ -104,9 +104,9 @@ def _result(reader: BagReader, outcome: BagIdentification, node: str, assumed: d
     result = Result("calibrate_servos", seed=config.seed, size=model.name)
     result.check("held-out prediction error, after / before", found.error_ratio, 1.0, "<", "1", IDENTIFY_PAGE)
     result.check("fit ended", found.solution.ending.name.lower(), ("converged",), "in", source=IDENTIFY_PAGE)
-    result.check("torque constants, widest half 95 % interval over its value", max((e.upper - e.value) / e.value for e in constants), 0.05,
+    result.check("torque constants, widest half 95 % interval", max((e.upper - e.value) / e.value for e in constants), 0.05,
                  "<=", "1", OWN_PAGE)
-    result.check("parameters that the motion does not move", len(found.unexcited), 0, "==", "", IDENTIFY_PAGE)
+    result.check("parameters not excited", len(found.unexcited), 0, "==", "", IDENTIFY_PAGE)
     result.detail("unexcited", list(found.unexcited))
     result.detail("at_bound", list(found.at_bound))
     result.detail("starts_that_agree", found.agreeing)
@@ -164,6 +164,7 @@ def _interval_figures(report: Report, constants, assumed, others) -> None:
             axis.plot(assumed[e.name], row, "|", ms=13, color=PALETTE[1])
         axis.set_yticks(np.arange(len(rows))[::-1], [e.name.rpartition(".")[0] for e in rows])
         axis.set_ylim(-0.6, len(rows) - 0.4)
+        axis.locator_params(axis="x", nbins=5)
         axis.set_title(title)
     report.figure(fig, "Upright marks: what the model had.")
 
@@ -183,7 +184,7 @@ def _forecast_figure(report: Report, found, joints) -> None:
         axis.plot(before.t[s], before.predicted[s, :, n + j], color=PALETTE[1], ls="--", label="as assumed")
         axis.plot(after.t[s], after.predicted[s, :, n + j], color=PALETTE[0], label="calibrated")
         axis.set_title(joints[j])
-    axes[0, 0].legend(ncols=3)
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     report.figure(fig)
 
 

@@ -134,9 +134,9 @@ def _result(reader, topic, gravity, means, found: ToolIdentification, directions
     for k, axis in enumerate("xyz", 3):
         estimates.append(estimate(f"offset.torque.{axis}", "N m", found.offset[k], found.offset_std[k], torque_t))
     result = Result("calibrate_tool")
-    result.check("force that the tool leaves unexplained, RMS", found.force_residual, MAX_RESIDUAL, "<=", "N", NODE_PAGE)
-    result.check("mass, half its 95 % interval over it", force_t * found.mass_std / load.mass, 0.1, "<=", "1", OWN_PAGE)
-    result.check("centre, half its widest 95 % interval", torque_t * found.com_std.max(), 0.01, "<=", "m", OWN_PAGE)
+    result.check("force left unexplained, RMS", found.force_residual, MAX_RESIDUAL, "<=", "N", NODE_PAGE)
+    result.check("mass, half 95 % interval over it", force_t * found.mass_std / load.mass, 0.1, "<=", "1", OWN_PAGE)
+    result.check("centre, widest half 95 % interval", torque_t * found.com_std.max(), 0.01, "<=", "m", OWN_PAGE)
     result.detail("poses", n)
     result.detail("orientations", directions)
     result.detail("missing", missing_sides(gravity))
@@ -160,7 +160,7 @@ def _result(reader, topic, gravity, means, found: ToolIdentification, directions
 
 
 def _residual_figures(report: Report, gravity, means, found: ToolIdentification) -> None:
-    report.section("Fit", "Mean wrench of each pose less the sensor's offset, against the weight of the tool found; below, what is left.")
+    report.section("Fit", "Mean wrench of each pose less the sensor's offset, against the weight of the tool found (left), and what is left (right).")
     weight = found.tool.wrench(gravity)
     measured = means - found.offset
     for what, unit, part, rms in (("force", "N", slice(0, 3), found.force_residual), ("torque", "N m", slice(3, 6), found.torque_residual)):
@@ -190,9 +190,9 @@ def _coverage_figure(report: Report, gravity) -> None:
         at = (np.rad2deg(np.arctan2(side[1], side[0])), np.rad2deg(np.arcsin(side[2])))
         for longitude in ([at[0]] if abs(at[0]) < 179.0 else [-180.0, 180.0]):
             axis.plot(longitude, at[1], "s", ms=17, color="#dbe7f3" if seen else "#f6d9c6")
-            axis.annotate(name, (longitude, at[1]), ha="center", va="center", fontsize=9, color="#5b616b")
+            axis.annotate(name, (longitude + 9.0, at[1]), va="center", fontsize=9, color="#5b616b")
     axis.plot(np.rad2deg(np.arctan2(y, x)), np.rad2deg(np.arcsin(np.clip(z, -1, 1))), "o", color=PALETTE[0], ms=6)
-    axis.set(xlim=(-200, 200), ylim=(-105, 105), xticks=range(-180, 181, 60), yticks=range(-90, 91, 30))
+    axis.set(xlim=(-200, 215), ylim=(-105, 105), xticks=range(-180, 181, 60), yticks=range(-90, 91, 30))
     axis.set_xlabel("longitude, from +x to +y [degrees]")
     axis.set_title("latitude, towards +z [degrees]")
     report.figure(fig, "Squares: the sensor's axes, orange where gravity never came near.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,11 +95,13 @@ def calibrate(what: str, bag: Path, out: Path | None, json: Path | None, allow_t
 
 
 def _print_estimates(console: Console, found: Calibration) -> None:
-    columns = ["parameter", *(["assumed"] if found.assumed else []), "value", "95 % interval", "unit"]
-    table = Table(*columns, box=None, header_style="bold")
+    table = Table(box=None, header_style="bold")
+    for column in ("parameter", *(["assumed"] if found.assumed else []), "value", "95 % interval", "unit"):
+        table.add_column(column, overflow="fold")
     for e in found.estimates:
         assumed = [f"{found.assumed[e.name]:.4g}" if e.name in found.assumed else ""] if found.assumed else []
-        table.add_row(e.name, *assumed, f"{e.value:.5g}", f"{e.lower:.5g} .. {e.upper:.5g}", e.unit)
+        value, lower, upper = _texts(e)
+        table.add_row(e.name, *assumed, value, f"{lower} .. {upper}", e.unit)
     console.print(table)
 
 
@@ -110,8 +113,18 @@ def start_report(title: str, reader: BagReader, result: Result, estimates: list[
         report.warning(sentence)
     report.checks(result)
     headers = ["parameter", "unit", *(["assumed"] if assumed else []), "value", "95 % interval"]
-    rows = [[e.name, e.unit, *([assumed.get(e.name, "")] if assumed else []), e.value, f"[{e.lower:.4g}, {e.upper:.4g}]"] for e in estimates]
+    rows = []
+    for e in estimates:
+        value, lower, upper = _texts(e)
+        rows.append([e.name, e.unit, *([assumed.get(e.name, "")] if assumed else []), value, f"{lower} to {upper}"])
     return report.section("Estimates").table(headers, rows)
+
+
+def _texts(e: NamedEstimate) -> tuple[str, str, str]:
+    """Value and ends of its interval, to two digits of the interval's half-width."""
+    half = 0.5 * (e.upper - e.lower)
+    decimals = min(max(1 - math.floor(math.log10(half)), 0), 9) if half > 0.0 else 6
+    return tuple(f"{x:.{decimals}f}" for x in (e.value, e.lower, e.upper))
 
 
 # -- estimates and files ------------------------------------------------------------------------------
@@ -130,7 +143,7 @@ def estimate(name: str, unit: str, value: float, std: float, quantile: float = 1
 def ros_parameters(node: str, values: Mapping[str, object], said: str) -> str:
     """A ROS parameter file for one node in any namespace, or for any node (""). said: what it is, as a comment."""
     document = {f"/**/{node}" if node else "/**": {"ros__parameters": {name: _written(value) for name, value in values.items()}}}
-    return f"# {said}\n" + yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
+    return f"# {said}\n" + yaml.safe_dump(document, sort_keys=False)
 
 
 def _written(value):

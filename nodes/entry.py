@@ -7,7 +7,7 @@ import os
 import signal
 
 __all__ = ["ability_hand", "adaptive_mpc", "audio", "dynamixel", "estop", "force_torque", "rangefinder", "realsense",
-           "recorder", "refit_worker", "robotiq", "sim_plant", "supervisor", "urg"]
+           "recorder", "refit_worker", "robotiq", "sim_plant", "static_transform", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -72,3 +72,7 @@ def rangefinder() -> int:
 
 def estop() -> int:
     return _main("estop")
+
+
+def static_transform() -> int:
+    return _main("static_transform")

@@ -34,7 +34,7 @@ ARGUMENTS: dict[str, dict] = {
                    description="how a cart-pole's physics is refitted: robustly, or as published"),
     "lockstep": dict(default_value="false", choices=_SWITCH, description="the plant waits for every command, so that "
                      "results do not depend on load"),
-    "profile": dict(default_value="control", choices=["full", "control", "identify"],
+    "profile": dict(default_value="control", choices=["full", "control", "identify", "calibrate"],
                     description="which topics are recorded: recording/profiles.yaml lists them"),
     "drivers": dict(default_value="auto", choices=["auto", "by_hand", "none"], description="drivers of the robot's devices: "
                     "started, there for somebody to configure and activate, or absent because joint states come from elsewhere"),

@@ -31,7 +31,7 @@ EVERYTHING = ["venv", "setuptools", "packages", "paths", "interfaces", "package"
 def test_usage_sets_nothing_up(checkout, words):
     code, out, _, calls = checkout.run(*words)
     assert code == 0 and "usage: ./refit COMMAND" in out and not calls
-    for command in ("demo", "test", "launch", "experiment", "bench", "identify", "doctor", "shell"):
+    for command in ("demo", "test", "launch", "experiment", "bench", "identify", "calibrate", "doctor", "shell"):
         assert f"\n  {command} " in out
     assert not (checkout.root / ".refit").exists()
 
