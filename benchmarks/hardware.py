@@ -22,6 +22,9 @@ import numpy as np
 
 from demo.device_bench import DeviceBench, Played, Usage
 from hardware.dynamixel.bus import Bus, GroupRead
+from hardware.dynamixel.device import GroupOptions, ServoGroup
+from hardware.dynamixel.joints import Joint
+from hardware.dynamixel.tables import CURRENT, MODELS
 from hardware.emulation.process import EmulatorProcess
 from hardware.link import SerialPort
 from hardware.netft.device import NetFtDevice
@@ -68,6 +71,11 @@ def servos(result: Result, size: str, seed: int) -> None:
         result.check(f"servo bus, {label}: values read that equal the SDK's", int(np.sum(ours["values"] == theirs["values"])),
                      theirs["values"].size, "==", "", SOURCE)
     result.detail("one cycle: sync write and sync read of seven servos", rows)
+    driver = _driver_cycles(SECONDS[size], seed)
+    result.check("servo driver: rate of 12 servos at 1 Mbit/s", driver["Hz"], (99.0, 101.0), "in", "Hz", "spec 21, section 1")
+    result.check("servo driver: cycle jitter, 99 %", driver["jitter p99 ms"], 2.0, "<=", "ms", "spec 21, section 1")
+    result.check("servo driver: from command to wire, 95 %", driver["command p95 ms"], 3.0, "<=", "ms", "spec 21, section 1")
+    result.detail("driver, 12 servos in current mode, 100 Hz, 50 commands a second", driver)
 
 
 def _own_cycles(link: Path, goals: np.ndarray) -> dict:
@@ -127,6 +135,40 @@ def _sdk_cycles(link: Path, goals: np.ndarray) -> dict:
     signed = np.column_stack([values[:, 0].astype("<u2").view("<i2"), values[:, 1].astype("<u4").view("<i4"),
                               values[:, 2].astype("<u4").view("<i4")])
     return {"cost": cost, "frames": sent, "values": signed}
+
+
+def _driver_cycles(seconds: float, seed: int) -> dict:
+    """The driver as the node runs it: 12 servos at 100 Hz, efforts commanded 50 times a second from another thread."""
+    n = 12
+    specs = "[" + ", ".join(f"{{id: {i}, model: XM430-W350, load_inertia: 0.05}}" for i in range(1, n + 1)) + "]"
+    joints = [Joint(f"j{i}", i, MODELS["XM430-W350"], CURRENT) for i in range(1, n + 1)]
+    with EmulatorProcess("dynamixel", "--servos", specs, "--baud", "1000000", seed=seed) as emulator:
+        stamps, waiting, delays = [], [], []
+        group = ServoGroup(str(emulator.link), 1_000_000, joints, GroupOptions(rate=100.0, torque_on_activate=True),
+                           on_sample=lambda state, t: stamps.append(time.monotonic()))
+
+        def look() -> bool:
+            """A command has come in: it goes out with this cycle's goals."""
+            if not waiting:
+                return False
+            delays.append(time.monotonic() - waiting.pop())
+            return True
+
+        group.before_goals = look
+        group.start()
+        group.enable()
+        try:
+            assert group.wait_for(lambda: len(stamps) > 50, 20.0), group.last_error
+            first, cpu, end = len(stamps), time.process_time(), time.monotonic() + seconds
+            while time.monotonic() < end:
+                waiting.append(time.monotonic())
+                time.sleep(0.02)
+            cpu, times = time.process_time() - cpu, np.array(stamps[first:])
+        finally:
+            group.close()
+    period = np.diff(times)
+    return {"Hz": float(1.0 / period.mean()), "jitter p99 ms": 1e3 * float(np.percentile(np.abs(period - 0.01), 99)),
+            "command p95 ms": 1e3 * float(np.percentile(delays, 95)), "CPU share": cpu / seconds}
 
 
 # -- scanner -----------------------------------------------------------------------------------------
