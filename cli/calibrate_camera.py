@@ -78,7 +78,7 @@ def _calibrate(reader: BagReader, mount, topic, board, hand, base, child, still_
             X_CT.append(mean_pose(seen.X_CT[index]))
     if len(q) < 3:
         raise CommandError(f"the target was seen in {len(q)} of {len(stretches)} stretches at rest, at least 3 are needed, better 15: "
-                           f"keep the target in view{seen.hint}")
+                           f"keep the target in view{f' ({len(seen.t)} of {seen.looked} images at rest show it; {seen.why})' if seen.why else ''}")
     X_BH = inverse(frame_poses(model, base, np.array(q[:1]))[0]) @ frame_poses(model, hand, np.array(q))
     try:
         found = hand_eye(X_BH, np.array(X_CT), camera=mount)
@@ -107,7 +107,8 @@ def _result(reader, topic, mount, parent, child, seen: Sightings, X_BH, found: H
     result.detail("residuals", found.residuals)
     X_child = seen.in_optical(child)
     name, X = (child, found.X @ X_child) if X_child is not None else (seen.frame, found.X)
-    remarks = [f"Target seen in {n} of {stretches} stretches at rest; the camera's optical frame is `{seen.frame}`, its parent `{parent}`."]
+    images = f", in {len(seen.t)} of {seen.looked} images" if seen.looked else ""
+    remarks = [f"Target seen in {n} of {stretches} stretches at rest{images}; the camera's optical frame is `{seen.frame}`, its parent `{parent}`."]
     if X_child is None:
         remarks.append(f"/tf_static of the bag has no way from `{seen.frame}` to `{child}`: the transform is that of `{seen.frame}` itself, "
                        "which must have no other parent.")

@@ -25,14 +25,15 @@ class Sightings:
     Attributes:
         t: stamps, (n,) [s]. X_CT: poses in the camera's optical frame, (n, 4, 4).
         frame: that frame. static: child -> (parent, pose in the parent (4, 4)), of /tf_static.
-        hint: what else to say if these are too few.
+        looked: how many images were searched for it, 0 if poses were given; why: the last one does not show it.
     """
 
     t: np.ndarray
     X_CT: np.ndarray
     frame: str
     static: dict[str, tuple[str, np.ndarray]]
-    hint: str = ""
+    looked: int = 0
+    why: str = ""
 
     def in_optical(self, frame: str) -> np.ndarray | None:
         """Pose of an ancestor of the optical frame in the optical frame, (4, 4); None if no static transforms lead there."""
@@ -113,8 +114,7 @@ def _boards(reader: BagReader, topic: str, counts, square: float, rests: list[Re
             continue
         times.append(stamp)
         poses.append(board_pose(corners, counts, square, K).X_CT)
-    return Sightings(np.array(times), np.array(poses).reshape(-1, 4, 4), frame, static,
-                     f" ({len(times)} of {looked} images at rest show it; the others: {why})" if why else "")
+    return Sightings(np.array(times), np.array(poses).reshape(-1, 4, 4), frame, static, looked, why)
 
 
 def _image(message, topic: str) -> np.ndarray:
