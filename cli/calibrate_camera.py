@@ -11,8 +11,8 @@ import typer
 from scipy.spatial.transform import Rotation
 
 from cli.calibration import (
-    AllowTruncated, Bag, Calibration, Json, Out, Robot, StillSpeed, StillTime, calibrate, estimate, frame_poses, in_stretch, rests,
-    robot_model, start_report, static_transform, student,
+    AllowTruncated, Bag, Calibration, Json, Out, Robot, StillSpeed, StillTime, calibrate, estimate, frame_poses, in_stretch,
+    resting_poses, robot_model, start_report, static_transform, student,
 )
 from cli.errors import CommandError
 from cli.seen_targets import Sightings, mean_pose, read_sightings, inverse
@@ -45,7 +45,7 @@ def camera(
     hand: Annotated[str, typer.Option(help="body or site that carries camera or target")] = "hand",
     base: Annotated[str, typer.Option(help="body or site that counts as the robot's base")] = "base_link",
     child: Annotated[str, typer.Option(help="frame whose pose is written; needs its way to the optical frame in /tf_static")] = "camera_link",
-    still_speed: StillSpeed = 0.02,
+    still_speed: StillSpeed = 0.05,
     still_time: StillTime = 0.5,
     robot: Robot = None,
     allow_truncated: AllowTruncated = False,
@@ -68,16 +68,16 @@ def camera(
 def _calibrate(reader: BagReader, mount, topic, board, hand, base, child, still_speed, still_time, robot) -> Calibration:
     reader.require("joint_states", topic)
     model = robot_model(reader, robot)
-    stretches = rests(reader, model, still_speed, still_time)
-    seen = read_sightings(reader, topic, board, stretches)
+    poses = resting_poses(reader, model, still_speed, still_time)
+    seen = read_sightings(reader, topic, board, poses.rests)
     q, X_CT = [], []
-    for rest in stretches:
+    for rest in poses.rests:
         index = in_stretch(rest, seen.t, FEWEST_SIGHTINGS)
         if index is not None:
-            q.append(rest.q)
+            q.append(poses.mean_q(rest, seen.t[index]))
             X_CT.append(mean_pose(seen.X_CT[index]))
     if len(q) < 3:
-        raise CommandError(f"the target was seen in {len(q)} of {len(stretches)} stretches at rest, at least 3 are needed, better 15: "
+        raise CommandError(f"the target was seen in {len(q)} of {len(poses.rests)} stretches at rest, at least 3 are needed, better 15: "
                            f"keep the target in view{f' ({len(seen.t)} of {seen.looked} images at rest show it; {seen.why})' if seen.why else ''}")
     X_BH = inverse(frame_poses(model, base, np.array(q[:1]))[0]) @ frame_poses(model, hand, np.array(q))
     try:
@@ -85,7 +85,7 @@ def _calibrate(reader: BagReader, mount, topic, board, hand, base, child, still_
     except ValueError as error:
         raise CommandError(f"{len(q)} poses: {error}") from None
     parent = hand if mount == "hand" else base
-    return _result(reader, topic, mount, parent, child, seen, X_BH, found, len(stretches))
+    return _result(reader, topic, mount, parent, child, seen, X_BH, found, len(poses.rests))
 
 
 def _result(reader, topic, mount, parent, child, seen: Sightings, X_BH, found: HandEye, stretches: int) -> Calibration:

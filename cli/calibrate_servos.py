@@ -28,12 +28,12 @@ MAX_LAG = 20
 
 def servos(
     bag: Bag,
-    free: Annotated[Optional[list[str]], typer.Option(help="free besides gear, friction and damping, repeatable: sensor.delay, "
+    free: Annotated[Optional[list[str]], typer.Option(help="free besides gear, friction, damping and sensor.delay, repeatable: "
                                                            "'*.armature', hand.payload, ...; names of refit identify")] = None,
     robot: Annotated[Optional[str], typer.Option(help="refuse a bag of another robot")] = None,
     begin: Annotated[float, typer.Option("--from", help="first second of the recording to use", min=0.0)] = 0.0,
     end: Annotated[float, typer.Option("--to", help="last second of the recording to use")] = float("inf"),
-    starts: Annotated[int, typer.Option(help="starting points", min=1)] = 3,
+    starts: Annotated[int, typer.Option(help="starting points", min=2)] = 3,
     seed: Annotated[int, typer.Option(help="of the starting points", min=0)] = 0,
     allow_truncated: AllowTruncated = False,
     out: Out = None,
@@ -65,6 +65,8 @@ def _calibrate(reader: BagReader, more, robot, begin, end, config, progress: Pro
     node, assumed = assumed_constants(reader.run_info(), model.actuator_joints)
     names = [f"{actuator}.gear" for actuator in model.actuator_names]
     names += [f"{joint}.{kind}" for kind in ("friction", "damping") for joint in model.actuator_joints]
+    # A bus tells of a joint some milliseconds late; taken as punctual, strengths come out some percent wrong.
+    names.append("sensor.delay")
     outcome = identify_bag(reader.path, [*names, *more], robot, begin, end, config, bool(reader.truncated), progress, detect=None)
     return _result(reader, outcome, node, assumed, config)
 
@@ -103,7 +105,9 @@ def _result(reader: BagReader, outcome: BagIdentification, node: str, assumed: d
     constants = estimates[: len(gears)]
     result = Result("calibrate_servos", seed=config.seed, size=model.name)
     result.check("held-out prediction error, after / before", found.error_ratio, 1.0, "<", "1", IDENTIFY_PAGE)
-    result.check("fit ended", found.solution.ending.name.lower(), ("converged",), "in", source=IDENTIFY_PAGE)
+    # Stalled: no step lowers the cost, as where Coulomb friction makes a kink. A minimum if several starts end there.
+    result.check("fit ended", found.solution.ending.name.lower(), ("converged", "stalled"), "in", source=OWN_PAGE)
+    result.check("starts that end there", found.agreeing, 0.5, ">", "1", OWN_PAGE)
     result.check("torque constants, widest half 95 % interval", max((e.upper - e.value) / e.value for e in constants), 0.05,
                  "<=", "1", OWN_PAGE)
     result.check("parameters not excited", len(found.unexcited), 0, "==", "", IDENTIFY_PAGE)
@@ -190,8 +194,8 @@ def _forecast_figure(report: Report, found, joints) -> None:
 
 def _residual_figure(report: Report, found, joints) -> None:
     r, problem, n = found.solution.rollout.residual / found.solution.scale, found.problem, len(joints)
-    report.section("Residuals", "Autocorrelation of the velocities' residuals: what stays above the band is unmodelled, such as backlash, friction "
-                   "that follows another law, or a delay (`--free sensor.delay`).")
+    report.section("Residuals", "Autocorrelation of the velocities' residuals: what stays above the band is unmodelled, such as backlash, or friction "
+                   "that follows another law.")
     fig, axis = figure(size=(8.4, 2.8))
     lags = np.arange(min(MAX_LAG, r.shape[1] - 1) + 1)
     for j, joint in enumerate(joints):

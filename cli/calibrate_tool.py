@@ -9,8 +9,8 @@ import numpy as np
 import typer
 
 from cli.calibration import (
-    AllowTruncated, Bag, Calibration, Json, Out, Robot, StillSpeed, StillTime, calibrate, estimate, frame_poses, in_stretch, rests,
-    robot_model, ros_parameters, start_report, student,
+    AllowTruncated, Bag, Calibration, Json, Out, Robot, StillSpeed, StillTime, calibrate, estimate, frame_poses, in_stretch,
+    resting_poses, robot_model, ros_parameters, start_report, student,
 )
 from cli.errors import CommandError
 from recording import BagReader
@@ -36,7 +36,7 @@ def tool(
     frame: Annotated[Optional[str], typer.Option(help="body or site of the model where the sensor is; default: frame_id of the "
                                                       "wrenches")] = None,
     max_std: Annotated[float, typer.Option(help="stretches with a larger standard deviation of any force, in N, are left out")] = 0.5,
-    still_speed: StillSpeed = 0.02,
+    still_speed: StillSpeed = 0.05,
     still_time: StillTime = 0.5,
     robot: Robot = None,
     allow_truncated: AllowTruncated = False,
@@ -61,17 +61,17 @@ def _calibrate(reader: BagReader, topic, frame, max_std, still_speed, still_time
     reader.require("joint_states", topic)
     model = robot_model(reader, robot)
     t, wrench, frame_id = _wrenches(reader, topic)
-    stretches = rests(reader, model, still_speed, still_time)
+    poses = resting_poses(reader, model, still_speed, still_time)
     q, means, left_out = [], [], 0
-    for rest in stretches:
+    for rest in poses.rests:
         index = in_stretch(rest, t, FEWEST_SAMPLES)
         if index is None or wrench[index, :3].std(axis=0).max() > max_std:
             left_out += 1
             continue
-        q.append(rest.q)
+        q.append(poses.mean_q(rest, t[index]))
         means.append(wrench[index].mean(axis=0))
     if not means:
-        raise CommandError(f"none of the {len(stretches)} stretches at rest has {FEWEST_SAMPLES} wrenches that vary by less than {max_std:g} N: "
+        raise CommandError(f"none of the {len(poses.rests)} stretches at rest has {FEWEST_SAMPLES} wrenches that vary by less than {max_std:g} N: "
                            "do the clocks of joint_states and wrenches agree, and does nobody touch the tool?")
     X = frame_poses(model, frame or frame_id, np.array(q))
     gravity = X[:, :3, :3].transpose(0, 2, 1) @ _gravity(model)

@@ -23,7 +23,9 @@ from sim_core.articulated.parameters import NamedEstimate
 from sim_core.perception.still_stretches import Rest, still_stretches
 
 __all__ = ["AllowTruncated", "Bag", "Calibration", "Json", "Out", "Robot", "StillSpeed", "StillTime", "calibrate", "estimate", "frame_poses",
-           "in_stretch", "rests", "robot_model", "ros_parameters", "start_report", "static_transform", "student"]
+           "in_stretch", "resting_poses", "robot_model", "ros_parameters", "start_report", "static_transform", "student"]
+
+SURROUNDINGS = 0.1          # [s] to either side: counts of an encoder average out, creeping is followed
 
 Bag = Annotated[Path, typer.Argument(help="bag directory or .mcap file")]
 Robot = Annotated[Optional[str], typer.Option(help="robot in config/robots, or a model file; default: robot_description of the bag")]
@@ -178,7 +180,22 @@ def robot_model(reader: BagReader, robot: str | None):
         raise CommandError(f"--robot: {error}" if robot else f"robot_description in the bag is no usable model: {error}") from None
 
 
-def rests(reader: BagReader, model, speed: float, duration: float) -> list[Rest]:
+@dataclass(frozen=True)
+class Poses:
+    """A robot that stood still now and then: stretches at rest, and joint positions q (T, n) at t (T,) [s]."""
+
+    rests: list[Rest]
+    t: np.ndarray
+    q: np.ndarray
+
+    def mean_q(self, rest: Rest, stamps: np.ndarray) -> np.ndarray:
+        """Joint positions in a stretch at the times of some samples, each averaged over its surroundings; their mean, (n,)."""
+        first = np.searchsorted(self.t, np.maximum(stamps - SURROUNDINGS, rest.begin))
+        last = np.searchsorted(self.t, np.minimum(stamps + SURROUNDINGS, rest.end), side="right")
+        return np.mean([self.q[a:b].mean(axis=0) for a, b in zip(first, last)], axis=0)
+
+
+def resting_poses(reader: BagReader, model, speed: float, duration: float) -> Poses:
     """Stretches of the bag in which the robot stood still.
 
     Raises:
@@ -192,7 +209,7 @@ def rests(reader: BagReader, model, speed: float, duration: float) -> list[Rest]
     if not found:
         raise CommandError(f"the robot never stands still for {duration:g} s in the {np.ptp(series.t):.1f} s of '{reader.path}': record poses "
                            "at rest, or raise --still-speed")
-    return found
+    return Poses(found, series.t, series.q)
 
 
 def in_stretch(rest: Rest, t: np.ndarray, least: int) -> np.ndarray | None:

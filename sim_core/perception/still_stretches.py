@@ -1,10 +1,11 @@
 """When a recorded robot stood still, for everything that is measured at rest.
 
-    for rest in still_stretches(t, q):          # rest.begin, rest.end, rest.q
+    for rest in still_stretches(t, q):          # rest.begin, rest.end
         chosen = rest.covers(stamps)
 
 Speed is the way over a fifth of a second rather than the reported velocity, which for an encoder of 4096 counts a turn
-flickers between 0 and 0.02 rad/s at rest. A stretch so begins and ends a tenth of a second away from motion.
+flickers between 0 and 0.02 rad/s at rest. A stretch so begins and ends a tenth of a second away from motion. 0.05 rad/s because
+servos with friction and an integral term never stand quite still: they creep, stick and slip by some counts.
 """
 
 from __future__ import annotations
@@ -17,23 +18,22 @@ __all__ = ["Rest", "still_stretches"]
 
 REACH = 0.1         # [s] to either side, over which speed is taken
 GAP = 0.1           # [s] without a sample, after which nobody knows whether the robot moved
-CREEP = 0.02        # [rad or m] that a joint may move within a stretch: slow motion is no rest
+CREEP = 0.05        # [rad or m] that a joint may move within a stretch: slow motion is no rest
 
 
 @dataclass(frozen=True)
 class Rest:
-    """A stretch at rest: begin, end [s], mean joint positions q (n,) [rad or m]."""
+    """A stretch at rest: begin, end [s]."""
 
     begin: float
     end: float
-    q: np.ndarray
 
     def covers(self, t: np.ndarray) -> np.ndarray:
         """Which of the times t lie in it."""
         return (t >= self.begin) & (t <= self.end)
 
 
-def still_stretches(t: np.ndarray, q: np.ndarray, speed: float = 0.02, duration: float = 0.5) -> list[Rest]:
+def still_stretches(t: np.ndarray, q: np.ndarray, speed: float = 0.05, duration: float = 0.5) -> list[Rest]:
     """Stretches of at least `duration` [s] in which no joint is faster than `speed` [rad/s or m/s].
 
     Args:
@@ -58,9 +58,8 @@ def still_stretches(t: np.ndarray, q: np.ndarray, speed: float = 0.02, duration:
         still = _speed(t[part], q[part]) < speed
         edges = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(int)))
         for first, last in zip(part[edges[::2]], part[edges[1::2] - 1]):
-            at_rest = q[first : last + 1]
-            if t[last] - t[first] >= duration and np.ptp(at_rest, axis=0).max() <= CREEP:
-                found.append(Rest(float(t[first]), float(t[last]), at_rest.mean(axis=0)))
+            if t[last] - t[first] >= duration and np.ptp(q[first : last + 1], axis=0).max() <= CREEP:
+                found.append(Rest(float(t[first]), float(t[last])))
     return found
 
 

@@ -10,6 +10,7 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from cli.calibrate_tool import missing_sides, orientations
+from cli.calibration import Poses
 from cli.main import main
 from experiments.identify_panda import RunWriter, record_fourier
 from hardware.dynamixel.tables import MODELS
@@ -19,7 +20,7 @@ from recording import BagWriter
 from recording.message_types import typestore
 from sim_core.articulated import load_model
 from sim_core.articulated.parameter_file import ParameterFile
-from sim_core.perception.still_stretches import still_stretches
+from sim_core.perception.still_stretches import Rest, still_stretches
 from sim_core.plant import MujocoPlant
 
 ROBOT = "dxl_arm"
@@ -345,26 +346,27 @@ def test_images_that_are_not_rectified_are_refused(tmp_path, capsys):
 
 # -- servos -------------------------------------------------------------------------------------------
 
-STRONGER, FRICTION = ("shoulder", "wrist_pitch"), 0.15
+STRONGER, FRICTION, DELAY = ("shoulder", "wrist_pitch"), 0.15, 0.003
 DRIVER = {f"joints.{joint}.{field}": value for joint in ("waist", "shoulder", "elbow", "forearm_roll", "wrist_pitch", "wrist_roll")
           for field, value in (("model", "XM430-W350"), ("torque_constant", 0.0))} | {"joints.elbow.torque_constant": 1.9}
 
 
 @pytest.fixture(scope="module")
 def servo_bag(tmp_path_factory):
-    """Two servos are stronger than their data sheet by 8 %, all gears rub half as much again as the model's."""
+    """Two servos are stronger than their data sheet by 8 %, all gears rub half as much again as the model's, states come 3 ms late."""
     path = tmp_path_factory.mktemp("servos") / "bag"
     plant = MujocoPlant(ROBOT, seed=3, tick=0.004, position_noise=4.4e-4, velocity_noise=7e-3,
-                        parameters={f"{joint}.frictionloss": FRICTION for joint in arm().joint_names})
+                        sensor_delay=DELAY, parameters={f"{joint}.frictionloss": FRICTION for joint in arm().joint_names})
     plant.apply([{"action": "actuator_gain", "joints": list(STRONGER), "factor": 1.08}])
     record_fourier(path, plant, 8.0, np.random.default_rng(0), {"/dynamixel": DRIVER, "/recorder": {"profile": "calibrate"}})
     return path
 
 
 def test_servos(servo_bag, tmp_path, capsys):
-    assert run(capsys, "servos", servo_bag, "--starts", "1", "--out", tmp_path / "out")[0] == 0
+    assert run(capsys, "servos", servo_bag, "--starts", "2", "--out", tmp_path / "out")[0] == 0
     _, rows = found(tmp_path / "out")
     sheet = MODELS["XM430-W350"].motor.torque_constant
+    assert inside(rows["sensor.delay"], DELAY)
     node, values = parameters(tmp_path / "out", "dynamixel.yaml")
     assert node == "/**/dynamixel" and len(values) == 6
     for joint in arm().joint_names:
@@ -543,16 +545,23 @@ def test_stretches_at_rest():
     found = still_stretches(t, q)
     assert len(found) == 4
     for rest, goal in zip(found, POSES):
-        np.testing.assert_allclose(rest.q, goal, atol=2e-3)
+        np.testing.assert_allclose(q[rest.covers(t)].mean(axis=0), goal, atol=2e-3)
         # begins and ends away from motion: every sample belongs to the pose itself
         moving = np.array([not r[3] for r in rows])
         assert not (rest.covers(t) & moving & (np.abs(q - goal).max(axis=1) > 0.01)).any()
     assert still_stretches(t, q, duration=2.0) == []
 
 
+def test_creeping_joints_are_taken_where_they_were_when_something_was_measured():
+    t = np.arange(0.0, 2.0, 0.01)
+    poses = Poses([Rest(0.5, 1.5)], t, np.stack([0.04 * t, np.full_like(t, 0.3)], axis=1))
+    np.testing.assert_allclose(poses.mean_q(poses.rests[0], np.array([0.7, 0.9])), [0.04 * 0.8, 0.3], atol=3e-4)      # half a sample
+    np.testing.assert_allclose(poses.mean_q(poses.rests[0], np.array([1.5])), [0.04 * 1.45, 0.3], atol=3e-4)
+
+
 def test_slow_motion_and_gaps_are_no_rest():
     t = np.arange(0.0, 4.0, 0.004)
-    assert still_stretches(t, 0.015 * t[:, None]) == []
+    assert still_stretches(t, 0.04 * t[:, None]) == []
     q = np.zeros((len(t), 1))
     q[t > 2.0] = 1.0            # while nobody looked
     looked = (t < 1.9) | (t > 2.1)
