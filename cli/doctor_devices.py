@@ -138,7 +138,7 @@ def _expectation(node: str, executable: str, values: dict[str, object]) -> Expec
         return Expectation(node, {"netft": "netft", "ft300": "ft300"}.get(driver, ""), where, options=values)
     if executable == "robotiq":
         return Expectation(node, "robotiq", port, options=values)
-    if executable == "camera":
+    if executable == "realsense":
         return Expectation(node, "realsense", str(values.get("serial_no", "")).lstrip("_"), options=values)
     if executable == "audio":
         live = values.get("source", "device") == "device"

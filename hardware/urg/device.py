@@ -328,7 +328,8 @@ class UrgDevice(Device):
     @property
     def _patience(self) -> float:
         """How long no scan is no error [s]."""
-        return self.settings.error_reset_period if "checking" in self.warnings else self.stale_timeout
+        return self.settings.error_reset_period if "checking" in self.warnings else max(
+            self.stale_timeout, 3.0 * self.geometry.period * (1 + self.settings.skip))
 
     def _idle(self) -> None:
         self._port.read(timeout=0.05)       # notices that the port is gone
