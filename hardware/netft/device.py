@@ -12,6 +12,7 @@ import numpy as np
 
 from hardware.link import DeviceClock, DeviceError, Disconnected, Identity, NotAnswering
 from hardware.netft.configuration import Configuration, fetch_configuration, write_settings
+from hardware.netft.datagrams import DatagramReader
 from hardware.netft.protocol import (
     CONDITION,
     RECORD,
@@ -29,12 +30,12 @@ __all__ = ["NetFtDevice"]
 
 ANSWER_TIMEOUT = 0.05       # [s] without data after which a request is repeated
 GIVE_UP = 1.0               # [s] of repeated requests without an answer
-GATHER = 0.002              # [s] that records wait for others at rates above GATHER_ABOVE: one wake-up serves them all
+GATHER = 0.004              # [s] that records wait for others at rates above GATHER_ABOVE: one wake-up serves them all
 GATHER_ABOVE = 1000.0       # [Hz]
 CONFIGURATION_PERIOD = 1.0  # [s] between looks at the configuration page: units can change while the stream goes on
 WARNING_LASTS = 5.0         # [s]
 RECEIVE_BUFFER = 4 << 20    # of the kernel [bytes]: a second at 7 kHz, with what the kernel adds to each datagram
-LONGEST_DATAGRAM = 40 * RECORD.itemsize
+MOST_RECORDS = 40           # of one datagram
 
 
 class NetFtDevice(WrenchSensor):
@@ -65,8 +66,7 @@ class NetFtDevice(WrenchSensor):
         self.clock = DeviceClock()
         self._reported = (0, 0, 0, 0)
         self._socket: socket.socket | None = None
-        self._memory = bytearray(64 * LONGEST_DATAGRAM)
-        self._view = memoryview(self._memory)
+        self._datagrams = DatagramReader(RECORD.itemsize, MOST_RECORDS)
         self._pool: ThreadPoolExecutor | None = None
         self._look: Future | None = None
         self._warn_until = float("-inf")
@@ -200,22 +200,14 @@ class NetFtDevice(WrenchSensor):
         self._request_stream()
 
     def _receive(self) -> tuple[np.ndarray, float]:
-        """All that has arrived, as records in one buffer, and when the newest did."""
-        end, limit = 0, len(self._memory) - LONGEST_DATAGRAM
-        while end <= limit:
-            try:
-                size = self._socket.recv_into(self._view[end:])
-            except BlockingIOError:
-                break
-            except ConnectionRefusedError:      # nobody listens there: silence, as far as records are concerned
-                continue
-            except OSError as error:
-                raise Disconnected(f"{self.address} is unreachable ({error.strerror or error})") from None
-            if size and size % RECORD.itemsize == 0:
-                end += size
-            else:
-                self.counters.add("malformed")
-        return decode_records(self._view[:end]), time.monotonic()
+        """All that has arrived, and when the newest did."""
+        try:
+            data, odd = self._datagrams.read(self._socket.fileno())
+        except OSError as error:
+            raise Disconnected(f"{self.address} is unreachable ({error.strerror or error})") from None
+        if odd:
+            self.counters.add("malformed", odd)
+        return decode_records(data), time.monotonic()
 
     def _use(self, records: np.ndarray, arrival: float) -> None:
         restarts = self.account.restarts
@@ -265,8 +257,8 @@ class NetFtDevice(WrenchSensor):
 
     def _drain(self) -> None:
         with contextlib.suppress(OSError):
-            while True:
-                self._socket.recv_into(self._view)
+            while len(self._datagrams.read(self._socket.fileno())[0]):
+                pass
 
     def _send(self, command: Command) -> None:
         connection = self._socket
