@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Optional
 
 import numpy as np
@@ -36,15 +35,15 @@ class Mount(str, Enum):
 
 def camera(
     bag: Bag,
-    mount: Annotated[Mount, typer.Option(help="hand: the camera moves with the hand and the target stays; base: the camera stays and "
-                                              "the target is on the hand")] = Mount.HAND,
-    topic: Annotated[str, typer.Option(help="poses of the target in the camera's optical frame (geometry_msgs/PoseStamped), or images "
-                                            "(sensor_msgs/Image) of a chessboard with --board")] = "target_pose",
-    board: Annotated[Optional[str], typer.Option(help="chessboard in the images: inner corners per row x per column x edge of a square "
-                                                      "in m, such as 7x6x0.03")] = None,
+    mount: Annotated[Mount, typer.Option(help="hand: the camera moves with the hand and the target stays; base: the camera stays "
+                                              "and the target is on the hand")] = Mount.HAND,
+    topic: Annotated[str, typer.Option(help="poses of the target in the camera's optical frame (geometry_msgs/PoseStamped), or "
+                                            "images (sensor_msgs/Image) of a chessboard with --board")] = "target_pose",
+    board: Annotated[Optional[str], typer.Option(help="chessboard in the images: inner corners per row x per column x edge of a "
+                                                      "square in m, such as 7x6x0.03")] = None,
     hand: Annotated[str, typer.Option(help="body or site that carries camera or target")] = "hand",
     base: Annotated[str, typer.Option(help="body or site that counts as the robot's base")] = "base_link",
-    child: Annotated[str, typer.Option(help="frame whose pose is written; needs its way to the optical frame in /tf_static")] = "camera_link",
+    child: Annotated[str, typer.Option(help="frame whose pose is written, if /tf_static leads from it to the optical frame")] = "camera_link",
     still_speed: StillSpeed = 0.05,
     still_time: StillTime = 0.5,
     robot: Robot = None,
@@ -77,8 +76,9 @@ def _calibrate(reader: BagReader, mount, topic, board, hand, base, child, still_
             q.append(poses.mean_q(rest, seen.t[index]))
             X_CT.append(mean_pose(seen.X_CT[index]))
     if len(q) < 3:
-        raise CommandError(f"the target was seen in {len(q)} of {len(poses.rests)} stretches at rest, at least 3 are needed, better 15: "
-                           f"keep the target in view{f' ({len(seen.t)} of {seen.looked} images at rest show it; {seen.why})' if seen.why else ''}")
+        why = f" ({len(seen.t)} of {seen.looked} images at rest show it; {seen.why})" if seen.why else ""
+        raise CommandError(f"the target was seen in {len(q)} of {len(poses.rests)} stretches at rest, at least 3 are needed, "
+                           f"better 15: keep the target in view{why}")
     X_BH = inverse(frame_poses(model, base, np.array(q[:1]))[0]) @ frame_poses(model, hand, np.array(q))
     try:
         found = hand_eye(X_BH, np.array(X_CT), camera=mount)
@@ -108,10 +108,11 @@ def _result(reader, topic, mount, parent, child, seen: Sightings, X_BH, found: H
     X_child = seen.in_optical(child)
     name, X = (child, found.X @ X_child) if X_child is not None else (seen.frame, found.X)
     images = f", in {len(seen.t)} of {seen.looked} images" if seen.looked else ""
-    remarks = [f"Target seen in {n} of {stretches} stretches at rest{images}; the camera's optical frame is `{seen.frame}`, its parent `{parent}`."]
+    remarks = [f"Target seen in {n} of {stretches} stretches at rest{images}; the camera's optical frame is `{seen.frame}`, its parent "
+               f"`{parent}`."]
     if X_child is None:
-        remarks.append(f"/tf_static of the bag has no way from `{seen.frame}` to `{child}`: the transform is that of `{seen.frame}` itself, "
-                       "which must have no other parent.")
+        remarks.append(f"/tf_static of the bag has no way from `{seen.frame}` to `{child}`: the transform is that of "
+                       f"`{seen.frame}` itself, which must have no other parent.")
     text = static_transform(parent, name, X, f"Pose of {name} in {parent}, calibrated from {reader.path.name}.")
     rpy = ", ".join(f"{a:.2f}" for a in np.rad2deg(values[3:]))
     report = start_report("Camera on the hand" if mount == "hand" else "Camera beside the robot", reader, result, estimates, {
@@ -146,7 +147,8 @@ def _residual_figure(report: Report, found: HandEye) -> None:
     report.section("Fit", "Pose of the target as seen, less the pose that the calibration predicts, in the camera's axes.")
     fig, axes = figure(1, 2, size=(8.4, 3.0))
     pose = 1 + np.arange(len(found.residuals))
-    for axis, part, scale, title in ((axes[0], slice(3, 6), 1e3, "position [mm]"), (axes[1], slice(0, 3), np.rad2deg(1.0), "rotation [degrees]")):
+    kinds = ((slice(3, 6), 1e3, "position [mm]"), (slice(0, 3), np.rad2deg(1.0), "rotation [degrees]"))
+    for axis, (part, scale, title) in zip(axes, kinds):
         for k, name in enumerate("xyz"):
             axis.plot(pose, scale * found.residuals[:, part][:, k], "o", ms=4.5, color=PALETTE[k], label=name)
         axis.axhline(0.0, color="#8a8f98", lw=1.0)
@@ -159,8 +161,8 @@ def _residual_figure(report: Report, found: HandEye) -> None:
 def _motion_figure(report: Report, X_BH: np.ndarray) -> None:
     """Turns between consecutive poses: their axes must differ."""
     turns = Rotation.from_matrix(X_BH[:-1, :3, :3].transpose(0, 2, 1) @ X_BH[1:, :3, :3]).as_rotvec()
-    report.section("Motion", "Turns of the hand from each pose to the next, in the hand's axes. Turns about one axis alone would leave the "
-                   "camera's place along it open.")
+    report.section("Motion", "Turns of the hand from each pose to the next, in the hand's axes. Turns about one axis alone would "
+                   "leave the camera's place along it open.")
     fig, axis = figure(size=(8.4, 2.8))
     for k, name in enumerate("xyz"):
         axis.bar(1 + np.arange(len(turns)) + 0.27 * (k - 1), np.rad2deg(turns[:, k]), 0.25, color=PALETTE[k], label=f"about {name}")

@@ -30,10 +30,10 @@ def scanner(
     center: Annotated[str, typer.Option(help="X,Y of the room's centre in the base frame, in m")] = "0,0",
     room_yaw: Annotated[float, typer.Option(help="by which the room is turned in the base frame, in rad")] = 0.0,
     walls: Annotated[Optional[Path], typer.Option(help="YAML file with walls in the base frame in place of --room")] = None,
-    guess: Annotated[Optional[str], typer.Option(help="X,Y,YAW of the scanner, within 0.3 m and 0.3 rad; default: the model's frame of "
-                                                      "the scans' name")] = None,
+    guess: Annotated[Optional[str], typer.Option(help="X,Y,YAW of the scanner, within 0.3 m and 0.3 rad; default: the model's "
+                                                      "frame of the scans' name")] = None,
     height: Annotated[Optional[float], typer.Option(help="of the scanner over the base frame, in m; default: the model's")] = None,
-    tilt: Annotated[bool, typer.Option("--tilt", help="look for pitch and roll as well; a wrongly measured room looks like a tilt")] = False,
+    tilt: Annotated[bool, typer.Option("--tilt", help="look for pitch and roll too; a wrongly measured room looks like a tilt")] = False,
     topic: Annotated[str, typer.Option(help="scans, sensor_msgs/LaserScan")] = "scan",
     base: Annotated[str, typer.Option(help="body or site that counts as the robot's base")] = "base_link",
     robot: Robot = None,
@@ -102,8 +102,8 @@ def _read_walls(path: Path) -> list[Wall]:
         raise CommandError(f"--walls {path}: cannot be read ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         sentence = str(error).splitlines()[0]
-        raise CommandError(f"--walls {path}: expected a list of {{from: [x, y], to: [x, y]}} in metres, lean in rad if there is one; "
-                           f"{type(error).__name__}: {sentence}") from None
+        raise CommandError(f"--walls {path}: expected a list of {{from: [x, y], to: [x, y]}} in metres, lean in rad if there is "
+                           f"one; {type(error).__name__}: {sentence}") from None
 
 
 def _scans(reader: BagReader, topic: str) -> tuple[np.ndarray, np.ndarray, str]:
@@ -158,13 +158,13 @@ def _result(reader: BagReader, base: str, frame: str, walls, angles, scans, star
     result.detail("rms", found.rms)
     result.detail("scans", len(scans))
     result.detail("not_determined", found.unobservable)
-    remarks = [f"{len(scans)} scans, {found.residuals.size} ranges on the walls with an RMS of {1e3 * found.rms:.1f} mm, {found.outliers} on other "
-               f"things; height {found.height:g} m as given."]
+    remarks = [f"{len(scans)} scans, {found.residuals.size} ranges on the walls with an RMS of {1e3 * found.rms:.1f} mm, "
+               f"{found.outliers} on other things; height {found.height:g} m as given."]
     open_ = [f"Not determined: {what}." for what in found.unobservable]
     if not tilted:
         open_ = [sentence for sentence in open_ if "pitch and roll" not in sentence]
-        remarks.append("Pitch and roll are taken as 0: " + ("the scans fit as well without a tilt. Between upright walls it shows beyond 0.1 rad "
-                       "only." if tilt else "nobody looked for a tilt (--tilt)."))
+        remarks.append("Pitch and roll are taken as 0: " + ("the scans fit as well without a tilt. Between upright walls it "
+                       "shows beyond 0.1 rad only." if tilt else "nobody looked for a tilt (--tilt)."))
     text = static_transform(base, frame, found.X_BS, f"Pose of {frame} in {base}, calibrated from {reader.path.name}.")
     report = start_report("Mounting of the laser scanner", reader, result, estimates, {
         "position": f"{1e3 * found.pose[0]:.1f}, {1e3 * found.pose[1]:.1f} mm", "yaw": f"{np.rad2deg(found.pose[2]):.2f}°",
@@ -172,8 +172,8 @@ def _result(reader: BagReader, base: str, frame: str, walls, angles, scans, star
         open_, assumed)
     for sentence in remarks:
         report.text(sentence)
-    report.text(f"Assumed was where the search began. The transform from `{base}` to `{frame}` is in `static_transform.yaml`. Intervals are the "
-                "scans' share: an error in the measured walls goes straight into the pose.")
+    report.text(f"Assumed was where the search began. The transform from `{base}` to `{frame}` is in `static_transform.yaml`. "
+                "Intervals are the scans' share: an error in the measured walls goes straight into the pose.")
     _plan_figure(report, walls, angles, scans, found)
     _residual_figure(report, walls, angles, scans, found)
     return Calibration(result, estimates, report, {"static_transform.yaml": text}, assumed, (*remarks, *open_))
@@ -199,7 +199,8 @@ def _plan_figure(report: Report, walls, angles, scans, found: Mounting) -> None:
     axis.plot(0.0, 0.0, "s", ms=8, color="#444444", label="base")
     x, y, ahead = found.X_BS[0, 3], found.X_BS[1, 3], found.X_BS[:2, 0]
     length = 0.12 * max(np.ptp([p for wall in walls for p in (wall.a, wall.b)], axis=0))
-    axis.annotate("", xy=(x + length * ahead[0], y + length * ahead[1]), xytext=(x, y), arrowprops=dict(arrowstyle="->", color=PALETTE[2], lw=2))
+    arrow = dict(arrowstyle="->", color=PALETTE[2], lw=2)
+    axis.annotate("", xy=(x + length * ahead[0], y + length * ahead[1]), xytext=(x, y), arrowprops=arrow)
     axis.plot(x, y, "o", ms=7, color=PALETTE[2], label="scanner")
     axis.set_aspect("equal")
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=1.5)
@@ -207,7 +208,7 @@ def _plan_figure(report: Report, walls, angles, scans, found: Mounting) -> None:
 
 
 def _residual_figure(report: Report, walls, angles, scans, found: Mounting) -> None:
-    report.section("Fit", "Range measured less range to the walls, of all scans. A wave along the angle means that a wall is not where it is said to be.")
+    report.section("Fit", "Range measured less range to the walls. A wave along the angle means that a wall is not where it is said to be.")
     predicted = predicted_ranges(angles, found.pose, walls, found.height)
     residual = 1e3 * (_median(scans) - predicted)
     fig, (left, right) = figure(1, 2, size=(8.4, 3.0))

@@ -85,8 +85,8 @@ def assumed_constants(run_info: dict, joints) -> tuple[str, dict[str, float]]:
                          MODELS[values[f"joints.{joint}.model"]].motor.torque_constant for joint in joints}
             return path.rsplit("/", 1)[-1], constants
         best = min(best, missing, key=len)
-    raise CommandError(f"run_info of the bag has no parameters joints.<name>.model of a servo driver for {', '.join(best)}: record with the "
-                       "recorder while the node dynamixel runs in the same namespace, or use refit identify")
+    raise CommandError(f"run_info of the bag has no parameters joints.<name>.model of a servo driver for {', '.join(best)}: "
+                       "record with the recorder while the node dynamixel runs in the same namespace, or use refit identify")
 
 
 def _result(reader: BagReader, outcome: BagIdentification, node: str, assumed: dict[str, float], config) -> Calibration:
@@ -126,8 +126,8 @@ def _result(reader: BagReader, outcome: BagIdentification, node: str, assumed: d
         "held-out error, after / before": found.error_ratio}, warnings, taken)
     for note in outcome.data.notes:
         report.text(note)
-    report.text("Assumed torque constants are the driver's parameters in the recording, or where those were 0 the data sheet's stall torque "
-                "over stall current. Friction is MuJoCo's (Coulomb), damping viscous, both at the joint.")
+    report.text("Assumed torque constants are the driver's parameters in the recording, or where those were 0 the data sheet's "
+                "stall torque over stall current. Friction is MuJoCo's (Coulomb), damping viscous, both at the joint.")
     _interval_figures(report, constants, taken, estimates[len(gears) :])
     _forecast_figure(report, found, model.joint_names)
     _residual_figure(report, found, model.joint_names)
@@ -177,8 +177,8 @@ def _forecast_figure(report: Report, found, joints) -> None:
     """One stretch of the held-out part, predicted open loop."""
     before, after, n = found.forecast_before, found.forecast_after, len(joints)
     s = len(after.t) // 2
-    report.section("Prediction of the held-out part", f"Velocities [rad/s] over time [s], open loop from a state fitted to the samples just "
-                   f"before; the middle one of {len(after.t)} stretches, none used in the fit.")
+    report.section("Prediction of the held-out part", f"Velocities [rad/s] over time [s], open loop from a state fitted to the "
+                   f"samples just before; the middle one of {len(after.t)} stretches, none used in the fit.")
     fig, axes = figure((n + 1) // 2, 2, size=(8.4, 1.35 * ((n + 1) // 2) + 0.5), sharex=True, squeeze=False)
     for j, axis in enumerate(axes.ravel()):
         if j >= n:
@@ -194,8 +194,8 @@ def _forecast_figure(report: Report, found, joints) -> None:
 
 def _residual_figure(report: Report, found, joints) -> None:
     r, problem, n = found.solution.rollout.residual / found.solution.scale, found.problem, len(joints)
-    report.section("Residuals", "Autocorrelation of the velocities' residuals: what stays above the band is unmodelled, such as backlash, or friction "
-                   "that follows another law.")
+    report.section("Residuals", "Autocorrelation of the velocities' residuals: what stays above the band is unmodelled, such as "
+                   "backlash, or friction that follows another law.")
     fig, axis = figure(size=(8.4, 2.8))
     lags = np.arange(min(MAX_LAG, r.shape[1] - 1) + 1)
     for j, joint in enumerate(joints):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Optional
 
 import numpy as np
@@ -71,15 +70,17 @@ def _calibrate(reader: BagReader, topic, frame, max_std, still_speed, still_time
         q.append(poses.mean_q(rest, t[index]))
         means.append(wrench[index].mean(axis=0))
     if not means:
-        raise CommandError(f"none of the {len(poses.rests)} stretches at rest has {FEWEST_SAMPLES} wrenches that vary by less than {max_std:g} N: "
-                           "do the clocks of joint_states and wrenches agree, and does nobody touch the tool?")
+        raise CommandError(f"none of the {len(poses.rests)} stretches at rest has {FEWEST_SAMPLES} wrenches that vary by less "
+                           f"than {max_std:g} N: do the clocks of joint_states and wrenches agree, and does nobody touch the tool?")
     X = frame_poses(model, frame or frame_id, np.array(q))
     gravity = X[:, :3, :3].transpose(0, 2, 1) @ _gravity(model)
     directions, missing = orientations(gravity), missing_sides(gravity)
-    lacking = f"gravity never points along {', '.join(missing)} of the sensor" if missing else "all six sides of the sensor were down once"
+    lacking = "all six sides of the sensor were down once"
+    if missing:
+        lacking = f"gravity never points along {', '.join(missing)} of the sensor"
     if directions < MINIMUM_POSES:
-        raise CommandError(f"{len(means)} poses at rest in {directions} different orientations, at least {MINIMUM_POSES} are needed, "
-                           f"{np.rad2deg(DISTINCT):.0f} degrees apart: {lacking}")
+        raise CommandError(f"{len(means)} poses at rest in {directions} different orientations, at least {MINIMUM_POSES} are "
+                           f"needed, {np.rad2deg(DISTINCT):.0f} degrees apart: {lacking}")
     try:
         found = identify_tool(gravity, np.array(means))
     except ValueError as error:
@@ -152,18 +153,19 @@ def _result(reader, topic, gravity, means, found: ToolIdentification, directions
         "unexplained force": f"{found.force_residual:.3f} N", "orientations": directions}, [])
     for sentence in remarks:
         report.text(sentence)
-    report.text(f"`{node}.yaml` holds mass and centre for the node. The offsets drift with temperature: take them off with `~/bias` at the "
-                "start of work, after the tool is known.")
+    report.text(f"`{node}.yaml` holds mass and centre for the node. The offsets drift with temperature: take them off with "
+                "`~/bias` at the start of work, after the tool is known.")
     _residual_figures(report, gravity, means, found)
     _coverage_figure(report, gravity)
     return Calibration(result, estimates, report, {f"{node}.yaml": text}, remarks=remarks)
 
 
 def _residual_figures(report: Report, gravity, means, found: ToolIdentification) -> None:
-    report.section("Fit", "Mean wrench of each pose less the sensor's offset, against the weight of the tool found (left), and what is left (right).")
+    report.section("Fit", "Left: mean wrench of each pose less the sensor's offset, against the weight of the tool found. Right: the rest.")
     weight = found.tool.wrench(gravity)
     measured = means - found.offset
-    for what, unit, part, rms in (("force", "N", slice(0, 3), found.force_residual), ("torque", "N m", slice(3, 6), found.torque_residual)):
+    kinds = (("force", "N", slice(0, 3), found.force_residual), ("torque", "N m", slice(3, 6), found.torque_residual))
+    for what, unit, part, rms in kinds:
         fig, (left, right) = figure(1, 2, size=(8.4, 3.1))
         for k, axis in enumerate("xyz"):
             left.plot(weight[:, part][:, k], measured[:, part][:, k], "o", ms=4.5, color=PALETTE[k], label=axis)
@@ -181,8 +183,8 @@ def _residual_figures(report: Report, gravity, means, found: ToolIdentification)
 
 def _coverage_figure(report: Report, gravity) -> None:
     """Directions of gravity as longitude and latitude in the sensor's frame."""
-    report.section("Orientations", "Where gravity pointed in the sensor's axes. Directions that spread over the sphere tell mass, centre and "
-                   "offsets apart; a side without a point near it would help most.")
+    report.section("Orientations", "Where gravity pointed in the sensor's axes. Directions that spread over the sphere tell "
+                   "mass, centre and offsets apart; a side without a point near it would help most.")
     x, y, z = (gravity / np.linalg.norm(gravity, axis=1, keepdims=True)).T
     fig, axis = figure(size=(8.4, 3.4))
     for name, side in SIDES.items():

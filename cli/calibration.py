@@ -22,8 +22,8 @@ from sim_core.articulated import ModelError, build, load_model
 from sim_core.articulated.parameters import NamedEstimate
 from sim_core.perception.still_stretches import Rest, still_stretches
 
-__all__ = ["AllowTruncated", "Bag", "Calibration", "Json", "Out", "Robot", "StillSpeed", "StillTime", "calibrate", "estimate", "frame_poses",
-           "in_stretch", "resting_poses", "robot_model", "ros_parameters", "start_report", "static_transform", "student"]
+__all__ = ["AllowTruncated", "Bag", "Calibration", "Json", "Out", "Poses", "Robot", "StillSpeed", "StillTime", "calibrate", "estimate",
+           "frame_poses", "in_stretch", "resting_poses", "robot_model", "ros_parameters", "start_report", "static_transform", "student"]
 
 SURROUNDINGS = 0.1          # [s] to either side: counts of an encoder average out, creeping is followed
 
@@ -207,8 +207,8 @@ def resting_poses(reader: BagReader, model, speed: float, duration: float) -> Po
     except ValueError as error:
         raise CommandError(f"joint_states in '{reader.path}': {error}") from None
     if not found:
-        raise CommandError(f"the robot never stands still for {duration:g} s in the {np.ptp(series.t):.1f} s of '{reader.path}': record poses "
-                           "at rest, or raise --still-speed")
+        raise CommandError(f"the robot never stands still for {duration:g} s in the {np.ptp(series.t):.1f} s of '{reader.path}': "
+                           "record poses at rest, or raise --still-speed")
     return Poses(found, series.t, series.q)
 
 

@@ -59,7 +59,8 @@ def read_sightings(reader: BagReader, topic: str, board: str | None, rests: list
     if kind == "geometry_msgs/msg/PoseStamped":
         return _poses(reader, topic, static)
     if kind != "sensor_msgs/msg/Image":
-        raise CommandError(f"'{topic}' holds {kind}, expected geometry_msgs/msg/PoseStamped or sensor_msgs/msg/Image; name another --topic")
+        raise CommandError(f"'{topic}' holds {kind}, expected geometry_msgs/msg/PoseStamped or sensor_msgs/msg/Image; name another "
+                           "--topic")
     if board is None:
         raise CommandError(f"'{topic}' holds images: say with --board what chessboard is in them, such as --board 7x6x0.03")
     return _boards(reader, topic, *_board(board), rests, static)
@@ -71,7 +72,8 @@ def _poses(reader: BagReader, topic: str, static) -> Sightings:
         p, q = message.pose.position, message.pose.orientation
         values = np.array([p.x, p.y, p.z, q.x, q.y, q.z, q.w])
         if not np.isfinite(values).all() or np.linalg.norm(values[3:]) < 0.5:
-            raise CommandError(f"'{topic}' has a pose that is none ({', '.join(f'{v:g}' for v in values)}): leave out frames without a target")
+            raise CommandError(f"'{topic}' has a pose that is none ({', '.join(f'{v:g}' for v in values)}): leave out frames without "
+                               "a target")
         times.append(_seconds(message))
         poses.append(_pose(values[:3], values[3:]))
         frame = message.header.frame_id
@@ -87,8 +89,8 @@ def _board(text: str) -> tuple[tuple[int, int], float]:
         raise CommandError(f"--board {text}: expected inner corners per row x per column x edge of a square in metres, such as "
                            "7x6x0.03") from None
     if (sum(counts) % 2 == 0) or min(counts) < 2 or edge <= 0.0:
-        raise CommandError(f"--board {text}: one number of inner corners must be odd and the other even, at least 2, or half a turn looks "
-                           "the same; the edge is positive")
+        raise CommandError(f"--board {text}: one number of inner corners must be odd and the other even, at least 2, or half a "
+                           "turn looks the same; the edge is positive")
     return counts, edge
 
 

@@ -1,6 +1,7 @@
 """`refit calibrate WHAT BAG`: bags of simulated robots whose truth is known, and one line with exit code 2 for every bad bag."""
 
 import json
+import shutil
 from functools import cache
 
 import mujoco
@@ -30,21 +31,21 @@ POSES = np.array([
     [-0.3, 0.3, 0.8, -1.5, 1.3, -1.2], [0.6, -0.2, -0.3, 0.0, -1.7, 2.0], [0.0, 0.4, 1.0, 2.0, -1.2, -2.0], [0.3, -0.5, -0.8, -0.8, 0.5, 1.5],
     [-0.6, 0.0, 0.9, 0.9, 0.9, 2.6], [0.1, 0.2, -0.9, 2.6, 1.5, -0.6], [0.5, -0.1, 0.3, -2.2, -0.9, 0.3], [-0.2, 0.1, -0.2, -0.3, 1.7, -2.7],
 ])  # fmt: skip
-T_REST, T_MOVE = 0.9, 0.6   # [s]
+DT, T_REST, T_MOVE = 0.008, 0.9, 0.6     # [s]
 
 
 # -- bags ---------------------------------------------------------------------------------------------
 
 
 def tour(poses=POSES, position_noise=4.4e-4, velocity_noise=7e-3, seed=0):
-    """(t, q as measured, q true, at rest) every 4 ms of a robot that visits poses along cosines; no dynamics are needed at rest."""
+    """(t, q as measured, q true, at rest) every DT of a robot that visits poses along cosines; no dynamics are needed at rest."""
     rng, t, rows = np.random.default_rng(seed), 0.0, []
     for k, goal in enumerate(poses):
         start = poses[k - 1] if k else goal
-        for s in np.arange(0.0, T_MOVE + T_REST, 0.004):
+        for s in np.arange(0.0, T_MOVE + T_REST, DT):
             q = start + (goal - start) * 0.5 * (1.0 - np.cos(np.pi * min(s / T_MOVE, 1.0)))
             rows.append((t, q + position_noise * rng.standard_normal(6), q, k == 0 or s >= T_MOVE))
-            t += 0.004
+            t += DT
     return rows
 
 
@@ -165,7 +166,7 @@ def payload_arm():
     return model, data, float(model.body_subtreemass[body]), X[:3, :3].T @ (data.subtree_com[body] - X[:3, 3])
 
 
-def write_tool_bag(path, poses=POSES, force_noise=0.05, frame="ft_sensor_link", drift=0.0):
+def write_tool_bag(path, poses=POSES, frame="ft_sensor_link", drift=0.0):
     """Returns mass and centre. Wrenches in motion are wild: they must count for nothing."""
     model, data, mass, com = payload_arm()
     rng = np.random.default_rng(5)
@@ -175,14 +176,21 @@ def write_tool_bag(path, poses=POSES, force_noise=0.05, frame="ft_sensor_link", 
             data.qpos[:], data.qvel[:], data.qacc[:] = true_q, 0.0, 0.0
             mujoco.mj_inverse(model, data)
             w = OFFSET - np.concatenate([data.sensor("force").data, data.sensor("torque").data])
-            w += np.repeat([force_noise, 0.02 * force_noise], 3) * rng.standard_normal(6) if still else rng.uniform(-5, 5, 6)
+            w += np.repeat([0.05, 0.001], 3) * rng.standard_normal(6) if still else rng.uniform(-5, 5, 6)
             bag.wrench(t + 0.001, w + drift * t * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]), frame)
     return mass, com
 
 
-def test_tool(tmp_path, capsys):
-    mass, com = write_tool_bag(tmp_path / "bag")
-    assert run(capsys, "tool", tmp_path / "bag", "--out", tmp_path / "out", "--json", tmp_path / "checks.json")[0] == 0
+@pytest.fixture(scope="module")
+def tool_bag(tmp_path_factory):
+    """Path, mass, centre."""
+    path = tmp_path_factory.mktemp("tool") / "bag"
+    return path, *write_tool_bag(path)
+
+
+def test_tool(tool_bag, tmp_path, capsys):
+    path, mass, com = tool_bag
+    assert run(capsys, "tool", path, "--out", tmp_path / "out", "--json", tmp_path / "checks.json")[0] == 0
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"report.html", "result.json", "run.json", "ft_sensor.yaml"}
     assert json.loads((tmp_path / "checks.json").read_text())["passed"]
     document, rows = found(tmp_path / "out")
@@ -237,7 +245,7 @@ def write_camera_bag(path, mount="hand", poses=POSES, static=True):
             bag.static("camera_link", "camera_color_optical_frame", X_LINK_OPTICAL)
         for k, (t, q, true_q, still) in enumerate(tour(poses)):
             bag.joints(t, q)
-            if k % 10:
+            if k % 5:
                 continue
             data.qpos[:] = true_q
             mujoco.mj_kinematics(model, data)
@@ -288,7 +296,7 @@ def chessboard(X_CT):
     return np.rint(fine.reshape(480, 2, 640, 2).mean(axis=(1, 3))).astype(np.uint8)
 
 
-def write_image_bag(path, distortion=0.0):
+def write_image_bag(path, distortion=0.0, stops=9):
     """A board on a stand before the hand; the last image shows half of it."""
     model = mujoco.MjModel.from_xml_string(arm().xml)
     data, rng = mujoco.MjData(model), np.random.default_rng(1)
@@ -302,7 +310,7 @@ def write_image_bag(path, distortion=0.0):
     centre[:3, 3] = -0.5 * SQUARE * (COUNTS[0] - 1), -0.5 * SQUARE * (COUNTS[1] - 1), 0.4
     X_BT = camera_pose(arm().q_home) @ pose([0.3, 0.2, 0.1], [0.0, 0.0, 0.0]) @ centre
     middle, poses = X_BT @ [*-centre[:2, 3], 0.0, 1.0], []
-    while len(poses) < 9:
+    while len(poses) < stops:
         q = arm().q_home + rng.uniform(-1.0, 1.0, 6) * [0.4, 0.3, 0.3, 0.6, 0.6, 0.8]
         x, y, z, _ = np.linalg.inv(camera_pose(q)) @ middle
         if 0.3 < z < 0.5 and np.hypot(x, y) < 0.15 * z:
@@ -315,7 +323,7 @@ def write_image_bag(path, distortion=0.0):
                 binning_y=0, roi=zero)
         for k, (t, q, true_q, still) in enumerate(tour(np.array(poses))):
             bag.joints(t, q)
-            if still and k % 375 == 340:        # once a stop
+            if still and k % round((T_REST + T_MOVE) / DT) == 170:        # once a stop
                 image = chessboard(np.linalg.inv(camera_pose(true_q)) @ X_BT)
                 if t > 12.0:
                     image[:, 280:] = 110
@@ -339,7 +347,7 @@ def test_camera_from_images_of_a_chessboard(tmp_path, capsys):
 
 
 def test_images_that_are_not_rectified_are_refused(tmp_path, capsys):
-    write_image_bag(tmp_path / "bag", distortion=0.01)
+    write_image_bag(tmp_path / "bag", distortion=0.01, stops=1)
     code, said = run(capsys, "camera", tmp_path / "bag", "--topic", "camera/color/image_raw", "--board", "7x4x0.02")
     assert code == 2 and "record rectified images" in said
 
@@ -527,8 +535,8 @@ def test_one_line_and_exit_code_2(poor, capsys, monkeypatch, words, expected):
     assert not (poor / "runs").exists()
 
 
-def test_a_cut_off_bag_is_used_only_when_asked(tmp_path, capsys):
-    write_tool_bag(tmp_path / "bag", force_noise=0.02)
+def test_a_cut_off_bag_is_used_only_when_asked(tool_bag, tmp_path, capsys):
+    shutil.copytree(tool_bag[0], tmp_path / "bag")
     file = next((tmp_path / "bag").glob("*.mcap"))
     file.write_bytes(file.read_bytes()[:-300])
     code, said = run(capsys, "tool", tmp_path / "bag", "--out", tmp_path / "out")
