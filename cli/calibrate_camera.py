@@ -154,7 +154,7 @@ def _residual_figure(report: Report, found: HandEye) -> None:
         axis.axhline(0.0, color="#8a8f98", lw=1.0)
         axis.set_xlabel("pose")
         axis.set_title(title)
-    axes[0].legend(ncols=3)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
     report.figure(fig)
 
 

@@ -177,7 +177,7 @@ def _residual_figures(report: Report, gravity, means, found: ToolIdentification)
         right.axhline(0.0, color="#8a8f98", lw=1.0)
         right.set_xlabel("pose")
         right.set_title(f"{what} unexplained [{unit}], RMS {rms:.2g}")
-        left.legend(ncols=3)
+        fig.legend(*left.get_legend_handles_labels(), loc="outside upper right", ncols=3)
         report.figure(fig)
 
 
