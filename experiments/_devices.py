@@ -49,7 +49,7 @@ DEVICES = [
     Played("camera", "realsense", ("realsense",),
            {"device_source": "emulated", "emulator_link": "{link}", "depth_module.depth_profile": "424x240x30",
             "rgb_camera.color_profile": "424x240x30"},
-           {"drop": {"p": 0.5, **_LAST}, "stall_stream": {"stream": "depth", **_LAST}, "temp": {"celsius": 75, **_LAST},
+           {"drop": {"p": 0.5, **_LAST}, "stall_stream": {"stream": "depth", **_LAST}, "temp": {"celsius": 75, "seconds": (1.2, 2.0)},
             "disconnect": {"seconds": (0.5, 3.0)}, "malformed": {"p": 0.5, **_LAST}}),
     Played("microphone", "audio", ("audio", "--sound", "tone"), {"server": "unix:{link}"},
            {"stall": {"seconds": (1.0, 2.0)}, "skip": {"by": 0.3, **_LAST}, "clip": _LAST, "noise_floor": {"seconds": (3.0, 4.0)}}),

@@ -151,6 +151,8 @@ class AbilityHand(Device):
                 if feedback is None:
                     self.counters.add("crc_errors")
                 elif feedback.reply is self.reply:
+                    if finder.dropped:
+                        self.counters.add("resyncs")        # noise before a good answer
                     return feedback, time.monotonic() - self._port.transmission_time(len(payload) + 2)
         self.counters.add("timeouts")
         if finder.dropped:

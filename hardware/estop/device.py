@@ -49,13 +49,15 @@ class EmergencyStop(Device):
         self._good, self._heard = 0, time.monotonic()
 
     def _serve(self) -> None:
-        damaged = self._finder.damaged
+        damaged, noise = self._finder.damaged, self._finder.noise
         data = self._port.read(timeout=TURN)
         t = time.monotonic() - self._port.transmission_time(LENGTH)
         for heartbeat in self._finder.feed(data):
             self._judge(heartbeat, t)
         if self._finder.damaged > damaged:
             self.counters.add("crc_errors", self._finder.damaged - damaged)
+        if self._finder.noise > noise:
+            self.counters.add("resyncs", self._finder.noise - noise)
         quiet = time.monotonic() - self._heard
         if quiet > self.silence:
             self._forbid(f"no good heartbeat for {1e3 * quiet:.0f} ms")

@@ -42,10 +42,11 @@ class HeartbeatFinder:
 
     Attributes:
         damaged: lines that are none.
+        noise: good heartbeats that something stood before.
     """
 
     def __init__(self):
-        self.damaged = 0
+        self.damaged = self.noise = 0
         self._line = b""
 
     def feed(self, data: bytes) -> list[Heartbeat]:
@@ -54,4 +55,5 @@ class HeartbeatFinder:
         self._line = self._line[-LENGTH:]
         found = [decode(line[-(LENGTH - 1):]) for line in lines]
         self.damaged += found.count(None)
+        self.noise += sum(heartbeat is not None and len(line) >= LENGTH for heartbeat, line in zip(found, lines))
         return [heartbeat for heartbeat in found if heartbeat is not None]

@@ -66,12 +66,14 @@ class Rangefinder(Device):
 
     def _read(self) -> list[tuple[int, float]]:
         """Readings [mm] and when they began to be sent [s]: what the wire took is known, the flight of the sound is not."""
-        damaged = self._finder.damaged
+        damaged, noise = self._finder.damaged, self._finder.noise
         data = self._port.read(timeout=0.05)
         t = time.monotonic() - self._port.transmission_time(READING)
         found = self._finder.feed(data)
         if self._finder.damaged > damaged:
             self.counters.add("crc_errors", self._finder.damaged - damaged)
+        if self._finder.noise > noise:
+            self.counters.add("resyncs", self._finder.noise - noise)
         # Of several that waited only the last is known to be new.
         self.counters.add("dropped", max(0, len(found) - 1))
         return [(millimetres, t) for millimetres in found[-1:]]

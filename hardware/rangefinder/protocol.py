@@ -21,10 +21,11 @@ class ReadingFinder:
 
     Attributes:
         damaged: carriage returns that end no reading, and readings the sensor cannot have made.
+        noise: good readings that something stood before.
     """
 
     def __init__(self):
-        self.damaged = 0
+        self.damaged = self.noise = 0
         self._line = b""
 
     def feed(self, data: bytes) -> list[int]:
@@ -37,6 +38,7 @@ class ReadingFinder:
             match = _READING.fullmatch(line[-(READING - 1):] + b"\r")
             if match and MINIMUM <= int(match[1]) <= MAXIMUM:
                 found.append(int(match[1]))
+                self.noise += len(line) > READING - 1
             else:
                 self.damaged += 1
         return found

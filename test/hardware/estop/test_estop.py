@@ -33,6 +33,8 @@ def test_both_codecs_mean_the_same(permitted, counter):
     emulator = EstopEmulator.__new__(EstopEmulator)
     emulator.pressed, emulator.number = not permitted, counter
     assert HeartbeatFinder().feed(b"\x00E1" + b"\r" + emulator._compose()) == [Heartbeat(permitted, counter)]
+    finder = HeartbeatFinder()
+    assert len(finder.feed(b"noise" + encode(Heartbeat(True, 1)) + encode(Heartbeat(True, 2)))) == 2 and finder.noise == 1
 
 
 def test_a_million_random_bytes():

@@ -16,7 +16,9 @@ from hardware.rangefinder.protocol import ReadingFinder
 def test_the_text_of_the_data_sheet():
     finder = ReadingFinder()
     assert finder.feed(b"R1000\rR0300\rR5000\r") == [1000, 300, 5000] and finder.damaged == 0
-    assert finder.feed(b"R12") == [] and finder.feed(b"34\r") == [1234]
+    assert finder.feed(b"R12") == [] and finder.feed(b"34\r") == [1234] and finder.noise == 0
+    noisy = ReadingFinder()
+    assert noisy.feed(b"xR1000\rR0300\r") == [1000, 300] and noisy.noise == 1
     # Power-up text, a lost byte, a letter, what the sensor cannot say.
     assert finder.feed(b"HRLV-EZ\rR123\rR1x34\rR0299\rR5001\r1000\r") == [] and finder.damaged == 6
 
