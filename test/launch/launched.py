@@ -55,6 +55,11 @@ def seconds(stamp) -> float:
     return stamp.sec + 1e-9 * stamp.nanosec
 
 
+def _name(event) -> str:
+    """A node's full name, or that of a process which is no node (an emulator)."""
+    return getattr(event.action, "node_name", None) or event.process_name
+
+
 class Processes:
     """Process ids, exit codes and output of what a launch starts, by the node's full name."""
 
@@ -70,13 +75,13 @@ class Processes:
                 RegisterEventHandler(OnProcessIO(on_stdout=self._said, on_stderr=self._said))]
 
     def _started(self, event, context):
-        self.pid[event.action.node_name] = event.pid
+        self.pid[_name(event)] = event.pid
 
     def _ended(self, event, context):
-        self.exit_code[event.action.node_name] = event.returncode
+        self.exit_code[_name(event)] = event.returncode
 
     def _said(self, event):
-        self._output[event.action.node_name] += event.text
+        self._output[_name(event)] += event.text
 
     def output(self, name: str) -> str:
         """Everything a node has printed."""
