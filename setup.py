@@ -45,6 +45,7 @@ setup(
             "refit_worker = nodes.entry:refit_worker",
             "recorder = nodes.entry:recorder",
             "supervisor = nodes.entry:supervisor",
+            "robot_state = nodes.entry:robot_state",
             "robotiq = nodes.entry:robotiq",
             "ability_hand = nodes.entry:ability_hand",
             "rangefinder = nodes.entry:rangefinder",

@@ -45,7 +45,7 @@ def drivers(context):
                       ip=f"127.{1 + number_of_launch % 250}.{1 + number_of_launch // 250 % 250}.1")
         devices = [device.placed(**places) for device in devices]
         actions = [_plant(value, files, places["world"]), *map(_emulator, devices), _tidy(folder, places["world"])]
-    return [*actions, *(_driver(device, files, value, emulated, autostart) for device in devices)]
+    return [*actions, _frames(value, files), *(_driver(device, files, value, emulated, autostart) for device in devices)]
 
 
 def _world(folder: Path) -> str:
@@ -57,9 +57,17 @@ def _plant(value, files, world):
     return LifecycleNode(
         package="refit", executable="sim_plant", name="sim_plant", namespace="", autostart=True, output="screen",
         parameters=[*files, {"robot": value["robot"], "scenario": value["scenario"], "seed": number("seed", value["seed"], int),
-                             "world": world, "position_noise": 0.0, "velocity_noise": 0.0}],
+                             "world": world, "position_noise": 0.0, "velocity_noise": 0.0, "tf_period": 0.0}],
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
         ros_arguments=["--log-level", value["log_level"]], prefix=f"{shield()} nice -n -10")
+
+
+def _frames(value, files):
+    """Description and frames of the robot, as its drivers measure it."""
+    return LifecycleNode(
+        package="refit", executable="robot_state", name="robot_state", namespace="", autostart=True, output="screen",
+        parameters=[*files, {"robot": value["robot"]}], remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
+        ros_arguments=["--log-level", value["log_level"]], prefix=shield())
 
 
 def _emulator(device):

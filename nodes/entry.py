@@ -7,7 +7,7 @@ import os
 import signal
 
 __all__ = ["ability_hand", "adaptive_mpc", "audio", "dynamixel", "estop", "force_torque", "rangefinder", "realsense",
-           "recorder", "refit_worker", "robotiq", "sim_plant", "static_transform", "supervisor", "urg"]
+           "recorder", "refit_worker", "robot_state", "robotiq", "sim_plant", "static_transform", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -76,3 +76,7 @@ def estop() -> int:
 
 def static_transform() -> int:
     return _main("static_transform")
+
+
+def robot_state() -> int:
+    return _main("robot_state")

@@ -9,14 +9,14 @@ from __future__ import annotations
 import array
 from collections.abc import Callable
 
-import mujoco
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import TransformStamped, WrenchStamped
+from geometry_msgs.msg import WrenchStamped
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from tf2_msgs.msg import TFMessage
 
+from nodes.robot_frames import RobotFrames
 from sim_core.plant import Command, MujocoPlant
 
 __all__ = ["PlantMessages", "command_from_message", "seconds", "set_stamp", "to_stamp"]
@@ -67,12 +67,7 @@ class PlantMessages:
                                        for field in ("position", "velocity", "effort"))
         self.wrench = WrenchStamped()
         self.wrench.header.frame_id = frame_prefix + plant.wrench_site
-        self._frames = _frames(plant.world.nominal)
-        self.tf, self.tf_static = TFMessage(), TFMessage()
-        for parent, child, kind, index, moving in self._frames:
-            transform = TransformStamped(child_frame_id=frame_prefix + child)
-            transform.header.frame_id = parent if parent == "world" else frame_prefix + parent
-            (self.tf if moving else self.tf_static).transforms.append(transform)
+        self._frames = RobotFrames(plant.world.nominal, frame_prefix)
 
     def fill_clock(self, plant: MujocoPlant) -> Clock:
         set_stamp(self.clock.clock, plant.t)
@@ -92,47 +87,4 @@ class PlantMessages:
 
     def fill_tf(self, plant: MujocoPlant) -> tuple[TFMessage, TFMessage]:
         """(moving, static) transforms of the robot at the present true state."""
-        model, world = plant.world.nominal, plant.world
-        data = world.pose_of_nominal()
-        moving, static = iter(self.tf.transforms), iter(self.tf_static.transforms)
-        for parent, _, kind, index, moves in self._frames:
-            transform = next(moving if moves else static)
-            if moves:
-                set_stamp(transform.header.stamp, self._now())
-            parent_body = 0 if parent == "world" else model.body(parent).id
-            p, q = _relative(data, parent_body, kind, index)
-            t, r = transform.transform.translation, transform.transform.rotation
-            t.x, t.y, t.z = (float(x) for x in p)
-            r.w, r.x, r.y, r.z = (float(x) for x in q)
-        return self.tf, self.tf_static
-
-
-def _frames(model) -> list[tuple[str, str, str, int, bool]]:
-    """(parent, child, "body"|"site", index, moving) of every named body and site of the robot."""
-    frames, taken = [], set()
-    for b in range(1, model.nbody):
-        name, parent = model.body(b).name, model.body(int(model.body_parentid[b])).name
-        if name and parent:
-            frames.append((parent, name, "body", b, bool(model.body_jntnum[b])))
-            taken.add(name)
-    for s in range(model.nsite):
-        name, parent = model.site(s).name, model.body(int(model.site_bodyid[s])).name
-        # One MJCF name may serve a body and a site; TF needs each frame once.
-        if name and parent and not name.startswith("refit/") and name not in taken:
-            taken.add(name)
-            frames.append((parent, name, "site", s, False))
-    return frames
-
-
-def _relative(data, parent: int, kind: str, index: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pose of a body or site in a body: position and quaternion wxyz, from world poses."""
-    if kind == "body":
-        p_W, q_W = data.xpos[index], data.xquat[index]
-    else:
-        p_W, q_W = data.site_xpos[index], np.zeros(4)
-        mujoco.mju_mat2Quat(q_W, data.site_xmat[index])
-    inverse, p, q = np.zeros(4), np.zeros(3), np.zeros(4)
-    mujoco.mju_negQuat(inverse, data.xquat[parent])
-    mujoco.mju_rotVecQuat(p, p_W - data.xpos[parent], inverse)
-    mujoco.mju_mulQuat(q, inverse, q_W)
-    return p, q
+        return self._frames.fill(plant.world.pose_of_nominal(), to_stamp(self._now()))

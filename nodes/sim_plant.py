@@ -139,7 +139,7 @@ class SimPlant(RefitNode):
             return entity
 
         self._pub_joint_states = publisher(JointState, f"{own}joint_states", STATE)
-        self._pub_description = publisher(String, "robot_description", LATCHED)
+        self._pub_description = publisher(String, f"{own}robot_description", LATCHED)
         self._pub_clock = publisher(Clock, "~/clock" if own else "/clock", CLOCK) if c.clock_period else None
         self._pub_tf = publisher(TFMessage, "/tf", STATE) if c.tf_period else None
         self._pub_tf_static = publisher(TFMessage, "/tf_static", LATCHED) if c.tf_period else None

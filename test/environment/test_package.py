@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = xml.parse(ROOT / "package.xml").getroot()
 EXECUTABLES = ["ability_hand", "adaptive_mpc", "audio", "dynamixel", "estop", "force_torque", "rangefinder", "realsense", "recorder", "refit_worker",
-               "robotiq", "sim_plant", "static_transform", "supervisor", "urg"]
+               "robot_state", "robotiq", "sim_plant", "static_transform", "supervisor", "urg"]
 
 
 def ros_imports():
