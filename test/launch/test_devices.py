@@ -53,8 +53,9 @@ def test_all_are_well_and_feel_the_simulated_robot(robot, probe, watched):
     # Held where it stood, and measured to the servo's resolution; both messages are newest, not simultaneous.
     until(lambda: np.abs(np.array(watched["joints"][-1].position[:6]) - watched["truth"][-1].position).max() < 0.02,
           "encoders agree with the plant")
+    until(lambda: np.isfinite(watched["scan"][-1].ranges).mean() > 0.5, "the scanner sees the room")
     scan = watched["scan"][-1]
-    assert len(scan.ranges) == 682 and np.isfinite(scan.ranges).mean() > 0.5 and scan.header.frame_id == "laser"
+    assert len(scan.ranges) == 682 and scan.header.frame_id == "laser"
     # What hangs below the sensor: gripper and hand, near half a newton per 50 g.
     force = watched["wrench"][-1].wrench.force
     assert 0.5 < np.linalg.norm([force.x, force.y, force.z]) < 3.0
