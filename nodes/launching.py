@@ -7,6 +7,7 @@ Plain data, so that nodes stay free of `launch`.
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from pathlib import Path
 
@@ -73,6 +74,7 @@ def is_physical(name: str, path: str) -> bool:
         raise ValueError(f"{name}:={path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
+@functools.cache
 def shield() -> str:
     """Launch prefix under which a Ctrl-C waits until a node can take it.
 
@@ -82,7 +84,8 @@ def shield() -> str:
     """
     prefix = ["env", "--block-signal=INT"]
     try:
-        works = subprocess.run([*prefix, "true"], capture_output=True, timeout=5.0).returncode == 0
+        # Out of the terminal's reach: a Ctrl-C that ends the trial must not leave the nodes without their shield.
+        works = subprocess.run([*prefix, "true"], capture_output=True, timeout=5.0, start_new_session=True).returncode == 0
     except (OSError, subprocess.SubprocessError):
         works = False
     return " ".join(prefix) if works else ""
