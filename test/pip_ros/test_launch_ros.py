@@ -289,6 +289,31 @@ def test_autostart_and_transitions(run_launch, prefix):
     assert (first.return_code, second.return_code) == (0, 0)
 
 
+def test_a_lost_answer_is_replaced_by_the_nodes_own_state(run_launch, prefix, monkeypatch):
+    """The node configures, its answer never arrives; the start goes on all the same."""
+    from launch_ros.utilities import lifecycle_event_manager as manager
+    from lifecycle_msgs.srv import ChangeState as ChangeStateService
+    from rclpy.client import Client
+    from rclpy.task import Future
+    call, lost = Client.call_async, []
+
+    def losing(client, request):
+        future = call(client, request)
+        if isinstance(request, ChangeStateService.Request) and not lost:
+            lost.append(future)
+            return Future()
+        return future
+
+    monkeypatch.setattr(Client, 'call_async', losing)
+    monkeypatch.setattr(manager, 'ANSWER_TIMEOUT', 0.3)
+    node = probe(LifecycleNode, name='n', namespace='', autostart=True)
+    run_launch(
+        RegisterEventHandler(OnProcessIO(
+            target_action=node, on_stdout=lambda event: Shutdown() if 'activate' in said(node) else None)),
+        TimerAction(period=30.0, actions=[Shutdown(reason='too slow')]), node)
+    assert lost and said(node)[1:3] == ['configure', 'activate']
+
+
 def test_failed_transition_is_reported_and_stops_the_others(run_launch, prefix, messages):
     node = probe(LifecycleNode, name='n', namespace='', autostart=True,
                  parameters=[{'fail_at': 'configure'}])

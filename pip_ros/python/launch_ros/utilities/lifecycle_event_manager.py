@@ -4,6 +4,7 @@ import asyncio
 
 from lifecycle_msgs.msg import TransitionEvent
 from lifecycle_msgs.srv import ChangeState as ChangeStateService
+from lifecycle_msgs.srv import GetState
 
 from launch.actions import OpaqueFunction
 from launch.event_handler import EventHandler
@@ -18,6 +19,9 @@ from .lifecycle_states import TRANSITION_TARGETS
 # then the launch reports it itself rather than waiting for ever.
 REPORT_TIMEOUT = 1.0
 POLL_PERIOD = 0.02
+# An answer is lost if the node has not yet discovered this client when it gives it.
+# After so long the node is asked for its state instead, and again and again.
+ANSWER_TIMEOUT = 5.0
 
 
 class LifecycleEventManager:
@@ -27,6 +31,7 @@ class LifecycleEventManager:
         self.__action = lifecycle_node
         self.__logger = get_logger(__name__)
         self.__client = None
+        self.__state_client = None
         self.__subscription = None
         self.__last_goal_state = None
 
@@ -49,7 +54,6 @@ class LifecycleEventManager:
                 TransitionEvent, f'{self.node_name}/transition_event', on_report, 10)
             self.__client = adapter.ros_node.create_client(
                 ChangeStateService, f'{self.node_name}/change_state')
-
         adapter.run_in_spin_thread(create_entities)
         context.register_event_handler(EventHandler(
             matcher=lambda event: isinstance(event, ChangeState)
@@ -75,13 +79,41 @@ class LifecycleEventManager:
         request = ChangeStateService.Request()
         request.transition.id = transition_id
         response = self.__client.call_async(request)
-        if not await self.__wait(context, 'service response', response.done):
+        if not await self.__wait(context, 'service response', self.__answered(
+                context, response, TRANSITION_TARGETS.get(transition_id))):
             return
-        if not response.result().success:
+        if response.done() and not response.result().success:
             self.__logger.error(
                 f"Failed to make transition '{transition}' for LifecycleNode '{self.node_name}'")
             return
         await self.__ensure_report(context, transition_id)
+
+    def __answered(self, context, response, target):
+        """Whether a transition was answered, or the node's state shows that it was made."""
+        loop = context.asyncio_loop
+        due, asked = loop.time() + ANSWER_TIMEOUT, None
+
+        def create_client():  # only now: one more client slows the discovery of all others
+            self.__state_client = get_ros_adapter(context).ros_node.create_client(
+                GetState, f'{self.node_name}/get_state')
+
+        def condition():
+            nonlocal due, asked
+            if response.done():
+                return True
+            if asked is not None and asked.done():
+                state, asked = asked.result().current_state.label, None
+                if target is not None and state == target.goal_state:
+                    return True
+            if loop.time() > due and not context.is_shutdown:
+                due = loop.time() + ANSWER_TIMEOUT
+                if self.__state_client is None:
+                    get_ros_adapter(context).run_in_spin_thread(create_client)
+                elif self.__state_client.service_is_ready():
+                    asked = self.__state_client.call_async(GetState.Request())
+            return False
+
+        return condition
 
     async def __wait(self, context, what, condition):
         """Return True once the condition holds, False if the launch or the process ends before."""
