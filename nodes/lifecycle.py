@@ -132,9 +132,6 @@ class RefitNode(LifecycleNode):
         # again for garbage stops every thread for 10 ms and more; frozen, they are left alone.
         gc.collect()
         gc.freeze()
-        # Everything loaded so far stays: later collections need not walk it (50 ms on a busy machine).
-        gc.collect()
-        gc.freeze()
         result = self._transition("activate", self.activate, undo=self.stop)
         self.is_active = result == SUCCESS
         return result
