@@ -13,7 +13,10 @@ from . import inertia
 from .physical import Physical
 from .spatial import ArticulatedInertia, JointTransform, cross, mirror_upper
 
-__all__ = ["aba", "crba", "energy", "joint_transforms", "link_inertias", "rnea"]
+__all__ = [
+    "aba", "crba", "energy", "generalised_force", "joint_transforms", "link_inertias", "link_poses", "link_velocities",
+    "rnea",
+]
 
 
 def joint_transforms(model, q, p):
@@ -23,6 +26,41 @@ def joint_transforms(model, q, p):
         JointTransform(link.kind, link.axis, link.R, physical.offset(link.r), q[link.q_index] - link.q_ref)
         for link in model.links
     ]
+
+
+def link_poses(model, q, p):
+    """Position r (3,) and orientation R (3, 3) of each link in the world: x_W = R x_L + r."""
+    poses = []
+    for link, X_i in zip(model.links, joint_transforms(model, q, p)):
+        r, R = X_i.r, X_i.rotation()
+        if link.parent >= 0:
+            r_parent, R_parent = poses[link.parent]
+            r, R = R_parent @ r + r_parent, R_parent @ R
+        poses.append((r, R))
+    return poses
+
+
+def link_velocities(model, q, v, p):
+    """Angular and linear velocity (w, v), (3,) each, of each link: in its own axes, about its origin."""
+    return _velocities(model, joint_transforms(model, q, p), v)[0]
+
+
+def generalised_force(model, X, wrenches):
+    """J' f: joint forces (nv,) that spatial forces on the links amount to.
+
+    Args:
+        X: `joint_transforms(model, q, p)`.
+        wrenches: per link its moment and force (n, f), (3,) each, in link axes about the link's origin; None for none.
+    """
+    zero = ca.SX.zeros(3)
+    total = [(zero, zero) if wrench is None else wrench for wrench in wrenches]
+    tau = ca.SX.zeros(model.nv)
+    for i, link in reversed(list(enumerate(model.links))):
+        tau[link.v_index] = _along(link, total[i])
+        if link.parent >= 0:
+            n, f = X[i].force_to_parent(*total[i])
+            total[link.parent] = (total[link.parent][0] + n, total[link.parent][1] + f)
+    return tau
 
 
 def link_inertias(model, p):
