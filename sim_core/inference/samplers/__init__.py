@@ -1,0 +1,44 @@
+"""Sampling methods behind one interface.
+
+    samples = sample("nuts", density, samples=100, seed=0)
+    samples.z, samples.log_p, samples.evaluations, samples.trace
+
+`METHODS` is the table; docs/inference_methods.md says when to choose which.
+"""
+
+from .sampler import Run, Sampler, Samples, Trace, sobol
+
+__all__ = ["METHODS", "Run", "Sampler", "Samples", "Trace", "sample", "sobol"]
+
+METHODS: dict[str, Sampler] = {}
+
+
+def sample(method, density, samples=100, iterations=None, seed=0, progress=None, callback=None, **options) -> Samples:
+    """Draw from a density over the unit cube.
+
+    Args:
+        method: name in METHODS.
+        density: LogDensity (sim_core/inference/density.py). Its limits are the faces of the cube, whatever it says beyond.
+        samples: number of draws N.
+        iterations: of the method; None takes its default.
+        seed: the same seed gives the same draws.
+        progress: reporting.Progress or None.
+        callback: f(iteration, z (N, M), log_p (N,)) after every iteration; a true answer ends the run early with what
+            there is by then.
+        options: of the method; see its function.
+
+    Returns:
+        Samples.
+
+    Raises:
+        ValueError: unknown method or counts below one; the message lists what there is.
+    """
+    if method not in METHODS:
+        raise ValueError(f"There is no sampling method '{method}'. Known: {', '.join(sorted(METHODS))}.")
+    entry = METHODS[method]
+    iterations = entry.iterations if iterations is None else iterations
+    if samples < 1 or iterations < 1:
+        raise ValueError(f"Expected at least one sample and one iteration, found {samples} and {iterations}.")
+    run = Run(density, samples, seed, progress, callback)
+    z, log_p = entry.function(run, iterations, **options)
+    return Samples(z, log_p, run.evaluations, run.trace(), method, run.cancelled, run.not_finite)

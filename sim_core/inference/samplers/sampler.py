@@ -1,0 +1,158 @@
+"""What every sampling method takes and returns, and the bookkeeping they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = ["Run", "Sampler", "Samples", "Trace", "sobol"]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Course of a run, one row per iteration, for convergence plots.
+
+    Attributes:
+        iteration (K,), evaluations (K,): of the density, up to the end of the iteration.
+        best, mean (K,): highest log density met so far; mean over the method's current points with a finite one.
+        extra: further columns of a method by name, (K,) each (acceptance, step size, defects, ...).
+    """
+
+    iteration: np.ndarray
+    evaluations: np.ndarray
+    best: np.ndarray
+    mean: np.ndarray
+    extra: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Draws from a density, equally weighted.
+
+    Attributes:
+        z (N, M): normalised coordinates inside [0, 1].   log_p (N,): their log densities, not normalised.
+        evaluations: of the log density, gradients included (one per point).
+        trace: Trace.
+        method: name in METHODS.
+        cancelled: the callback asked to stop before the last iteration.
+        not_finite: evaluations that gave NaN or infinity and were taken for probability zero.
+    """
+
+    z: np.ndarray
+    log_p: np.ndarray
+    evaluations: int
+    trace: Trace
+    method: str = ""
+    cancelled: bool = False
+    not_finite: int = 0
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """One method of the table.
+
+    Attributes:
+        function: f(run, iterations, **options) -> z (N, M), log_p (N,).
+        gradient: it asks for gradients.
+        iterations: default.
+        about: one sentence: what it is, whose it is.
+    """
+
+    function: Callable
+    gradient: bool
+    iterations: int
+    about: str
+
+
+class Run:
+    """A density under observation: counts evaluations, masks what is not finite, keeps the trace.
+
+    Args:
+        density: LogDensity (sim_core/inference/density.py).
+        samples: number of draws wanted.
+        seed: every random number follows from it.
+        progress: reporting.Progress or None.
+        callback: f(iteration, z (N, M), log_p (N,)) after every iteration; a true answer ends the run.
+    """
+
+    def __init__(self, density, samples: int, seed: int, progress=None, callback=None):
+        self.density, self.n, self.samples, self.seed = density, density.n, samples, seed
+        self.rng = np.random.default_rng(seed)
+        self.progress, self.callback = progress, callback
+        self.evaluations = self.not_finite = 0
+        self.cancelled = False
+        self._best = -np.inf
+        self._rows: list[dict] = []
+
+    def log_p(self, z: np.ndarray) -> np.ndarray:
+        """log p (N,) of z (N, M); -inf where it is NaN or +inf."""
+        return self._masked(self.density.log_p(z))[0]
+
+    def log_p_and_grad(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log p (N,) and gradient (N, M); where either is not finite, -inf and zero."""
+        log_p, grad = self.density.log_p_and_grad(z)
+        return self._masked(log_p, grad)
+
+    def _masked(self, log_p, grad=None):
+        bad = ~np.isfinite(log_p) if grad is None else ~(np.isfinite(log_p) & np.isfinite(grad).all(-1))
+        self.evaluations += len(log_p)
+        self.not_finite += int(bad.sum())
+        log_p = np.where(bad, -np.inf, log_p)
+        self._best = max(self._best, log_p.max(initial=-np.inf))
+        return log_p, None if grad is None else np.where(bad[:, None], 0.0, grad)
+
+    def iterate(self, iterations: int, text: str):
+        """Yield 0 .. iterations - 1 under the progress bar until the callback wants an end."""
+        stage = self.progress.stage(text, total=iterations) if self.progress else None
+        try:
+            for i in range(iterations):
+                yield i
+                if stage:
+                    stage.advance()
+                if self.cancelled:
+                    return
+        finally:
+            if stage:
+                stage.close()
+
+    def record(self, iteration: int, z: np.ndarray, log_p: np.ndarray, **extra: float) -> None:
+        """End of an iteration with current points z (N, M), log_p (N,): a row of the trace, and the callback."""
+        finite = log_p[np.isfinite(log_p)]
+        mean = finite.mean() if len(finite) else -np.inf
+        self._rows.append({"iteration": iteration, "evaluations": self.evaluations, "best": self._best, "mean": mean, **extra})
+        if self.callback is not None and self.callback(iteration, z, log_p):
+            self.cancelled = True
+
+    def trace(self) -> Trace:
+        columns = {name: np.array([row[name] for row in self._rows]) for name in (self._rows[0] if self._rows else ())}
+        base = {name: columns.pop(name, np.empty(0)) for name in ("iteration", "evaluations", "best", "mean")}
+        return Trace(**base, extra=columns)
+
+    def start(self) -> np.ndarray:
+        """Where a single chain starts (M,): the centre of the limits, or, where the density vanishes there, the best of
+        256 Sobol points.
+
+        Raises:
+            ValueError: the density is zero at all of them.
+        """
+        centre = np.full((1, self.n), 0.5)
+        if np.isfinite(self.log_p(centre)[0]):
+            return centre[0]
+        points = sobol(256, self.n, self.seed)
+        log_p = self.log_p(points)
+        if not np.isfinite(log_p).any():
+            raise ValueError(
+                "The density is zero or not finite at the centre of the limits and at 256 points between them; "
+                "check the limits and the data."
+            )
+        return points[np.argmax(log_p)]
+
+
+def sobol(count: int, n: int, seed: int) -> np.ndarray:
+    """First `count` points (count, n) of a scrambled Sobol sequence in [0, 1]^n."""
+    from scipy.stats import qmc
+
+    sequence = qmc.Sobol(n, scramble=True, rng=np.random.default_rng(seed))
+    return sequence.random_base2(int(np.ceil(np.log2(max(count, 2)))))[:count]
