@@ -4,11 +4,23 @@ import casadi as ca
 import numpy as np
 
 from .physical import Physical
+from .taps import Taps
 
-__all__ = ["actuator_force", "joint_force", "velocity_feedback"]
+__all__ = ["actuator_force", "joint_force", "recorded_state", "resisting_force"]
 
 
-def actuator_force(model, q, v, u, p):
+def recorded_state(model, q, v, u, p, silent=False):
+    """Taps of one evaluation that know positions, velocities and controls."""
+    taps = Taps(model, p, silent)
+    for link in model.links:
+        taps.record(f"{link.joint}.position", q[link.q_index])
+        taps.record(f"{link.joint}.velocity", v[link.v_index])
+    for i, actuator in enumerate(model.actuators):
+        taps.record(f"{actuator.name}.control", u[i])
+    return taps
+
+
+def actuator_force(model, q, v, u, p, taps):
     """Force of all actuators on each joint, (nv,) [N m or N].
 
     gear * (gain * u + bias) with gain and bias affine in the actuator's length gear * q and velocity gear * v.
@@ -28,10 +40,10 @@ def actuator_force(model, q, v, u, p):
         tau[actuator.v_index] += gear * force
     for j, (lower, upper) in model.joint_force_range.items():
         tau[j] = ca.fmin(ca.fmax(tau[j], lower), upper)
-    return tau
+    return tapped(model, "actuator_torque", tau, taps)
 
 
-def passive_force(model, q, v, p):
+def passive_force(model, q, v, p, taps):
     """Damping, springs, smoothed friction and, if switched on, joint limits, (nv,)."""
     physical = Physical(model, p)
     tau = -physical.damping * v
@@ -42,6 +54,13 @@ def passive_force(model, q, v, p):
         tau -= physical.frictionloss * ca.tanh(v / model.options.friction_velocity)
     if model.options.joint_limits:
         tau += limit_force(model, q, v)
+    return tapped(model, "passive_torque", tau, taps)
+
+
+def tapped(model, kind, tau, taps):
+    """tau (nv,) with each joint's value handed through the taps as JOINT.kind."""
+    for link in model.links:
+        tau[link.v_index] = taps(f"{link.joint}.{kind}", tau[link.v_index])
     return tau
 
 
@@ -66,11 +85,28 @@ def limit_force(model, q, v):
     return tau
 
 
+def applied_forces(model, q, v, u, p, silent=False):
+    """Passive and actuator forces, (nv,) each; silent: without the model's networks."""
+    taps = recorded_state(model, q, v, u, p, silent)
+    driven = actuator_force(model, q, v, u, p, taps)
+    return passive_force(model, q, v, p, taps), driven
+
+
 def joint_force(model, q, v, u, p):
     """Everything that drives the rigid-body equations, (nv,), but constrained friction: that depends on accelerations."""
-    return actuator_force(model, q, v, u, p) + passive_force(model, q, v, p)
+    passive, driven = applied_forces(model, q, v, u, p)
+    return driven + passive
 
 
-def velocity_feedback(force, v):
-    """-d force_i / d v_i for each joint, (nv,): how strongly a force resists its own joint's velocity."""
-    return ca.vertcat(*(-ca.jacobian(force[i], v[i]) for i in range(v.numel())))
+def resisting_force(model, q, v, u, p, with_actuators):
+    """`joint_force`, and K_i = -d force_i / d v_i (nv,): how strongly passive (and actuator) forces resist their joint.
+
+    K is that of the equations alone: networks act explicitly. Their derivative would enter every step, and the
+    derivative of that every gradient; without it the scheme keeps its order.
+    """
+    passive, driven = applied_forces(model, q, v, u, p)
+    tau = passive + driven
+    if model.augmentation:
+        passive, driven = applied_forces(model, q, v, u, p, silent=True)
+    resisting = passive + driven if with_actuators else passive
+    return tau, ca.vertcat(*(-ca.jacobian(resisting[i], v[i]) for i in range(model.nv)))

@@ -15,7 +15,7 @@ implicitfast integrator.
 
 import casadi as ca
 
-from .forces import actuator_force, joint_force, passive_force, velocity_feedback
+from .forces import joint_force, resisting_force
 from .friction import forward_dynamics
 
 __all__ = ["INTEGRATORS", "acceleration", "integrate_step"]
@@ -37,9 +37,8 @@ def semi_implicit_euler(model, q, v, u, p, h):
 
 
 def _implicit(model, q, v, u, p, h, with_actuators):
-    passive, driven = passive_force(model, q, v, p), actuator_force(model, q, v, u, p)
-    K = velocity_feedback(passive + driven if with_actuators else passive, v)
-    v = v + h * forward_dynamics(model, q, v, passive + driven, p, h, h * K)
+    tau, K = resisting_force(model, q, v, u, p, with_actuators)
+    v = v + h * forward_dynamics(model, q, v, tau, p, h, h * K)
     return integrate_position(model, q, v, h), v
 
 

@@ -13,7 +13,7 @@ import casadi as ca
 
 from . import derivatives
 from .dynamics import crba, rnea
-from .forces import actuator_force, passive_force, velocity_feedback
+from .forces import resisting_force
 from .friction import constrained_acceleration, forward_dynamics, friction_force, sticking_inertia
 from .symmetric import solve_symmetric
 
@@ -36,10 +36,8 @@ def step_jacobian(model, step, dt, integrator=None, of="xu", parameters=None):
     columns = {"x": x, "u": u, "p": p if parameters is None else p[list(parameters)]}
     z = ca.vertcat(*(columns[name] for name in of))
 
-    passive, driven = passive_force(model, q, v, p), actuator_force(model, q, v, u, p)
-    tau = passive + driven
-    implicit = {"semi_implicit_euler": None, "mujoco_euler": passive, "implicitfast": tau}[integrator]
-    hK = ca.SX.zeros(model.nv) if implicit is None else dt * velocity_feedback(implicit, v)
+    tau, K = resisting_force(model, q, v, u, p, with_actuators=integrator == "implicitfast")
+    hK = ca.SX.zeros(model.nv) if integrator == "semi_implicit_euler" else dt * K
     derivative = _acceleration_jacobian if model.friction is None else _constrained_acceleration_jacobian
     a, da = derivative(model, q, v, tau, p, dt, hK, z)
     # v' = v + h a, q' = q + h v'

@@ -114,6 +114,7 @@ class RobotModel:
         notes: what the plant does beyond the equations.
         xml: MJCF text of the model, None if it was given compiled; for a URDF as MuJoCo writes it, six digits.
         hash: sha256 of topology, parameters and options; equal on every machine.
+        augmentation: networks inside the equations (sim_core.augmentation); their weights are part of p.
     """
 
     name: str
@@ -138,6 +139,7 @@ class RobotModel:
     mj_model: mujoco.MjModel = field(repr=False)
     xml: str | None = field(repr=False)
     hash: str = ""
+    augmentation: tuple = ()
 
     nq = property(lambda self: len(self.links))
     nv = property(lambda self: len(self.links))
