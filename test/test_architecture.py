@@ -26,7 +26,7 @@ FORBIDDEN = {
     "pip_ros": {"sim_core", "hardware", "nodes", "cli", "recording", "reporting", "experiments", "benchmarks"},
 }
 #: rivals and test robots: extras, never dependencies
-EXTRAS = {"jax", "jaxlib", "crocoddyl", "pinocchio", "example_robot_data", "hypothesis", "pytest"}
+EXTRAS = {"crocoddyl", "pinocchio", "example_robot_data", "hypothesis", "pytest"}
 
 
 def modules(folder):
