@@ -3,6 +3,9 @@
 import casadi as ca
 import numpy as np
 
+from sim_core.contact.force import contact_force
+
+from .configuration import difference
 from .physical import Physical
 from .taps import Taps
 
@@ -12,9 +15,10 @@ __all__ = ["actuator_force", "joint_force", "recorded_state", "resisting_force"]
 def recorded_state(model, q, v, u, p, silent=False):
     """Taps of one evaluation that know positions, velocities and controls."""
     taps = Taps(model, p, silent)
-    for link in model.links:
-        taps.record(f"{link.joint}.position", q[link.q_index])
-        taps.record(f"{link.joint}.velocity", v[link.v_index])
+    for i, name in enumerate(model.q_names):
+        taps.record(f"{name}.position", q[i])
+    for i, name in enumerate(model.v_names):
+        taps.record(f"{name}.velocity", v[i])
     for i, actuator in enumerate(model.actuators):
         taps.record(f"{actuator.name}.control", u[i])
     return taps
@@ -47,7 +51,7 @@ def passive_force(model, q, v, p, taps):
     """Damping, springs, smoothed friction and, if switched on, joint limits, (nv,)."""
     physical = Physical(model, p)
     tau = -physical.damping * v
-    tau -= physical.stiffness * (q - ca.SX(model.spring_reference))
+    tau -= physical.stiffness * difference(model, q, model.spring_reference)
     if model.options.friction_law == "smooth":
         # tanh(v / v_eps), not sign(v): sign jumps at rest, so gradients through stick-slip would be wrong. The price
         # is creep at rest, see ModelOptions.friction_velocity and docs/gradients.md.
@@ -58,9 +62,9 @@ def passive_force(model, q, v, p, taps):
 
 
 def tapped(model, kind, tau, taps):
-    """tau (nv,) with each joint's value handed through the taps as JOINT.kind."""
-    for link in model.links:
-        tau[link.v_index] = taps(f"{link.joint}.{kind}", tau[link.v_index])
+    """tau (nv,) with each entry handed through the taps as NAME.kind, NAME that of the velocity (`model.v_names`)."""
+    for i, name in enumerate(model.v_names):
+        tau[i] = taps(f"{name}.{kind}", tau[i])
     return tau
 
 
@@ -86,27 +90,29 @@ def limit_force(model, q, v):
 
 
 def applied_forces(model, q, v, u, p, silent=False):
-    """Passive and actuator forces, (nv,) each; silent: without the model's networks."""
+    """Passive, actuator and contact forces, (nv,) each; silent: without the model's networks."""
     taps = recorded_state(model, q, v, u, p, silent)
     driven = actuator_force(model, q, v, u, p, taps)
-    return passive_force(model, q, v, p, taps), driven
+    passive = passive_force(model, q, v, p, taps)
+    touching = contact_force(model, q, v, p, taps) if model.options.contact == "force" else ca.SX.zeros(model.nv)
+    return passive, driven, touching
 
 
 def joint_force(model, q, v, u, p):
     """Everything that drives the rigid-body equations, (nv,), but constrained friction: that depends on accelerations."""
-    passive, driven = applied_forces(model, q, v, u, p)
-    return driven + passive
+    passive, driven, touching = applied_forces(model, q, v, u, p)
+    return driven + passive + touching
 
 
 def resisting_force(model, q, v, u, p, with_actuators):
     """`joint_force`, and K_i = -d force_i / d v_i (nv,): how strongly passive (and actuator) forces resist their joint.
 
-    K is that of the equations alone: networks act explicitly. Their derivative would enter every step, and the
+    K is that of the equations alone: networks and contacts act explicitly. Their derivative would enter every step, and the
     derivative of that every gradient; without it the scheme keeps its order.
     """
-    passive, driven = applied_forces(model, q, v, u, p)
-    tau = passive + driven
+    passive, driven, touching = applied_forces(model, q, v, u, p)
+    tau = passive + driven + touching
     if model.augmentation:
-        passive, driven = applied_forces(model, q, v, u, p, silent=True)
+        passive, driven, _ = applied_forces(model, q, v, u, p, silent=True)
     resisting = passive + driven if with_actuators else passive
     return tau, ca.vertcat(*(-ca.jacobian(resisting[i], v[i]) for i in range(model.nv)))

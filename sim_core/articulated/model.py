@@ -1,4 +1,4 @@
-"""A robot as a tree of one-degree-of-freedom links with rigidly mounted bodies.
+"""A robot as a tree of links, each moved by one joint, with rigidly mounted bodies.
 
 MuJoCo's compiler reads the file; this module turns the result into what the equations need. A `Link` moves by one
 joint relative to its parent link. A `Body` (of the file) is mounted on a link: the last one of its own joints, or,
@@ -7,8 +7,8 @@ so a payload in a fixed `hand` is estimated as the hand's inertia.
 
 Link frames: origin at the joint's anchor, axes those of the body, except that they are turned where needed so that
 the joint moves along a coordinate axis. Only dynamics.py and kinematics.py see them; every public quantity is given
-in body frames. Joints with nq != nv (free, ball) would become one link with six or three columns in its motion
-subspace; q enters only through `Link.q_index` and the integrators' `integrate_position`, v through `Link.v_index`.
+in body frames. A ball is one link with a quaternion in q and three rates in v; a free joint is four links, slides along
+the world's axes and a ball, in MuJoCo's order and conventions.
 """
 
 import hashlib
@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, fields
 
 import mujoco
 import numpy as np
+
+from sim_core.contact.pairs import ContactPair, contact_groups, contact_notes, read_contacts
 
 from .compile_model import ModelError, compile_source
 from .friction import FrictionConstraint
@@ -47,17 +49,29 @@ class Offset:
 
 @dataclass(frozen=True)
 class Link:
-    """One joint's motion: pose (R, r) in the parent link at q = q_ref, then rotation about or motion along `axis`."""
+    """One joint's motion: pose (R, r) in the parent link at q = q_ref, then rotation about or motion along `axis`.
+
+    A ball turns about the link's origin, by the quaternion at q_index; its rates are in the link's own axes.
+    """
 
     joint: str
     parent: int  # index of the parent link, -1 for the world
-    kind: str  # "revolute" | "prismatic"
-    axis: int  # 0, 1, 2 in the link's own axes
+    kind: str  # "revolute" | "prismatic" | "ball"
+    axis: int  # 0, 1, 2 in the link's own axes; 0 for a ball, which has none
     R: np.ndarray
     r: Offset
-    q_ref: float
+    q_ref: float  # 0 for a ball
     q_index: int
     v_index: int
+
+    nq = property(lambda self: 4 if self.kind == "ball" else 1)
+    nv = property(lambda self: 3 if self.kind == "ball" else 1)
+    positions = property(lambda self: slice(self.q_index, self.q_index + self.nq))
+    dofs = property(lambda self: slice(self.v_index, self.v_index + self.nv))
+
+    def coordinate(self, q):
+        """The joint's own position out of q (nq,), measured from the reference; a ball's quaternion as it is."""
+        return q[self.positions] if self.kind == "ball" else q[self.q_index] - self.q_ref
 
 
 @dataclass(frozen=True)
@@ -103,14 +117,18 @@ class RobotModel:
     """A robot and its physical vector; see docs/conventions.md.
 
     Attributes:
-        nq, nv, nu, nx: numbers of positions, velocities, controls; nx = nq + nv. State x = [q, v].
+        nq, nv, nu, nx: numbers of positions, velocities, controls; nx = nq + nv. State x = [q, v]. nq > nv with balls.
+        joint_names, q_names, v_names: of joints (njnt,), positions (nq,), velocities (nv,). A hinge's or slide's entries
+            are called like the joint; those of a ball j.qw j.qx j.qy j.qz and j.wx j.wy j.wz; those of a free joint
+            begin with j.x j.y j.z in both.
         timestep [s], integrator: what the model's plant uses.
         q_lower, q_upper (nq,), v_limit (nv,), u_lower, u_upper (nu,): inf where unlimited [rad or m, .../s, N m or N].
         q_home: first keyframe, (nq,); the reference configuration where there is none.
         parameters: layout and nominal values of the physical vector p (np_,).
-        spring_reference: (nv,) [rad or m].
+        spring_reference: (nq,) [rad or m], quaternions of balls.
         friction: constants of the plant's friction loss; None without friction, or where the smooth law replaces it.
         joint_force_range: joint index -> (lower, upper) clamp on the total actuator force.
+        contacts: pairs of geoms that may touch in the equations; none unless asked for (docs/contact.md).
         notes: what the plant does beyond the equations.
         xml: MJCF text of the model, None if it was given compiled; for a URDF as MuJoCo writes it, six digits.
         hash: sha256 of topology, parameters and options; equal on every machine.
@@ -135,22 +153,25 @@ class RobotModel:
     spring_reference: np.ndarray
     friction: FrictionConstraint | None
     joint_force_range: dict
+    contacts: tuple[ContactPair, ...]
     notes: tuple[str, ...]
     mj_model: mujoco.MjModel = field(repr=False)
     xml: str | None = field(repr=False)
     hash: str = ""
     augmentation: tuple = ()
 
-    nq = property(lambda self: len(self.links))
-    nv = property(lambda self: len(self.links))
+    nq = property(lambda self: sum(link.nq for link in self.links))
+    nv = property(lambda self: sum(link.nv for link in self.links))
     nu = property(lambda self: len(self.actuators))
     nx = property(lambda self: self.nq + self.nv)
     np_ = property(lambda self: len(self.parameters))
-    joint_names = property(lambda self: tuple(link.joint for link in self.links))
+    joint_names = property(lambda self: tuple(dict.fromkeys(link.joint for link in self.links)))
+    q_names = property(lambda self: self._coordinate_names(("qw", "qx", "qy", "qz")))
+    v_names = property(lambda self: self._coordinate_names(("wx", "wy", "wz")))
     body_names = property(lambda self: tuple(body.name for body in self.bodies))
     frame_names = property(lambda self: tuple(frame.name for frame in self.frames))
     actuator_names = property(lambda self: tuple(actuator.name for actuator in self.actuators))
-    actuator_joints = property(lambda self: tuple(self.joint_names[a.v_index] for a in self.actuators))
+    actuator_joints = property(lambda self: tuple(self.v_names[a.v_index] for a in self.actuators))
 
     def body(self, name):
         return _find(self.bodies, name, "body", "bodies")
@@ -167,7 +188,35 @@ class RobotModel:
         raise KeyError(f"No frame '{name}' in model '{self.name}'. {known}.")
 
     def joint_index(self, name):
-        return _find([link for link in self.links], name, "joint", "joints", "joint").v_index
+        """Place of a hinge or slide in v."""
+        link = _find(self.links, name, "joint", "joints", "joint")
+        if name not in self.v_names:
+            owned = ", ".join(v for v in self.v_names if v.startswith(name + "."))
+            raise KeyError(f"Joint '{name}' has several velocities: {owned}. Look them up in v_names.")
+        return link.v_index
+
+    def require_scalar_joints(self, user):
+        """Refuse ball and free joints where positions and velocities are taken to correspond one to one.
+
+        Raises:
+            ModelError: names the first such joint and `user`, what cannot do with it.
+        """
+        for link in self.links:
+            if link.kind == "ball":
+                raise ModelError(
+                    f"{user} needs hinge and slide joints alone, found '{link.joint}' of model '{self.name}', whose "
+                    f"orientation is a quaternion ({self.nq} positions, {self.nv} velocities). Fix it, or replace it by hinges."
+                )
+
+    def _coordinate_names(self, of_a_ball):
+        names = []
+        of_free = {link.joint for k, link in enumerate(self.links) if k and link.joint == self.links[k - 1].joint}
+        for link in self.links:
+            if link.kind == "ball":
+                names += [f"{link.joint}.{c}" for c in of_a_ball]
+            else:
+                names.append(f"{link.joint}.{'xyz'[link.axis]}" if link.joint in of_free else link.joint)
+        return tuple(names)
 
     def __repr__(self):
         return f"RobotModel({self.name}: {self.nq} joints, {self.nu} actuators, {self.np_} parameters, {self.integrator})"
@@ -198,15 +247,16 @@ def load_model(source, **options):
     mj_model, name, xml, notes, velocity_limits = compile_source(source)
     names = _Names(mj_model)
     friction = _friction_joints(mj_model, names, options)
-    notes = list(notes) + check_supported(mj_model, friction, options.friction_law)
+    notes = list(notes) + check_supported(mj_model, friction, options)
     if mj_model.njnt == 0:
-        raise ModelError(f"Model '{name}' has no joints. Add at least one hinge or slide joint.")
+        raise ModelError(f"Model '{name}' has no joints. Add at least one joint.")
     geometry = _geometry_names(mj_model, names, options)
     links, mounts = _build_links(mj_model, names, geometry)
     bodies, frames = _mount(mj_model, names, geometry, mounts)
-    parameters = _physical_vector(mj_model, names, bodies, geometry, friction)
+    contacts, contact_parameters, contact_notes = _contacts(mj_model, mounts, options)
+    parameters = _physical_vector(mj_model, names, bodies, geometry, friction, contact_parameters)
     actuators, u_lower, u_upper, joint_force_range = _actuators(mj_model, names)
-    limited = mj_model.jnt_limited.astype(bool)
+    q_lower, q_upper = _position_limits(mj_model)
     q_home = mj_model.key_qpos[0].copy() if mj_model.nkey else mj_model.qpos0.copy()
     model = RobotModel(
         name=name,
@@ -218,8 +268,8 @@ def load_model(source, **options):
         options=options,
         timestep=float(mj_model.opt.timestep),
         integrator=_integrator(mj_model),
-        q_lower=np.where(limited, mj_model.jnt_range[:, 0], -np.inf),
-        q_upper=np.where(limited, mj_model.jnt_range[:, 1], np.inf),
+        q_lower=q_lower,
+        q_upper=q_upper,
         v_limit=_velocity_limits(mj_model, names, velocity_limits),
         u_lower=u_lower,
         u_upper=u_upper,
@@ -227,7 +277,8 @@ def load_model(source, **options):
         spring_reference=mj_model.qpos_spring.copy(),
         friction=_friction_constraint(mj_model, names, friction, options),
         joint_force_range=joint_force_range,
-        notes=tuple(notes),
+        contacts=contacts,
+        notes=(*contact_notes, *notes),
         mj_model=mj_model,
         xml=xml,
     )
@@ -251,8 +302,9 @@ def _rotation(quat):
     return snap(R.reshape(3, 3))
 
 
-def _is_hinge(m, j):
-    return mujoco.mjtJoint(int(m.jnt_type[j])) == mujoco.mjtJoint.mjJNT_HINGE
+def _joint_kind(m, j):
+    """"hinge", "slide", "ball" or "free"."""
+    return mujoco.mjtJoint(int(m.jnt_type[j])).name.removeprefix("mjJNT_").lower()
 
 
 def _aligned(axis):
@@ -281,6 +333,14 @@ def _position(m, names, geometry, kind, i):
 def _build_links(m, names, geometry):
     """Links in order of joints, and for each body its mount (link, R, r)."""
     links = []
+
+    def add(j, kind, axis, parent, R, r, q_ref, k=0):
+        """The k-th link of joint j; its index."""
+        q_index, v_index = int(m.jnt_qposadr[j]) + k, int(m.jnt_dofadr[j]) + k
+        links.append(Link(names.joints[j], parent, kind, axis, R, r, q_ref, q_index, v_index))
+        return len(links) - 1
+
+    straight, here = np.eye(3), Offset(np.zeros(3))
     mounts = [(-1, np.eye(3), Offset(np.zeros(3)))]
     for i in range(1, m.nbody):
         link, R, r = mounts[m.body_parentid[i]]
@@ -288,22 +348,21 @@ def _build_links(m, names, geometry):
         r = _position(m, names, geometry, "body", i).moved(R, r)
         R = snap(R @ _rotation(m.body_quat[i]))
         for j in range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]):
-            hinge = _is_hinge(m, j)
-            A, axis = _aligned(m.jnt_axis[j])
+            kind = _joint_kind(m, j)
+            if kind == "free":
+                # Its position is the body's in the world, wherever the file puts the body.
+                link = -1
+                for axis in range(3):
+                    link = add(j, "prismatic", axis, link, straight, here, 0.0, k=axis)
+                link, R, r = add(j, "ball", 0, link, straight, here, 0.0, k=3), straight, here
+                continue
+            A, axis = (straight, 0) if kind == "ball" else _aligned(m.jnt_axis[j])
             # A slide has no anchor that matters; the body's origin gives the sparsest transforms.
-            anchor = snap(m.jnt_pos[j]) if hinge else np.zeros(3)
-            links.append(Link(
-                joint=names.joints[j],
-                parent=link,
-                kind="revolute" if hinge else "prismatic",
-                axis=axis,
-                R=snap(R @ A),
-                r=Offset(anchor).moved(R, r),
-                q_ref=float(m.qpos0[m.jnt_qposadr[j]]),
-                q_index=int(m.jnt_qposadr[j]),
-                v_index=int(m.jnt_dofadr[j]),
-            ))
-            link, R, r = len(links) - 1, snap(A.T), Offset(snap(-A.T @ anchor))
+            anchor = np.zeros(3) if kind == "slide" else snap(m.jnt_pos[j])
+            q_ref = 0.0 if kind == "ball" else float(m.qpos0[m.jnt_qposadr[j]])
+            moves = {"hinge": "revolute", "slide": "prismatic", "ball": "ball"}[kind]
+            link = add(j, moves, axis, link, snap(R @ A), Offset(anchor).moved(R, r), q_ref)
+            R, r = snap(A.T), Offset(snap(-A.T @ anchor))
         mounts.append((link, R, r))
     return tuple(links), mounts
 
@@ -326,6 +385,7 @@ def _mount(m, names, geometry, mounts):
 def _geometry_names(m, names, options):
     known = names.bodies[1:] + names.sites
     choice = options.geometry
+    free = [names.bodies[m.jnt_bodyid[j]] for j in range(m.njnt) if _joint_kind(m, j) == "free"]
     if choice == "auto":
         choice = ()
         for i in range(m.ntext):
@@ -333,10 +393,14 @@ def _geometry_names(m, names, options):
                 data = bytes(m.text_data[m.text_adr[i] : m.text_adr[i] + m.text_size[i]])
                 choice = tuple(data.rstrip(b"\0").decode().split())
     elif isinstance(choice, bool):
-        choice = tuple(n for n, i in zip(names.bodies[1:], range(1, m.nbody)) if m.body_weldid[i]) if choice else ()
+        moving = [i for i in range(1, m.nbody) if m.body_weldid[i] and names.bodies[i] not in free]
+        choice = tuple(names.bodies[i] for i in moving) if choice else ()
     unknown = [n for n in choice if n not in known]
     if unknown:
         raise ModelError(f"geometry names {unknown}, which are neither bodies nor sites. Known: {', '.join(known)}.")
+    loose = [n for n in choice if n in free]
+    if loose:
+        raise ModelError(f"geometry names {loose}, whose free joint's position is where they are. Leave them out.")
     twice = [n for n in choice if n in names.bodies and n in names.sites]
     if twice:
         raise ModelError(f"geometry names {twice}, which are both a body and a site. Rename one of them.")
@@ -346,9 +410,9 @@ def _geometry_names(m, names, options):
 def _friction_joints(m, names, options):
     choice = options.friction
     if choice == "auto":
-        return tuple(n for n, f in zip(names.joints, m.dof_frictionloss) if f > 0)
+        return tuple(n for n, f in zip(names.joints, m.dof_frictionloss[m.jnt_dofadr]) if f > 0)
     if isinstance(choice, bool):
-        return tuple(names.joints) if choice else ()
+        return tuple(n for j, n in enumerate(names.joints) if _joint_kind(m, j) != "free") if choice else ()
     unknown = [n for n in choice if n not in names.joints]
     if unknown:
         raise ModelError(f"friction names {unknown}, which are not joints. Known: {', '.join(names.joints)}.")
@@ -358,10 +422,19 @@ def _friction_joints(m, names, options):
 def _friction_constraint(m, names, friction, options):
     if options.friction_law == "smooth" or not friction:
         return None
-    return FrictionConstraint.of_plant(m, [joint in friction for joint in names.joints])
+    return FrictionConstraint.of_plant(m, [names.joints[j] in friction for j in m.dof_jntid])
 
 
-def _physical_vector(m, names, bodies, geometry, friction):
+def _contacts(m, mounts, options):
+    """Contact pairs, parameters per group of pairs, and notes on the plant's other contacts."""
+    try:
+        pairs, left_out = read_contacts(m, mounts, options)
+        return pairs, contact_groups(m, pairs, options.contact), contact_notes(pairs, left_out, options.contact)
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+
+
+def _physical_vector(m, names, bodies, geometry, friction, contact_parameters):
     off = mujoco.mjtDisableBit
     p = PhysicalVector()
     for i, body in enumerate(bodies, start=1):
@@ -373,14 +446,19 @@ def _physical_vector(m, names, bodies, geometry, friction):
     damping = m.dof_damping * (not disabled(m, off.mjDSBL_DAMPER))
     stiffness = m.jnt_stiffness * (not disabled(m, off.mjDSBL_SPRING))
     frictionloss = m.dof_frictionloss * (not disabled(m, off.mjDSBL_FRICTIONLOSS | off.mjDSBL_CONSTRAINT))
-    for i, joint in enumerate(names.joints):
-        force, angle = ("N m", "rad") if _is_hinge(m, i) else ("N", "m")
-        p.append(f"{joint}.damping", f"{force} s/{angle}", damping[i])
-        p.append(f"{joint}.armature", "kg m^2" if angle == "rad" else "kg", m.dof_armature[i])
-        if joint in friction:
-            p.append(f"{joint}.frictionloss", force, frictionloss[i])
-        if m.jnt_stiffness[i] > 0:
-            p.append(f"{joint}.stiffness", f"{force}/{angle}", stiffness[i])
+    for j, joint in enumerate(names.joints):
+        kind, dof = _joint_kind(m, j), m.jnt_dofadr[j]
+        units = {"slide": ("N s/m", "kg", "N", "N/m"),
+                 "free": ("N s/m, N m s/rad", "kg, kg m^2", "N, N m", "N/m, N m/rad"),
+                 }.get(kind, ("N m s/rad", "kg m^2", "N m", "N m/rad"))
+        values = damping[dof], m.dof_armature[dof], frictionloss[dof], stiffness[j]
+        # Balls and free joints are rarely damped or driven: they have what the file gives them.
+        scalar = kind in ("hinge", "slide")
+        present = (scalar or m.dof_damping[dof] > 0, scalar or m.dof_armature[dof] > 0, joint in friction,
+                   m.jnt_stiffness[j] > 0)
+        for field, unit, value, has in zip(("damping", "armature", "frictionloss", "stiffness"), units, values, present):
+            if has:
+                p.append(f"{joint}.{field}", unit, value)
     for name in geometry:
         is_body = name in names.bodies
         pos = m.body_pos[names.bodies.index(name)] if is_body else m.site_pos[names.sites.index(name)]
@@ -388,6 +466,9 @@ def _physical_vector(m, names, bodies, geometry, friction):
     p.append_vector("gravity", "m/s^2", m.opt.gravity * (not disabled(m, off.mjDSBL_GRAVITY)))
     for i, actuator in enumerate(names.actuators):
         p.append(f"{actuator}.gear", "-", m.actuator_gear[m.actuator_outadr[i], 0])
+    for group, fields_ in contact_parameters.items():
+        for name, (unit, value) in fields_.items():
+            p.append(f"{group}.{name}", unit, value)
     if len(set(p.names)) != len(p):
         twice = sorted({n for n in p.names if p.names.count(n) > 1})
         raise ModelError(f"Two elements share a name, so parameters {', '.join(twice)} are ambiguous. Rename one.")
@@ -422,7 +503,7 @@ def _actuators(m, names):
             if plain and drives.count(drives[i]) == 1 and gear != 0:
                 u_range = np.clip(u_range, *np.sort(total / (gear * gain[0])))
             else:
-                joint_force_range[joint] = _floats(total)
+                joint_force_range[int(m.jnt_dofadr[joint])] = _floats(total)
         actuators.append(Actuator(
             name=names.actuators[i],
             v_index=int(m.jnt_dofadr[joint]),
@@ -450,17 +531,26 @@ def _integrator(m):
     raise ModelError(f"Not supported: integrator {kind.name}. Choose Euler, RK4 or implicitfast in <option>.")
 
 
+def _position_limits(m):
+    """Lower and upper (nq,): inf where unlimited, and for quaternions, whose limit is on the angle."""
+    lower, upper = np.full(m.nq, -np.inf), np.full(m.nq, np.inf)
+    for j in range(m.njnt):
+        if m.jnt_limited[j] and _joint_kind(m, j) in ("hinge", "slide"):
+            lower[m.jnt_qposadr[j]], upper[m.jnt_qposadr[j]] = m.jnt_range[j]
+    return lower, upper
+
+
 def _velocity_limits(m, names, from_urdf):
     limits = np.full(m.nv, np.inf)
     for i in range(m.nnumeric):
         if name_of(m, _OBJ.mjOBJ_NUMERIC, i) == "velocity_limits":
             values = m.numeric_data[m.numeric_adr[i] : m.numeric_adr[i] + m.numeric_size[i]]
             if len(values) != m.nv:
-                raise ModelError(f"velocity_limits has {len(values)} values, expected one per joint: {m.nv}.")
+                raise ModelError(f"velocity_limits has {len(values)} values, expected one per velocity: {m.nv}.")
             limits[:] = values
     for joint, value in from_urdf.items():
         if joint in names.joints:
-            limits[names.joints.index(joint)] = value
+            limits[m.jnt_dofadr[names.joints.index(joint)]] = value
     return limits
 
 
@@ -490,6 +580,10 @@ def _hash(model):
     for item in model.bodies + model.frames:
         add(item.name, item.link, item.R)
         add_offset(item.r)
+    for pair in model.contacts:
+        for geom in (pair.first, pair.second):
+            add(geom.name, geom.kind, geom.size, geom.link, geom.R)
+            add_offset(geom.r)
     add(model.actuators, model.q_lower, model.q_upper, model.v_limit, model.u_lower, model.u_upper)
     add(model.spring_reference, sorted(model.joint_force_range.items()))
     if model.friction is not None:

@@ -27,6 +27,10 @@ class ModelOptions:
         geometry: bodies and sites whose position in their parent is part of the physical vector. "auto": those
             the model file names in <custom><text name="refit_geometry" data="body site ..."/></custom>; True: all
             moving ones; False: none; or a tuple of names.
+        contact: "none"; "force": springs, dampers and friction at every contact point; "impulse": non-penetration and
+            Coulomb friction as a complementarity problem in every step (docs/contact.md).
+        contact_pairs: "auto": all pairs of geoms that the plant would test; or a tuple of pairs of name patterns such as
+            (("floor", "foot*"), ("tip", "box")), which act alone. What one pair of patterns catches shares parameters.
     """
 
     friction: str | bool | tuple[str, ...] = "auto"
@@ -37,6 +41,8 @@ class ModelOptions:
     limit_damping: float = 1.0e2
     limit_width: float = 0.01
     geometry: str | bool | tuple[str, ...] = "auto"
+    contact: str = "none"
+    contact_pairs: str | tuple[tuple[str, str], ...] = "auto"
 
     def __post_init__(self):
         for name in ("friction_velocity", "limit_width"):
@@ -53,3 +59,15 @@ class ModelOptions:
                 raise ValueError(f'{name} must be "auto", True, False or a tuple of names, found "{value}".')
             if not isinstance(value, (str, bool)):
                 object.__setattr__(self, name, tuple(value))
+        if self.contact not in ("none", "force", "impulse"):
+            raise ValueError(f'contact must be "none", "force" or "impulse", found "{self.contact}".')
+        if self.contact_pairs != "auto":
+            object.__setattr__(self, "contact_pairs", _pattern_pairs(self.contact_pairs))
+
+
+def _pattern_pairs(pairs):
+    """Tuple of pairs of strings; ValueError where it is not."""
+    pairs = () if isinstance(pairs, str) else tuple(tuple(pair) for pair in pairs)
+    if not pairs or any(len(pair) != 2 or not all(isinstance(x, str) for x in pair) for pair in pairs):
+        raise ValueError('contact_pairs must be "auto" or a tuple of pairs of geom name patterns such as (("floor", "foot*"),).')
+    return pairs

@@ -22,18 +22,18 @@ def disabled(mj_model, flag):
     return bool(int(mj_model.opt.disableflags) & int(flag))
 
 
-def check_supported(mj_model, friction, friction_law):
+def check_supported(mj_model, friction, options):
     """Notes on what the model's plant does beyond the engine's equations.
 
     Args:
-        friction: names of the joints with friction in the equations.   friction_law: see ModelOptions.
+        friction: names of the joints with friction in the equations.   options: ModelOptions.
 
     Raises:
         ModelError: names the first element without support, and what to do about it.
     """
     m = mj_model
     off = mujoco.mjtDisableBit
-    _check_joints(m)
+    _check_joints(m, options.joint_limits)
     _check_actuators(m)
     for i in range(m.nbody):
         body = f"body '{name_of(m, mujoco.mjtObj.mjOBJ_BODY, i)}'"
@@ -59,18 +59,15 @@ def check_supported(mj_model, friction, friction_law):
             f"a fluid medium (density {m.opt.density:g}, viscosity {m.opt.viscosity:g})",
             "Set both to 0 in <option>; add joint damping instead.",
         )
-    return _notes(m, friction, friction_law)
+    return _notes(m, friction, options)
 
 
-def _check_joints(m):
+def _check_joints(m, joint_limits):
     for i in range(m.njnt):
         joint = f"joint '{name_of(m, mujoco.mjtObj.mjOBJ_JOINT, i)}'"
         kind = _J(int(m.jnt_type[i]))
-        if kind in (_J.mjJNT_FREE, _J.mjJNT_BALL):
-            refuse(
-                f"{kind.name.removeprefix('mjJNT_').lower()} {joint}",
-                "Fix the base, or replace it by hinge and slide joints.",
-            )
+        if kind == _J.mjJNT_BALL and m.jnt_limited[i] and joint_limits:
+            refuse(f"the angle limit of ball {joint} with joint_limits=True", "Remove 'range', or use three hinges.")
         dof = m.jnt_dofadr[i]
         if np.any(m.jnt_stiffnesspoly[i]) or np.any(m.dof_dampingpoly[dof]):
             refuse(f"nonlinear stiffness or damping of {joint}", "Give one coefficient: the linear one.")
@@ -86,6 +83,9 @@ def _check_actuators(m):
         if _T(int(m.actuator_trntype[i])) not in (_T.mjTRN_JOINT, _T.mjTRN_JOINTINPARENT):
             kind = _T(int(m.actuator_trntype[i])).name.removeprefix("mjTRN_").lower()
             refuse(f"{kind} transmission of {actuator}", "Drive a joint: joint=\"...\".")
+        if _J(int(m.jnt_type[m.actuator_trnid[i, 0]])) in (_J.mjJNT_FREE, _J.mjJNT_BALL):
+            joint = name_of(m, mujoco.mjtObj.mjOBJ_JOINT, m.actuator_trnid[i, 0])
+            refuse(f"{actuator} on '{joint}', a free or ball joint", "Drive hinges and slides.")
         if _D(int(m.actuator_dyntype[i])) != _D.mjDYN_NONE:
             kind = _D(int(m.actuator_dyntype[i])).name.removeprefix("mjDYN_").lower()
             refuse(f"{kind} dynamics of {actuator}", "Set dyntype=\"none\" (motor, position or velocity without filter).")
@@ -105,14 +105,10 @@ def _check_actuators(m):
             refuse(f"plugin of {actuator}", "Remove the plugin.")
 
 
-def _notes(m, friction, friction_law):
+def _notes(m, friction, options):
     off = mujoco.mjtDisableBit
     notes = []
     constraints = not disabled(m, off.mjDSBL_CONSTRAINT)
-    if constraints and not disabled(m, off.mjDSBL_CONTACT):
-        touching = sorted(contact_bodies(m))
-        if touching:
-            notes.append(f"Contacts act in the plant only, not in the equations: bodies {', '.join(touching)}.")
     if constraints and not disabled(m, off.mjDSBL_LIMIT):
         limited = [name_of(m, mujoco.mjtObj.mjOBJ_JOINT, i) for i in range(m.njnt) if m.jnt_limited[i]]
         if limited:
@@ -120,27 +116,14 @@ def _notes(m, friction, friction_law):
                 f"Joint limits act in the plant only, unless joint_limits=True: joints {', '.join(limited)}."
             )
     if constraints and not disabled(m, off.mjDSBL_FRICTIONLOSS) and np.any(m.dof_frictionloss > 0):
-        joints = [name_of(m, mujoco.mjtObj.mjOBJ_JOINT, m.dof_jntid[i]) for i in np.flatnonzero(m.dof_frictionloss)]
+        rubbing = dict.fromkeys(m.dof_jntid[i] for i in np.flatnonzero(m.dof_frictionloss))
+        joints = [name_of(m, mujoco.mjtObj.mjOBJ_JOINT, j) for j in rubbing]
         alone = [joint for joint in joints if joint not in friction]
         if alone:
             notes.append(f"Friction loss acts in the plant only, not in the equations: joints {', '.join(alone)}.")
-        if friction_law == "smooth" and len(alone) < len(joints):
+        if options.friction_law == "smooth" and len(alone) < len(joints):
             both = [joint for joint in joints if joint in friction]
             notes.append(f"Friction loss is a constraint in the plant, tanh-smoothed in the equations: joints {', '.join(both)}.")
     if mujoco.mjtIntegrator(int(m.opt.integrator)) == mujoco.mjtIntegrator.mjINT_IMPLICIT:
         notes.append("The plant's 'implicit' integrator also differentiates Coriolis forces; 'implicitfast' is used.")
     return notes
-
-
-def contact_bodies(m):
-    """Names of moving bodies with a geom that some geom of another rigid group may touch."""
-    found = set()
-    weld = m.body_weldid
-    for a in range(m.ngeom):
-        for b in range(a):
-            i, j = m.geom_bodyid[a], m.geom_bodyid[b]
-            compatible = (m.geom_contype[a] & m.geom_conaffinity[b]) or (m.geom_contype[b] & m.geom_conaffinity[a])
-            if not compatible or weld[i] == weld[j]:
-                continue
-            found |= {name_of(m, mujoco.mjtObj.mjOBJ_BODY, k) for k in (i, j) if weld[k] != 0}
-    return found
