@@ -6,11 +6,16 @@
 `METHODS` is the table; docs/inference_methods.md says when to choose which.
 """
 
+from .cem import CEM
+from .cma_es import CMA_ES
+from .ensemble import EMCEE
+from .nuts import NUTS
 from .sampler import Run, Sampler, Samples, Trace, sobol
+from .sgld import SGLD
 
 __all__ = ["METHODS", "Run", "Sampler", "Samples", "Trace", "sample", "sobol"]
 
-METHODS: dict[str, Sampler] = {}
+METHODS: dict[str, Sampler] = {"cem": CEM, "sgld": SGLD, "nuts": NUTS, "emcee": EMCEE, "cma-es": CMA_ES}
 
 
 def sample(method, density, samples=100, iterations=None, seed=0, progress=None, callback=None, **options) -> Samples:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Run", "Sampler", "Samples", "Trace", "sobol"]
+__all__ = ["Run", "Sampler", "Samples", "Tail", "Trace", "sobol"]
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,27 @@ class Run:
                 "check the limits and the data."
             )
         return points[np.argmax(log_p)]
+
+
+class Tail:
+    """The last `count` points of one or several chains, in order."""
+
+    def __init__(self, count: int, n: int):
+        self._z, self._log_p = np.empty((count, n)), np.empty(count)
+        self._count, self._pushed = count, 0
+
+    def push(self, z: np.ndarray, log_p: np.ndarray) -> None:
+        """Points z (c, M), log_p (c,); of more than `count` the last ones."""
+        z, log_p = z[-self._count :], log_p[-self._count :]
+        where = (self._pushed + np.arange(len(z))) % self._count
+        self._z[where], self._log_p[where] = z, log_p
+        self._pushed += len(z)
+
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        """z (N, M), log_p (N,), oldest first; copies."""
+        n = min(self._pushed, self._count)
+        order = (self._pushed - n + np.arange(n)) % self._count
+        return self._z[order], self._log_p[order]
 
 
 def sobol(count: int, n: int, seed: int) -> np.ndarray:
