@@ -10,8 +10,10 @@ import casadi as ca
 import numpy as np
 
 from . import inertia
+from .configuration import difference
 from .physical import Physical
 from .spatial import ArticulatedInertia, JointTransform, cross, mirror_upper
+from .symmetric import solve_symmetric
 
 __all__ = [
     "aba", "crba", "energy", "generalised_force", "joint_transforms", "link_inertias", "link_poses", "link_velocities",
@@ -23,8 +25,7 @@ def joint_transforms(model, q, p):
     """One JointTransform per link at the positions q (nq,)."""
     physical = Physical(model, p)
     return [
-        JointTransform(link.kind, link.axis, link.R, physical.offset(link.r), q[link.q_index] - link.q_ref)
-        for link in model.links
+        JointTransform(link.kind, link.axis, link.R, physical.offset(link.r), link.coordinate(q)) for link in model.links
     ]
 
 
@@ -56,7 +57,7 @@ def generalised_force(model, X, wrenches):
     total = [(zero, zero) if wrench is None else wrench for wrench in wrenches]
     tau = ca.SX.zeros(model.nv)
     for i, link in reversed(list(enumerate(model.links))):
-        tau[link.v_index] = _along(link, total[i])
+        tau[link.dofs] = _along(link, total[i])
         if link.parent >= 0:
             n, f = X[i].force_to_parent(*total[i])
             total[link.parent] = (total[link.parent][0] + n, total[link.parent][1] + f)
@@ -88,10 +89,13 @@ def gyroscopic_force(body_inertia, w, v):
     return cross(w, L) + cross(v, spin), cross(w, m * v + spin)
 
 
-def _joint_unit(link):
-    """Unit motion of the joint: (angular, linear)."""
-    e, zero = ca.SX(np.eye(3)[:, link.axis]), ca.SX.zeros(3)
-    return (e, zero) if link.kind == "revolute" else (zero, e)
+def joint_motion(link, rate):
+    """S qd: motion (angular, linear) of the joint at the rate qd (1,), of a ball (3,); or S qdd."""
+    zero = ca.SX.zeros(3)
+    if link.kind == "ball":
+        return rate, zero
+    e = ca.SX(np.eye(3)[:, link.axis])
+    return (e * rate, zero) if link.kind == "revolute" else (zero, e * rate)
 
 
 def _velocities(model, X, v):
@@ -99,20 +103,21 @@ def _velocities(model, X, v):
     velocities, products = [], []
     zero = ca.SX.zeros(3)
     for link, X_i in zip(model.links, X):
-        s_w, s_v = _joint_unit(link)
-        qd = v[link.v_index]
+        s_w, s_v = joint_motion(link, v[link.dofs])
         parent = velocities[link.parent] if link.parent >= 0 else (zero, zero)
         w_i, v_i = X_i.motion_to_child(*parent)
-        # v x S qd with v before the joint's own motion: S x S = 0.
-        products.append((cross(w_i, s_w * qd), cross(w_i, s_v * qd) + cross(v_i, s_w * qd)))
-        velocities.append((w_i + s_w * qd, v_i + s_v * qd))
+        # v x S qd with v before the joint's own motion, since (S qd) x (S qd) = 0.
+        products.append((cross(w_i, s_w), cross(w_i, s_v) + cross(v_i, s_w)))
+        velocities.append((w_i + s_w, v_i + s_v))
     return velocities, products
 
 
 def _along(link, force):
-    """S' f: the component of a spatial force along the joint."""
+    """S' f: the component of a spatial force along the joint, (1,), of a ball (3,); of several forces, one a column."""
     n, f = force
-    return n[link.axis] if link.kind == "revolute" else f[link.axis]
+    if link.kind == "ball":
+        return n
+    return n[link.axis, :] if link.kind == "revolute" else f[link.axis, :]
 
 
 def aba(model, q, v, tau, p, armature=None):
@@ -130,17 +135,18 @@ def aba(model, q, v, tau, p, armature=None):
     velocities, c = _velocities(model, X, v)
     IA = [ArticulatedInertia.rigid(*body) for body in bodies]
     pA = [gyroscopic_force(body, *velocity) for body, velocity in zip(bodies, velocities)]
-    U, D_inv, u = [None] * model.nv, [None] * model.nv, [None] * model.nv
+    U, D_inv, u = ([None] * len(model.links) for _ in range(3))
     for i, link in reversed(list(enumerate(model.links))):
-        U[i] = IA[i].column(link.kind, link.axis)
-        D_inv[i] = 1 / (_along(link, U[i]) + armature[link.v_index])
-        u[i] = tau[link.v_index] - _along(link, pA[i])
+        U[i] = IA[i].columns(link.kind, link.axis)
+        D = _along(link, U[i]) + ca.diag(armature[link.dofs])
+        D_inv[i] = mirror_upper(solve_symmetric(D, ca.SX(np.eye(3)))) if link.kind == "ball" else 1 / D
+        u[i] = tau[link.dofs] - _along(link, pA[i])
         if link.parent < 0:
             continue
-        Ia = IA[i].minus_outer(link.kind, link.axis, U[i], D_inv[i], armature[link.v_index])
+        Ia = IA[i].minus_outer(link.kind, link.axis, U[i], D_inv[i], armature[link.dofs])
         n, f = Ia.times(*c[i])
-        push = D_inv[i] * u[i]
-        pa = (pA[i][0] + n + U[i][0] * push, pA[i][1] + f + U[i][1] * push)
+        push = D_inv[i] @ u[i]
+        pa = (pA[i][0] + n + U[i][0] @ push, pA[i][1] + f + U[i][1] @ push)
         IA[link.parent] = IA[link.parent] + X[i].inertia_to_parent(Ia)
         n, f = X[i].force_to_parent(*pa)
         pA[link.parent] = (pA[link.parent][0] + n, pA[link.parent][1] + f)
@@ -151,10 +157,10 @@ def aba(model, q, v, tau, p, armature=None):
     for i, link in enumerate(model.links):
         alpha, a = X[i].motion_to_child(*(accelerations[link.parent] if link.parent >= 0 else base))
         alpha, a = alpha + c[i][0], a + c[i][1]
-        qdd = D_inv[i] * (u[i] - ca.dot(U[i][0], alpha) - ca.dot(U[i][1], a))
-        s_w, s_v = _joint_unit(link)
-        accelerations.append((alpha + s_w * qdd, a + s_v * qdd))
-        vdot[link.v_index] = qdd
+        qdd = D_inv[i] @ (u[i] - U[i][0].T @ alpha - U[i][1].T @ a)
+        s_w, s_v = joint_motion(link, qdd)
+        accelerations.append((alpha + s_w, a + s_v))
+        vdot[link.dofs] = qdd
     return vdot
 
 
@@ -168,15 +174,14 @@ def rnea(model, q, v, a, p):
     accelerations, forces = [], []
     for i, link in enumerate(model.links):
         alpha, lin = X[i].motion_to_child(*(accelerations[link.parent] if link.parent >= 0 else base))
-        s_w, s_v = _joint_unit(link)
-        qdd = a[link.v_index]
-        accelerations.append((alpha + c[i][0] + s_w * qdd, lin + c[i][1] + s_v * qdd))
+        s_w, s_v = joint_motion(link, a[link.dofs])
+        accelerations.append((alpha + c[i][0] + s_w, lin + c[i][1] + s_v))
         n, f = ArticulatedInertia.rigid(*bodies[i]).times(*accelerations[i])
         n_gyro, f_gyro = gyroscopic_force(bodies[i], *velocities[i])
         forces.append((n + n_gyro, f + f_gyro))
     tau = ca.SX.zeros(model.nv)
     for i, link in reversed(list(enumerate(model.links))):
-        tau[link.v_index] = _along(link, forces[i]) + physical.armature[link.v_index] * a[link.v_index]
+        tau[link.dofs] = _along(link, forces[i]) + physical.armature[link.dofs] * a[link.dofs]
         if link.parent >= 0:
             n, f = X[i].force_to_parent(*forces[i])
             forces[link.parent] = (forces[link.parent][0] + n, forces[link.parent][1] + f)
@@ -192,14 +197,15 @@ def crba(model, q, p):
     for i, link in reversed(list(enumerate(model.links))):
         if link.parent >= 0:
             composite[link.parent] = composite[link.parent] + X[i].inertia_to_parent(composite[i])
-        force = composite[i].column(link.kind, link.axis)
-        k = link.v_index
-        M[k, k] = _along(link, force) + physical.armature[k]
+        forces = composite[i].columns(link.kind, link.axis)
+        k = link.dofs
+        M[k, k] = _along(link, forces) + ca.diag(physical.armature[k])
         j = i
         while model.links[j].parent >= 0:
-            force = X[j].force_to_parent(*force)
+            forces = X[j].force_to_parent(*forces)
             j = model.links[j].parent
-            M[k, model.links[j].v_index] = M[model.links[j].v_index, k] = _along(model.links[j], force)
+            M[model.links[j].dofs, k] = _along(model.links[j], forces)
+            M[k, model.links[j].dofs] = M[model.links[j].dofs, k].T
     return M
 
 
@@ -210,7 +216,7 @@ def energy(model, q, v, p):
     bodies = link_inertias(model, p)
     velocities, _ = _velocities(model, X, v)
     kinetic = ca.dot(physical.armature * v, v) / 2
-    potential = ca.dot(physical.stiffness, (q - ca.SX(model.spring_reference)) ** 2) / 2
+    potential = ca.dot(physical.stiffness, difference(model, q, model.spring_reference) ** 2) / 2
     for i, (body, (w, lin)) in enumerate(zip(bodies, velocities)):
         L, l = momentum(body, w, lin)
         kinetic += (ca.dot(L, w) + ca.dot(l, lin)) / 2

@@ -15,6 +15,7 @@ implicitfast integrator.
 
 import casadi as ca
 
+from .configuration import integrate_position
 from .forces import joint_force, resisting_force
 from .friction import forward_dynamics
 
@@ -24,11 +25,6 @@ __all__ = ["INTEGRATORS", "acceleration", "integrate_step"]
 def acceleration(model, q, v, u, p, h):
     """Forward dynamics with actuators, passive forces and friction in steps of h [s], (nv,)."""
     return forward_dynamics(model, q, v, joint_force(model, q, v, u, p), p, h)
-
-
-def integrate_position(model, q, v, h):
-    """q + h v; the one place where joints with nq != nv would differ."""
-    return q + h * v
 
 
 def semi_implicit_euler(model, q, v, u, p, h):

@@ -2,7 +2,7 @@
 
 import casadi as ca
 
-from .dynamics import joint_transforms
+from .dynamics import joint_motion, joint_transforms
 from .physical import Physical
 from .spatial import cross
 
@@ -31,12 +31,8 @@ def frame_velocity(model, frame, q, v, p):
     # From the frame down to the world: each joint adds its own motion, then everything turns into the parent's axes.
     while i >= 0:
         link = model.links[i]
-        unit = ca.SX.zeros(3)
-        unit[link.axis] = v[link.v_index]
-        if link.kind == "revolute":
-            w, lin = w + unit, lin + cross(unit, r)
-        else:
-            lin = lin + unit
+        s_w, s_v = joint_motion(link, v[link.dofs])
+        w, lin = w + s_w, lin + s_v + cross(s_w, r)
         E = X[i].rotation()
         w, lin, r = E @ w, E @ lin, E @ r + X[i].r
         i = link.parent

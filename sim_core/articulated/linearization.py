@@ -12,6 +12,7 @@ differentiates the inverse dynamics).
 import casadi as ca
 
 from . import derivatives
+from .configuration import integrate_position
 from .dynamics import crba, rnea
 from .forces import resisting_force
 from .friction import constrained_acceleration, forward_dynamics, friction_force, sticking_inertia
@@ -40,11 +41,13 @@ def step_jacobian(model, step, dt, integrator=None, of="xu", parameters=None):
     hK = ca.SX.zeros(model.nv) if integrator == "semi_implicit_euler" else dt * K
     derivative = _acceleration_jacobian if model.friction is None else _constrained_acceleration_jacobian
     a, da = derivative(model, q, v, tau, p, dt, hK, z)
-    # v' = v + h a, q' = q + h v'
+    # v' = v + h a; q' follows from q and v'.
     dv = ca.jacobian(v, z) + dt * da
-    dq = ca.jacobian(q, z) + dt * dv
-    v_next = v + dt * a
-    return derivatives.jacobian_function([x, u, p], ca.vertcat(q + dt * v_next, v_next), ca.vertcat(dq, dv),
+    v_next = ca.SX.sym("v_next", model.nv)
+    q_next = integrate_position(model, q, v_next, dt)
+    dq = ca.jacobian(q_next, q) @ ca.jacobian(q, z) + ca.jacobian(q_next, v_next) @ dv
+    q_next, dq = ca.substitute([q_next, dq], [v_next], [v + dt * a])
+    return derivatives.jacobian_function([x, u, p], ca.vertcat(q_next, v + dt * a), ca.vertcat(dq, dv),
                                          [columns[name].shape[0] for name in of])
 
 

@@ -16,8 +16,8 @@ class Physical:
         return self.p[self.layout.inertia_slice(body)]
 
     def joint(self, field):
-        """One value per joint, zero where the joint has no such parameter."""
-        names = [f"{link.joint}.{field}" for link in sorted(self.model.links, key=lambda link: link.v_index)]
+        """One value per velocity, (nv,), zero where the joint has no such parameter."""
+        names = [f"{link.joint}.{field}" for link in self.model.links for _ in range(link.nv)]
         return ca.vertcat(*(ca.SX(self.p[self.layout.index(n)]) if n in self.layout else ca.SX(0) for n in names))
 
     damping = property(lambda self: self.joint("damping"))

@@ -1,14 +1,16 @@
 """Spatial algebra over CasADi scalars, written so that constants fold away.
 
 Spatial vectors are pairs (angular, linear) of 3-vectors in body axes about the body frame's origin. A joint's
-transform is kept as two stages, a constant pose and a rotation about one coordinate axis, because both are mostly
-zeros and ones: the number of instructions left decides how fast the compiled kernels run.
+transform is kept as two stages, a constant pose and the joint's own rotation, for hinges about one coordinate axis,
+because both are mostly zeros and ones: the number of instructions left decides how fast the compiled kernels run.
 
 Source: Featherstone, Rigid Body Dynamics Algorithms (2008), chapters 2 and 7.
 """
 
 import casadi as ca
 import numpy as np
+
+from .quaternion import rotation_matrix
 
 __all__ = ["ArticulatedInertia", "JointTransform", "cross", "mirror_upper", "skew", "snap"]
 
@@ -22,7 +24,8 @@ def snap(a, tolerance=1e-12):
 
 
 def cross(a, b):
-    return ca.cross(ca.SX(a), ca.SX(b))
+    """a x b for a (3,) and b (3,), or each column of b (3, n)."""
+    return ca.horzcat(*(ca.cross(ca.SX(a), column) for column in ca.horzsplit(ca.SX(b))))
 
 
 def skew(a):
@@ -42,7 +45,7 @@ def rotate_vector(axis, c, s, x):
     """R x for the rotation R by the angle with cosine c and sine s about a coordinate axis."""
     i, j = (axis + 1) % 3, (axis + 2) % 3
     y = ca.SX(x)
-    y[i], y[j] = c * x[i] - s * x[j], s * x[i] + c * x[j]
+    y[i, :], y[j, :] = c * x[i, :] - s * x[j, :], s * x[i, :] + c * x[j, :]
     return y
 
 
@@ -86,18 +89,25 @@ class ArticulatedInertia:
     def times(self, alpha, a):
         return self.I @ alpha + self.H @ a, self.H.T @ alpha + self.M @ a
 
-    def column(self, kind, axis):
-        """The map applied to a joint's unit motion: U = IA S as (angular, linear)."""
+    def columns(self, kind, axis):
+        """The map applied to a joint's unit motions: U = IA S as (angular, linear), (3, 1) each, (3, 3) for a ball."""
+        if kind == "ball":
+            return self.I, self.H.T
         if kind == "revolute":
             return self.I[:, axis], self.H[axis, :].T
         return self.H[:, axis], self.M[:, axis]
 
     def minus_outer(self, kind, axis, U, D_inv, armature):
-        """IA - U U' / D with D = S' U + armature.
+        """IA - U D^-1 U' with D = S' U + diag(armature).
 
-        The row along the joint is U (1 - S'U / D) = U armature / D, which needs no subtraction.
+        The rows along the joint are U (1 - D^-1 S'U) = U D^-1 armature, which needs no subtraction.
         """
         u_a, u_l = U
+        if kind == "ball":
+            share = ca.diag(armature) @ D_inv
+            return ArticulatedInertia(
+                mirror_upper(share @ self.I), share @ self.H, mirror_upper(self.M - u_l @ D_inv @ u_l.T)
+            )
         k_a, k_l = u_a * D_inv, u_l * D_inv
         I = mirror_upper(self.I - u_a @ k_a.T)
         H = self.H - u_a @ k_l.T
@@ -116,37 +126,49 @@ class JointTransform:
     """Pose of a link in its parent: constant rotation R and offset r, then the joint's own motion.
 
     Args:
-        kind: "revolute" or "prismatic".  axis: 0, 1 or 2, in the link's own axes.
+        kind: "revolute", "prismatic" or "ball".  axis: 0, 1 or 2, in the link's own axes; a ball has none.
         R: orientation of the link at q = 0 in its parent, numpy (3, 3).
         r: position of the link at q = 0 in its parent, SX (3,).
-        q: joint coordinate measured from the model's reference, SX scalar.
+        q: joint coordinate measured from the model's reference, SX scalar; a ball's quaternion (4,).
     """
 
     def __init__(self, kind, axis, R, r, q):
-        self.axis = axis
-        self.R = ca.SX(R)
-        self.turns = kind == "revolute"
-        self.c, self.s = (ca.cos(q), ca.sin(q)) if self.turns else (1, 0)
-        self.r = ca.SX(r) if self.turns else ca.SX(r) + self.R[:, axis] * q
+        self.kind, self.axis = kind, axis
+        self.R, self.r = ca.SX(R), ca.SX(r)
+        if kind == "revolute":
+            self.c, self.s = ca.cos(q), ca.sin(q)
+        elif kind == "ball":
+            self.E = rotation_matrix(q)
+        else:
+            self.r += self.R[:, axis] * q
 
     def _into_child(self, x):
         x = self.R.T @ x
-        return rotate_vector(self.axis, self.c, -self.s, x) if self.turns else x
+        if self.kind == "revolute":
+            return rotate_vector(self.axis, self.c, -self.s, x)
+        return self.E.T @ x if self.kind == "ball" else x
 
     def _into_parent(self, x):
-        return self.R @ (rotate_vector(self.axis, self.c, self.s, x) if self.turns else x)
+        if self.kind == "revolute":
+            x = rotate_vector(self.axis, self.c, self.s, x)
+        elif self.kind == "ball":
+            x = self.E @ x
+        return self.R @ x
 
     def motion_to_child(self, w, v):
         """Spatial velocity or acceleration of the parent, expressed at the child."""
         return self._into_child(w), self._into_child(v + cross(w, self.r))
 
     def force_to_parent(self, n, f):
+        """Moment and force, (3,) each or one a column, expressed at the parent."""
         f = self._into_parent(f)
         return self._into_parent(n) + cross(self.r, f), f
 
     def inertia_to_parent(self, IA):
         I, H, M = IA.I, IA.H, IA.M
-        if self.turns:
+        if self.kind == "ball":
+            I, H, M = (self.E @ A @ self.E.T for A in (I, H, M))
+        elif self.kind == "revolute":
             I = rotate_matrix(self.axis, self.c, self.s, I, symmetric=True)
             H = rotate_matrix(self.axis, self.c, self.s, H, symmetric=False)
             M = rotate_matrix(self.axis, self.c, self.s, M, symmetric=True)

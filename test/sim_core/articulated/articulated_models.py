@@ -113,6 +113,43 @@ DOUBLE_PENDULUM = """
 </mujoco>
 """
 
+# A free trunk of off-centre mass with a ball-jointed tail of two and a hinged arm, and a loose body of its own: balls at
+# anchors off the bodies' origins, damping, armature, springs and friction on them.
+BALLS = """
+<mujoco model="balls">
+  <compiler angle="radian"/>
+  <option timestep="0.002" integrator="Euler" gravity="0.3 -0.5 -9.7"/>
+  <default><geom contype="0" conaffinity="0" density="600"/></default>
+  <worldbody>
+    <body name="trunk" pos="0.3 -0.2 1" euler="0.4 0.2 -0.5">
+      <freejoint name="base"/>
+      <inertial pos="0.05 -0.03 0.08" mass="2.3" fullinertia="0.03 0.04 0.035 0.002 -0.004 0.003"/>
+      <body name="tail1" pos="-0.2 0.05 0.1" euler="0.1 0.7 0.3">
+        <joint name="root" type="ball" pos="0.02 -0.01 0.03" damping="0.05" armature="0.01" stiffness="1.5"/>
+        <geom type="capsule" fromto="0 0 0 -0.3 0.05 0" size="0.03"/>
+        <body name="tail2" pos="-0.3 0.05 0" euler="-0.4 0 0.2">
+          <joint name="mid" type="ball"/>
+          <geom type="box" pos="-0.1 0.02 0" size="0.1 0.02 0.03"/>
+          <site name="tip" pos="-0.2 0 0.01" euler="0.2 0.1 0.4"/>
+        </body>
+      </body>
+      <body name="arm" pos="0.2 0 0" euler="0 0.3 0">
+        <joint name="elbow" type="hinge" axis="0 0.6 0.8" damping="0.1" ref="0.3"/>
+        <geom type="capsule" fromto="0 0 0 0.25 0 0.05" size="0.025"/>
+      </body>
+    </body>
+    <body name="post" pos="1 0 1.5" euler="0.5 0 0">
+      <joint name="slide" type="slide" axis="0 0 1" damping="1"/>
+      <joint name="gimbal" type="ball" pos="0 0.1 0"/>
+      <geom type="ellipsoid" pos="0.05 0 -0.2" size="0.05 0.1 0.2"/>
+    </body>
+    <body name="loose" pos="0 1 1"><joint name="loose" type="free" damping="0.02" armature="0.03"/>
+      <geom type="box" size="0.1 0.05 0.03" pos="0.01 0.02 0.05"/></body>
+  </worldbody>
+  <actuator><motor name="elbow" joint="elbow" ctrlrange="-2 2"/></actuator>
+</mujoco>
+"""
+
 OWN = {
     "pendulum": PENDULUM,
     "cartpole": "cartpole",
@@ -120,6 +157,11 @@ OWN = {
     "panda": "panda",
     "zoo": ZOO,
     "floating": FLOATING,
+}
+
+# nq != nv
+QUATERNIONS = {
+    "balls": BALLS,
 }
 
 URDF = {
@@ -149,6 +191,10 @@ def random_states(model, count, seed, spread=1.0):
     q = rng.uniform(-np.pi, np.pi, (model.nq, count)) * spread
     if "pitch" in model.joint_names:  # away from the angles where the three hinges of a trunk line up
         q[model.joint_index("pitch")] *= 0.4
+    for link in model.links:
+        if link.kind == "ball":
+            quaternions = q[link.positions] / np.pi + (1 - min(spread, 1.0)) * np.array([[4.0], [0.0], [0.0], [0.0]])
+            q[link.positions] = quaternions / np.linalg.norm(quaternions, axis=0)
     v = rng.normal(size=(model.nv, count)) * 3.0 * spread
     bound = np.minimum(np.where(np.isfinite(model.u_upper), model.u_upper, 5.0), 50.0)
     u = rng.uniform(-1, 1, (model.nu, count)) * bound[:, None]
@@ -189,9 +235,14 @@ def pinocchio_from_mujoco(m):
         joint, placement = joint_of[parent], pose_of[parent] * pose(m.body_pos[i], m.body_quat[i])
         for j in range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]):
             at_anchor = pinocchio.SE3(np.eye(3), m.jnt_pos[j].copy())
-            hinge = int(m.jnt_type[j]) == int(mujoco.mjtJoint.mjJNT_HINGE)
-            kind = pinocchio.JointModelRevoluteUnaligned if hinge else pinocchio.JointModelPrismaticUnaligned
-            joint = model.addJoint(joint, kind(m.jnt_axis[j]), placement * at_anchor, f"joint{j}")
+            kind = mujoco.mjtJoint(int(m.jnt_type[j])).name
+            if kind == "mjJNT_FREE":
+                joint = model.addJoint(0, pinocchio.JointModelTranslation(), pinocchio.SE3.Identity(), f"joint{j}_xyz")
+                at_anchor = placement = pinocchio.SE3.Identity()
+            motion = {"mjJNT_HINGE": lambda: pinocchio.JointModelRevoluteUnaligned(m.jnt_axis[j]),
+                      "mjJNT_SLIDE": lambda: pinocchio.JointModelPrismaticUnaligned(m.jnt_axis[j])
+                      }.get(kind, pinocchio.JointModelSpherical)()
+            joint = model.addJoint(joint, motion, placement * at_anchor, f"joint{j}")
             placement = at_anchor.inverse()
         if joint:
             inertia = pinocchio.Inertia(float(m.body_mass[i]), np.zeros(3), np.diag(m.body_inertia[i]))
@@ -215,6 +266,17 @@ def pinocchio_accelerations(model, joint_names, q, v, tau):
         full_v[order], full_tau[order] = v[:, k], tau[:, k]
         out[:, k] = pinocchio.aba(model, data, full_q, full_v, full_tau)[order]
     return out
+
+
+def in_pinocchios_order(model, q):
+    """q (nq, count) from the reference, with quaternions (x, y, z, w)."""
+    q = q.copy()
+    for link in model.links:
+        if link.kind == "ball":
+            q[link.positions] = np.roll(q[link.positions], -1, axis=0)
+        else:
+            q[link.q_index] -= link.q_ref
+    return q
 
 
 def relative_error(a, b):
