@@ -22,14 +22,17 @@ __all__ = ["LimitedParameters"]
 # Position of a natural quantity in (m, c, I about the COM).
 COM = {f"com.{axis}": k for k, axis in enumerate("xyz")}
 I_COM = {f"I_com.{i}{j}": ("xyz".index(i), "xyz".index(j)) for i, j in ("xx", "yy", "zz", "xy", "xz", "yz")}
-BODY_FIELDS = ("mass", *COM, *I_COM)
+# About the body frame's origin: entries 4 to 9 of the ten inertial parameters.
+I_ORIGIN = {f"I.{ij}": 4 + k for k, ij in enumerate(("xx", "yy", "zz", "xy", "xz", "yz"))}
+BODY_FIELDS = ("mass", *COM, *I_COM, *I_ORIGIN)
 
 
 class LimitedParameters(Box):
     """Quantities theta with limits, and the physical vector p(theta) they stand for.
 
     A quantity is named "<body>.mass", ".com.x .y .z" [m, body frame] or ".I_com.xx .yy .zz .xy .xz .yz" [kg m^2, about
-    the COM, body axes]; a body's other quantities keep the model's values (its inertia about the COM when the COM moves).
+    the COM, body axes], or ".I.xx ..." [about the body frame's origin, whatever the COM]; a body's other quantities keep the
+    model's values (its inertia about the COM when the COM moves).
     Else it is an entry of the physical vector: "<joint>.damping", ".frictionloss" (".friction" for short), ".armature",
     ".stiffness", "<body>.pos.x" (with geometry), "gravity.z", "<actuator>.gear".
 
@@ -107,7 +110,10 @@ class LimitedParameters(Box):
             elif field in I_COM:
                 i, j = I_COM[field]
                 I_c[i, j] = I_c[j, i] = value
-        return inertia.from_com(m, c, I_c)
+        ten = inertia.from_com(m, c, I_c)
+        for field, k in I_ORIGIN.items():
+            ten[k] = fields.get(field, ten[k])
+        return ten
 
     def to_physical(self, xi):
         """Physical vectors (..., np_) of theta (..., n)."""
@@ -131,7 +137,10 @@ class LimitedParameters(Box):
         where, field = self._place(quantity)
         if field is None:
             return p[where]
-        m, c, I_c = inertia.com_inertia(p[self.model.parameters.inertia_slice(where)])
+        ten = p[self.model.parameters.inertia_slice(where)]
+        if field in I_ORIGIN:
+            return ten[I_ORIGIN[field]]
+        m, c, I_c = inertia.com_inertia(ten)
         return m if field == "mass" else c[COM[field]] if field in COM else I_c[I_COM[field]]
 
     def __repr__(self):
