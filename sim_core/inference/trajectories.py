@@ -92,7 +92,7 @@ class Trajectories:
         samples = h * np.arange(count)[:, None] + np.arange(h + 1)
 
         def cut(a, index):
-            return a[:, index].reshape(-1, index.shape[1], a.shape[2])
+            return a[:, index].reshape(len(a) * count, index.shape[1], a.shape[2])
 
         y = None if self.y is None else cut(self.y, samples)
         return replace(self, x=cut(self.x, samples), u=cut(self.u, samples[:, :-1]), y=y)

@@ -12,10 +12,13 @@ from .ensemble import EMCEE
 from .nuts import NUTS
 from .sampler import Run, Sampler, Samples, Trace, sobol
 from .sgld import SGLD
+from .svgd import CSVGD, SVGD
 
 __all__ = ["METHODS", "Run", "Sampler", "Samples", "Trace", "sample", "sobol"]
 
-METHODS: dict[str, Sampler] = {"cem": CEM, "sgld": SGLD, "nuts": NUTS, "emcee": EMCEE, "cma-es": CMA_ES}
+METHODS: dict[str, Sampler] = {
+    "svgd": SVGD, "csvgd": CSVGD, "cem": CEM, "sgld": SGLD, "nuts": NUTS, "emcee": EMCEE, "cma-es": CMA_ES,
+}
 
 
 def sample(method, density, samples=100, iterations=None, seed=0, progress=None, callback=None, **options) -> Samples:

@@ -95,6 +95,12 @@ class Run:
         log_p, grad = self.density.log_p_and_grad(z)
         return self._masked(log_p, grad)
 
+    def evaluate(self, *arguments):
+        """`MultipleShooting.evaluate`, counted like the others."""
+        evaluation = self.density.evaluate(*arguments)
+        self._masked(evaluation.log_p)
+        return evaluation
+
     def _masked(self, log_p, grad=None):
         bad = ~np.isfinite(log_p) if grad is None else ~(np.isfinite(log_p) & np.isfinite(grad).all(-1))
         self.evaluations += len(log_p)
@@ -103,11 +109,13 @@ class Run:
         self._best = max(self._best, log_p.max(initial=-np.inf))
         return log_p, None if grad is None else np.where(bad[:, None], 0.0, grad)
 
-    def iterate(self, iterations: int, text: str):
-        """Yield 0 .. iterations - 1 under the progress bar until the callback wants an end."""
+    def iterate(self, iterations: int, text: str, first: int = 0):
+        """Yield first .. iterations - 1 under the progress bar until the callback wants an end."""
         stage = self.progress.stage(text, total=iterations) if self.progress else None
         try:
-            for i in range(iterations):
+            if stage and first:
+                stage.advance(first)
+            for i in range(first, iterations):
                 yield i
                 if stage:
                     stage.advance()
@@ -124,6 +132,19 @@ class Run:
         self._rows.append({"iteration": iteration, "evaluations": self.evaluations, "best": self._best, "mean": mean, **extra})
         if self.callback is not None and self.callback(iteration, z, log_p):
             self.cancelled = True
+
+    def state(self) -> dict:
+        """The bookkeeping so far, as plain data; see `restore`."""
+        return {
+            "rows": self._rows, "best": self._best, "evaluations": self.evaluations, "not_finite": self.not_finite,
+            "rng": self.rng.bit_generator.state,
+        }
+
+    def restore(self, state: dict) -> None:
+        """Go on with the bookkeeping and the random numbers of an earlier run."""
+        self._rows, self._best = list(state["rows"]), state["best"]
+        self.evaluations, self.not_finite = state["evaluations"], state["not_finite"]
+        self.rng.bit_generator.state = state["rng"]
 
     def trace(self) -> Trace:
         columns = {name: np.array([row[name] for row in self._rows]) for name in (self._rows[0] if self._rows else ())}

@@ -1,0 +1,125 @@
+"""Stein variational gradient descent, plain and constrained."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .checkpoint import Checkpoint
+from .sampler import Run, Sampler, sobol
+from .stein import Adam, stein_direction
+
+__all__ = ["CSVGD", "SVGD"]
+
+SIGMA_LIM = 0.01  # share of a limit's range that counts as one unit of its violation, as sigma_def does for defects
+
+
+def svgd(run: Run, iterations: int, step: float = 0.02, final_step: float = 0.002, checkpoint=None):
+    """N particles from Sobol points, moved together: uphill by a kernel's average of their gradients, and apart.
+
+    Deterministic from the start on. A step over a limit ends on it. A particle whose density vanishes has no gradient,
+    but is still pushed away by the others.
+
+    Args:
+        step, final_step: Adam's step at the start and the end, in units of the limits; geometric between.
+        checkpoint: path of a file to go on from, and to leave when stopped.
+
+    Source: Liu & Wang, NeurIPS 2016; thesis Eq. 4.1.
+    """
+    adam = Adam()
+    z = sobol(run.samples, run.n, run.seed)
+    identity = {"method": "svgd", "samples": run.samples, "n": run.n, "seed": run.seed, "iterations": iterations, "step": [step, final_step]}
+    file, first = Checkpoint(checkpoint, identity), 0
+    if (resumed := file.load(run)) is not None:
+        first, arrays = resumed
+        z = arrays["z"]
+        adam.t, adam.moments = first, [(arrays["m0"], arrays["v0"])]
+    for i in run.iterate(iterations, "SVGD", first):
+        log_p, score = run.log_p_and_grad(z)
+        phi, h = stein_direction(z, score)
+        run.record(i, z, log_p, bandwidth=h)
+        z = np.clip(z + adam.step(decayed(step, final_step, i, iterations), phi)[0], 0.0, 1.0)
+        if run.cancelled or file.due(i + 1):
+            file.save(run, i + 1, {"z": z, **_moments(adam)})
+    return z, run.log_p(z)
+
+
+def csvgd(run: Run, iterations: int, step: float = 0.02, final_step: float = 0.002, damping: float = 1.0,
+          multiplier_step: float | None = None, form: str = "vector", checkpoint=None):
+    """SVGD over theta whose particles carry shooting states of their own; limits and defects are equality constraints.
+
+        dtheta  = phi - (lambda_lim + c g_lim) dg_lim/dtheta - (lambda_def + c g_def) dg_def/dtheta
+        dstarts = d log p_obs / dstarts - (lambda_def + c g_def) dg_def/dstarts
+        dlambda = eta g,      g_lim = (clamp(theta) - theta) / sigma_lim
+
+    (modified differential method of multipliers). g_def is the vector of defects in units of sigma_def, or with form
+    "squared" the squared norm of each, as printed in the source: never negative, so that its multipliers only grow.
+    The kernel is over theta only. Simulated is clamp(theta), whose gradient goes on beyond the limits; that is also what
+    is returned. sigma_lim is 1 % of the range: in units of the whole range limits could not hold against likelihoods of
+    hundreds of samples.
+
+    Args:
+        run: of a MultipleShooting density (one window: no defects, and SVGD as long as no limit is met).
+        damping: c.   multiplier_step: eta; default Adam's step, as printed.
+        step, final_step, checkpoint: as for `svgd`.
+
+    The trace has, besides best and mean log p_obs: `defect`, the largest norm of one defect [sigma_def], and `violation`,
+    the largest step over a limit [its range].
+
+    Raises:
+        ValueError: a density without shooting windows.
+
+    Source: Heiden et al., "Probabilistic inference of simulation parameters via parallel differentiable simulation",
+    ICRA 2022, Alg. 1 with the shooting states' update and the vector form as docs/inference.md derives them; Platt &
+    Barr, "Constrained differential optimization", NeurIPS 1987.
+    """
+    if not hasattr(run.density, "evaluate"):
+        raise ValueError(f"csvgd needs a density with shooting windows (MultipleShooting), found {type(run.density).__name__}; use svgd")
+    z = sobol(run.samples, run.n, run.seed)
+    starts = np.zeros((run.samples, *run.density.starts_shape))
+    on_defects = np.zeros(starts.shape if form == "vector" else starts.shape[:-1])
+    on_limits = np.zeros_like(z)
+    adam = Adam()
+    identity = {
+        "method": "csvgd", "samples": run.samples, "n": run.n, "seed": run.seed, "iterations": iterations, "form": form,
+        "step": [step, final_step, multiplier_step], "damping": damping, "starts": starts.shape,
+    }
+    file, first = Checkpoint(checkpoint, identity), 0
+    if (resumed := file.load(run)) is not None:
+        first, arrays = resumed
+        z, starts, on_defects, on_limits = (arrays[name] for name in ("z", "starts", "on_defects", "on_limits"))
+        adam.t, adam.moments = first, [(arrays[f"m{k}"], arrays[f"v{k}"]) for k in range(2)]
+    for i in run.iterate(iterations, "CSVGD", first):
+        now = run.evaluate(np.clip(z, 0.0, 1.0), starts, on_defects, damping, form)
+        phi, h = stein_direction(z, now.grad)
+        g_limits = (np.clip(z, 0.0, 1.0) - z) / SIGMA_LIM
+        g_defects = now.defects if form == "vector" else np.einsum("nrsi,nrsi->nrs", now.defects, now.defects)
+        run.record(i, z, now.log_p, bandwidth=h, defect=largest_norm(now.defects), violation=SIGMA_LIM * float(np.abs(g_limits).max()))
+        size = decayed(step, final_step, i, iterations)
+        # dg_lim/dtheta is -1 / sigma_lim beyond a limit, and 0 within, where g_lim vanishes but its multiplier may not.
+        push = (on_limits + damping * g_limits) * (g_limits != 0) / SIGMA_LIM
+        dz, dstarts = adam.step(size, phi + push - now.penalty_grad, now.grad_starts - now.penalty_grad_starts)
+        z, starts = z + dz, starts + dstarts
+        eta = size if multiplier_step is None else multiplier_step
+        on_limits, on_defects = on_limits + eta * g_limits, on_defects + eta * g_defects
+        if run.cancelled or file.due(i + 1):
+            file.save(run, i + 1, {"z": z, "starts": starts, "on_defects": on_defects, "on_limits": on_limits, **_moments(adam)})
+    z = np.clip(z, 0.0, 1.0)
+    return z, run.evaluate(z, starts).log_p
+
+
+def decayed(first: float, last: float, i: int, count: int) -> float:
+    """Geometric from `first` at i = 0 to `last` at i = count - 1."""
+    return first * (last / first) ** (i / max(count - 1, 1))
+
+
+def largest_norm(defects: np.ndarray) -> float:
+    """Norm of the largest defect of any particle, in sigma_def; 0 where there are none."""
+    return float(np.sqrt(np.einsum("nrsi,nrsi->nrs", defects, defects).max(initial=0.0)))
+
+
+def _moments(adam: Adam) -> dict[str, np.ndarray]:
+    return {f"{name}{k}": a for k, pair in enumerate(adam.moments) for name, a in zip("mv", pair)}
+
+
+SVGD = Sampler(svgd, True, 500, "Stein variational gradient descent (Liu & Wang)")
+CSVGD = Sampler(csvgd, True, 1000, "constrained Stein variational gradient descent over multiple-shooting windows (Heiden et al.)")
