@@ -9,11 +9,16 @@ one part computes and a later one reads pass through an array. A compiler's
 register allocation costs more than linear time in the length of a block: 8000
 operations in one piece compile for 4.6 s, in pieces for 2 s, and run no slower
 (docs/kernels.md has the measurement).
+
+Calls of dense blocks (``dense.py``) become calls of C functions, printed once per
+library by ``dense_blocks``.
 """
 from __future__ import annotations
 
 import casadi as ca
 
+from sim_core.codegen.dense import DenseBlock
+from sim_core.codegen.gradient_sums import gradient_sums
 from sim_core.codegen.graph import Graph, Value, read
 
 #: Operations per part.
@@ -48,8 +53,15 @@ def emit(name: str, function: ca.Function, scalar: bool = False, part: int = PAR
     return "\n".join([*_macros(name, graph), *_Printer(name, graph, scalar, part).lines(), ""])
 
 
+def dense_blocks(functions) -> str:
+    """C text of the dense blocks that any of the functions call; nothing where none does."""
+    blocks = sorted({v.args[0] for f in functions for v in read(f).values if v.op == "call"})
+    texts = dict.fromkeys(DenseBlock.of_call(name)[0].text() for name in blocks)
+    return "\n".join(['#include "dense.h"\n', *texts]) if texts else ""
+
+
 def count_operations(function: ca.Function) -> int:
-    """Arithmetic operations in the emitted text (loads and constants are free)."""
+    """Arithmetic operations in the emitted text (loads and constants are free; a call counts as one)."""
     return sum(_costs(v) for v in read(function).values)
 
 
@@ -75,18 +87,21 @@ class _Printer:
         self.R, self.r, self.C = ("S", "s_", "K") if scalar else ("R", "r_", "C")
         self.angles = _both_sin_and_cos(graph)
         self.reciprocals = _shared_denominators(graph)
+        self.sums = gradient_sums(graph)
         self.home = self._cut(part)  # value -> part that computes it
         self.slot = self._slots()  # value -> element of the passing array
         self.stores: dict[int, list[str]] = {}
         for j, row in enumerate(graph.outputs):
             for i, value in enumerate(row):
-                self.stores.setdefault(value, []).append(f"out[{j}][{i}]")
+                if value not in self.sums.skipped:
+                    self.stores.setdefault(value, []).append(f"out[{j}][{i}]")
 
     def lines(self) -> list[str]:
         parts: list[list[str]] = [[] for _ in range(max(self.home, default=0) + 1)]
         for i, value in enumerate(self.graph.values):
             parts[self.home[i]] += self._statement(i, value)
         parts[0] += [f"{target} = {self.C}(0.0);" for target in self.stores.get(None, ())]
+        parts[0][:0] = self._starts_of_sums()
         R = self.R
         signature = f"(const {R} *const *in, {R} *const *out, {R} *w)"
         unused = "  (void)in; (void)out; (void)w;"
@@ -121,9 +136,10 @@ class _Printer:
     def _cut(self, part: int) -> list[int]:
         """Consecutive parts of about ``part`` operations; sin and cos of one angle together."""
         home, count = [], 0
-        for value in self.graph.values:
-            home.append(count // part)
-            count += _costs(value)
+        for i, value in enumerate(self.graph.values):
+            # what a call returns is read out beside it: its array is local to the part
+            home.append(home[value.args[0]] if value.op == "of_call" else count // part)
+            count += _costs(value) and i not in self.sums.skipped
         for s, c in self.angles.values():
             home[s] = home[c] = min(home[s], home[c])
         return home
@@ -132,8 +148,8 @@ class _Printer:
         """Places in the passing array, free again after the last part that reads them."""
         last: dict[int, int] = {}
         for i, value in enumerate(self.graph.values):
-            if _costs(value):
-                for a in value.args:
+            if i not in self.sums.skipped:
+                for a in value.operands:
                     last[a] = max(last.get(a, 0), self.home[i])
         passing = [i for i in range(len(self.home))
                    if _costs(self.graph.values[i]) and last.get(i, 0) > self.home[i]]
@@ -160,6 +176,10 @@ class _Printer:
     def _statement(self, i: int, value: Value) -> list[str]:
         """Compute value i, store it where outputs and later parts want it."""
         lines, part, R = [], self.home[i], self.R
+        if i in self.sums.skipped:
+            return lines
+        if value.op == "call":
+            return self._call(i, value, part)
         if value.op in ("sin", "cos") and value.args[0] in self.angles:
             s, c = self.angles[value.args[0]]
             if i == min(s, c):
@@ -179,6 +199,8 @@ class _Printer:
         return [*lines, *(f"{target} = {self._text(i, part)};" for target in self.stores.get(i, ()))]
 
     def _expression(self, value: Value, part: int) -> str:
+        if value.op == "of_call":
+            return "c{}_{}[{}]".format(*value.args)
         args = [self._text(a, part) for a in value.args]
         if value.op in _INFIX:
             return f"{args[0]} {_INFIX[value.op]} {args[1]}"
@@ -190,6 +212,59 @@ class _Printer:
             return f"{self.C}(1.0) / {args[0]}"
         name = {"constpow": "pow"}.get(value.op, value.op)
         return f"{self.r}{name}({', '.join(args)})"
+
+
+    def _starts_of_sums(self) -> list[str]:
+        """Fill the outputs that calls add to."""
+        return [
+            f"for (int i = 0; i < {n}; i++) out[{j}][{at} + i] = "
+            + (f"{self.C}(0.0);" if start is None else f"in[{start[0]}][{start[1]} + i];")
+            for (j, at), start in self.sums.start.items() for n in [self.sums.lengths[j, at]]
+        ]
+
+    def _call(self, i: int, value: Value, part: int) -> list[str]:
+        """Call of a dense block, arguments in arrays of their own where they do not lie in a row already."""
+        name, x, w, *seeds = value.args
+        block, kind = DenseBlock.of_call(name)
+        lines, R = [], self.R
+        arguments = []
+        for k, values in enumerate((x, w, *seeds)):
+            if not values and k > 1:
+                continue  # the undifferentiated output, which derivatives here do without
+            text, line = self._array(f"c{i}_a{k}", values, part)
+            arguments.append(text)
+            lines += line
+        if kind == "fwd" and all(_is_zero(self.graph.values[a]) for a in seeds[-1]):
+            arguments[-1] = "NULL"
+        n, m = block.widths[0], block.widths[-1]
+        results = {"": [m], "fwd": [m], "adj": [n, block.n_weights]}[kind]
+        for j, size in enumerate(results):
+            if j == 1 and i in self.sums.target:
+                arguments.append("&out[{}][{}]".format(*self.sums.target[i]))
+                continue
+            arguments.append(f"c{i}_{j}")
+            lines.append(f"{R} c{i}_{j}[{size}];")
+            if j == 1:  # the adjoint adds
+                lines.append(f"for (int i = 0; i < {size}; i++) c{i}_{j}[i] = {self.C}(0.0);")
+        suffix = f"_{kind}" if kind else ""
+        return [*lines, f"{block.name}{suffix}({', '.join(arguments)});"]
+
+    def _array(self, name: str, values, part: int) -> tuple[str, list[str]]:
+        """How a call reads values as one array, and the statements that make it."""
+        first = self.graph.values[values[0]]
+        if first.op == "input":
+            argument, at = first.args
+            if all(self.graph.values[a] == Value("input", (argument, at + e)) for e, a in enumerate(values)):
+                return f"&in[{argument}][{at}]", []
+        if all(_is_zero(self.graph.values[a]) for a in values):
+            return name, [f"{self.R} {name}[{len(values)}];",
+                          f"for (int i = 0; i < {len(values)}; i++) {name}[i] = {self.C}(0.0);"]
+        elements = ", ".join(self._text(a, part) for a in values)
+        return name, [f"const {self.R} {name}[{len(values)}] = {{{elements}}};"]
+
+
+def _is_zero(value: Value) -> bool:
+    return value.op == "const" and float(value.args[0]) == 0
 
 
 def _number(text: str) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
+from sim_core.codegen.dense import DenseBlock
+
 
 class UnsupportedOperation(NotImplementedError):
     """The function holds an operation that the emitter has no C for."""
@@ -21,13 +23,23 @@ class UnsupportedOperation(NotImplementedError):
 class Value:
     """One scalar of the graph.
 
-    op: "input", "const" or a name from ``OPERATIONS``.
+    op: "input", "const", "call", "of_call" or a name from ``OPERATIONS``.
     args: indices of earlier values; for "input" (argument, dense row-major
-        element); for "const" (the number,).
+        element); for "const" (the number,); for "call" of a dense block (its name,
+        one tuple of values per argument); for "of_call" (call, output, element).
     """
 
     op: str
     args: tuple
+
+    @property
+    def operands(self) -> tuple:
+        """The values it is computed from."""
+        if self.op in ("input", "const"):
+            return ()
+        if self.op == "call":
+            return tuple(a for argument in self.args[1:] for a in argument)
+        return self.args[:1] if self.op == "of_call" else self.args
 
 
 @dataclass
@@ -44,9 +56,8 @@ class Graph:
         """How often each value is read, by other values or by an output."""
         count = [0] * len(self.values)
         for value in self.values:
-            if value.op not in ("input", "const"):
-                for a in value.args:
-                    count[a] += 1
+            for a in value.operands:
+                count[a] += 1
         for row in self.outputs:
             for a in row:
                 if a is not None:
@@ -107,6 +118,9 @@ def read(function: ca.Function) -> Graph:
             graph.values.append(key)
         return number[key]
 
+    calls = [ca.SX(0)] * function.n_instructions()
+    if function.find_functions():
+        calls = ca.vertsplit(function.instructions_sx())
     slot: dict[int, int] = {}  # CasADi work slot -> value held now
     for k in range(function.n_instructions()):
         op = function.instruction_id(k)
@@ -123,6 +137,11 @@ def read(function: ca.Function) -> Graph:
         elif op in OPERATIONS:
             name, arity = OPERATIONS[op]
             slot[o[0]] = value(name, *(slot[a] for a in i[:arity]))
+        elif op == ca.OP_CALL and DenseBlock.of_call((called := calls[k].which_function()).name()):
+            arguments, results = _split(i, called.nnz_in, called.n_in()), _split(o, called.nnz_out, called.n_out())
+            call = value("call", called.name(), *(tuple(slot[a] for a in argument) for argument in arguments))
+            for j, result in enumerate(results):
+                slot |= {at: value("of_call", call, j, e) for e, at in enumerate(result) if at >= 0}
         else:
             raise UnsupportedOperation(
                 f"{function.name()}: no C for {_NAMES.get(op, op)} (instruction {k}). Express it "
@@ -135,3 +154,12 @@ def _row_major(sparsity: ca.Sparsity) -> list[int]:
     """CasADi nonzero (column-major) -> element of the dense row-major array."""
     rows, columns = sparsity.get_triplet()
     return [r * sparsity.size2() + c for r, c in zip(rows, columns)]
+
+
+def _split(flat, size, n):
+    """Consecutive pieces of a list, ``size(0)``, ``size(1)``, ... long."""
+    flat, pieces = list(flat), []
+    for i in range(n):
+        pieces.append(flat[: size(i)])
+        flat = flat[size(i) :]
+    return pieces
