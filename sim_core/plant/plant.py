@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 import mujoco
 import numpy as np
 
+from sim_core.plant.base_sensors import BaseSensors, Imu
 from sim_core.plant.command import Command, check_command
 from sim_core.plant.errors import CommandRefused, EntityError, PlantError, Refusal
 from sim_core.plant.physical_parameters import read_parameter_file
@@ -43,6 +44,7 @@ class MujocoPlant:
         u: actuator inputs in force over the tick that ended at t (their mean), shape (nu,).
         effort: the same as joint efforts, zero for passive joints, shape (n,) [N m or N]. It is the
             servo's own account: a hidden change of an actuator's gain does not show.
+        has_imu, feet: whether the robot carries an IMU, and the names of the feet that feel the ground.
         stop_reason: why the servos are in their stop state; "" while they follow a command.
 
     Args:
@@ -63,6 +65,7 @@ class MujocoPlant:
         initial_q, initial_v: state after a reset, shape (n,); None: the home keyframe at rest.
         initial_q_std, initial_v_std: scatter of that state, scalar or shape (n,).
         wrench_site: site with a force-torque sensor; "" for none.
+        orientation_noise, gyro_noise, accelerometer_noise: of the IMU [rad], [rad/s], [m/s^2].
 
     Raises:
         PlantError: any of these cannot work; the text says what was expected.
@@ -75,7 +78,8 @@ class MujocoPlant:
                  position_noise: float = 0.0, velocity_noise: float = 0.0,
                  sensor_delay: float = 0.0, command_delay: float = 0.0,
                  initial_q: Sequence[float] | None = None, initial_v: Sequence[float] | None = None,
-                 initial_q_std=0.0, initial_v_std=0.0, wrench_site: str = ""):
+                 initial_q_std=0.0, initial_v_std=0.0, wrench_site: str = "",
+                 orientation_noise: float = 0.0, gyro_noise: float = 0.0, accelerometer_noise: float = 0.0):
         self.name, self.mjcf = robot_mjcf(robot)
         values, file_delay = read_parameter_file(params_file, robot) if params_file else ({}, 0.0)
         sensor_delay = sensor_delay or file_delay
@@ -103,6 +107,8 @@ class MujocoPlant:
                             self.world.actuated, home_q[self.world.qpos], servo_bandwidth,
                             stop_state, stop_damping)
         self._sensor = JointSensor(self.physics_step, position_noise, velocity_noise)
+        self._base_sensors = BaseSensors(self.world.nominal, orientation_noise, gyro_noise, accelerometer_noise)
+        self.has_imu, self.feet = self._base_sensors.has_imu, self._base_sensors.feet
         self._inputs = DelayLine(len(self.actuators))
         for delay in (sensor_delay, command_delay):
             if not 0.0 <= delay <= MAX_DELAY:
@@ -405,6 +411,18 @@ class MujocoPlant:
     def set_entity_state(self, name: str, **state) -> None:
         """Place a free body, see `World.set_entity_state`."""
         self.world.set_entity_state(name, **state)
+
+    def imu(self) -> Imu:
+        """What the IMU on the trunk reads now, noise included; joint sensors' delay does not concern it.
+
+        Raises:
+            PlantError: the robot has none.
+        """
+        return self._base_sensors.imu(self.world.observe(), self._rng)
+
+    def foot_forces(self) -> np.ndarray:
+        """Normal force under every foot of `feet`, (len(feet),) [N]."""
+        return self._base_sensors.foot_forces(self.world.observe())
 
     def wrench(self) -> np.ndarray:
         """[force; torque] that all beyond the wrench site exerts on it, in its axes, (6,) [N, N m].

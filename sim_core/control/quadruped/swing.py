@@ -1,0 +1,76 @@
+"""Where a swinging foot shall be: from where it left the ground to where Raibert's rule puts it down.
+
+Source: Raibert, Legged Robots That Balance (1986); in the form of Kim et al., Highly Dynamic Quadruped Locomotion via
+Whole-Body Impulse Control and Model Predictive Control (2019).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim_core.control.quadruped.estimator import BaseEstimate
+from sim_core.control.quadruped.robot import QuadrupedRobot
+
+__all__ = ["SwingConfig", "SwingLegs"]
+
+
+@dataclass(frozen=True)
+class SwingConfig:
+    """clearance: highest point of a step [m]; feedback: placement per velocity error [s]; kp, kd: of the joints
+    [N m/rad, N m s/rad]."""
+
+    clearance: float = 0.06
+    feedback: float = 0.03
+    kp: float = 60.0
+    kd: float = 1.5
+
+
+class SwingLegs:
+    """Foot paths of one robot; `lift` notes where feet leave the ground, `joints` gives references.
+
+    Args:
+        robot: QuadrupedRobot.
+        stance, swing: durations [s].
+    """
+
+    def __init__(self, robot: QuadrupedRobot, stance: float, swing: float, config: SwingConfig = SwingConfig()):
+        self.robot, self.config, self._stance, self._swing = robot, config, stance, swing
+        self._under_hips = robot.hips + np.stack([np.zeros(4), robot.abduction, np.zeros(4)], 1)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget where feet left the ground."""
+        self._start = np.full((4, 3), np.nan)
+
+    def lift(self, legs: np.ndarray, feet_H: np.ndarray) -> None:
+        """`legs` (4,) bool begin to swing from `feet_H` (4, 3), heading frame [m]."""
+        self._start[legs] = feet_H[legs]
+
+    def targets(self, base: BaseEstimate, desired_velocity: np.ndarray, desired_yaw_rate: float) -> np.ndarray:
+        """Touch-down points in the heading frame, (4, 3) [m]."""
+        hips = self._under_hips
+        spin = np.stack([-hips[:, 1], hips[:, 0], np.zeros(4)], 1)      # e_z x hip
+        v = base.velocity + base.angular_velocity[2] * spin
+        v_desired = desired_velocity + desired_yaw_rate * spin
+        place = hips + 0.5 * self._stance * v + self.config.feedback * (v - v_desired)
+        place[:, 2] = self.robot.foot_radius - base.height
+        return place
+
+    def joints(self, phase: np.ndarray, base: BaseEstimate, desired_velocity: np.ndarray, desired_yaw_rate: float
+               ) -> tuple[np.ndarray, np.ndarray]:
+        """Joint angles and velocities (4, 3) of the swinging legs, those with a finite `phase` (4,); NaN for the others."""
+        target = self.targets(base, desired_velocity, desired_yaw_rate)
+        s, start = phase[:, None], self._start
+        # A cycloid along, a raised cosine up: no jump in velocity at either end, so feet do not hit the ground.
+        along, along_rate = s - np.sin(2 * np.pi * s) / (2 * np.pi), 1 - np.cos(2 * np.pi * s)
+        foot = start + along * (target - start)
+        rate = along_rate * (target - start)
+        foot[:, 2] += self.config.clearance * np.sin(np.pi * s[:, 0]) ** 2
+        rate[:, 2] += self.config.clearance * np.pi * np.sin(2 * np.pi * s[:, 0])
+        q = self.robot.joint_angles(foot @ base.R_HB)                    # rows times R_HB: into the trunk's frame
+        J = self.robot.jacobians(q)
+        # Damped, so that a stretched leg asks for no infinite speed.
+        qd = np.linalg.solve(J.transpose(0, 2, 1) @ J + 1e-4 * np.eye(3), J.transpose(0, 2, 1) @ (rate / self._swing @ base.R_HB)[..., None])
+        return q, qd[..., 0]

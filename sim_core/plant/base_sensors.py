@@ -1,0 +1,69 @@
+"""Sensors of a robot that stands on the ground: an IMU on its trunk, and the force under its feet.
+
+They are those of the MJCF: framequat, gyro and accelerometer called imu_orientation, imu_angular_velocity and
+imu_linear_acceleration, and touch sensors named after the feet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from sim_core.plant.errors import PlantError
+
+__all__ = ["BaseSensors", "Imu"]
+
+_IMU = ("imu_orientation", "imu_angular_velocity", "imu_linear_acceleration")
+CONTACT_FORCE = 5.0     # [N] from which on a foot counts as touching
+
+
+@dataclass(frozen=True)
+class Imu:
+    """quaternion wxyz of the trunk in the world (4,); angular_velocity (3,) [rad/s] and linear_acceleration (3,) [m/s^2,
+    +9.81 upwards at rest] in the IMU's axes."""
+
+    quaternion: np.ndarray
+    angular_velocity: np.ndarray
+    linear_acceleration: np.ndarray
+
+
+class BaseSensors:
+    """Reads and spoils the sensors of one model.
+
+    Args:
+        model: the nominal MuJoCo model.
+        orientation_noise, gyro_noise, accelerometer_noise: standard deviations [rad], [rad/s], [m/s^2].
+
+    Attributes:
+        has_imu: whether the model has an IMU. feet: names of its feet, those with a touch sensor.
+    """
+
+    def __init__(self, model: mujoco.MjModel, orientation_noise: float, gyro_noise: float, accelerometer_noise: float):
+        names = [model.sensor(i).name for i in range(model.nsensor)]
+        self.has_imu = all(name in names for name in _IMU)
+        self.feet = [model.sensor(i).name for i in range(model.nsensor) if model.sensor_type[i] == mujoco.mjtSensor.mjSENS_TOUCH]
+        self._noise = (orientation_noise, gyro_noise, accelerometer_noise)
+
+    def imu(self, probe: mujoco.MjData, rng: np.random.Generator) -> Imu:
+        """The IMU's reading in a state whose sensors have been computed.
+
+        Raises:
+            PlantError: the robot has none.
+        """
+        if not self.has_imu:
+            raise PlantError(f"The robot has no IMU: its MJCF needs the sensors {', '.join(_IMU)}.")
+        q, gyro, acceleration = (probe.sensor(name).data.copy() for name in _IMU)
+        tilt, rate, force = self._noise
+        if tilt > 0.0:
+            mujoco.mju_quatIntegrate(q, tilt * rng.standard_normal(3), 1.0)
+        if rate > 0.0:
+            gyro += rate * rng.standard_normal(3)
+        if force > 0.0:
+            acceleration += force * rng.standard_normal(3)
+        return Imu(q, gyro, acceleration)
+
+    def foot_forces(self, probe: mujoco.MjData) -> np.ndarray:
+        """Normal force under every foot (len(feet),) [N]."""
+        return np.array([probe.sensor(name).data[0] for name in self.feet])
