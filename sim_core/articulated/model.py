@@ -230,16 +230,18 @@ def _find(items, name, kind, kinds, attribute="name"):
     raise KeyError(f"No {kind} '{name}' in the model. Its {kinds}: {known}.")
 
 
-def load_model(source, **options):
+def load_model(source, augmentation=None, **options):
     """Load a robot.
 
     Args:
         source: name in config/robots ("panda", "cartpole", "double_cartpole"), path to an MJCF or URDF file,
             XML text, or a compiled mujoco.MjModel.
+        augmentation: networks in the equations: path of a blueprint file, or Blueprints (sim_core.augmentation).
         **options: fields of ModelOptions, e.g. friction=True.
 
     Raises:
         ModelError: not found, refused by MuJoCo's compiler, or contains an unsupported element (which is named).
+        AugmentationError, BlueprintFileError: networks that do not fit, or a file that cannot be used.
 
     Example: load_model("panda").parameters.index("hand.mass")
     """
@@ -283,6 +285,10 @@ def load_model(source, **options):
         xml=xml,
     )
     object.__setattr__(model, "hash", _hash(model))
+    if augmentation:
+        from sim_core.augmentation import augment
+
+        return augment(model, augmentation)
     return model
 
 

@@ -34,6 +34,21 @@ class PhysicalVector:
         self.units += (unit,)
         self.nominal = np.append(self.nominal, float(value))
 
+    def extend(self, names, unit, values):
+        """Append entries of one unit."""
+        self._index |= {name: len(self.names) + k for k, name in enumerate(names)}
+        self.names += tuple(names)
+        self.units += (unit,) * len(names)
+        self.nominal = np.concatenate([self.nominal, np.asarray(values, dtype=float)])
+
+    def copy(self, length=None):
+        """The first `length` entries, default all, as a vector of its own."""
+        other = PhysicalVector()
+        other.names, other.units = self.names[:length], self.units[:length]
+        other.nominal = self.nominal[:length].copy()
+        other._index = {name: k for k, name in enumerate(other.names)}
+        return other
+
     def append_inertia(self, body, inertia):
         for field, unit, value in zip(INERTIA_FIELDS, INERTIA_UNITS, inertia):
             self.append(f"{body}.{field}", unit, value)

@@ -1,0 +1,145 @@
+"""Blueprints as files: YAML for people, the weights beside it as safetensors.
+
+    friction.yaml                                        friction.safetensors
+      weights: friction.safetensors                        "friction.w0" (5, 2), "friction.b0" (5,), ...
+      blueprints:
+        friction:
+          outputs: [joint1.passive_torque]
+          inputs: [joint1.position, joint1.velocity]
+          mode: residual
+          input_offset: [0.0, 0.0]
+          input_scale: [1.0, 10.0]
+          output_scale: [1.0]
+          network: {hidden: [5], activation: tanh, output: identity, biases: [true, true]}
+
+Plant predictor, MPC and identification read it: `load_model(robot, augmentation="friction.yaml")`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from .blueprint import Blueprint
+from .network import Network
+
+__all__ = ["BlueprintFileError", "load_blueprints", "save_blueprints"]
+
+_FIELDS = {"outputs", "inputs", "mode", "input_offset", "input_scale", "output_scale", "network"}
+
+
+class BlueprintFileError(ValueError):
+    """A blueprint file that cannot be used: file, expected, found, what to do, in one sentence."""
+
+
+def save_blueprints(path, blueprints) -> Path:
+    """Write path (YAML) and its weights beside it, each whole or not at all. Returns the path."""
+    from safetensors.numpy import save
+
+    path = Path(path)
+    weights = path.with_suffix(".safetensors")
+    document = {"weights": weights.name, "blueprints": {b.name: _plain(b) for b in blueprints}}
+    tensors = {name: tensor for b in blueprints for name, tensor in _tensors(b)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The weights first: a reader that finds the YAML finds what it names.
+    _write(weights, save(tensors))
+    _write(path, yaml.safe_dump(document, sort_keys=False, default_flow_style=None).encode())
+    return path
+
+
+def load_blueprints(path) -> list[Blueprint]:
+    """Blueprints of a file, with their weights; without its `weights` key, or without tensors of a name, start values.
+
+    Raises:
+        BlueprintFileError: missing, not of the form above, or weights that do not fit.
+    """
+    path = Path(path)
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise BlueprintFileError(f"{path}: cannot be read ({reason}); check the path") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" near line {mark.line + 1}" if mark else ""
+        raise BlueprintFileError(f"{path}: is not YAML{where}; docs/augmentation.md shows such a file") from None
+    entries = document.get("blueprints") if isinstance(document, dict) else None
+    if not isinstance(entries, dict) or not entries or not document.keys() <= {"weights", "blueprints"}:
+        raise BlueprintFileError(f"{path}: expected the keys 'blueprints' (names with their fields) and 'weights'; "
+                                 "docs/augmentation.md shows such a file")
+    tensors = _read_weights(path, document.get("weights"))
+    return [_blueprint(path, str(name), fields, tensors) for name, fields in entries.items()]
+
+
+def _plain(blueprint):
+    fields = {name: getattr(blueprint, name) for name in ("outputs", "inputs", "mode")}
+    fields |= {name: getattr(blueprint, name).tolist() for name in ("input_offset", "input_scale", "output_scale")}
+    network = {name: value for name, value in asdict(blueprint.network).items() if value != np.inf}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()} | {
+        "network": {key: list(value) if isinstance(value, tuple) else value for key, value in network.items()}
+    }
+
+
+def _tensors(blueprint):
+    """(name, array) of each layer's weights and biases."""
+    w = blueprint.weights
+    for k, (rows, columns, at, bias, _) in enumerate(blueprint.block.layers):
+        yield f"{blueprint.name}.w{k}", w[at : at + rows * columns].reshape(rows, columns).copy()
+        if bias is not None:
+            yield f"{blueprint.name}.b{k}", w[bias : bias + rows].copy()
+
+
+def _read_weights(path, name):
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    if name is None:
+        return {}
+    file = path.parent / str(name)
+    try:
+        return load(file.read_bytes())
+    except OSError as error:
+        raise BlueprintFileError(f"{path}: its weights {file.name} cannot be read ({error.strerror}); keep both files together") from None
+    except SafetensorError as error:
+        raise BlueprintFileError(f"{path}: its weights {file.name} are damaged ({error}); train or copy them again") from None
+
+
+def _blueprint(path, name, fields, tensors):
+    if not isinstance(fields, dict) or not {"outputs", "inputs"} <= fields.keys() <= _FIELDS:
+        raise BlueprintFileError(f"{path}: blueprint '{name}' must have outputs and inputs, and may have "
+                                 f"{', '.join(sorted(_FIELDS - {'outputs', 'inputs'}))}; found {_keys(fields)}")
+    try:
+        blueprint = Blueprint(name, **{**fields, "network": Network(**(fields.get("network") or {}))})
+    except (TypeError, ValueError) as error:
+        raise BlueprintFileError(f"{path}: {error}") from None
+    expected = dict(_tensors(blueprint))
+    mine = {key: value for key, value in tensors.items() if key.rpartition(".")[0] == name}
+    if not mine:
+        return blueprint
+    shapes = {key: value.shape for key, value in expected.items()}
+    found = {key: value.shape for key, value in mine.items()}
+    if shapes != found:
+        raise BlueprintFileError(f"{path}: the weights of '{name}' have shapes {found}, its network needs {shapes}; "
+                                 "train it again")
+    flat = np.concatenate([np.asarray(mine[key], dtype=float).ravel() for key in expected])
+    try:
+        return blueprint.with_weights(flat)
+    except ValueError as error:
+        raise BlueprintFileError(f"{path}: {error}") from None
+
+
+def _keys(fields):
+    return ", ".join(map(str, fields)) if isinstance(fields, dict) else type(fields).__name__
+
+
+def _write(path, content):
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
