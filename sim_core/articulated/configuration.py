@@ -6,7 +6,7 @@ import casadi as ca
 
 from . import quaternion
 
-__all__ = ["difference", "integrate_position"]
+__all__ = ["difference", "displacement_rate", "integrate_position"]
 
 
 def integrate_position(model, q, v, h):
@@ -14,6 +14,15 @@ def integrate_position(model, q, v, h):
     parts = [
         quaternion.integrate(q[link.positions], v[link.dofs], h) if link.kind == "ball"
         else q[link.positions] + h * v[link.dofs]
+        for link in model.links
+    ]
+    return ca.vertcat(*parts)
+
+
+def displacement_rate(model, d, v):
+    """Rates (nv,) of the displacement d (nv,) for which q = integrate_position(q0, d, 1) moves at the rates v (nv,)."""
+    parts = [
+        quaternion.displacement_rate(d[link.dofs], v[link.dofs]) if link.kind == "ball" else v[link.dofs]
         for link in model.links
     ]
     return ca.vertcat(*parts)

@@ -6,7 +6,7 @@ angles come from their series, chosen by `if_else`, whose other branch is kept a
 
 import casadi as ca
 
-__all__ = ["exponential", "integrate", "multiply", "rotation_matrix", "rotation_vector"]
+__all__ = ["displacement_rate", "exponential", "integrate", "multiply", "rotation_matrix", "rotation_vector"]
 
 # The series below are taken up to the fourth power of an angle; the next term is under 1e-18 there.
 SMALL = 1e-3
@@ -36,6 +36,21 @@ def exponential(phi):
     cosine = ca.if_else(small, 1 - t / 2 * (1 - t / 12), ca.cos(half))
     sine_over_angle = ca.if_else(small, 1 - t / 6 * (1 - t / 20), ca.sin(half) / half)
     return ca.vertcat(cosine, sine_over_angle / 2 * phi)
+
+
+def displacement_rate(phi, w):
+    """d phi / dt (3,) of a body that has turned by the vector phi (3,) [rad] and turns at w (3,) [rad/s] in its own axes.
+
+    The inverse of the exponential's derivative: w + phi x w / 2 + (1 - x cot x) / (4 x^2) phi x (phi x w), x = |phi| / 2.
+    Source: Iserles, Munthe-Kaas, Norsett, Zanna, Lie-group methods, Acta Numerica 9 (2000), section 2.6.
+    """
+    t = ca.dot(phi, phi) / 4
+    small = t < SMALL**2
+    square = ca.if_else(small, 1, t)
+    x = ca.sqrt(square)
+    c = ca.if_else(small, 1 / 12 + t / 180, (1 - x * ca.cos(x) / ca.sin(x)) / (4 * square))
+    turned = ca.cross(phi, w)
+    return w + turned / 2 + c * ca.cross(phi, turned)
 
 
 def rotation_vector(q):

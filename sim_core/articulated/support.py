@@ -126,4 +126,17 @@ def _notes(m, friction, options):
             notes.append(f"Friction loss is a constraint in the plant, tanh-smoothed in the equations: joints {', '.join(both)}.")
     if mujoco.mjtIntegrator(int(m.opt.integrator)) == mujoco.mjtIntegrator.mjINT_IMPLICIT:
         notes.append("The plant's 'implicit' integrator also differentiates Coriolis forces; 'implicitfast' is used.")
+    elif mujoco.mjtIntegrator(int(m.opt.integrator)) == mujoco.mjtIntegrator.mjINT_IMPLICITFAST:
+        lone = [name_of(m, mujoco.mjtObj.mjOBJ_JOINT, j) for j in range(m.njnt) if _stands_alone(m, j)]
+        if lone:
+            notes.append(
+                "The plant's 'implicitfast' also damps the tumbling of free bodies that stand alone, the equations do not; "
+                f"with Euler or RK4 they agree: joints {', '.join(lone)}."
+            )
     return notes
+
+
+def _stands_alone(m, j):
+    """Whether j is a free joint whose body carries no other joint."""
+    body = m.jnt_bodyid[j]
+    return _J(int(m.jnt_type[j])) == _J.mjJNT_FREE and m.dof_treeid.tolist().count(m.body_treeid[body]) == 6
