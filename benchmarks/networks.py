@@ -1,0 +1,117 @@
+"""From how many weights on is a network inside the simulator cheaper as loops than written out?
+
+    ./refit bench networks
+
+A double pendulum whose joint torques a network of growing size corrects from q and v. "inlined": every weight is a
+product in straight-line C; "dense": one call of loops over the weights, with an adjoint of its own. Each is compiled into
+an empty cache (compile time: roll-out and reverse sweep, for one robot and for batches), then takes turns with the other.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+
+import numpy as np
+
+from reporting.checks import Result
+from reporting.progress import SilentProgress
+from sim_core.articulated import Dynamics, load_model
+from sim_core.augmentation import Blueprint, Network, augment
+from sim_core.augmentation.network import INLINED
+
+LAYERS = {"full": [(), (5,), (5, 5), (8, 8), (16, 16), (32, 32), (64, 64)], "quick": [(5, 5), (16, 16)]}
+BATCHES, STEPS, ROUNDS = (1, 128), 100, 7
+AGREE = 1e-9
+DOUBLE_PENDULUM = """
+<mujoco model="double_pendulum">
+  <option timestep="0.002"><flag eulerdamp="disable" contact="disable"/></option>
+  <worldbody>
+    <body name="link1">
+      <joint name="joint1" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.02" mass="1"/>
+      <body name="link2" pos="0 0 -0.5">
+        <joint name="joint2" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.02" mass="1"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
+    """Agreement, compile time, run time and advantage of batches of both forms at each size."""
+    result = Result("bench_networks", seed=seed, size=size)
+    base = load_model(DOUBLE_PENDULUM)
+    rows, worst, right = [], 0.0, []
+    for hidden in progress.track(LAYERS[size], "networks"):
+        hybrids = {kind: hybrid(base, hidden, kind, seed) for kind in ("inlined", "dense")}
+        weights = hybrids["dense"].np_ - base.np_
+        measured, values = {}, {}
+        for kind, model in hybrids.items():
+            values[kind], measured[kind] = measure(model, seed)
+            rows.append({"hidden layers": "x".join(map(str, hidden)) or "none", "weights": weights, "form": kind, **measured[kind]})
+        worst = max(worst, *(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(*values.values())))
+        cost = {kind: row["128 robots: roll-out + reverse [us/robot]"] for kind, row in measured.items()}
+        chosen = "inlined" if weights <= INLINED else "dense"
+        right.append(cost[chosen] <= 1.25 * min(cost.values()))
+    result.check("largest relative difference between the two forms, states and gradients", worst, AGREE, "<=", "1", "docs/kernels.md")
+    result.check("sizes at which the automatic choice costs at most a quarter more than the better one",
+                 np.mean(right), 1.0, ">=", "1", "docs/kernels.md")
+    result.detail("cost", rows)
+    return result
+
+
+def hybrid(base, hidden, kind, seed):
+    """The pendulum with one network from all of q and v to both torques."""
+    inputs = tuple(f"{joint}.{what}" for joint in base.joint_names for what in ("position", "velocity"))
+    outputs = tuple(f"{joint}.passive_torque" for joint in base.joint_names)
+    return augment(base, Blueprint("net", outputs, inputs, Network(hidden, "tanh", evaluation=kind)).initialised(seed, 0.1))
+
+
+def measure(model, seed):
+    """States and gradients of a roll-out, and a row of times."""
+    rng, dynamics, p = np.random.default_rng(seed), Dynamics(model), model.parameters.nominal
+    x0, U = rng.normal(size=(max(BATCHES), model.nx)), np.zeros((STEPS, model.nu))
+    with empty_cache():
+        begin = time.process_time() + children()
+        for B in BATCHES:
+            X = dynamics.rollout(x0[:B] if B > 1 else x0[0], U, p)
+            dynamics.rollout_vjp(x0[:B] if B > 1 else x0[0], U, p, X, X)
+        row = {"compile [s]": time.process_time() + children() - begin}
+    for B in BATCHES:
+        x = x0[:B] if B > 1 else x0[0]
+        X = dynamics.rollout(x, U, p)
+        ways = {"roll-out": lambda: dynamics.rollout(x, U, p), "reverse": lambda: dynamics.rollout_vjp(x, U, p, X, X)}
+        shortest = {way: min(timed(call) for _ in range(ROUNDS)) for way, call in ways.items()}
+        row |= {f"{B} robot{'s' * (B > 1)}: {way} [us/robot]": 1e6 * t / B for way, t in shortest.items()}
+        row[f"{B} robot{'s' * (B > 1)}: roll-out + reverse [us/robot]"] = 1e6 * sum(shortest.values()) / B
+    one, many = (row[f"{B} robot{'s' * (B > 1)}: roll-out + reverse [us/robot]"] for B in BATCHES)
+    row["advantage of the batch"] = one / many
+    return (X, dynamics.rollout_vjp(x, U, p, X, X)[2]), row
+
+
+def timed(call) -> float:
+    begin = time.process_time()
+    call()
+    return time.process_time() - begin
+
+
+def children() -> float:
+    """CPU time of finished child processes, the compiler's [s]."""
+    t = os.times()
+    return t.children_user + t.children_system
+
+
+@contextlib.contextmanager
+def empty_cache():
+    """Kernels are compiled, whatever was compiled before."""
+    before = os.environ.get("REFIT_CACHE")
+    with tempfile.TemporaryDirectory(prefix="refit-kernels-") as folder:
+        os.environ["REFIT_CACHE"] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop("REFIT_CACHE")
+            if before is not None:
+                os.environ["REFIT_CACHE"] = before
