@@ -10,16 +10,23 @@ implicitfast         mujoco_euler with actuators' velocity feedback implicit as 
 The last two solve (M + h K) (v' - v) / h = tau(q, v) - b(q, v) with K = -d tau / d v, which is diagonal for our joint
 forces: h K is added to the armature, and the same articulated-body recursion solves it. Constrained friction joins tau
 with the force it has in M a = tau - b. `mujoco_euler` is MuJoCo's Euler (its flag eulerdamp) and `implicitfast` its
-implicitfast integrator.
+implicitfast integrator. Contact impulses end the velocity's step; only schemes of one stage have one.
+
+Balls turn by the exponential of a displacement. `rk4` integrates the displacement itself (Munthe-Kaas), because rates in
+the body's axes at different orientations do not add up beyond order two.
 """
 
 import casadi as ca
 
-from .configuration import integrate_position
+from sim_core.contact.impulse import after_impulses
+
+from .configuration import displacement_rate, integrate_position
 from .forces import joint_force, resisting_force
 from .friction import forward_dynamics
 
-__all__ = ["INTEGRATORS", "acceleration", "integrate_step"]
+__all__ = ["INTEGRATORS", "ONE_STAGE", "acceleration", "integrate_step"]
+
+ONE_STAGE = ("semi_implicit_euler", "mujoco_euler", "implicitfast")
 
 
 def acceleration(model, q, v, u, p, h):
@@ -28,13 +35,18 @@ def acceleration(model, q, v, u, p, h):
 
 
 def semi_implicit_euler(model, q, v, u, p, h):
-    v = v + h * acceleration(model, q, v, u, p, h)
-    return integrate_position(model, q, v, h), v
+    return _advance(model, q, v + h * acceleration(model, q, v, u, p, h), p, h)
 
 
 def _implicit(model, q, v, u, p, h, with_actuators):
     tau, K = resisting_force(model, q, v, u, p, with_actuators)
-    v = v + h * forward_dynamics(model, q, v, tau, p, h, h * K)
+    return _advance(model, q, v + h * forward_dynamics(model, q, v, tau, p, h, h * K), p, h)
+
+
+def _advance(model, q, v, p, h):
+    """Contact impulses on the new velocity, then the position with it."""
+    if model.contacts and model.options.contact == "impulse":
+        v = after_impulses(model, q, v, p, h)
     return integrate_position(model, q, v, h), v
 
 
@@ -64,11 +76,14 @@ def rk4(model, q, v, u, p, h):
     a1 = acceleration(model, q, v, u, p, h)
     v2 = v + h / 2 * a1
     a2 = acceleration(model, integrate_position(model, q, v, h / 2), v2, u, p, h)
+    d2 = displacement_rate(model, h / 2 * v, v2)
     v3 = v + h / 2 * a2
-    a3 = acceleration(model, integrate_position(model, q, v2, h / 2), v3, u, p, h)
+    a3 = acceleration(model, integrate_position(model, q, d2, h / 2), v3, u, p, h)
+    d3 = displacement_rate(model, h / 2 * d2, v3)
     v4 = v + h * a3
-    a4 = acceleration(model, integrate_position(model, q, v3, h), v4, u, p, h)
-    q = integrate_position(model, q, (v + 2 * v2 + 2 * v3 + v4) / 6, h)
+    a4 = acceleration(model, integrate_position(model, q, d3, h), v4, u, p, h)
+    d4 = displacement_rate(model, h * d3, v4)
+    q = integrate_position(model, q, (v + 2 * d2 + 2 * d3 + d4) / 6, h)
     return q, v + h * (a1 + 2 * a2 + 2 * a3 + a4) / 6
 
 
@@ -87,11 +102,14 @@ def integrate_step(model, x, u, p, dt, integrator=None, substeps=1):
     """x' (nx,) after dt [s] in `substeps` equal steps; integrator None means the model's own.
 
     Raises:
-        ValueError: unknown integrator, dt <= 0 or substeps < 1.
+        ValueError: unknown integrator, or one of several stages with contact impulses; dt <= 0 or substeps < 1.
     """
     integrator = integrator or model.integrator
     if integrator not in INTEGRATORS:
         raise ValueError(f"No integrator '{integrator}'. Known: {', '.join(INTEGRATORS)}.")
+    if model.options.contact == "impulse" and integrator not in ONE_STAGE:
+        raise ValueError(f"Contact impulses need an integrator of one stage, found '{integrator}': choose one of "
+                         f"{', '.join(ONE_STAGE)}, or contact=\"force\".")
     if not dt > 0 or substeps < 1 or int(substeps) != substeps:
         raise ValueError(f"Expected dt > 0 and a whole number of substeps >= 1, found dt={dt}, substeps={substeps}.")
     q, v = x[: model.nq], x[model.nq :]

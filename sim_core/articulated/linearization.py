@@ -16,21 +16,21 @@ from .configuration import integrate_position
 from .dynamics import crba, rnea
 from .forces import resisting_force
 from .friction import constrained_acceleration, forward_dynamics, friction_force, sticking_inertia
+from .integrators import ONE_STAGE
 from .symmetric import solve_symmetric
 
 __all__ = ["step_jacobian"]
-
-ONE_STAGE = ("semi_implicit_euler", "mujoco_euler", "implicitfast")
 
 
 def step_jacobian(model, step, dt, integrator=None, of="xu", parameters=None):
     """f(x, u, p) -> x' and Jacobians, as `derivatives.step_jacobian(step, of, parameters)`.
 
     Args:
-        step: `build.step(model, dt, integrator)`; differentiated as it is where the integrator has several stages.
+        step: `build.step(model, dt, integrator)`; differentiated as it is where the integrator has several stages, or
+            impulses follow on the acceleration.
     """
     integrator = integrator or model.integrator
-    if integrator not in ONE_STAGE:
+    if integrator not in ONE_STAGE or model.options.contact == "impulse":
         return derivatives.step_jacobian(step, of, parameters)
     x, u, p = step.sx_in()
     q, v = x[: model.nq], x[model.nq :]

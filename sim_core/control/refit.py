@@ -133,6 +133,8 @@ class Refit:
     """
 
     def __init__(self, model, spec, config: RefitConfig = RefitConfig(), dynamics=None, mass_matrix=None):
+        if hasattr(model, "require_scalar_joints"):
+            model.require_scalar_joints("Refit")
         self.model, self.spec, self.config = model, spec, config
         self._dynamics, self._mass_matrix = dynamics, mass_matrix
 

@@ -60,6 +60,7 @@ def read_description(bag, robot: str | None = None):
     source = bag.robot_description()
     try:
         model = load_model(source)
+        model.require_scalar_joints("Identification from joint states")
     except ModelError as error:
         raise DataError(f"robot_description in the bag is no usable model: {error}") from None
     recorded = info.get("model_hash") or ""

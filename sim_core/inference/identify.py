@@ -184,6 +184,7 @@ def identify(
 
 def dynamics_at(model, dt: float) -> Dynamics:
     """Roll-outs at the period dt [s] of a recording, in steps of the model."""
+    model.require_scalar_joints("Identification")
     return Dynamics(model, dt=dt, substeps=max(1, round(dt / model.timestep)))
 
 

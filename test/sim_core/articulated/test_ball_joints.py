@@ -11,6 +11,9 @@ from test_integrators import mujoco_rollout, our_rollout
 
 from sim_core.articulated import Dynamics, ModelError, build, derivatives, linearization, load_model, quaternion
 from sim_core.articulated.configuration import difference, integrate_position
+from sim_core.control.ilqr import BoxIlqr, IlqrConfig
+from sim_core.control.refit import Refit
+from sim_core.inference.identify import dynamics_at
 
 SMOOTH = dict(friction=("root", "elbow"), friction_law="smooth", friction_velocity=0.05)
 
@@ -50,7 +53,6 @@ def test_acceleration_agrees_with_mujoco(friction):
     model = load_model(text, **friction)
     assert (model.friction is not None) == bool(friction)
     q, v, u = zoo.random_states(model, 300, seed=1)
-    q[model.joint_index("elbow")] *= 1.0
     ours = build.accel(model)(q, v, u, model.parameters.nominal).full()
     plant = model.mj_model if friction else zoo.without_constraints(model)
     plant.opt.tolerance = 0
@@ -114,7 +116,7 @@ def test_floating_quadruped_agrees_with_pinocchios_free_flyer(floating_a1):
     for k in range(q.shape[1]):
         R = np.zeros(9)
         mujoco.mju_quat2Mat(R, q[3:7, k])
-        R, y, w = R.reshape(3, 3), None, v[3:6, k]
+        R, w = R.reshape(3, 3), v[3:6, k]
         y = R.T @ v[:3, k]
         full_q, full_v, full_tau = pinocchio.neutral(oracle), np.zeros(oracle.nv), np.zeros(oracle.nv)
         full_q[:7] = np.r_[q[:3, k], np.roll(q[3:7, k], -1)]
@@ -129,7 +131,14 @@ def test_floating_quadruped_agrees_with_pinocchios_free_flyer(floating_a1):
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
 def test_rollout_agrees_with_mujoco(integrator):
-    model = load_model(zoo.BALLS.replace('integrator="Euler"', f'integrator="{integrator}"'))
+    text = zoo.BALLS.replace('integrator="Euler"', f'integrator="{integrator}"')
+    if integrator == "implicitfast":
+        # There the plant also damps the tumbling of bodies that stand alone, which is noted.
+        assert "agree: joints loose." in " ".join(load_model(text).notes)
+        start = text.index('<body name="loose"')
+        text = text[:start] + text[text.index("</worldbody>"):]
+    model = load_model(text)
+    assert not any("tumbling" in note for note in load_model(zoo.BALLS).notes)
     q, v, _ = zoo.random_states(model, 1, seed=7, spread=0.5)
     U = np.random.default_rng(8).uniform(-2, 2, (100, 1))
     x0 = np.r_[q[:, 0], v[:, 0]]
@@ -168,7 +177,7 @@ def test_free_fall_conserves_energy_and_momentum():
     X = our_rollout(model, build.step(model, 1e-3, "rk4"), np.r_[q[:, 0], v[:, 0]], np.zeros((1000, 1)))
     kinetic, _ = build.energy(model)(X[:, : model.nq].T, X[:, model.nq:].T, model.parameters.nominal)
     kinetic = kinetic.full()[0]
-    assert np.ptp(kinetic) < 1e-8 * kinetic[0]
+    assert np.ptp(kinetic) < 1e-9 * kinetic[0]
     linear, angular = momenta(model, X[::50])
     assert np.ptp(linear, axis=0).max() < 1e-8 * np.abs(linear[0]).max()
     assert np.ptp(angular, axis=0).max() < 1e-8 * np.abs(angular[0]).max()
@@ -214,7 +223,9 @@ def test_jacobians_of_a_step_against_central_differences():
         x_next, A, B, C = (out.full() for out in f(x, u, p))
         assert_close(A, central(lambda z: step(z, u, p).full()[:, 0], x, 3e-5))
         assert_close(B, central(lambda z: step(x, z, p).full()[:, 0], u, 1e-3))
-        assert_close(C, central(lambda z: step(x, u, z).full()[:, 0], p, 1e-5))
+        # Small bodies: steps relative to each entry, lest an inertia turn negative.
+        size = np.maximum(np.abs(p), 1e-3)
+        assert_close(C * size, central(lambda z: step(x, u, p + size * z).full()[:, 0], 0 * p, 1e-4))
         for ours, plain in zip((x_next, A, B, C), g(x, u, p)):
             np.testing.assert_allclose(ours, plain.full(), rtol=1e-9, atol=1e-11 * max(1.0, np.abs(ours).max()))
         link = model.links[3]
@@ -225,9 +236,9 @@ def test_gradients_at_rest_are_finite_and_right():
     """Zero rate and zero deflection are the singular points of exponential and logarithm."""
     model = load_model(zoo.BALLS)
     x, u, p = np.r_[model.q_home, np.zeros(model.nv)], np.zeros(1), model.parameters.nominal
-    model_step = build.step(model, 0.01)
-    A = linearization.step_jacobian(model, model_step, 0.01, None, "x")(x, u, p)[1].full()
-    assert_close(A, central(lambda z: model_step(z, u, p).full()[:, 0], x, 3e-5))
+    step = build.step(model, 0.01)
+    A = linearization.step_jacobian(model, step, 0.01, None, "x")(x, u, p)[1].full()
+    assert_close(A, central(lambda z: step(z, u, p).full()[:, 0], x, 3e-5))
     resting = load_model('<mujoco><option gravity="0 0 0"/><worldbody><body><joint type="ball" stiffness="2"/>'
                          '<geom size="0.1"/></body></worldbody></mujoco>')
     step = build.step(resting, 0.01)
@@ -252,6 +263,21 @@ def test_rotations_by_series_and_by_sines_meet():
             assert np.allclose(back, angle * axis, rtol=1e-12, atol=1e-18)
     turned = exponential(4.0 * axis)[0]
     assert np.allclose(logarithm(turned).full()[:, 0], (4.0 - 2 * np.pi) * axis, rtol=1e-12)
+
+
+def test_order_of_convergence():
+    """Balls keep the schemes' orders: rates in different body axes do not add up, which costs plain RK4 two of them."""
+    model = load_model(zoo.BALLS)
+    q, v, _ = zoo.random_states(model, 1, seed=16, spread=0.4)
+    x0, T = np.r_[q[:, 0], v[:, 0]], 0.1
+
+    def final(scheme, n):
+        return our_rollout(model, build.step(model, T / n, scheme), x0, np.zeros((n, 1)))[-1]
+
+    exact = final("rk4", 100)
+    for scheme, order, n in (("semi_implicit_euler", 1, 50), ("heun", 2, 20), ("midpoint", 2, 20), ("rk4", 4, 10)):
+        errors = [np.linalg.norm(final(scheme, k) - exact) for k in (n, 2 * n)]
+        assert np.isclose(np.log2(errors[0] / errors[1]), order, atol=0.2), scheme
 
 
 def test_difference_undoes_integration(load):
@@ -282,7 +308,7 @@ def test_batch_equals_single_and_reverse_sweep_equals_differences():
     numeric = central(lambda z: np.array([loss(z, p)]), x0[0], 1e-4)[0]
     np.testing.assert_allclose(x0bar[0], numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max())
     some = np.r_[0:14, model.parameters.index("root.stiffness"), model.parameters.index("loose.damping")]
-    numeric = central(lambda z: np.array([loss(x0[0], np.r_[z, p[14:]] if False else _with(p, some, z))]), p[some], 1e-5)[0]
+    numeric = central(lambda z: np.array([loss(x0[0], _with(p, some, z))]), p[some], 1e-5)[0]
     np.testing.assert_allclose(pbar[0][some], numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max())
 
 
@@ -307,5 +333,10 @@ def test_what_is_not_supported_is_named():
         load_model(zoo.BALLS, geometry=("trunk",))
     assert "tail1.pos.x" in load_model(zoo.BALLS, geometry=True).parameters
     assert "trunk.pos.x" not in load_model(zoo.BALLS, geometry=True).parameters
-    with pytest.raises(ModelError, match="iLQR needs hinge and slide joints alone, found 'base' of model 'balls'"):
-        load_model(zoo.BALLS).require_scalar_joints("iLQR")
+
+
+def test_who_pairs_positions_with_velocities_refuses_balls(load):
+    model = load("balls")
+    for use in (lambda: BoxIlqr(model, None, IlqrConfig(5, 0.01)), lambda: Refit(model, None), lambda: dynamics_at(model, 0.01)):
+        with pytest.raises(ModelError, match="needs hinge and slide joints alone, found 'base' of model 'balls'.*28 positions"):
+            use()
