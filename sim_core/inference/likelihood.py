@@ -1,7 +1,7 @@
 """Log likelihood of recorded trajectories under a simulator, and its exact gradient, for many particles at once.
 
-All particles x trajectories x windows are simulated in one roll-out and differentiated in one reverse sweep of the
-compiled dynamics (`sim_core.articulated.Dynamics`). Observations and states count in units of their standard deviation
+All particles x trajectories x windows are simulated and differentiated in one call of a compiled kernel
+(`shooting_kernel.py`). Observations and states count in units of their standard deviation
 over the recording, parameters in units of their limits (z in [0, 1]).
 
     density = MultipleShooting(Dynamics(model), LimitedParameters(model, limits), trajectories, windows=10)
@@ -14,16 +14,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import casadi as ca
 import numpy as np
-from scipy.special import logsumexp
 
 from .density import Box
-from .observation import Observation
+from .shooting_kernel import ShootingKernel, pull
 from .trajectories import Trajectories, standard_deviation
 
 __all__ = ["Evaluation", "ExtendedShooting", "MultipleShooting", "SingleShooting"]
 
-HUBER = 1.345  # residuals beyond this many sigma count linearly: 95 % efficient where noise is Gaussian after all
 REACH = 1.0  # shooting states as sampled coordinates: +- this many standard deviations about the measured state
 
 
@@ -98,34 +97,37 @@ class MultipleShooting(Box):
         R, S, nx = trajectories.count, windows, dynamics.nx
         self.starts_shape = (R, S - 1, nx)
         self.state_scale = trajectories.scale
-        self._h = None if observe is None else Observation(observe, nx, dynamics.np_)
-        self._start = cut.x[:, 0].reshape(R, S, nx)
-        self._controls = cut.u.reshape(R, S, cut.steps, dynamics.nu)
-        y, all_y = (self._measured(t) for t in (cut, trajectories))
-        self._y = y.reshape(R, S, cut.steps + 1, -1)
+        self.kernel = ShootingKernel(dynamics, parameters, observe, loss)
+        self._start, self._controls = cut.x[:, 0].copy(), cut.u
+        self._y, all_y = self._measured(cut, observe), self._measured(trajectories, observe)
         self.scale = standard_deviation(all_y) if scale is None else np.asarray(scale, dtype=float)
         sigma = self.scale * sigma_obs
         if sigma.shape != self._y.shape[-1:] or not (sigma > 0).all() or not sigma_def > 0:
             raise ValueError(f"scale and sigma: expected {self._y.shape[-1]} numbers > 0, found {sigma} and sigma_def {sigma_def}")
         self._per_sigma = 1.0 / sigma
+        self._per_defect = np.tile(1.0 / (self.state_scale * self.sigma_def), (R, S, 1))
+        self._per_defect[:, -1] = 0.0
+        self._per_defect = self._per_defect.reshape(R * S, nx)
         # Densities are over normalised observations and states.
         self._log_norm_obs = -S * cut.steps * np.log(np.sqrt(2 * np.pi) * sigma / self.scale).sum()
         self._log_norm_def = -(S - 1) * nx * np.log(np.sqrt(2 * np.pi) * self.sigma_def)
         self.not_finite = 0
 
-    def _measured(self, trajectories):
-        if self._h is None:
-            return trajectories.x
-        if trajectories.y is None:
-            return self._h(trajectories.x, self.dynamics.model.parameters.nominal)
-        if trajectories.y.shape[2] != self._h.ny:
-            raise ValueError(f"expected {self._h.ny} observations per sample as from the observation map, found {trajectories.y.shape[2]}")
-        return trajectories.y
+    def _measured(self, trajectories, observe):
+        if trajectories.y is not None and observe is not None:
+            if trajectories.y.shape[2] != self.kernel.ny:
+                raise ValueError(f"expected {self.kernel.ny} observations per sample as from the observation map, found {trajectories.y.shape[2]}")
+            return trajectories.y
+        x = trajectories.x.reshape(-1, trajectories.x.shape[2]).T
+        p = ca.DM(self.dynamics.model.parameters.nominal) if observe is not None else ca.DM()
+        y = trajectories.x if observe is None else observe(*(x, p)[: observe.n_in()]).full().T
+        return y.reshape(*trajectories.x.shape[:2], -1)
 
     # ---- as a density over theta --------------------------------------------------------------------------------
 
     def log_p(self, z, starts=None):
-        return self._joint(_Simulation(self, z, starts))[0]
+        simulation = _Simulation(self, z, starts, gradient=False)
+        return simulation.log_p(self._combined(simulation.log_obs + self._log_def(simulation.defects))[0])
 
     def log_p_and_grad(self, z, starts=None):
         log_p, grad, _ = self.joint(z, starts)
@@ -134,23 +136,24 @@ class MultipleShooting(Box):
     def joint(self, z, starts=None):
         """log p_ms with the density of its defects (N,), and its gradients with respect to z (N, M) and starts (N, R, S-1, nx)."""
         simulation = _Simulation(self, z, starts)
-        log_p, weights = self._joint(simulation)
-        pulled = -simulation.defects * weights[:, :, None, None]
-        (grad,), (grad_starts,) = simulation.reverse([(weights, pulled)])
-        return log_p, grad, grad_starts
-
-    def _joint(self, simulation):
         d = simulation.defects
-        log_def = -0.5 * np.einsum("nrsi,nrsi->nr", d, d) + self._log_norm_def
-        return simulation.masked(*self._combined(simulation.log_obs + log_def))
+        log_p, weights = self._combined(simulation.log_obs + self._log_def(d))
+        grad, grad_starts = simulation.gradient(0, -weights)
+        grad_starts -= d * weights[:, :, None, None] / self.sigma_def
+        return simulation.log_p(log_p), grad, grad_starts
+
+    def _log_def(self, d):
+        """Log density (N, R) of the defects (N, R, S-1, nx)."""
+        return self._log_norm_def - 0.5 * np.einsum("nrsi,nrsi->nr", d, d)
 
     def _combined(self, log_p):
         """Log density (N,) of the set from that of each trajectory (N, R), and its gradient with respect to those."""
-        if self.combine == "product":
+        if self.combine == "product" or log_p.shape[1] == 1:
             return log_p.sum(axis=1), np.ones_like(log_p)
-        total = logsumexp(log_p, axis=1)
-        with np.errstate(invalid="ignore"):
-            return total - np.log(log_p.shape[1]), np.exp(log_p - total[:, None])
+        highest = np.where(np.isfinite(log_p), log_p, -1e300).max(axis=1, keepdims=True)
+        share = np.exp(log_p - highest)
+        total = share.sum(axis=1, keepdims=True)
+        return (highest + np.log(total / log_p.shape[1]))[:, 0], share / total
 
     def extended(self, reach: float = REACH) -> ExtendedShooting:
         """The density over theta and the shooting states, for samplers that know no constraints."""
@@ -167,16 +170,18 @@ class MultipleShooting(Box):
                 with g = |d|^2 (as printed in the source); default none.
             damping: c.
         """
-        simulation = _Simulation(self, z, starts)
-        log_p, weights = simulation.masked(*self._combined(simulation.log_obs))
-        d = simulation.defects
-        seeds = [(weights, np.zeros_like(d))]
-        if multipliers is not None and d.size:
-            seeds.append((np.zeros_like(weights), constraint_force(d, multipliers, damping, form)))
-        grads, grads_starts = simulation.reverse(seeds)
-        if len(grads) == 1:
-            grads, grads_starts = [*grads, np.zeros_like(grads[0])], [*grads_starts, np.zeros_like(d)]
-        return Evaluation(log_p, grads[0], grads_starts[0], d, grads[1], grads_starts[1])
+        if multipliers is not None and form == "squared":
+            multipliers = multipliers[..., None]
+        pulled = multipliers is not None and self.windows > 1
+        options = {"multipliers": multipliers, "damping": damping} if pulled else {"damping": 0.0}
+        simulation = _Simulation(self, z, starts, form=form, separate=pulled, **options)
+        log_p, weights = self._combined(simulation.log_obs)
+        grad, grad_starts = simulation.gradient(0, -weights)
+        penalty_grad, penalty_grad_starts = np.zeros_like(grad), np.zeros_like(grad_starts)
+        if pulled:
+            penalty_grad, penalty_grad_starts = simulation.gradient(1)
+            penalty_grad_starts += pull(simulation.defects, multipliers, damping, form) / self.sigma_def
+        return Evaluation(simulation.log_p(log_p), grad, grad_starts, simulation.defects, penalty_grad, penalty_grad_starts)
 
 
 class SingleShooting(MultipleShooting):
@@ -186,88 +191,49 @@ class SingleShooting(MultipleShooting):
         super().__init__(dynamics, parameters, trajectories, 1, sigma_obs, combine=combine, loss=loss, observe=observe, scale=scale)
 
 
-def constraint_force(d, multipliers, damping: float, form: str) -> np.ndarray:
-    """(lambda + c g) dg/dd of defects d (N, R, S-1, nx): g = d for form "vector", |d|^2 for "squared"."""
-    if form == "vector":
-        return multipliers + damping * d
-    if form == "squared":
-        return 2 * d * (multipliers + damping * np.einsum("nrsi,nrsi->nrs", d, d))[..., None]
-    raise ValueError(f"form: expected 'vector' or 'squared', found '{form}'")
-
-
 class _Simulation:
-    """One batched roll-out of a likelihood: residuals and defects, and gradients from one reverse sweep."""
+    """One call of the kernel for N particles, in the likelihood's units; what is not finite is found and counted."""
 
-    def __init__(self, shooting: MultipleShooting, z, starts):
-        self.shooting = s = shooting
-        z = s.checked(z)
-        R, S = s._start.shape[:2]
-        self.x0 = s._start
+    def __init__(self, shooting: MultipleShooting, z, starts, **options):
+        s, z = shooting, shooting.checked(z)
+        N, (R, S1, nx) = len(z), shooting.starts_shape
         usable = np.isfinite(z).all(axis=1)
-        if starts is not None and S > 1:
+        at = s._start
+        if starts is not None and S1:
             usable &= np.isfinite(starts).all(axis=(1, 2, 3))
-            self.x0 = np.broadcast_to(s._start, (len(z), *s._start.shape)).copy()
-            self.x0[:, :, 1:] += np.where(usable[:, None, None, None], starts, 0.0) * s.state_scale
+            at = np.broadcast_to(at, (N, *at.shape)).copy()
+            at.reshape(N, R, S1 + 1, nx)[:, :, 1:] += np.where(usable[:, None, None, None], starts, 0.0) * s.state_scale
+        if (multipliers := options.get("multipliers")) is not None:
+            padded = np.zeros((N, R, S1 + 1, multipliers.shape[-1]))
+            padded[:, :, :-1] = multipliers
+            options["multipliers"] = padded.reshape(N, R * (S1 + 1), -1)
         # The centre of the limits stands in for what cannot be simulated at all.
-        self.theta = s.theta(np.where(usable[:, None], z, 0.5))
-        self.p = s.parameters.to_physical(self.theta)
-        N = len(z)
-        self.X = s.dynamics.rollout(self.x0, s._controls, self.p[:, None, None, :])
-        with np.errstate(over="ignore", invalid="ignore"):
-            y = self.X if s._h is None else s._h(self.X, self.p[:, None, None, None, :])
-            self.E = (y - s._y) * s._per_sigma
-            self.E[..., 0, :] = 0.0  # a window's start is no prediction
-            if s.loss == "huber":
-                inner = np.clip(self.E, -HUBER, HUBER)
-                self.log_obs = -np.einsum("nrsti,nrsti->nr", inner, self.E - 0.5 * inner)
-                self.E = inner
-            else:
-                self.log_obs = -0.5 * np.einsum("nrsti,nrsti->nr", self.E, self.E)
-            self.log_obs += s._log_norm_obs
-            starts_at = self.x0[..., 1:, :]
-            self.defects = (starts_at - self.X[:, :, :-1, -1]) / (s.state_scale * s.sigma_def)
+        theta = s.theta(np.where(usable[:, None], z, 0.5))
+        misfit, d, startbar, thetabar = s.kernel(at, theta, s._controls, s._y, s._per_defect, s._per_sigma, **options)
+        self._width, self._scale = s.width, s.state_scale
+        self.log_obs = s._log_norm_obs - misfit.reshape(N, R, S1 + 1).sum(axis=2)
+        self.defects = d.reshape(N, R, S1 + 1, nx)[:, :, :-1]
+        self._startbar = startbar.reshape(N, R, S1 + 1, nx, -1)
+        self._thetabar = thetabar.reshape(N, R, S1 + 1, s.n, -1)
         self.finite = usable & np.isfinite(self.log_obs).all(axis=1) & np.isfinite(self.defects).all(axis=(1, 2, 3))
         if not self.finite.all():
-            self.defects[~self.finite] = 0.0
+            self.defects = np.where(self.finite[:, None, None, None], self.defects, 0.0)
             s.not_finite += N - int(self.finite.sum())
 
-    def masked(self, log_p, weights):
-        """The same with -inf and 0 where the simulation is not finite."""
-        if self.finite.all():
-            return log_p, weights
-        return np.where(self.finite, log_p, -np.inf), np.where(self.finite[:, None], weights, 0.0)
+    def log_p(self, log_p):
+        """Log densities (N,), -inf where the simulation is not finite."""
+        return np.where(self.finite, log_p, -np.inf)
 
-    def reverse(self, seeds):
-        """Gradients from one sweep for all seeds (dL/d log_obs (N, R), dL/d defects (N, R, S-1, nx)).
-
-        Returns:
-            for every seed dL/dz (N, M); for every seed dL/d starts (N, R, S-1, nx).
-        """
-        s, X = self.shooting, self.X
-        observed_p = None
-        Xbar = np.empty((len(seeds), *X.shape))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for k, (weights, dbar) in enumerate(seeds):
-                if s._h is None:
-                    np.multiply(self.E, -weights[:, :, None, None, None] * s._per_sigma, out=Xbar[k])
-                else:
-                    ybar = -self.E * weights[:, :, None, None, None] * s._per_sigma
-                    Xbar[k], few = s._h.pullback(X, self.p[:, None, None, None, :], ybar)
-                    observed_p = observed_p or []
-                    observed_p.append(few.sum(axis=(1, 2, 3)))
-                Xbar[k, :, :, :-1, -1] -= dbar / (s.state_scale * s.sigma_def)
-        x0bar, _, pbar = s.dynamics.rollout_vjp(self.x0, s._controls, self.p[:, None, None, :], X, Xbar)
-        pbar = pbar.sum(axis=(2, 3))
-        if observed_p is not None:
-            for k, few in enumerate(observed_p):
-                pbar[k][:, s._h.entries] += few
-        grad = s.parameters.pullback(self.theta, pbar) * s.width
-        grad_starts = x0bar[:, :, :, 1:] * s.state_scale
-        for k, (_, dbar) in enumerate(seeds):
-            grad_starts[k] += dbar / s.sigma_def
+    def gradient(self, column: int, weights=None):
+        """d/dz (N, M) and d/d starts (N, R, S-1, nx) of what the kernel summed up in a column, trajectories weighted (N, R)."""
+        thetabar, startbar = self._thetabar[..., column].sum(axis=2), self._startbar[:, :, 1:, :, column] * self._scale
+        if weights is None:
+            grad = thetabar.sum(axis=1) * self._width
+        else:
+            grad, startbar = np.einsum("nri,nr->ni", thetabar, weights) * self._width, startbar * weights[:, :, None, None]
         if not self.finite.all():
-            grad[:, ~self.finite], grad_starts[:, ~self.finite] = 0.0, 0.0
-        return grad, grad_starts
+            grad, startbar = (np.where(self.finite.reshape(-1, *(1,) * (a.ndim - 1)), a, 0.0) for a in (grad, startbar))
+        return grad, startbar
 
 
 class ExtendedShooting(Box):
@@ -276,7 +242,7 @@ class ExtendedShooting(Box):
     def __init__(self, shooting: MultipleShooting, reach: float):
         self._shooting, self._reach = shooting, float(reach)
         R, S1, nx = shooting.starts_shape
-        middle, spread = shooting._start[:, 1:].ravel(), np.tile(reach * shooting.state_scale, R * S1)
+        middle, spread = shooting._start.reshape(R, S1 + 1, nx)[:, 1:].ravel(), np.tile(reach * shooting.state_scale, R * S1)
         names = [f"trajectory{r + 1}.window{s + 2}.x{i + 1}" for r in range(R) for s in range(S1) for i in range(nx)]
         super().__init__(
             (*shooting.names, *names), np.r_[shooting.lower, middle - spread], np.r_[shooting.upper, middle + spread]

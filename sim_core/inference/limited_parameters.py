@@ -80,8 +80,9 @@ class LimitedParameters(Box):
         for body, fields in bodies.items():
             p[layout.inertia_slice(body)] = self._ten(body, fields)
         pbar = ca.SX.sym("pbar", self.model.np_)
+        self._p = ca.Function("to_physical", [theta], [ca.densify(p)])
         self._library = compile_library("refit_limited", {
-            "to_physical": ca.Function("to_physical", [theta], [ca.densify(p)]),
+            "to_physical": self._p,
             "pullback": ca.Function("pullback", [theta, pbar], [ca.densify(ca.jtimes(p, theta, pbar, True))]),
         })
 
@@ -118,6 +119,10 @@ class LimitedParameters(Box):
     def to_physical(self, xi):
         """Physical vectors (..., np_) of theta (..., n)."""
         return self._library.call("to_physical", self.checked(xi))[0]
+
+    def expression(self, theta):
+        """p as SX of symbolic theta (n,), for graphs that contain the parameters' map."""
+        return self._p(theta)
 
     def pullback(self, xi, pbar):
         """dL/dtheta (..., n) at theta (..., n) from dL/dp (..., np_)."""
