@@ -179,21 +179,21 @@ class Dynamixel(DeviceNode):
 
     def _reboot(self, request, response):
         def reboot():
-            names = self.device.reboot()
+            names = self.device.services.reboot()
             return f"rebooted {', '.join(names)}: torque is off" if names else "no servo reports a hardware error: none rebooted"
         return self._answer(response, reboot)
 
     def _scan(self, request, response):
-        return self._answer(response, lambda: "; ".join(map(str, self.device.scan())) or "no servo answers at any rate")
+        return self._answer(response, lambda: "; ".join(map(str, self.device.services.scan())) or "no servo answers at any rate")
 
     def _get_data(self, request, response):
         def get():
-            response.item_data = self.device.get_item(request.id, request.item_name)
+            response.item_data = self.device.services.get_item(request.id, request.item_name)
             return ""
         return self._answer(response, get)
 
     def _set_data(self, request, response):
-        return self._answer(response, lambda: self.device.set_item(request.id, request.item_name, request.item_data) or "")
+        return self._answer(response, lambda: self.device.services.set_item(request.id, request.item_name, request.item_data) or "")
 
     def _answer(self, response, do):
         try:
@@ -207,7 +207,7 @@ class Dynamixel(DeviceNode):
         device, say = self.device, self.diagnostics.set
         say("torque", "on" if device.torque_on else "off")
         say("source", device.source.name if device.source is not None else device.source_ended or "none")
-        say("cycle_jitter_p99_ms", 1e3 * device.jitter())
+        say("cycle_jitter_p99_ms", 1e3 * device.beat.jitter())
         state = device.joint_state
         for k, name in enumerate(device.names):
             say(f"{name}/temperature", float(state.temperature[k]))

@@ -67,7 +67,7 @@ class DynamixelConfig(DeviceConfig):
     error_timeout_ms: float = setting(500.0, "ms", (50.0, 10_000.0), "silence of all servos before goals abort and the bus is reopened",
                                       read_only=True)
     reply_latency_ms: float = setting(20.0, "ms", (1.0, 500.0), "allowed to adapter and servos beyond the time on the wire", read_only=True)
-    fast_sync_read: bool = setting(False, "", None, "one common reply of all servos (firmware must know it)", read_only=True)
+    fast_sync_read: bool = setting(True, "", None, "one common reply of several servos, if the firmware of all knows it", read_only=True)
     torque_on_activate: bool = setting(False, "", None, "torque comes on with activation, where the joints stand", read_only=True)
     on_deactivate: str = setting("off", "", None, "torque off, hold by the servos themselves, or brake to rest and then off",
                                  choices=("off", "hold", "brake"), read_only=True)

@@ -26,6 +26,7 @@ from hardware.link import Counters, DeviceError, NotAnswering, SerialPort
 __all__ = ["Bus", "GroupRead", "Ping", "StatusError"]
 
 PROTOCOL1_REFUSALS = protocol1.StatusBit.RANGE | protocol1.StatusBit.CHECKSUM | protocol1.StatusBit.INSTRUCTION | protocol1.StatusBit.ANGLE
+FAST_FAILURES = 3           # in a row: the firmware knows no fast reads
 GAP = 1e-3                  # silence within a train of replies after which it is looked at whether it has ended [s]
 PING_ALL_TIME = 3e-3        # per possible id, after which a broadcast ping is over [s] (e-manual, "Ping")
 
@@ -130,11 +131,9 @@ class Bus:
         self._one(self.codec.factory_reset(id), id, 0, "reset itself")
 
     # -- several -----------------------------------------------------------------------------------
-    def sync_read(self, address: int, length: int, ids: Sequence[int], fast: bool = False) -> dict[int, Status]:
+    def sync_read(self, address: int, length: int, ids: Sequence[int]) -> dict[int, Status]:
         """Replies of those that answered. Protocol 2.0 only."""
-        if fast:
-            self.parser.expect_fast(len(ids), length)
-        return self._collect(self.codec.sync_read(address, length, ids, fast), ids, length)
+        return self._collect(self.codec.sync_read(address, length, ids), ids, length)
 
     def bulk_read(self, items: Sequence[tuple[int, int, int]]) -> dict[int, Status]:
         """items: (id, address, length). Replies of those that answered; of Protocol 1.0's servos MX alone know it."""
@@ -263,6 +262,7 @@ class GroupRead:
         how: "sync", "fast" (one common reply), "bulk" or "single" (Protocol 1.0 without bulk read).
 
     Attributes:
+        how: "fast" becomes "sync" once fast reads have failed FAST_FAILURES times in a row where plain ones did not.
         values: (error, parameters) of each servo as of the last read, shape (n, 1 + length) uint8.
         valid: which of them the last read brought, shape (n,) bool.
         t: host time amid the replies [s], when the values were measured.
@@ -274,15 +274,17 @@ class GroupRead:
         self.values = np.zeros((len(self.ids), 1 + length), np.uint8)
         self.valid = np.zeros(len(self.ids), bool)
         self.t = 0.0
+        self._fast_failures = 0
+        if how == "fast":
+            self._fast = _Exchange(codec.sync_read(address, length, self.ids, fast=True), codec.FastReplyBlock(self.ids, length))
         if how in ("sync", "fast"):
-            self._request = codec.sync_read(address, length, self.ids, how == "fast")
+            request = codec.sync_read(address, length, self.ids)
         elif how == "bulk":
-            self._request = codec.bulk_read([(id, address, length) for id in self.ids])
+            request = codec.bulk_read([(id, address, length) for id in self.ids])
         else:
-            self._request = codec.read(self.ids[0], address, length)
-        block = codec.FastReplyBlock if how == "fast" else codec.ReplyBlock
-        self._block = block(self.ids if how != "single" else self.ids[:1], length)
-        self._last = codec.status(self.ids[-1], 0, bytes(length))[:codec.BODY] if how != "fast" else b"\0"
+            request = codec.read(self.ids[0], address, length)
+        self._plain = _Exchange(request, codec.ReplyBlock(self.ids if how != "single" else self.ids[:1], length),
+                                codec.status(self.ids[-1], 0, bytes(length))[:codec.BODY])
 
     def read(self, retries: int = 1) -> bool:
         """Refresh `values`. Servos whose reply was damaged are asked again, each by itself; not those that were silent.
@@ -290,54 +292,82 @@ class GroupRead:
         Returns:
             Whether all answered.
         """
+        if self.how == "fast" and self._read_fast():
+            return True
         if self.how == "single" and len(self.ids) > 1:
             self.valid[:] = False
             again, self.t = True, time.monotonic()
         else:
-            again = self._read_all() and retries > 0
+            again = self._read_plain() and retries > 0
         if again:
             for k in np.flatnonzero(~self.valid):
                 with contextlib.suppress(NotAnswering, StatusError):
                     self._keep(k, *self.bus.read_status(self.ids[k], self.address, self.length))
-        return bool(self.valid.all())
+        complete = bool(self.valid.all())
+        if self.how == "fast":
+            self._fast_failures = self._fast_failures + 1 if complete else 0
+            if self._fast_failures == FAST_FAILURES:
+                self.how = "sync"
+        return complete
 
-    def _read_all(self) -> bool:
+    def _read_fast(self) -> bool:
+        """All or nothing: behind a servo that is missing nobody speaks, behind a damaged byte no CRC fits."""
+        bus, exchange = self.bus, self._fast
+        data, limit = self._send_and_gather(exchange)
+        if len(data) >= exchange.block.size:
+            if self._take(exchange.block.decode(data[:exchange.block.size])):
+                self._fast_failures = 0
+                return True
+            bus.counters.add("crc_errors")
+        else:
+            bus.settle(limit)
+        return False
+
+    def _read_plain(self) -> bool:
         """One request for all; whether there were replies that were damaged."""
-        bus, port, block = self.bus, self.bus.port, self._block
+        exchange = self._plain
+        data, limit = self._send_and_gather(exchange)
+        if len(data) == exchange.block.size and self._take(exchange.block.decode(data)):
+            return False
+        return self._salvage(data, limit)
+
+    def _send_and_gather(self, exchange: _Exchange) -> tuple[bytes, float]:
+        """What came, and the time it was allowed [s]."""
+        bus, port, size = self.bus, self.bus.port, exchange.block.size
         bus.begin()
-        port.write(self._request)
-        size = block.size
-        limit = bus.reply_time(len(self._request), size, len(self.ids))
+        port.write(exchange.request)
+        limit = bus.reply_time(len(exchange.request), size, len(self.ids))
         now = time.monotonic()
         deadline = now + limit
         data = b""
         while len(data) < size and (rest := deadline - now) > 0.0:
             piece = port.read(timeout=min(rest, GAP) if data else rest)
             data = data + piece if data else piece
-            if not piece and data[-block.frame:].startswith(self._last):
+            if not piece and exchange.ended(data):
                 break               # some are damaged or missing, but nobody is left to answer
             if piece and len(data) < size:
                 # Sleeping until the rest can be there costs less than waking up for every piece of it.
                 time.sleep(min(port.transmission_time(size - len(data)), max(deadline - now, 0.0)))
             now = time.monotonic()
         self.t = now - 0.5 * port.transmission_time(size)
-        values = block.decode(data) if len(data) == size else None
-        if values is not None and not (values[:, 0] & 0x7F if bus.protocol == 2.0 else values[:, 0] & PROTOCOL1_REFUSALS).any():
-            self.values[:] = values
-            self.valid[:] = True
+        return data, limit
+
+    def _take(self, values: np.ndarray | None) -> bool:
+        """Replies of all, if none refuses."""
+        if values is None or (values[:, 0] & (~protocol2.ALERT & 0xFF if self.bus.protocol == 2.0 else PROTOCOL1_REFUSALS)).any():
             return False
-        return self._salvage(data, limit)
+        self.values[:] = values
+        self.valid[:] = True
+        return True
 
     def _salvage(self, data: bytes, limit: float) -> bool:
         """The replies that are good among damaged, stuffed, doubled, missing or refused ones; whether some were damaged."""
-        bus, parser = self.bus, self.bus.parser
+        bus, parser, exchange = self.bus, self.bus.parser, self._plain
         self.valid[:] = False
-        if self.how == "fast":
-            parser.expect_fast(len(self.ids), self.length)
         damaged, skipped = parser.crc_errors, parser.skipped
         answered: set[int] = set()
         received = 0
-        piece, silent = data, len(data) < self._block.size and not data[-self._block.frame:].startswith(self._last)
+        piece, silent = data, len(data) < exchange.block.size and not exchange.ended(data)
         while True:
             received += len(piece)
             for reply in parser.feed(piece) if piece else parser.resync():
@@ -358,9 +388,21 @@ class GroupRead:
                 bus.counters.add("resyncs")
         elif parser.skipped > skipped:
             bus.counters.add("resyncs")         # noise between replies that are all there
-        return received > len(answered) * self._block.frame and len(answered) < len(self.ids)
+        return received > len(answered) * exchange.block.frame and len(answered) < len(self.ids)
 
     def _keep(self, k: int, error: int, params: bytes) -> None:
         self.values[k, 0] = error
         self.values[k, 1:] = np.frombuffer(params, np.uint8)
         self.valid[k] = True
+
+
+class _Exchange(NamedTuple):
+    """A request, what decodes the replies to it, and how the last of them begins, where there are several."""
+
+    request: bytes
+    block: protocol2.ReplyBlock | protocol2.FastReplyBlock | protocol1.ReplyBlock
+    last: bytes | None = None
+
+    def ended(self, data: bytes) -> bool:
+        """Whether the last of those asked has spoken."""
+        return self.last is not None and data[-self.block.frame:].startswith(self.last)

@@ -4,9 +4,9 @@
     group.start(); group.enable(); group.set_torque(True)
     group.take(PositionStream(...))
 
-A servo that falls silent does not hide the others: after 0.1 s it leaves the cycle, is looked for twice a
-second, and comes back with its settings renewed. The services (torque, reboot, table access, scan) may be
-called from any thread; they share the bus with the cycle through a lock.
+A command that comes in goes out before the bus is next busy with replies: at the cycle's beginning, between the parts
+of a reading, and once a millisecond in the cycle's rest. A servo that falls silent does not hide the others: after 0.1 s
+it leaves the cycle, is looked for twice a second, and comes back with its settings renewed.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hardware.dynamixel.bus import Bus, Ping, StatusError
+from hardware.dynamixel.bus import FAST_FAILURES, Bus, StatusError
 from hardware.dynamixel.commands import EffortLoop, Goals, Source, StopLaw
+from hardware.dynamixel.cycle import Beat
 from hardware.dynamixel.goal_writer import GoalWriter
 from hardware.dynamixel.gripper import Gripper
+from hardware.dynamixel.health import Health, stand
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays, some
-from hardware.dynamixel.limits import DERATE_BELOW, Limits
-from hardware.dynamixel.readout import Readout
-from hardware.dynamixel.scan import Found, scan
+from hardware.dynamixel.limits import Limits
+from hardware.dynamixel.readout import Readout, parts
+from hardware.dynamixel.services import ServoServices
 from hardware.dynamixel.servo_setup import ServoLimits, goal_to_present, hold_in_servo, prepare, set_torque, watchdog
 from hardware.dynamixel.tables import VELOCITY
 from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, SerialPort
@@ -42,9 +43,6 @@ WATCHDOG_EXPIRED = 255      # register 98 is -1 (e-manual, "Bus Watchdog")
 BRAKE_TIME, AT_REST = 0.5, 0.05     # [s] and [rad/s] of stopping before torque goes off
 NOTICE_PERIOD = 2.0         # [s] between two notices of one kind
 
-#: hardware error bits (X series, address 70)
-HARDWARE_ERRORS = {0: "input voltage", 2: "overheating", 3: "encoder", 4: "electrical shock", 5: "overload"}
-
 
 @dataclass(frozen=True)
 class GroupOptions:
@@ -57,7 +55,7 @@ class GroupOptions:
     stop_state: str = "hold"            # of servos that take effort, without a command
     bus_watchdog: float = 0.1           # [s]; 0: none
     latency: float = 0.02               # allowed beyond the time on the wire [s]
-    fast_sync_read: bool = False
+    fast_sync_read: bool = True         # one common reply of several servos, if all of them know how
 
     def __post_init__(self):
         if 0.0 < self.bus_watchdog < 3.0 / self.rate:
@@ -77,6 +75,8 @@ class ServoGroup(Device):
         notice: called with sentences worth a warning, at most one of a kind every 2 s.
         source: the command source in force, or None.
         gripper: beside the exclusive sources, or None.
+        services: table access, reboot, scan.
+        beat: of the cycle.
 
     Args:
         path, baud: of the port.
@@ -103,6 +103,9 @@ class ServoGroup(Device):
         self.source_ended = ""              # why the last one did
         self.torque_wanted = options.torque_on_activate
         self.torque_on = False
+        self.services = ServoServices(self)
+        self.beat = Beat(1.0 / options.rate, self.counters)
+        self._health = Health(self.joints, self.limits, self.faults, self.warnings)
         self._goals = Goals(n)
         self._lock = threading.RLock()
         self._port: SerialPort | None = None
@@ -113,10 +116,9 @@ class ServoGroup(Device):
         self._torque_due = np.zeros(n, bool)
         self._released = False              # torque has been switched off once, at the first contact
         self._mode_changed = False          # a hold left servos in another operating mode
-        self._next = self._last_cycle = self._last_probe = 0.0
+        self._fast = options.fast_sync_read
+        self._last_probe = self._last_goals = 0.0
         self._noticed: dict[str, float] = {}
-        self._jitter: deque[float] = deque(maxlen=1000)
-        self._fault_names: tuple = ()
 
     # ---- connecting ----------------------------------------------------------------------------------
     def _open(self) -> Identity:
@@ -140,9 +142,15 @@ class ServoGroup(Device):
                                    f"none did its part ({failures[0]}): check power, cable and baud_rate; ~/scan looks for them")
             self._released, self._mode_changed = True, False
             self._bus.return_delay = 0.0
+            self._fast = self.options.fast_sync_read
             self._absent_changed()
+            if self._fast:
+                # Older firmware knows no fast reads: found out now, before anybody waits for a cycle.
+                for _ in range(FAST_FAILURES):
+                    self._read()
+                self._fast = all(readout.group.how == "fast" for readout in self._readouts)
         timer = latency_timer(self.path)
-        self._stand(self.warnings, "latency_timer", timer is not None and timer > 1,
+        stand(self.warnings, "latency_timer", timer is not None and timer > 1,
                     f"the adapter's latency timer is {timer} ms, which limits the cycle: set it to 1 ms "
                     f"(echo 1 > /sys/bus/usb-serial/devices/<port>/latency_timer)")
         models = sorted({joint.model.name for joint in self.joints})
@@ -164,11 +172,12 @@ class ServoGroup(Device):
         for k in np.flatnonzero(self._present):
             indirect = self.joints[k].model.indirect
             spans.setdefault(indirect.data if indirect else 0, []).append(int(k))
-        self._readouts = [Readout(self._bus, self.arrays, self.joints, which, self.options.fast_sync_read) for which in spans.values()]
+        self._readouts = [Readout(self._bus, self.arrays, self.joints, part, self._fast) for which in spans.values()
+                          for part in parts(which, self._bus, self.beat.period, self._fast)]
         self._writer = GoalWriter(self._bus, self.joints, self.arrays,
                                   [servo if there else None for servo, there in zip(self._servos, self._present, strict=True)])
         for k, joint in enumerate(self.joints):
-            self._stand(self.faults, f"{joint.name}/absent", not self._present[k],
+            stand(self.faults, f"{joint.name}/absent", not self._present[k],
                         f"joint {joint.name} (id {joint.id}) does not answer: check its cable and power")
 
     def _close(self) -> None:
@@ -193,19 +202,16 @@ class ServoGroup(Device):
                     self._notice("torque", refused)
             else:
                 self._arm_watchdogs()
-        self._next = time.monotonic()
-        self._last_cycle = 0.0
+        self.beat.begin()
 
     def _serve(self) -> None:
         state = self.joint_state
-        self._keep_time()
+        self.beat.wait()
         with self._lock:
-            state.valid[:] = False
-            for readout in self._readouts:
-                readout.read(state, retries=1)
+            self._read(between=self._send_waiting)
             now = time.monotonic()
             self._mind_the_absent(now)
-            self._judge(state)
+            self._health.judge(state, self._present, self.torque_on)
             self._wake_the_watched(state)
             if some(state.valid):
                 self.before_goals()
@@ -217,33 +223,28 @@ class ServoGroup(Device):
             self._sample(state, state.t)
         self._wait_for_commands()
 
-    def _keep_time(self) -> None:
-        """Wait for the cycle's moment; a cycle that is late by more than a period starts the beat anew."""
-        period = 1.0 / self.options.rate
-        now = time.monotonic()
-        if now > self._next + period:
-            if self._last_cycle:
-                self.counters.add("overruns", int((now - self._next) / period))
-            self._next = now
-        elif now < self._next:
-            time.sleep(self._next - now)
-            now = time.monotonic()
-        if self._last_cycle:
-            self._jitter.append(abs(now - self._last_cycle - period))
-        self._last_cycle = now
-        self._next += period
+    def _read(self, between: Callable[[], None] = lambda: None) -> None:
+        """All joints' state, in as many exchanges as keep the bus free for goals `between` them."""
+        self.joint_state.valid[:] = False
+        for readout in self._readouts:
+            between()
+            readout.read(self.joint_state, retries=1)
+
+    def _send_waiting(self) -> None:
+        if self.before_goals():
+            with self._lock:
+                self._send_goals(time.monotonic())
 
     def _wait_for_commands(self) -> None:
         """The cycle's rest, in which a command that comes in goes out at once."""
-        while (rest := self._next - time.monotonic()) > SLICE:
+        while self.beat.rest > SLICE:
             time.sleep(SLICE)
-            if self.before_goals():
-                with self._lock:
-                    self._send_goals(time.monotonic())
+            self._send_waiting()
 
     def _send_goals(self, now: float) -> None:
         """From the newest state and the source in force to goals on the wire."""
-        state, goals, dt = self.joint_state, self._goals, 1.0 / self.options.rate
+        state, goals = self.joint_state, self._goals
+        dt, self._last_goals = min(now - self._last_goals, self.beat.period), now
         self.limits.watch_temperature(state)
         if not self.torque_on:
             return
@@ -261,32 +262,6 @@ class ServoGroup(Device):
         self._writer.send(state, goals)
         cap = self.limits.most if self.gripper is None else self.gripper.effort_cap(self.limits.most, state)
         self._writer.cap(now, cap, self.limits.factor)
-
-    def _judge(self, state: GroupState) -> None:
-        """Faults and warnings as the newest readings have them."""
-        there = self._present
-        state.healthy[:] = there & (state.hardware_error == 0)
-        lost = there & state.valid & (state.torque == 0) if self.torque_on and self.protocol == 2.0 else ~there & there
-        hot = self.limits.hot(state)
-        if not (self._fault_names or some(lost) or some(hot) or some(state.hardware_error != 0)):
-            return
-        names = []
-        for k, joint in enumerate(self.joints):
-            bits = int(state.hardware_error[k])
-            errors = " and ".join(text for bit, text in HARDWARE_ERRORS.items() if bits >> bit & 1) or f"bits {bits:#x}"
-            cure = "~/reboot_dxl clears it" if self.protocol == 2.0 else "it clears when the cause is gone"
-            limit, temperature = self.limits.temperature_limit[k], state.temperature[k]
-            for place, name, condition, text in (
-                    (self.faults, "hardware", bits, f"joint {joint.name} (id {joint.id}) reports {errors}: {cure}"),
-                    (self.faults, "torque", lost[k] and not bits, f"joint {joint.name} (id {joint.id}) has lost its torque: "
-                                                                   "switch it on with ~/set_dxl_torque"),
-                    (self.faults, "overtemp", temperature >= limit, f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}"),
-                    (self.warnings, "hot", limit > temperature and hot[k], f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}"
-                     + (": half its current" if limit - temperature <= DERATE_BELOW else ""))):
-                self._stand(place, f"{joint.name}/{name}", condition, text)
-                names += [name] if condition else []
-            state.healthy[k] &= not lost[k]
-        self._fault_names = tuple(names)
 
     def _mind_the_absent(self, now: float) -> None:
         """Servos leave the cycle after ABSENT_AFTER without a reply; those that come back are made ready again.
@@ -403,12 +378,11 @@ class ServoGroup(Device):
         state = self.joint_state
         with contextlib.suppress(NotAnswering):
             while time.monotonic() < end:
-                for readout in self._readouts:
-                    readout.read(state, retries=0)
+                self._read()
                 self._send_goals(time.monotonic())
                 if state.valid.any() and np.abs(state.qd[state.valid]).max() < AT_REST:
                     break
-                time.sleep(1.0 / self.options.rate)
+                time.sleep(self.beat.period)
         self.stop_law = law
 
     # ---- commands, from any thread -------------------------------------------------------------------
@@ -437,9 +411,10 @@ class ServoGroup(Device):
             self.source, self.source_ended = None, why
             self.stop_law.release()
 
-    # ---- services, from any thread -------------------------------------------------------------------
+    # ---- torque and the bus, from any thread ---------------------------------------------------------
     @contextlib.contextmanager
-    def _access(self):
+    def bus(self) -> Iterator[Bus]:
+        """The bus, to oneself. Raises Disconnected."""
         with self._lock:
             if self._bus is None:
                 raise Disconnected(f"{self.path} is not connected: {self.last_error or 'no servo has answered yet'}")
@@ -452,7 +427,7 @@ class ServoGroup(Device):
             DeviceError: not connected, or a servo keeps its old state.
         """
         self.torque_wanted = on
-        with self._access():
+        with self.bus():
             if refused := self._torque(on):
                 raise DeviceError(refused)
 
@@ -480,50 +455,9 @@ class ServoGroup(Device):
         self.torque_on = on
         return "; ".join(refused)
 
-    def reboot(self, timeout: float = 5.0) -> list[str]:
-        """Reboot the servos that report a hardware error; the names of those that are back. Their torque is off.
-
-        Raises:
-            DeviceError: not connected, Protocol 1.0, or one does not come back.
-        """
-        if self.protocol == 1.0:
-            raise DeviceError("Protocol 1.0 knows no reboot: switch the servos' power off and on")
-        with self._access() as bus:
-            which = [k for k in np.flatnonzero(self._present) if self.joint_state.hardware_error[k]]
-            for k in which:
-                bus.reboot(self.joints[k].id)
-                self._present[k] = False
-                self.joint_state.hardware_error[k] = 0
-            if which:
-                self._absent_changed()
-            self._last_probe = time.monotonic()
-        if not self.wait_for(lambda: self._bus is not None and all(self._present[k] for k in which), timeout):
-            raise DeviceError(f"{', '.join(self.names[k] for k in which if not self._present[k])} did not come back within {timeout:g} s")
-        return [self.names[k] for k in which]
-
-    def get_item(self, id: int, name: str) -> int:
-        """One value of a servo's control table. Raises DeviceError."""
-        with self._access() as bus:
-            return bus.read_item(id, self._item(id, name))
-
-    def set_item(self, id: int, name: str, value: int) -> None:
-        """Write one value of a servo's control table. Raises DeviceError; its text is the servo's own reason."""
-        with self._access() as bus:
-            try:
-                bus.write_item(id, self._item(id, name), value)
-            except ValueError as error:
-                raise DeviceError(f"{name}: {error}") from None
-
-    def _item(self, id: int, name: str):
-        joint = next((joint for joint in self.joints if joint.id == id), None)
-        if joint is None:
-            raise DeviceError(f"no joint has servo {id}: configured are {', '.join(str(j.id) for j in self.joints)}")
-        if name not in joint.model.items:
-            raise DeviceError(f"{joint.model.name} has no item '{name}': it has {', '.join(joint.model.items)}")
-        return joint.model.items[name]
-
-    def scan(self) -> list[Found]:
-        """Who answers at which rate; only while not streaming, for a scan takes the bus for seconds.
+    @contextlib.contextmanager
+    def idle_port(self) -> Iterator[SerialPort]:
+        """The port, whether or not anybody answers on it; its rate may be changed.
 
         Raises:
             DeviceError: streaming, or the port cannot be opened.
@@ -533,27 +467,23 @@ class ServoGroup(Device):
         with self._lock:
             port = self._port or SerialPort(self.path, self.baud)
             try:
-                return scan(port, self.protocol, self.options.latency)
+                yield port
             finally:
                 port.set_baud(self.baud) if self._port else port.close()
 
-    def ping_all(self) -> list[Ping]:
-        """Everybody on the bus at its rate."""
-        with self._access() as bus:
-            return bus.ping_all()
+    def present(self, k: int) -> bool:
+        """Whether joint k's servo is connected and takes part in the cycle."""
+        return self._bus is not None and bool(self._present[k])
 
-    # ---- facts ---------------------------------------------------------------------------------------
-    def jitter(self, percent: float = 99.0) -> float:
-        """Percentile of the deviation of recent cycles from the period [s]; NaN without any."""
-        recent = list(self._jitter)
-        return float(np.percentile(recent, percent)) if recent else float("nan")
-
-    @staticmethod
-    def _stand(place: dict, name: str, condition, text: str) -> None:
-        if condition:
-            place[name] = text
-        else:
-            place.pop(name, None)
+    def expect_back(self, which: Sequence[int]) -> None:
+        """Servos of these joints restart: they leave the cycle until they answer again."""
+        with self._lock:
+            for k in which:
+                self._present[k] = False
+                self.joint_state.hardware_error[k] = 0
+            if which:
+                self._absent_changed()
+            self._last_probe = time.monotonic()
 
     def _notice(self, kind: str, sentence: str) -> None:
         now = time.monotonic()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardware.dynamixel.emulated_codec import BROADCAST, Receiver1, Receiver2, Request, fast_status2, status1, status2
+from hardware.dynamixel.emulated_codec import BROADCAST, LONGEST, Receiver1, Receiver2, Request, fast_status2, status1, status2
 from hardware.dynamixel.emulated_motors import TICK, Motors
 from hardware.dynamixel.emulated_servo import REBOOT_TIME, Servo, ServoSpec
 from hardware.dynamixel.emulated_table import ACCESS, CRC, INSTRUCTION, LENGTH, LIMIT, RANGE, RESULT, TableError
@@ -260,8 +260,9 @@ class Bus:
         A servo that is missing leaves its turn as silence, which lasts as long as its packet would have
         (assumption); in a fast read the chain breaks there.
         """
-        by_id = {servo.id: servo for servo in listening if servo.table["status_return_level"] >= 1}
         fast = request.instruction in (FAST_SYNC_READ, FAST_BULK_READ)
+        by_id = {servo.id: servo for servo in listening if servo.table["status_return_level"] >= 1
+                 and (servo.spec.fast_reads or not fast)}
         answers, replies, silence = [], [], 0.0
         for id, address, length in items:
             servo, error, data = by_id.get(id), 0, None
@@ -280,8 +281,9 @@ class Bus:
                     reply = reply._replace(packet=collide(reply.packet, reply.packet))
                 replies.append(reply._replace(gap=reply.gap + silence))
                 silence = 0.0
-        if fast and answers and answers[0][2] is not None:
-            return [Reply(by_id[answers[0][0]].return_delay, fast_status2(answers))]
+        asked = sum(length for _, _, length in items)
+        if fast and answers and answers[0][2] is not None and asked <= LONGEST:
+            return [Reply(by_id[answers[0][0]].return_delay, fast_status2(answers, asked))]
         return replies
 
     def _sync_write(self, request: Request, listening: list[Servo], now: float) -> list[Reply]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BROADCAST", "Request", "Receiver1", "Receiver2", "checksum", "crc16", "fast_status2", "status1", "status2"]
+__all__ = ["BROADCAST", "LONGEST", "Request", "Receiver1", "Receiver2", "checksum", "crc16", "fast_status2", "status1", "status2"]
 
 BROADCAST = 0xFE
-#: No servo takes a longer packet; a length beyond it is noise that would swallow what follows.
+#: No servo takes, or gives, a longer packet; a length beyond it is noise that would swallow what follows.
 LONGEST = 1024
 STATUS = 0x55
 HEADER1 = b"\xff\xff"
@@ -77,23 +77,22 @@ def status2(id: int, error: int, data: bytes = b"") -> bytes:
     return packet + crc16(packet).to_bytes(2, "little")
 
 
-def fast_status2(answers: list[tuple[int, int, bytes | None]]) -> bytes:
+def fast_status2(answers: list[tuple[int, int, bytes | None]], asked: int) -> bytes:
     """The one status packet that several servos make together: fast sync read, fast bulk read.
 
-    The first sends the header with the length of the whole; each appends error, id and data, stuffed, and
-    the CRC of all that was sent so far. A servo that is missing (data None) breaks the chain: nobody speaks
-    after it, and the packet stays shorter than its header says.
+    The first sends the header with the length of the whole, before anybody knows the others' data: so nothing is
+    stuffed. Each appends error, id and data, and the CRC of all that was sent so far. A servo that is missing (data
+    None) breaks the chain: nobody speaks after it, and the packet stays shorter than its header says.
 
     Args:
         answers: (id, error, data) in the order of the request.
+        asked: bytes of data asked of all together.
     """
-    parts = [None if data is None else (bytes((error, id)) + data).replace(PATTERN, STUFFED) for id, error, data in answers]
-    length = 1 + sum(len(part or b"") + 2 for part in parts)
-    packet = HEADER2 + bytes((BROADCAST,)) + length.to_bytes(2, "little") + bytes((STATUS,))
-    for part in parts:
-        if part is None:
+    packet = HEADER2 + bytes((BROADCAST,)) + (1 + asked + 4 * len(answers)).to_bytes(2, "little") + bytes((STATUS,))
+    for id, error, data in answers:
+        if data is None:
             break
-        packet += part
+        packet += bytes((error, id)) + data
         packet += crc16(packet).to_bytes(2, "little")
     return packet
 

@@ -47,6 +47,7 @@ class ServoSpec:
         initial: joint angle at the start [rad].
         load_inertia: about the joint's axis [kg m2], load_torque on it [N m]: for the servo's own dynamics.
         registers: EEPROM values that differ from the factory's.
+        fast_reads: whether its firmware knows fast sync and bulk reads.
     """
 
     id: int
@@ -60,6 +61,7 @@ class ServoSpec:
     load_inertia: float = 0.0
     load_torque: float = 0.0
     registers: dict[str, int] = field(default_factory=dict)
+    fast_reads: bool = True
 
     @classmethod
     def parse(cls, entry: dict) -> ServoSpec:

@@ -58,6 +58,8 @@ class DynamixelEmulator(Emulator):
     Attributes:
         bus: servos and motors.
         events: (monotonic time [s], text) of what deserves a line: unstuffed packets, refused broadcasts.
+        traffic: the newest exchanges as (number, monotonic time at which the request was there [s], instruction, its
+            parameters, bytes of the request, bytes of all replies).
     """
 
     name = "dynamixel"
@@ -76,6 +78,8 @@ class DynamixelEmulator(Emulator):
                  pace: bool = True, strict_stuffing: bool = False):
         super().__init__(faults)
         self.events: deque[tuple[float, str]] = deque(maxlen=200)
+        self.traffic: deque[tuple[int, float, int, bytes, int, int]] = deque(maxlen=500)
+        self._exchanges = itertools.count()
         self.bus = Bus(specs, self._log, strict_stuffing)
         self.pace = pace
         self.port = PtyPort(link, self.bus.servos[0].baud, pace=False)      # what is due when is known here, no second thread for it
@@ -132,6 +136,8 @@ class DynamixelEmulator(Emulator):
         now = time.monotonic()
         self._move(now)
         for request, replies in self.bus.feed(data, now, baud):
+            self.traffic.append((next(self._exchanges), now, request.instruction, request.parameters, request.size,
+                                 sum(len(reply.packet) for reply in replies)))
             self._schedule(request, replies, now, baud)
 
     def _schedule(self, request: Request, replies: list[Reply], now: float, baud: int) -> None:
@@ -286,7 +292,7 @@ class DynamixelEmulator(Emulator):
         raise ValueError(f"there is no servo {id}, only {', '.join(str(servo.id) for servo in self.bus.servos)}")
 
     def stats(self) -> dict:
-        """The base's, and: bus counts, events, truth of each servo (joint rad, rad/s, A, N m at the horn), ticks, CPU time [s]."""
+        """The base's, and: bus counts, events, traffic, truth of each servo (joint rad, rad/s, A, N m at the horn), ticks, CPU time [s]."""
         m = self.bus.motors
         servos = [{
             "id": servo.id, "model": servo.model.name, "joint": servo.spec.joint, "torque_enable": servo.table["torque_enable"],
@@ -296,7 +302,8 @@ class DynamixelEmulator(Emulator):
             "current": float(m.i[servo.k]), "torque": float(m.tau[servo.k]), "temperature": float(m.temperature[servo.k]),
             "watchdog_expired": servo.table.goals_locked,
         } for servo in self.bus.servos]
-        return {**super().stats(), **self.bus.counts, "servos": servos, "events": list(self.events), "ticks": self.bus.ticks,
+        return {**super().stats(), **self.bus.counts, "servos": servos, "events": list(self.events),
+                "traffic": [(k, t, code, parameters.hex(), *sizes) for k, t, code, parameters, *sizes in self.traffic], "ticks": self.bus.ticks,
                 "skipped_ticks": self._skipped, "cpu_s": time.process_time()}
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from hardware.dynamixel.packets import BROADCAST, FrameParser, Instruction, Status
 
-__all__ = ["Parser", "ReplyBlock", "StatusBit", "SyncWriteFrame", "action", "bulk_read", "encode", "factory_reset", "ping", "read",
-           "reg_write", "reply_size", "status", "sync_write", "write"]
+__all__ = ["Parser", "ReplyBlock", "StatusBit", "SyncWriteFrame", "action", "bulk_read", "bulk_read_size", "encode", "factory_reset",
+           "ping", "read", "reg_write", "reply_size", "status", "sync_write", "write"]
 
 HEADER = b"\xff\xff"
 BODY = 4                    # index of INST or ERR
@@ -95,6 +95,11 @@ def bulk_read(items: Iterable[tuple[int, int, int]]) -> bytes:
 def reply_size(length: int) -> int:
     """Bytes of a status reply with so many parameters."""
     return 6 + length
+
+
+def bulk_read_size(n: int, length: int) -> int:
+    """Bytes on the wire of a bulk read of n servos: request and replies."""
+    return 7 + n * (3 + reply_size(length))
 
 
 class Parser(FrameParser):

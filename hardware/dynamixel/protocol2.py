@@ -22,11 +22,12 @@ from hardware.dynamixel.packets import BROADCAST, FrameParser, Instruction, Stat
 
 __all__ = ["ALERT", "FastReplyBlock", "Parser", "ReplyBlock", "StatusCode", "SyncWriteFrame", "action", "bulk_read", "bulk_write",
            "clear_turns", "crc16", "encode", "factory_reset", "ping", "read", "reboot", "reg_write", "reply_size", "status",
-           "sync_read", "sync_write", "write"]
+           "sync_read", "sync_read_size", "sync_write", "write"]
 
 HEADER = b"\xff\xff\xfd\x00"
 PATTERN, STUFFED = b"\xff\xff\xfd", b"\xff\xff\xfd\xfd"
 BODY = 7                    # index of INST
+FAST_HEAD = BODY + 1        # of a fast read's reply: up to INST
 ALERT = 0x80                # of the error byte: a hardware error waits in the control table
 
 
@@ -157,23 +158,16 @@ def reply_size(length: int) -> int:
     return 11 + length
 
 
+def sync_read_size(n: int, length: int, fast: bool = False) -> int:
+    """Bytes on the wire of a sync read of n servos: request and, unstuffed, replies."""
+    return BODY + 7 + n + (FAST_HEAD + n * (length + 4) if fast else n * reply_size(length))
+
+
 # -- replies ---------------------------------------------------------------------------------------
 class Parser(FrameParser):
-    """Status replies from a stream. A fast sync read's common reply needs `expect_fast` first."""
+    """Status replies from a stream, each of one servo: the common reply of a fast sync read is FastReplyBlock's."""
 
     HEADER, HEAD = HEADER, BODY
-
-    def __init__(self, limit: int = 2048):
-        super().__init__(limit)
-        self._fast: tuple[int, int] | None = None
-
-    def expect_fast(self, count: int, length: int) -> None:
-        """The next frame from the broadcast id holds the replies of `count` servos, `length` bytes each."""
-        self._fast = count, length
-
-    def clear(self) -> None:
-        super().clear()
-        self._fast = None
 
     def _size(self, head: bytearray) -> int:
         length = head[5] | head[6] << 8
@@ -184,23 +178,10 @@ class Parser(FrameParser):
 
     def _replies(self, frame: bytes) -> list[Status]:
         body = frame[BODY:-2]
-        if body[0] != Instruction.STATUS or len(body) < 2:
+        if body[0] != Instruction.STATUS or len(body) < 2 or frame[4] >= BROADCAST:
             return []
-        if frame[4] == BROADCAST and self._fast:
-            return self._split_fast(frame)
         body = body.replace(STUFFED, PATTERN)
         return [Status(frame[4], body[1], body[2:])]
-
-    def _split_fast(self, frame: bytes) -> list[Status]:
-        """INST | ERR ID data CRC | ERR ID data CRC | ...; the last CRC, of the whole frame, has been checked."""
-        count, length = self._fast
-        body = frame[BODY + 1:]
-        if len(body) != count * (length + 4):
-            body = body[:-2].replace(STUFFED, PATTERN) + body[-2:]
-        if len(body) != count * (length + 4):
-            return []
-        parts = (body[k:k + length + 4] for k in range(0, len(body), length + 4))
-        return [Status(part[1], part[0], part[2:-2]) for part in parts]
 
 
 class ReplyBlock:
@@ -237,26 +218,36 @@ class ReplyBlock:
 
 
 class FastReplyBlock:
-    """The common reply of a fast sync read, if undamaged and unstuffed; like ReplyBlock."""
+    """The common reply of a fast sync read, if it is whole and undamaged; otherwise like ReplyBlock.
+
+        FF FF FD 00 | FE | LEN_L LEN_H | 55 | ERR ID data CRC | ERR ID data CRC | ...
+
+    Each servo appends its part with the CRC of all that was sent so far; so the last CRC stands for the whole. The
+    first servo gives the length of the whole before the others have spoken, so there is no stuffing.
+
+    Source: ROBOTIS e-manual, Protocol 2.0, "Fast Sync Read".
+    """
 
     def __init__(self, ids: Sequence[int], length: int):
         self._n, self._each = len(ids), length + 4
-        self.size = self.frame = BODY + 1 + self._n * self._each
+        self.size = self.frame = FAST_HEAD + self._n * self._each
         self._head = HEADER + struct.pack("<BHB", BROADCAST, 1 + self._n * self._each, Instruction.STATUS)
         self._ids = np.frombuffer(bytes(ids), np.uint8)
+        self._columns = np.array([0, *range(2, 2 + length)])        # the error byte and the data, without the id
         self._tables = _position_tables(self.size - 2).ravel()
         self._rows = 256 * np.arange(self.size - 2, dtype=np.intp)
 
     def decode(self, data: bytes) -> np.ndarray | None:
+        """(error, parameters) of each servo, shape (n, 1 + length) uint8; None: damaged."""
         if not data.startswith(self._head):
             return None
         frame = np.frombuffer(data, np.uint8)
         if np.bitwise_xor.reduce(self._tables.take(frame[:-2] + self._rows)) != data[-2] | data[-1] << 8:
             return None
-        parts = frame[BODY + 1:].reshape(self._n, self._each)
+        parts = frame[FAST_HEAD:].reshape(self._n, self._each)
         if not (parts[:, 1] == self._ids).all():
             return None
-        return np.delete(parts[:, :-2], 1, axis=1)
+        return parts[:, self._columns]
 
 
 class SyncWriteFrame:

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hardware.dynamixel import protocol1, protocol2
 from hardware.dynamixel.bus import Bus, GroupRead
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays
 
-__all__ = ["Readout"]
+__all__ = ["Readout", "parts"]
+
+LONGEST = 2e-3              # [s] on the wire of one exchange, during which a command that comes in has to wait
+TURNAROUND = 5e-4           # [s] of adapter and operating system between two exchanges
+SHARE = 0.1                 # of the period that splitting a reading may cost
 
 #: Protocol 2.0: the indirect block (servo_setup.BLOCK_ITEMS) behind the reply's error byte
 BLOCK2 = np.dtype([("status", "u1"), ("position", "<i4"), ("velocity", "<i4"), ("current", "<i2"), ("hardware_error", "u1"),
@@ -19,6 +24,22 @@ BLOCK1 = np.dtype([("status", "u1"), ("position", "<u2"), ("velocity", "<u2"), (
                    ("temperature", "u1")])
 BLOCK1_ADDRESS = 36
 HARDWARE_BITS1 = 0b100101   # of a Protocol 1.0 reply's error: voltage, overheat, overload, where Protocol 2.0 has them too
+
+
+def parts(which: Sequence[int], bus: Bus, period: float, fast: bool) -> list[np.ndarray]:
+    """Joints `which` divided among exchanges of at most LONGEST, as far as that costs no more than SHARE of the period [s].
+
+    Between two exchanges goals get out; a slow bus, on which a single servo takes longer, is read at one go.
+    """
+    def wire(n):
+        if bus.protocol == 2.0:
+            return bus.port.transmission_time(protocol2.sync_read_size(n, BLOCK2.itemsize - 1, fast))
+        return bus.port.transmission_time(protocol1.bulk_read_size(n, BLOCK1.itemsize - 1))
+
+    affordable = 1 + int(SHARE * period / (wire(0) + TURNAROUND))
+    n = len(which)
+    wanted = next((k for k in range(1, n + 1) if wire(-(-n // k)) <= LONGEST), n)
+    return np.array_split(np.asarray(which), min(wanted, affordable, n))
 
 
 class Readout:

@@ -12,8 +12,10 @@ import pytest
 from hardware.dynamixel import protocol1, protocol2
 from hardware.dynamixel.bus import Bus, GroupRead, StatusError
 from hardware.dynamixel.commands import Goals
+from hardware.dynamixel.emulated_codec import fast_status2
 from hardware.dynamixel.goal_writer import GoalWriter
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays
+from hardware.dynamixel.readout import parts
 from hardware.dynamixel.servo_setup import ServoLimits
 from hardware.dynamixel.tables import MODELS
 from hardware.emulation.pty_port import PtyPort
@@ -152,6 +154,49 @@ def test_stuffed_replies_are_longer_than_expected(scripted):
     bus, _ = scripted(b"".join(protocol2.status(id + 1, 0, each) for id, each in enumerate(data)))
     group = GroupRead(bus, (1, 2, 3), 132, 4, "sync")
     assert group.read() and [row[1:].tobytes() for row in group.values] == data
+
+
+def fast_frames(ids, data, until=None):
+    """The emulator's common reply (its codec is not the driver's)."""
+    return fast_status2([(id, 0, each if id != until else None) for id, each in zip(ids, data, strict=True)], sum(map(len, data)))
+
+
+def test_a_fast_read_that_fails_is_made_good_by_a_plain_one(scripted):
+    """Damaged, broken off behind a missing servo, doubled, with noise: the same read still brings everybody who is there."""
+    ids, data = (1, 2, 3), [b"\xff\xff\xfd\0", b"abcd", b"efgh"]
+    fast, plain = fast_frames(ids, data), b"".join(protocol2.status(id, 0, each) for id, each in zip(ids, data, strict=True))
+    damaged = fast[:12] + bytes([fast[12] ^ 4]) + fast[13:]
+    bus, script = scripted(fast, damaged, plain, fast_frames(ids, data, until=2), protocol2.status(1, 0, data[0]) + protocol2.status(3, 0, data[2]), b"",
+                           fast + fast, b"noise" + fast, plain)
+    group = GroupRead(bus, ids, 132, 4, "fast")
+    for kind, requests in (("clean", 1), ("damaged", 2), ("broken chain", 3), ("doubled", 1), ("noise before", 2)):
+        before = len(script.requests)
+        complete = group.read()
+        assert complete == (kind != "broken chain") and group.valid.tolist() == [True, complete, True], kind
+        assert [row[1:].tobytes() for row in group.values] == data, kind
+        assert len(script.requests) - before == requests and script.requests[before] == protocol2.sync_read(132, 4, ids, fast=True), kind
+        time.sleep(0.01)
+    assert bus.counters.crc_errors == 2 and bus.counters.timeouts == 2 and group.how == "fast"
+
+
+def test_firmware_without_fast_reads_is_found_out(scripted):
+    plain = b"".join(protocol2.status(id, 0, b"abcd") for id in (1, 2))
+    bus, script = scripted(b"", plain, b"", plain, b"", plain, plain)
+    group = GroupRead(bus, (1, 2), 132, 4, "fast")
+    assert all(group.read() for _ in range(4))
+    assert group.how == "sync" and [request[7] for request in script.requests] == [0x8A, 0x82] * 3 + [0x82]
+
+
+@pytest.mark.parametrize(("n", "baud", "rate", "fast", "sizes"), [
+    (12, 1_000_000, 100.0, True, [6, 6]), (12, 1_000_000, 100.0, False, [6, 6]), (7, 1_000_000, 100.0, True, [7]),
+    (7, 4_000_000, 250.0, False, [7]), (12, 57_600, 10.0, True, [4, 4, 4]), (12, 57_600, 100.0, True, [12])])
+def test_readings_are_divided_as_far_as_it_is_worth_it(n, baud, rate, fast, sizes):
+    """At 1 Mbit/s no exchange takes more than 2 ms; where requests cost too much of the period there are fewer."""
+    port = types.SimpleNamespace(transmission_time=lambda n: 10.0 * n / baud)
+    found = parts(range(n), types.SimpleNamespace(port=port, protocol=2.0), 1.0 / rate, fast)
+    assert [len(part) for part in found] == sizes and np.concatenate(found).tolist() == list(range(n))
+    if baud == 1_000_000:
+        assert max(protocol2.sync_read_size(len(part), 16, fast) for part in found) <= 200
 
 
 @pytest.mark.parametrize("model", ["XM430-W350", "MX-28"])

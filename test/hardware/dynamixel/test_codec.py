@@ -147,25 +147,44 @@ def test_blocks_decode_what_the_parser_does(ids, length, rng):
         assert block.decode(bytes(damaged)) is None
 
 
-def test_a_fast_reply_is_decoded_whole_or_by_the_parser():
-    def reply(params, stuffed=False):
-        body = b"\x55"
-        parts = [bytes([0, id]) + each for id, each in params]
-        frame = protocol2.HEADER + struct.pack("<BH", 254, 1 + sum(len(part) + 2 for part in parts)) + body
-        for part in parts:
-            frame += part
-            frame += struct.pack("<H", protocol2.crc16(frame))
-        return frame
+def fast_reply(params):
+    """What servos make of a fast sync read: error, id and data of each, then the CRC of all so far; nothing is stuffed."""
+    each = len(params[0][1]) + 4
+    frame = protocol2.HEADER + struct.pack("<BHB", 254, 1 + each * len(params), 0x55)
+    for id, data in params:
+        frame += bytes([0, id]) + data
+        frame += struct.pack("<H", protocol2.crc16(frame))
+    return frame
 
+
+def test_a_fast_reply_is_decoded_whole():
     params = [(3, b"abcd"), (7, b"efgh"), (4, b"\xff\xff\xfd!")]
-    data = reply(params)
+    data = fast_reply(params)
     block = protocol2.FastReplyBlock([3, 7, 4], 4)
     assert len(data) == block.size
     assert [row.tobytes() for row in block.decode(data)] == [b"\0" + each for _, each in params]
-    parser = protocol2.Parser()
-    parser.expect_fast(3, 4)
-    assert parser.feed(data) == [Status(id, 0, each) for id, each in params]
-    assert block.decode(data[:-1] + bytes([data[-1] ^ 1])) is None
+    assert protocol2.Parser().feed(data + protocol2.status(9, 0, b"next")) == [Status(9, 0, b"next")]    # which is of one servo
+
+
+@given(st.lists(ids, min_size=1, max_size=8, unique=True), st.integers(1, 30), st.randoms(use_true_random=False))
+def test_no_damaged_fast_reply_is_accepted(ids, length, rng):
+    data = fast_reply([(id, rng.randbytes(length)) for id in ids])
+    block = protocol2.FastReplyBlock(ids, length)
+    assert block.decode(data)[:, 1:].shape == (len(ids), length)
+    damaged = bytearray(data)
+    damaged[rng.randrange(len(data))] ^= rng.randrange(1, 256)
+    assert block.decode(bytes(damaged)) is None
+    # Undamaged, but of other servos: a late answer to another request.
+    others = fast_reply([((id + 1) % 253, rng.randbytes(length)) for id in ids])
+    assert block.decode(others) is None
+
+
+@given(st.integers(1, 12), st.integers(1, 30))
+def test_sizes_on_the_wire(n, length):
+    ids = range(1, n + 1)
+    assert protocol2.sync_read_size(n, length) == len(protocol2.sync_read(132, length, ids)) + protocol2.ReplyBlock(ids, length).size
+    assert protocol2.sync_read_size(n, length, True) == len(protocol2.sync_read(132, length, ids, True)) + protocol2.FastReplyBlock(ids, length).size
+    assert protocol1.bulk_read_size(n, length) == len(protocol1.bulk_read([(k, 36, length) for k in ids])) + protocol1.ReplyBlock(ids, length).size
 
 
 @given(st.lists(ids, min_size=1, max_size=8, unique=True), st.sampled_from([1, 2, 4]), st.integers(0, 255), st.data())

@@ -66,12 +66,13 @@ def test_status_packets_are_stuffed():
 
 
 def test_fast_status_packet_carries_a_crc_after_each_servo():
-    packet = fast_status2([(3, 0, b"\x01\x02"), (7, 0x80, b"\x03\x04")])
+    packet = fast_status2([(3, 0, b"\x01\x02"), (7, 0x80, b"\x03\x04")], 4)
     assert packet[:8] == b"\xff\xff\xfd\x00\xfe\x0d\x00\x55" and len(packet) == 7 + packet[5]
     assert packet[8:12] == b"\x00\x03\x01\x02" and packet[14:18] == b"\x80\x07\x03\x04"
     for end in (12, 18):
         assert crc16(packet[:end]).to_bytes(2, "little") == packet[end : end + 2]
-    broken = fast_status2([(3, 0, b"\x01\x02"), (7, 0, None), (8, 0, b"\x05\x06")])
+    assert fast_status2([(3, 0, PATTERN)], 3)[10:13] == PATTERN        # its length was given before: no stuffing
+    broken = fast_status2([(3, 0, b"\x01\x02"), (7, 0, None), (8, 0, b"\x05\x06")], 6)
     assert broken[8:12] == b"\x00\x03\x01\x02" and len(broken) == 14 and broken[5] > len(broken) - 7
 
 
