@@ -7,6 +7,9 @@ physical parameters between two solves, and keeps going when something fails:
     that plan runs out  -> stop control (zero by default)
     parameters fail     -> last parameters that worked, then the nominal ones
 
+Instead of one parameter vector it may be given several particles, for example of a posterior: then it plans the controls
+whose mean cost over them is lowest.
+
 Source: Heiden et al., Interactive Differentiable Simulation (2019), algorithm 3.
 """
 from __future__ import annotations
@@ -41,6 +44,7 @@ class AmpcConfig:
         start_iterations: limit for each start of an episode's first solve.
         max_failures: failed solves in a row after which parameters are given up.
         change_window, change_factor: of PredictionMonitor.
+        particles: hypotheses about the parameters that are planned on at once.
     """
 
     delay_steps: int = 0
@@ -49,6 +53,7 @@ class AmpcConfig:
     max_failures: int = 3
     change_window: int = 20
     change_factor: float = 3.0
+    particles: int = 1
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,15 @@ class Command:
 
 @dataclass(frozen=True)
 class Revision:
-    """A parameter vector and its number."""
+    """A parameter vector (np_,), or one for each particle (N, np_), and its number."""
 
     number: int
     p: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The vector (np_,), or the mean of them."""
+        return self.p if self.p.ndim == 1 else self.p.mean(0)
 
 
 class AdaptiveMpc:
@@ -104,7 +114,7 @@ class AdaptiveMpc:
 
     def __init__(self, task: Task, config: AmpcConfig = AmpcConfig(), p=None, solver: BoxIlqr | None = None):
         self.task, self.config = task, config
-        self.solver = solver or BoxIlqr(task.model, task.cost, task.ilqr)
+        self.solver = solver or BoxIlqr(task.model, task.cost, task.ilqr, particles=config.particles)
         self.stop_control = np.clip(np.zeros(self.solver.nu), self.solver.u_lower, self.solver.u_upper)
         self._inbox: deque[Revision] = deque(maxlen=1)  # append and popleft are atomic
         nominal = Revision(0, self._checked(task.model.parameters.nominal if p is None else p))
@@ -120,7 +130,7 @@ class AdaptiveMpc:
         return self._current
 
     def set_parameters(self, p, revision: int) -> None:
-        """Use p (np_,) from the next solve on. The newest wins if several arrive in between.
+        """Use p (np_,), or one for each particle (N, np_), from the next solve on. The newest wins if several arrive in between.
 
         Raises:
             ValueError: wrong length, or not finite; the parameters in use stay.
@@ -157,11 +167,11 @@ class AdaptiveMpc:
     def _checked(self, p) -> np.ndarray:
         p = np.array(p, float)
         n = len(self.task.model.parameters.nominal)
-        if p.shape != (n,):
+        if p.shape not in ((n,), (self.solver.particles, n)):
             raise ValueError(f"parameters: expected shape ({n},) for {self.task.model.name}, found "
                              f"{p.shape}; fit and control must load the same model")
         if not np.all(np.isfinite(p)):
-            bad = [self.task.model.parameters.names[i] for i in np.flatnonzero(~np.isfinite(p))[:3]]
+            bad = [self.task.model.parameters.names[i % n] for i in np.flatnonzero(~np.isfinite(p))[:3]]
             raise ValueError(f"parameters not finite: {', '.join(bad)}; the set is refused and "
                              f"revision {self._current.number} stays in use")
         return p
@@ -205,9 +215,9 @@ class AdaptiveMpc:
         return self.monitor.update(before, u, x, self.solver.predict(before, u), self._watching)
 
     def _ahead(self, x) -> np.ndarray:
-        """State at which the next command takes effect."""
+        """State (nx,) at which the next command takes effect, or what each particle expects it to be (N, nx)."""
         for u in self._queue:
-            x = self.solver.predict(x, u)
+            x = self.solver.advance(x, u, self._current.p)
         return x
 
     # -- planning -----------------------------------------------------------------------

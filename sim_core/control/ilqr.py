@@ -7,6 +7,9 @@ per knot, and a line search over eight step lengths. It stops when converged,
 after ``max_iterations`` (1 or 2: real-time iteration) or after the iteration
 that exceeds the time budget, and always returns the best plan it has.
 
+With several particles (hypotheses about the physical parameters) it is the mean of their costs that is minimised:
+the controls are shared, every particle has states of its own, and the sweep runs over all of them stacked.
+
 Source: Tassa, Erez, Todorov, IROS 2012; Tassa, Mansard, Todorov, ICRA 2014.
 """
 from __future__ import annotations
@@ -94,6 +97,9 @@ class IlqrConfig:
 class IlqrResult:
     """A plan and its policy u = U[k] + K[k] (x - X[k]), clipped to the box.
 
+    With several particles X is their mean and K the sum of their gains: what their common policy does about a
+    deviation that all of them see.
+
     Attributes:
         X: (H+1, nx) states. U: (H, nu) controls.
         K: (H, nu, nx) feedback gains. k: (H, nu) last feed-forward step.
@@ -140,16 +146,21 @@ class BoxIlqr:
         step: f(x, u, p) -> x' over one substep, in place of the model's own.
         u_lower, u_upper: control box (nu,); the model's by default.
         lanes: see compile_library.
+        particles: N, hypotheses planned on at once.
 
     Attributes:
-        p: physical parameters used when ``solve`` gets none; the nominal ones at first.
-        X, U, K, k: the current plan, arrays as in IlqrResult (K with the columns of the previous
-            control, too, when the cost has smoothness).
+        p: physical parameters used when ``solve`` gets none; the nominal ones at first. (np_,), or (N, np_).
+        X, U, K, k: the current plan, arrays as in IlqrResult, but X (H+1, N nx) and K (H, nu, N nx) of all particles
+            side by side (K with the columns of the previous control, too, when the cost has smoothness).
     """
 
     def __init__(self, model, cost: Cost, config: IlqrConfig, *, step=None, u_lower=None,
-                 u_upper=None, lanes="auto"):
-        self.model, self.cost, self.config = model, cost, config
+                 u_upper=None, lanes="auto", particles: int = 1):
+        if particles < 1:
+            raise ValueError(f"particles must be at least 1, found {particles}")
+        if model.nq != model.nv:
+            model.require_scalar_joints("iLQR")
+        self.model, self.cost, self.config, self.particles = model, cost, config, particles
         self.nx, self.nu, self.np_ = model.nq + model.nv, model.nu, len(model.parameters.nominal)
         if step is None:
             h = config.dt / config.substeps
@@ -160,7 +171,7 @@ class BoxIlqr:
         smooth = bool(np.any(cost.smoothness > 0))
         self.lib = compile_library(
             "ilqr", {"step": step, "step_jac": step_jac, **cost.functions()},
-            sources=[RUNTIME / "ilqr.c"], lanes=lanes, defines={"SMOOTH": int(smooth)},
+            sources=[RUNTIME / "ilqr.c"], lanes=lanes, defines={"SMOOTH": int(smooth), "PARTICLES": particles},
             flags=["-ftree-loop-vectorize"])
         self._solve = self.lib.symbol("solve", [ctypes.POINTER(_Task)], None)
         self.u_lower = _shaped(model.u_lower if u_lower is None else u_lower, (self.nu,), "u_lower")
@@ -168,15 +179,15 @@ class BoxIlqr:
         if not np.all(self.u_lower < self.u_upper):
             raise ValueError("expected u_lower < u_upper for every control, found "
                              f"{self.u_lower.tolist()} and {self.u_upper.tolist()}")
-        self._allocate(self.nx + (self.nu if smooth else 0))
+        self._allocate(particles * self.nx + (self.nu if smooth else 0))
         self.reset()
 
     def _allocate(self, nz):
         H = self.config.horizon
-        self.X, self.U = np.zeros((H + 1, self.nx)), np.zeros((H, self.nu))
+        self.X, self.U = np.zeros((H + 1, self.particles * self.nx)), np.zeros((H, self.nu))
         self.K, self.k = np.zeros((H, self.nu, nz)), np.zeros((H, self.nu))
         self.p = np.array(self.model.parameters.nominal, float)
-        self._x0, self._u_previous = np.zeros(self.nx), np.zeros(self.nu)
+        self._x0, self._u_previous = np.zeros((self.particles, self.nx)), np.zeros(self.nu)
         self._r = self.cost.reference(H)
         self._scratch = _aligned(self.lib.symbol("scratch_bytes", [ctypes.c_int64], ctypes.c_int64)(H))
         self._empty = np.zeros(1)
@@ -206,21 +217,28 @@ class BoxIlqr:
                 self.U[-1] = np.clip(0, self.u_lower, self.u_upper)
             self.K[-1] = 0
 
-    def predict(self, x, u, p=None) -> np.ndarray:
-        """State one control period after x (nx,) under u (nu,)."""
+    def advance(self, x, u, p) -> np.ndarray:
+        """States (..., nx) one control period after x under u (..., nu) and parameters p (..., np_)."""
+        x, u, p = (np.asarray(a, float) for a in (x, u, p))
         for _ in range(self.config.substeps):
-            (x,) = self.lib.call("step", np.asarray(x, float), np.asarray(u, float),
-                                 self.p if p is None else p)
+            (x,) = self.lib.call("step", x, u, p)
         return x
+
+    def predict(self, x, u, p=None) -> np.ndarray:
+        """State one control period after x (..., nx) under u (..., nu): the mean over the particles in use."""
+        p = self.p if p is None else np.asarray(p, float)
+        if p.ndim == 1:
+            return self.advance(x, u, p)
+        return self.advance(np.asarray(x)[..., None, :], np.asarray(u)[..., None, :], p).mean(-2)
 
     def solve(self, x0, U0=None, p=None, reference=None, iterations=None, time_budget=0.0,
               u_previous=None) -> IlqrResult:
         """Improve the plan from state x0.
 
         Args:
-            x0: (nx,).
+            x0: (nx,), or (N, nx) where the particles disagree about it.
             U0: (H, nu) controls to start from; None continues with the current plan.
-            p: (np_,) physical parameters from now on; None keeps those in use.
+            p: (np_,) or (N, np_) physical parameters from now on; None keeps those in use.
             reference: (H+1, nr), see Cost.reference; None keeps the last one.
             iterations: limit of this solve; None takes config.max_iterations.
             time_budget: stop after the iteration that ends later than this [s]; 0: no limit.
@@ -233,11 +251,13 @@ class BoxIlqr:
         Raises:
             ValueError: an input has the wrong shape.
         """
-        given = {"x0": _shaped(x0, self._x0.shape, "x0")}
-        for name, value, like in (("U0", U0, self.U), ("p", p, self.p),
-                                  ("u_previous", u_previous, self._u_previous)):
+        given = {"x0": self._for_each(x0, self.nx, "x0")}
+        for name, value, like in (("U0", U0, self.U), ("u_previous", u_previous, self._u_previous)):
             if value is not None:
                 given[name] = _shaped(value, like.shape, name)
+        if p is not None:
+            self._for_each(p, self.np_, "p")
+            given["p"] = np.array(p, float)
         if reference is not None:
             given["reference"] = _shaped(reference, self._r.shape, "reference", "; see cost.reference")
         if not all(np.isfinite(value).all() for value in given.values()):
@@ -273,14 +293,25 @@ class BoxIlqr:
         return best
 
     def _result(self, status, cost=np.nan, iterations=0, gradient=np.nan, seconds=0.0) -> IlqrResult:
-        return IlqrResult(self.X.copy(), self.U.copy(), self.K[:, :, : self.nx].copy(),
-                          self.k.copy(), cost, iterations, gradient, status, seconds)
+        each = (self.particles, self.nx)
+        X = self.X.reshape(-1, *each).mean(1)
+        K = self.K[:, :, : self.particles * self.nx].reshape(*self.U.shape, *each).sum(2)
+        return IlqrResult(X, self.U.copy(), K, self.k.copy(), cost, iterations, gradient, status, seconds)
+
+    def _for_each(self, value, n: int, what: str) -> np.ndarray:
+        """A value (n,) or (N, n) as (N, n)."""
+        value = np.array(value, float)
+        if value.shape not in ((n,), (self.particles, n)):
+            each = f" or ({self.particles}, {n})" if self.particles > 1 else ""
+            raise ValueError(f"{what}: expected shape ({n},){each}, found {value.shape}")
+        return np.tile(value, (self.particles, 1)) if value.ndim == 1 else value
 
     def _prepared(self) -> _Task:
         """The task with the addresses that may have changed since the last call."""
         self._weights = [np.ascontiguousarray(w, float) if np.size(w) else self._empty
                          for w in (self.cost.stage_weights, self.cost.final_weights)]
-        self._task.p = self.p.ctypes.data
+        self._p = self._for_each(self.p, self.np_, "p")
+        self._task.p = self._p.ctypes.data
         self._task.stage_weights, self._task.final_weights = (w.ctypes.data for w in self._weights)
         return self._task
 

@@ -12,6 +12,9 @@
  * roll-out tries LANES of them at once, and the longest acceptable one wins,
  * so that the answer does not depend on the number of lanes.
  *
+ * PARTICLES hypotheses p^i about the robot share the controls, and the mean of
+ * their costs counts. Everything that has a state has it for each of them.
+ *
  * No allocation, no global state: everything lives in the caller's `task`.
  * Source: Tassa, Erez, Todorov (IROS 2012); Tassa, Mansard, Todorov (ICRA 2014).
  */
@@ -23,6 +26,7 @@
 
 #define NP step_IN2_SIZE
 #define NR stage_IN3_SIZE
+#define SHARE (1.0 / PARTICLES) /* of a particle in the mean cost */
 #define NW stage_IN4_SIZE
 #define NWF final_IN3_SIZE
 #define AT_LEAST_1(n) ((n) > 0 ? (n) : 1)
@@ -37,12 +41,12 @@ typedef struct {
     int32_t horizon, substeps, max_iterations, warm_gains;
     double tolerance, mu_min, mu_max, time_budget;
     /* problem: row-major arrays named with their shapes */
-    const double *x0, *u_previous, *p; /* (NX), (NU), (NP) */
+    const double *x0, *u_previous, *p; /* (PARTICLES, NX), (NU), (PARTICLES, NP) */
     const double *reference;           /* (H+1, NR) */
     const double *stage_weights, *final_weights, *smoothness; /* (NW), (NWF), (NU) */
     const double *u_lower, *u_upper;   /* (NU) */
     /* plan, in and out */
-    double *X, *U, *K, *k; /* (H+1, NX), (H, NU), (H, NU, NZ), (H, NU) */
+    double *X, *U, *K, *k; /* (H+1, PARTICLES, NX), (H, NU), (H, NU, NZ), (H, NU) */
     void *scratch;         /* scratch_bytes(H), zeroed once, 64-byte aligned */
     /* regularisation in and out, then the report */
     double mu, cost, expected, gradient, seconds;
@@ -54,9 +58,9 @@ typedef double lane __attribute__((may_alias));
 #define LANES REFIT_LANES
 
 typedef struct {
-    knot *knots;     /* (H+1) */
-    R *X, *U;        /* (H+1, NX), (H, NU): one candidate roll-out per lane */
-    R *p, *w, *wf;   /* the same in every lane */
+    knot *knots;     /* (H+1, PARTICLES) */
+    R *X, *U;        /* (H+1, PARTICLES, NX), (H, NU): one candidate roll-out per lane */
+    R *p, *w, *wf;   /* the same in every lane; p (PARTICLES, NP) */
 } buffers;
 
 static double now(void)
@@ -95,10 +99,10 @@ static int64_t layout(int64_t H, char *base, buffers *b)
             b->field = (void *)(base + at);                             \
         at += ROUND64((count) * (int64_t)sizeof *((buffers *)0)->field); \
     } while (0)
-    PLACE(knots, H + 1);
-    PLACE(X, (H + 1) * NX);
+    PLACE(knots, (H + 1) * PARTICLES);
+    PLACE(X, (H + 1) * NXS);
     PLACE(U, H * NU);
-    PLACE(p, NP);
+    PLACE(p, PARTICLES * NP);
     PLACE(w, AT_LEAST_1(NW));
     PLACE(wf, AT_LEAST_1(NWF));
 #undef PLACE
@@ -128,12 +132,12 @@ INLINE void policy(const ilqr_task *t, int n, const R *x_, R *u_, const double *
     for (int i = 0; i < NU; i++) {
         const double *K = t->K + (n * NU + i) * NZ;
         double feedback[LANES] = {0};
-        for (int j = 0; j < NX; j++)
+        for (int j = 0; j < NXS; j++)
             for (int m = 0; m < LANES; m++)
-                feedback[m] += K[j] * (x[j * LANES + m] - t->X[n * NX + j]);
+                feedback[m] += K[j] * (x[j * LANES + m] - t->X[n * NXS + j]);
         for (int j = 0; j < SMOOTH * NU && n > 0; j++)
             for (int m = 0; m < LANES; m++)
-                feedback[m] += K[NX + j] * (u[(j - NU) * LANES + m] - t->U[(n - 1) * NU + j]);
+                feedback[m] += K[NXS + j] * (u[(j - NU) * LANES + m] - t->U[(n - 1) * NU + j]);
         for (int m = 0; m < LANES; m++) {
             double v = t->U[n * NU + i] + alpha[m] * t->k[n * NU + i];
             if (gain[m] != 0)
@@ -149,22 +153,27 @@ static void roll_out(const ilqr_task *t, const buffers *b, const double *alpha, 
     const int H = t->horizon;
     R r[AT_LEAST_1(NR)], l[1], total = r_splat(0);
     R *out[] = {l};
-    every_lane(NX, t->x0, b->X);
+    every_lane(NXS, t->x0, b->X);
     for (int n = 0; n < H; n++) {
-        R *x = b->X + n * NX, *u = b->U + n * NU;
+        R *x = b->X + n * NXS, *u = b->U + n * NU;
         policy(t, n, x, u, alpha, gain);
         every_lane(NR, t->reference + n * NR, r);
-        CALL(stage, x, u, b->p, r, b->w);
-        total += l[0];
+        for (int i = 0; i < PARTICLES; i++, x += NX) {
+            const R *p = b->p + i * NP;
+            CALL(stage, x, u, p, r, b->w);
+            total += SHARE * l[0];
+            advance(t, p, x, u, x + NXS);
+        }
         for (int i = 0; i < SMOOTH * NU; i++) {
             const R change = u[i] - (n ? u[i - NU] : r_splat(t->u_previous[i]));
             total += t->smoothness[i] * change * change;
         }
-        advance(t, b->p, x, u, x + NX);
     }
     every_lane(NR, t->reference + H * NR, r);
-    CALL(final, b->X + H * NX, b->p, r, b->wf);
-    total += l[0];
+    for (int i = 0; i < PARTICLES; i++) {
+        CALL(final, b->X + H * NXS + i * NX, b->p + i * NP, r, b->wf);
+        total += SHARE * l[0];
+    }
     for (int m = 0; m < LANES; m++)
         J[m] = r_get(total, m);
 }
@@ -172,7 +181,7 @@ static void roll_out(const ilqr_task *t, const buffers *b, const double *alpha, 
 /* The candidate of one lane becomes the plan. */
 static void adopt(const ilqr_task *t, const buffers *b, int lane)
 {
-    from_lane((t->horizon + 1) * NX, b->X, lane, t->X);
+    from_lane((t->horizon + 1) * NXS, b->X, lane, t->X);
     from_lane(t->horizon * NU, b->U, lane, t->U);
 }
 
@@ -244,45 +253,61 @@ INLINE void jacobians(const ilqr_task *t, const R *p, R *x, const R *u, R *A, R 
     }
 }
 
-/* Quadratic models of all knots about (X, U), LANES knots at a time. */
-static void linearise(const ilqr_task *t, const buffers *b)
+/* to = SHARE from: a particle's part of a cost's derivative. */
+INLINE void share_from_lane(int n, const R *from, int m, double *to)
+{
+    from_lane(n, from, m, to);
+    for (int i = 0; i < n; i++)
+        to[i] *= SHARE;
+}
+
+/* Quadratic models of all knots of particle q about (X, U), LANES knots at a time. */
+static void linearise_particle(const ilqr_task *t, const buffers *b, int q)
 {
     const int H = t->horizon;
+    const R *p = b->p + q * NP;
     R x[NX], u[NU], r[AT_LEAST_1(NR)], A[NX * NX], B[NX * NU];
     R lx[NX], lu[NU], lxx[NX * NX], lux[NU * NX], luu[NU * NU];
 
     for (int first = 0; first < H; first += LANES) {
         for (int m = 0; m < LANES; m++) {
             const int n = first + m < H ? first + m : H - 1;
-            to_lane(NX, t->X + n * NX, m, x);
+            to_lane(NX, t->X + n * NXS + q * NX, m, x);
             to_lane(NU, t->U + n * NU, m, u);
             to_lane(NR, t->reference + n * NR, m, r);
         }
         R *out[] = {lx, lu, lxx, lux, luu};
-        CALL(stage_quad, x, u, b->p, r, b->w);
-        jacobians(t, b->p, x, u, A, B);
+        CALL(stage_quad, x, u, p, r, b->w);
+        jacobians(t, p, x, u, A, B);
         for (int m = 0; m < LANES && first + m < H; m++) {
-            knot *c = b->knots + first + m;
+            knot *c = b->knots + (first + m) * PARTICLES + q;
             for (int i = 0; i < NX; i++) {
                 from_lane(NX, A + i * NX, m, c->A + i * LDX);
                 from_lane(NU, B + i * NU, m, c->B + i * LDU);
-                from_lane(NX, lxx + i * NX, m, c->lxx + i * LDX);
+                share_from_lane(NX, lxx + i * NX, m, c->lxx + i * LDX);
             }
             for (int i = 0; i < NU; i++) {
-                from_lane(NX, lux + i * NX, m, c->lux + i * LDX);
-                from_lane(NU, luu + i * NU, m, c->luu + i * LDU);
+                share_from_lane(NX, lux + i * NX, m, c->lux + i * LDX);
+                share_from_lane(NU, luu + i * NU, m, c->luu + i * LDU);
             }
-            from_lane(NX, lx, m, c->lx);
-            from_lane(NU, lu, m, c->lu);
+            share_from_lane(NX, lx, m, c->lx);
+            share_from_lane(NU, lu, m, c->lu);
         }
     }
+    knot *end = b->knots + H * PARTICLES + q;
     R *out[] = {lx, lxx};
-    every_lane(NX, t->X + H * NX, x);
+    every_lane(NX, t->X + H * NXS + q * NX, x);
     every_lane(NR, t->reference + H * NR, r);
-    CALL(final_quad, x, b->p, r, b->wf);
-    from_lane(NX, lx, 0, b->knots[H].lx);
+    CALL(final_quad, x, p, r, b->wf);
+    share_from_lane(NX, lx, 0, end->lx);
     for (int i = 0; i < NX; i++)
-        from_lane(NX, lxx + i * NX, 0, b->knots[H].lxx + i * LDX);
+        share_from_lane(NX, lxx + i * NX, 0, end->lxx + i * LDX);
+}
+
+static void linearise(const ilqr_task *t, const buffers *b)
+{
+    for (int q = 0; q < PARTICLES; q++)
+        linearise_particle(t, b, q);
 }
 
 /* Longest step that delivers its share of the predicted decrease, or 0. */
@@ -317,7 +342,7 @@ static int regularise_more(ilqr_task *t)
 static void prepare(const ilqr_task *t, buffers *b)
 {
     layout(t->horizon, t->scratch, b);
-    every_lane(NP, t->p, b->p);
+    every_lane(PARTICLES * NP, t->p, b->p);
     every_lane(NW, t->stage_weights, b->w);
     every_lane(NWF, t->final_weights, b->wf);
 }
@@ -325,7 +350,7 @@ static void prepare(const ilqr_task *t, buffers *b)
 static enum status optimise(ilqr_task *t, const buffers *b, double deadline)
 {
     const int64_t H = t->horizon;
-    if (!all_finite(t->x0, NX) || !all_finite(t->p, NP) || !all_finite(t->u_previous, NU) ||
+    if (!all_finite(t->x0, NXS) || !all_finite(t->p, PARTICLES * NP) || !all_finite(t->u_previous, NU) ||
         !all_finite(t->reference, (H + 1) * NR) || !all_finite(t->U, H * NU))
         return BAD_INPUT;
 
@@ -394,13 +419,13 @@ int EXPORT(box_qp)(const double *H, const double *g, const double *lower, const 
 }
 
 /* Quadratic models about the plan (X, U) of the task, unpadded: per knot
- * A, B, lxx, lux, luu, lx, lu; knots (H+1, NX*NX + NX*NU + NX*NX + NU*NX + NU*NU + NX + NU). */
+ * and particle A, B, lxx, lux, luu, lx, lu; knots (H+1, PARTICLES, NX*NX + NX*NU + NX*NX + NU*NX + NU*NU + NX + NU). */
 void EXPORT(linearise)(ilqr_task *t, double *knots)
 {
     buffers b;
     prepare(t, &b);
     linearise(t, &b);
-    for (int n = 0; n <= t->horizon; n++)
+    for (int n = 0; n < (t->horizon + 1) * PARTICLES; n++)
         unpack(b.knots + n, knots + (int64_t)n * KNOT_SIZE);
 }
 
@@ -409,7 +434,7 @@ int EXPORT(sweep)(ilqr_task *t, const double *knots, double expected[2])
 {
     buffers b;
     prepare(t, &b);
-    for (int n = 0; n <= t->horizon; n++)
+    for (int n = 0; n < (t->horizon + 1) * PARTICLES; n++)
         pack(knots + (int64_t)n * KNOT_SIZE, b.knots + n);
     return backward_sweep(t->horizon, b.knots, t->U, t->u_previous, t->u_lower, t->u_upper, t->smoothness,
                           t->mu, t->K, t->k, expected, &t->gradient);

@@ -15,13 +15,15 @@
 
 typedef double vec __attribute__((vector_size(8 * VW), aligned(8), may_alias));
 
-/* C[n x m] = (C0 ? C0 : 0) + A^T B over k rows, or A B: `as_i` and `as_k` are
- * the strides of A along the result's rows and along the summed index. */
-INLINE void matmul(int n, int m, int k, const double *A, int as_i, int as_k,
+/* Wider products are formed in column blocks, or their rows would not fit the registers. */
+#define BLOCK 32
+#define BLOCK_VECS ((WIDEST < BLOCK ? WIDEST : BLOCK) / VW)
+
+INLINE void matmul_block(int n, int m, int k, const double *A, int as_i, int as_k,
                    const double *B, int ldb, const double *C0, double *C, int ldc)
 {
     for (int i = 0; i < n; i++) {
-        vec acc[WIDEST / VW];
+        vec acc[BLOCK_VECS];
         const vec *start = (const vec *)(C0 + (C0 ? i * ldc : 0));
 #pragma GCC unroll 8
         for (int j = 0; j < PAD(m) / VW; j++)
@@ -38,6 +40,18 @@ INLINE void matmul(int n, int m, int k, const double *A, int as_i, int as_k,
         for (int j = 0; j < PAD(m) / VW; j++)
             ((vec *)(C + i * ldc))[j] = acc[j];
     }
+}
+
+/* C[n x m] = (C0 ? C0 : 0) + A^T B over k rows, or A B: `as_i` and `as_k` are
+ * the strides of A along the result's rows and along the summed index. */
+INLINE void matmul(int n, int m, int k, const double *A, int as_i, int as_k,
+                   const double *B, int ldb, const double *C0, double *C, int ldc)
+{
+    int at = 0;
+    for (; at + BLOCK <= m; at += BLOCK)
+        matmul_block(n, BLOCK, k, A, as_i, as_k, B + at, ldb, C0 ? C0 + at : 0, C + at, ldc);
+    if (m % BLOCK)
+        matmul_block(n, m % BLOCK, k, A, as_i, as_k, B + at, ldb, C0 ? C0 + at : 0, C + at, ldc);
 }
 
 /* y[n] += A^T x, A [k x n] */

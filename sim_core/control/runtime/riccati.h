@@ -1,18 +1,24 @@
 /* One backward sweep of box-constrained differential dynamic programming.
  *
+ * PARTICLES hypotheses about the robot share the controls; each has states of
+ * its own, and x = [x^1; x^2; ...] stacks them. Their dynamics are block
+ * diagonal, A = diag(A^i), B = [B^1; B^2; ...], and so is the cost's Hessian;
+ * the value function's is not. B_z' V A_z comes from V B_z, by symmetry. One particle: the plain recursion.
+ *
  * State of the value function: z = [x; u_previous] when control changes are
  * penalised (SMOOTH), else z = x. The augmentation is exact, and only the
  * products that are not identically zero are formed: with A_z = [A 0; 0 0]
  * and B_z = [B; I], A_z' V A_z needs V_xx alone, B_z' V A_z and B_z' V B_z a
  * few rows more.
  *
- * Expects NX, NU, SMOOTH as macros.
+ * Expects NX (of one particle), NU, SMOOTH, PARTICLES as macros.
  * Source: Tassa, Erez, Todorov (IROS 2012) for the improved value update with
  * the unregularised Q_uu; Tassa, Mansard, Todorov (ICRA 2014) for the box.
  */
 #pragma once
 
-#define NZ (NX + SMOOTH * NU)
+#define NXS (PARTICLES * NX)
+#define NZ (NXS + SMOOTH * NU)
 #define LDX PAD(NX)
 #define LDU PAD(NU)
 #define LDZ PAD(NZ)
@@ -20,7 +26,7 @@
 #include "box_qp.h"
 #include "linalg.h"
 
-/* Quadratic model of one knot: dynamics A, B and cost l. */
+/* Quadratic model of one knot of one particle: dynamics A, B and its share of the cost l. */
 typedef struct {
     double A[NX * LDX], B[NX * LDU];
     double lxx[NX * LDX], lux[NU * LDX], luu[NU * LDU];
@@ -51,6 +57,20 @@ INLINE void unpack(const knot *from, double *to)
 #undef UNPACK
 }
 
+/* A block [n x m] of a larger matrix, from a padded one. */
+INLINE void put(int n, int m, const double *from, int ld_from, double *to, int ld)
+{
+    for (int i = 0; i < n; i++)
+        memcpy(to + i * ld, from + i * ld_from, m * sizeof(double));
+}
+
+INLINE void put_transposed(int n, int m, const double *from, int ld_from, double *to, int ld)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+            to[j * ld + i] = from[i * ld_from + j];
+}
+
 /* Smoothness term of one knot, (u - u_previous)' diag(s) (u - u_previous). */
 INLINE void add_smoothness(const double *s, const double *u, const double *u_previous,
                            double *Qz, double *Qu, double *Qzz, double *Quz, double *Quu)
@@ -58,16 +78,16 @@ INLINE void add_smoothness(const double *s, const double *u, const double *u_pre
     for (int i = 0; i < SMOOTH * NU; i++) {
         const double gradient = 2 * s[i] * (u[i] - u_previous[i]);
         Qu[i] += gradient;
-        Qz[NX + i] -= gradient;
+        Qz[NXS + i] -= gradient;
         Quu[i * LDU + i] += 2 * s[i];
-        Quz[i * LDZ + NX + i] -= 2 * s[i];
-        Qzz[(NX + i) * LDZ + NX + i] += 2 * s[i];
+        Quz[i * LDZ + NXS + i] -= 2 * s[i];
+        Qzz[(NXS + i) * LDZ + NXS + i] += 2 * s[i];
     }
 }
 
 /* Sweep from knot H to 0.
  *
- * knots: H stages and one terminal entry (lx, lxx only); U (H, NU) nominal
+ * knots: H stages and one terminal entry (lx, lxx only), PARTICLES each; U (H, NU) nominal
  * controls; u_previous (NU) the control before knot 0; mu added to diag(Q_uu).
  * Out: k (H, NU) with u_lower <= U + k <= u_upper (in: starting guess), K
  * (H, NU, NZ); expected[0..1] the linear and quadratic part of the predicted
@@ -80,43 +100,56 @@ static int backward_sweep(int H, const knot *knots, const double *U, const doubl
                           double *K, double *k, double expected[2], double *gradient)
 {
     double V[NZ * LDZ] = {0}, v[LDZ] = {0}; /* Hessian and gradient of the value */
-    for (int i = 0; i < NX; i++) {
-        memcpy(V + i * LDZ, knots[H].lxx + i * LDX, NX * sizeof(double));
-        v[i] = knots[H].lx[i];
+    for (int m = 0; m < PARTICLES; m++) {
+        const knot *c = knots + H * PARTICLES + m;
+        put(NX, NX, c->lxx, LDX, V + m * NX * (LDZ + 1), LDZ);
+        memcpy(v + m * NX, c->lx, NX * sizeof(double));
     }
     expected[0] = expected[1] = *gradient = 0;
 
     for (int t = H - 1; t >= 0; t--) {
-        const knot *c = knots + t;
         const double *u = U + t * NU;
-        double VA[NZ * LDX], VB[NZ * LDU];
-        double Qz[LDZ] = {0}, Qu[LDU] = {0}, Qzz[NZ * LDZ] = {0}, Quz[NU * LDZ] = {0}, Quu[NU * LDU];
+        double VA[PARTICLES][NXS * LDX], VB[NZ * LDU];
+        double Qz[LDZ] = {0}, Qu[LDU] = {0}, Quz[NU * LDZ] = {0}, Quu[NU * LDU], *Qzz = V;
 
-        matmul(NZ, NX, NX, V, LDZ, 1, c->A, LDX, 0, VA, LDX);
-        matmul(NZ, NU, NX, V, LDZ, 1, c->B, LDU, 0, VB, LDU);
+        for (int m = 0; m < PARTICLES; m++) { /* of the symmetric A'VA only the blocks (n, m), n <= m */
+            const knot *c = knots + t * PARTICLES + m;
+            matmul((m + 1) * NX, NX, NX, V + m * NX, LDZ, 1, c->A, LDX, 0, VA[m], LDX);
+            matmul(NZ, NU, NX, V + m * NX, LDZ, 1, c->B, LDU, m ? VB : 0, VB, LDU);
+        }
         for (int i = 0; i < SMOOTH * NZ; i++)
             for (int j = 0; j < NU; j++)
-                VB[i * LDU + j] += V[i * LDZ + NX + j];
+                VB[i * LDU + j] += V[i * LDZ + NXS + j];
 
-        double Qxx[NX * LDX], Qux[NU * LDX];
-        matmul(NX, NX, NX, c->A, 1, LDX, VA, LDX, c->lxx, Qxx, LDX);
-        matmul(NU, NX, NX, c->B, 1, LDU, VA, LDX, c->lux, Qux, LDX);
-        matmul(NU, NU, NX, c->B, 1, LDU, VB, LDU, c->luu, Quu, LDU);
-        memcpy(Qz, c->lx, NX * sizeof(double));
-        memcpy(Qu, c->lu, NU * sizeof(double));
-        add_matvec_t(NX, NX, c->A, LDX, v, Qz);
-        add_matvec_t(NU, NX, c->B, LDU, v, Qu);
-        for (int i = 0; i < SMOOTH * NU; i++) {
-            Qu[i] += v[NX + i];
-            for (int j = 0; j < NX; j++)
-                Qux[i * LDX + j] += VA[(NX + i) * LDX + j];
-            for (int j = 0; j < NU; j++)
-                Quu[i * LDU + j] += VB[(NX + i) * LDU + j];
+        memset(Qzz, 0, sizeof V); /* V is used up */
+        for (int m = 0; m < PARTICLES; m++) {
+            const knot *c = knots + t * PARTICLES + m;
+            const double *VB_m = VB + m * NX * LDU;
+            double Qxx[NX * LDX], Qux[NU * LDX];
+            for (int n = 0; n <= m; n++) {
+                matmul(NX, NX, NX, knots[t * PARTICLES + n].A, 1, LDX, VA[m] + n * NX * LDX, LDX,
+                       n == m ? c->lxx : 0, Qxx, LDX);
+                put(NX, NX, Qxx, LDX, Qzz + n * NX * LDZ + m * NX, LDZ);
+                if (n < m)
+                    put_transposed(NX, NX, Qxx, LDX, Qzz + m * NX * LDZ + n * NX, LDZ);
+            }
+            matmul(NU, NX, NX, VB_m, 1, LDU, c->A, LDX, c->lux, Qux, LDX);
+            put(NU, NX, Qux, LDX, Quz + m * NX, LDZ);
+            matmul(NU, NU, NX, c->B, 1, LDU, VB_m, LDU, m ? Quu : c->luu, Quu, LDU);
+            for (int i = 0; m && i < NU * LDU; i++)
+                Quu[i] += c->luu[i];
+            for (int i = 0; i < NX; i++)
+                Qz[m * NX + i] = c->lx[i];
+            for (int i = 0; i < NU; i++)
+                Qu[i] += c->lu[i];
+            add_matvec_t(NX, NX, c->A, LDX, v + m * NX, Qz + m * NX);
+            add_matvec_t(NU, NX, c->B, LDU, v + m * NX, Qu);
         }
-        for (int i = 0; i < NX; i++)
-            memcpy(Qzz + i * LDZ, Qxx + i * LDX, NX * sizeof(double));
-        for (int i = 0; i < NU; i++)
-            memcpy(Quz + i * LDZ, Qux + i * LDX, NX * sizeof(double));
+        for (int i = 0; i < SMOOTH * NU; i++) {
+            Qu[i] += v[NXS + i];
+            for (int j = 0; j < NU; j++)
+                Quu[i * LDU + j] += VB[(NXS + i) * LDU + j];
+        }
         add_smoothness(s, u, t ? u - NU : u_previous, Qz, Qu, Qzz, Quz, Quu);
 
         /* feed-forward step k inside the box */
@@ -154,7 +187,7 @@ static int backward_sweep(int H, const knot *knots, const double *U, const doubl
         for (int i = 0; i < NU * LDZ; i++)
             T[i] = 2 * Quz[i];
         matmul(NU, NZ, NU, Quu, LDU, 1, gain, LDZ, T, T, LDZ);
-        matmul(NZ, NZ, NU, gain, 1, LDZ, T, LDZ, Qzz, V, LDZ);
+        matmul(NZ, NZ, NU, gain, 1, LDZ, T, LDZ, V, V, LDZ);
         symmetrise(NZ, V, LDZ);
         memcpy(v, Qz, sizeof v);
         for (int i = 0; i < NU; i++)
