@@ -16,8 +16,7 @@ import casadi as ca
 import numpy as np
 
 from sim_core.codegen.compiler import RUNTIME, CompileError, cached
-from sim_core.codegen.dense import HEADERS
-from sim_core.codegen.emitter import dense_blocks, emit
+from sim_core.codegen.emitter import block_text, called_blocks, emit
 from sim_core.codegen.library import pointer
 
 #: Compiled for when no GPU is present.
@@ -52,7 +51,8 @@ def compile_cuda(
     Raises:
         CudaUnavailable: no NVRTC.   CompileError: with NVRTC's log.
     """
-    text = "\n".join(['#include "real.h"', dense_blocks(functions.values()), *(emit(n, f) for n, f in functions.items()),
+    blocks = called_blocks(functions.values())
+    text = "\n".join(['#include "real.h"', block_text(blocks), *(emit(n, f) for n, f in functions.items()),
                       Path(source).read_text()])
     defines = {"REFIT_CUDA": 1, "REFIT_LANES": 1, **defines}
     if dtype == "float32":
@@ -60,7 +60,7 @@ def compile_cuda(
     if architecture is None:
         architecture = Device.architecture() if device_count() else DEFAULT_ARCHITECTURE
     headers = {n: (RUNTIME / n).read_text() for n in ("real.h", "cuda.h")}
-    headers["dense.h"] = (HEADERS / "dense.h").read_text()
+    headers |= {block.header.name: block.header.read_text() for block in blocks}
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=true",
                *(f"-D{k}={v}" for k, v in sorted(defines.items()))]
     nvrtc = _Nvrtc()

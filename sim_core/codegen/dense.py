@@ -10,13 +10,11 @@ import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import casadi as ca
 
-__all__ = ["ACTIVATIONS", "HEADERS", "DenseBlock"]
-
-#: Folder of dense.h, apart from the other headers: only kernels with networks depend on it.
-HEADERS = Path(__file__).parent / "runtime" / "networks"
+__all__ = ["ACTIVATIONS", "DenseBlock"]
 
 # Each in a form whose derivative is right at zero, where networks start, and finite far out. dense.h has the
 # same functions with their derivatives.
@@ -47,6 +45,9 @@ class DenseBlock:
     activations: tuple[str, ...]
     biases: tuple[bool, ...]
 
+    #: In a folder of its own: only kernels with networks depend on it.
+    header: ClassVar[Path] = Path(__file__).parent / "runtime" / "networks" / "dense.h"
+
     @property
     def layers(self):
         """(rows, columns, offset of W, offset of b or None, activation) of each layer."""
@@ -59,6 +60,11 @@ class DenseBlock:
     @property
     def n_weights(self):
         return sum(m * n + m * b for n, m, b in zip(self.widths, self.widths[1:], self.biases))
+
+    def results(self, kind):
+        """Lengths of what a call of a kind returns."""
+        n, m = self.widths[0], self.widths[-1]
+        return {"": [m], "fwd": [m], "adj": [n, self.n_weights]}[kind]
 
     @property
     def name(self):

@@ -10,13 +10,14 @@ register allocation costs more than linear time in the length of a block: 8000
 operations in one piece compile for 4.6 s, in pieces for 2 s, and run no slower
 (docs/kernels.md has the measurement).
 
-Calls of dense blocks (``dense.py``) become calls of C functions, printed once per
-library by ``dense_blocks``.
+Calls of blocks (``blocks.py``) become calls of C functions, printed once per library by
+``block_text``.
 """
 from __future__ import annotations
 
 import casadi as ca
 
+from sim_core.codegen.blocks import block_of_call
 from sim_core.codegen.dense import DenseBlock
 from sim_core.codegen.gradient_sums import gradient_sums
 from sim_core.codegen.graph import Graph, Value, read
@@ -53,11 +54,16 @@ def emit(name: str, function: ca.Function, scalar: bool = False, part: int = PAR
     return "\n".join([*_macros(name, graph), *_Printer(name, graph, scalar, part).lines(), ""])
 
 
-def dense_blocks(functions) -> str:
-    """C text of the dense blocks that any of the functions call; nothing where none does."""
-    blocks = sorted({v.args[0] for f in functions for v in read(f).values if v.op == "call"})
-    texts = dict.fromkeys(DenseBlock.of_call(name)[0].text() for name in blocks)
-    return "\n".join(['#include "dense.h"\n', *texts]) if texts else ""
+def called_blocks(functions) -> list:
+    """The blocks that any of the functions call."""
+    names = sorted({v.args[0] for f in functions for v in read(f).values if v.op == "call"})
+    return list(dict.fromkeys(block_of_call(name)[0] for name in names))
+
+
+def block_text(blocks) -> str:
+    """C text of blocks; nothing for none."""
+    headers = dict.fromkeys(f'#include "{block.header.name}"\n' for block in blocks)
+    return "\n".join([*headers, *(block.text() for block in blocks)])
 
 
 def count_operations(function: ca.Function) -> int:
@@ -223,28 +229,27 @@ class _Printer:
         ]
 
     def _call(self, i: int, value: Value, part: int) -> list[str]:
-        """Call of a dense block, arguments in arrays of their own where they do not lie in a row already."""
-        name, x, w, *seeds = value.args
-        block, kind = DenseBlock.of_call(name)
+        """Call of a block, arguments in arrays of their own where they do not lie in a row already."""
+        name, *given = value.args
+        block, kind = block_of_call(name)
+        dense = isinstance(block, DenseBlock)
         lines, R = [], self.R
         arguments = []
-        for k, values in enumerate((x, w, *seeds)):
-            if not values and k > 1:
+        for k, values in enumerate(given):
+            if not values and (k > 1 or not dense):
                 continue  # the undifferentiated output, which derivatives here do without
             text, line = self._array(f"c{i}_a{k}", values, part)
             arguments.append(text)
             lines += line
-        if kind == "fwd" and all(_is_zero(self.graph.values[a]) for a in seeds[-1]):
+        if dense and kind == "fwd" and all(_is_zero(self.graph.values[a]) for a in given[-1]):
             arguments[-1] = "NULL"
-        n, m = block.widths[0], block.widths[-1]
-        results = {"": [m], "fwd": [m], "adj": [n, block.n_weights]}[kind]
-        for j, size in enumerate(results):
+        for j, size in enumerate(block.results(kind)):
             if j == 1 and i in self.sums.target:
                 arguments.append("&out[{}][{}]".format(*self.sums.target[i]))
                 continue
             arguments.append(f"c{i}_{j}")
             lines.append(f"{R} c{i}_{j}[{size}];")
-            if j == 1:  # the adjoint adds
+            if j == 1 and dense:  # the adjoint adds
                 lines.append(f"for (int i = 0; i < {size}; i++) c{i}_{j}[i] = {self.C}(0.0);")
         suffix = f"_{kind}" if kind else ""
         return [*lines, f"{block.name}{suffix}({', '.join(arguments)});"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sim_core.codegen.blocks import block_of_call
 from sim_core.codegen.dense import DenseBlock
 from sim_core.codegen.graph import Graph
 
@@ -33,8 +34,8 @@ def gradient_sums(graph: Graph) -> GradientSums:
     sizes = {}  # adjoint call -> number of its block's weights
     for i, value in enumerate(graph.values):
         if value.op == "call":
-            block, kind = DenseBlock.of_call(value.args[0])
-            if kind == "adj":
+            block, kind = block_of_call(value.args[0])
+            if kind == "adj" and isinstance(block, DenseBlock):
                 sizes[i] = block.n_weights
     if not sizes:
         return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
-from sim_core.codegen.dense import DenseBlock
+from sim_core.codegen.blocks import block_of_call
 
 
 class UnsupportedOperation(NotImplementedError):
@@ -25,7 +25,7 @@ class Value:
 
     op: "input", "const", "call", "of_call" or a name from ``OPERATIONS``.
     args: indices of earlier values; for "input" (argument, dense row-major
-        element); for "const" (the number,); for "call" of a dense block (its name,
+        element); for "const" (the number,); for "call" of a block (its name,
         one tuple of values per argument); for "of_call" (call, output, element).
     """
 
@@ -137,7 +137,7 @@ def read(function: ca.Function) -> Graph:
         elif op in OPERATIONS:
             name, arity = OPERATIONS[op]
             slot[o[0]] = value(name, *(slot[a] for a in i[:arity]))
-        elif op == ca.OP_CALL and DenseBlock.of_call((called := calls[k].which_function()).name()):
+        elif op == ca.OP_CALL and block_of_call((called := calls[k].which_function()).name()):
             arguments, results = _split(i, called.nnz_in, called.n_in()), _split(o, called.nnz_out, called.n_out())
             call = value("call", called.name(), *(tuple(slot[a] for a in argument) for argument in arguments))
             for j, result in enumerate(results):

@@ -13,8 +13,7 @@ import casadi as ca
 import numpy as np
 
 from sim_core.codegen import compiler as cc
-from sim_core.codegen.dense import HEADERS
-from sim_core.codegen.emitter import dense_blocks, emit
+from sim_core.codegen.emitter import block_text, called_blocks, emit
 
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 
@@ -84,15 +83,15 @@ def compile_library(
     defines = {"REFIT_PREFIX": name, "REFIT_LANES": lanes, **defines}
     if dtype == "float32":
         defines["REFIT_FLOAT"] = 1
-    blocks = dense_blocks(functions.values())
+    blocks = called_blocks(functions.values())
     text = "\n".join([
-        '#include "real.h"\n#include "batch.h"\n' + blocks,
+        '#include "real.h"\n#include "batch.h"\n' + block_text(blocks),
         *(emit(n, f, scalar=n in scalar) for n, f in functions.items()),
         *(f"REFIT_CALLABLE{'_SCALAR' if n in scalar else ''}({n})" for n in functions),
         *(f'#include "{s.name}"' for s in sources), "",
     ])
     path = cc.build(name, text, compiler=compiler, defines=defines,
-                    include=list(dict.fromkeys([s.parent for s in sources] + [HEADERS] * bool(blocks))),
+                    include=list(dict.fromkeys([s.parent for s in sources] + [block.header.parent for block in blocks])),
                     flags=[*cc.FLAGS, *flags])
     return Library(name, functions, dtype, lanes, path)
 

@@ -6,7 +6,7 @@ alone would give, impulses p solve
     A p = b  with  p_n >= 0,  |p_t| <= mu p_n;      A = J M^-1 J' + R,
     b_n = -(1 + e) v_n - beta d / h,  b_t = -v_t,   where the distance d < 0;   p = 0 elsewhere,
 
-by projected Gauss-Seidel, and v' = v + M^-1 J' p.
+by projected Gauss-Seidel (codegen/cone.py), and v' = v + M^-1 J' p.
 
 Source: Heiden et al., NeuralSim, ICRA 2021 (contact model NCP); Stewart, Trinkle, An Implicit Time-Stepping Scheme for
 Rigid Body Dynamics with Inelastic Collisions and Coulomb Friction, IJNME 39, 1996.
@@ -16,14 +16,13 @@ import casadi as ca
 
 from sim_core.articulated.dynamics import crba
 from sim_core.articulated.symmetric import solve_symmetric
+from sim_core.codegen.cone import ConeBlock
 
 from .points import contact_points
 
-__all__ = ["ITERATIONS", "after_impulses", "projected_gauss_seidel"]
+__all__ = ["ITERATIONS", "after_impulses"]
 
 ITERATIONS = 50
-# Under the square root of |p_t| [N s]^2: no infinite derivative at rest.
-TINY = 1e-24
 
 
 def after_impulses(model, q, v, p, h):
@@ -45,28 +44,5 @@ def after_impulses(model, q, v, p, h):
     b = -J @ v
     for k in range(len(points)):
         b[3 * k] = b[3 * k] * (1 + parameter["restitution"][k]) - parameter["baumgarte"][k] * distance[k] / h
-    return v + spread @ projected_gauss_seidel(A, b, parameter["mu"], distance < 0)
-
-
-def projected_gauss_seidel(A, b, mu, touching, iterations=ITERATIONS):
-    """Impulses p (3 n,) [N s] of n points, (normal, tangent, tangent) each.
-
-    Args:
-        A (3 n, 3 n) [1/kg], b (3 n,) [m/s], mu (n,), touching (n,): 1 where the point takes part, else 0.
-    """
-    n = mu.numel()
-    p = [ca.SX(0)] * (3 * n)
-    for _ in range(iterations):
-        for k in range(n):
-            i, j = 3 * k + 1, 3 * k + 2
-            p[3 * k] = touching[k] * ca.fmax(_relaxed(A, b, p, 3 * k), 0)
-            p[i] = _relaxed(A, b, p, i)
-            p[j] = _relaxed(A, b, p, j)
-            inside = ca.fmin(1, mu[k] * p[3 * k] / ca.sqrt(p[i] ** 2 + p[j] ** 2 + TINY))
-            p[i], p[j] = inside * p[i], inside * p[j]
-    return ca.vertcat(*p)
-
-
-def _relaxed(A, b, p, i):
-    """p_i that solves row i for the other impulses as they are."""
-    return p[i] + (b[i] - sum((A[i, j] * p[j] for j in range(len(p))), start=ca.SX(0))) / A[i, i]
+    solve = ConeBlock(len(points), ITERATIONS).function
+    return v + spread @ solve(ca.densify(A), ca.densify(b), parameter["mu"], distance < 0)

@@ -1,20 +1,16 @@
 """Contact by impulses: the complementarity problem itself, closed forms, conservation, gradients."""
 
-import casadi as ca
 import numpy as np
 import pytest
 
 from sim_core.articulated import Dynamics, build, load_model
-from sim_core.contact.impulse import projected_gauss_seidel
+from sim_core.codegen.cone import ConeBlock
 
 G = 9.81
 
 
 def impulses(A, b, mu, touching, iterations=50):
-    n = len(mu)
-    symbols = [ca.SX.sym("A", 3 * n, 3 * n), ca.SX.sym("b", 3 * n), ca.SX.sym("mu", n), ca.SX.sym("touching", n)]
-    f = ca.Function("f", symbols, [projected_gauss_seidel(*symbols, iterations)])
-    return f(A, b, mu, touching).full().ravel()
+    return ConeBlock(len(mu), iterations).function(A, b, mu, touching).full().ravel()
 
 
 def bodies(text, options="", dt=0.001, angle=0.0, **choices):
