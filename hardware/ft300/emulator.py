@@ -14,9 +14,9 @@ import numpy as np
 
 from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
+from hardware.emulation.modbus_slave import RegisterBank, RequestFinder, checksum, serve
 from hardware.emulation.pty_port import PtyPort
 from hardware.emulation.wrench_source import WrenchSource
-from hardware.robotiq.modbus_slave import RegisterBank, RequestFinder, checksum, serve
 
 __all__ = ["Ft300Emulator", "arguments", "make"]
 

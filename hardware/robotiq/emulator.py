@@ -10,11 +10,11 @@ import time
 
 from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
+from hardware.emulation.modbus_slave import RegisterBank, RequestFinder, serve
 from hardware.emulation.pty_port import PtyPort
 from hardware.emulation.world import SharedWorld
 from hardware.robotiq.fingers import OwnFingers, WorldFingers
 from hardware.robotiq.gripper import GRIPPERS, INTERNAL, OVERCURRENT, UNDERVOLTAGE, Gripper
-from hardware.robotiq.modbus_slave import RegisterBank, RequestFinder, serve
 
 __all__ = ["RobotiqEmulator", "arguments", "make"]
 

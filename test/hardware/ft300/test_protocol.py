@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hardware.emulation.modbus_slave import checksum
 from hardware.ft300 import protocol
 from hardware.ft300.protocol import FRAME_LENGTH, HEADER, decode_frame, encode_frame, identity, register_wrench
 from hardware.link.modbus_rtu import ReplyDecoder, frame
-from hardware.robotiq.modbus_slave import checksum
 from hardware.wrench_stream import FrameDecoder
 
 GOLDEN = bytes.fromhex("204ED204C9FDC4220A00ECFF1E00C76A")

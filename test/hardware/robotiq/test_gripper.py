@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardware.emulation.emulator import Faults
+from hardware.emulation.modbus_slave import RegisterBank, RequestFinder, checksum, serve
 from hardware.robotiq.emulator import RobotiqEmulator
 from hardware.robotiq.fingers import OwnFingers
 from hardware.robotiq.gripper import GRIPPERS, Gripper
-from hardware.robotiq.modbus_slave import RegisterBank, RequestFinder, checksum, serve
 
 DT = 0.001
 MOVING, OPENING, CLOSING, ARRIVED = range(4)

@@ -1,4 +1,4 @@
-"""Modbus RTU as the emulated gripper speaks it: requests from a byte stream, register tables, replies, exceptions.
+"""Modbus RTU as emulated devices speak it: requests from a byte stream, register tables, replies, exceptions.
 
 Written apart from hardware/link/modbus_rtu.py on purpose: what both get wrong in the same way, no test would find.
 """
