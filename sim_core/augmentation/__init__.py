@@ -4,8 +4,10 @@ from .augment import AugmentationError, attached, augment, detach, tap_names, we
 from .blueprint import Blueprint
 from .blueprint_file import BlueprintFileError, load_blueprints, save_blueprints
 from .network import Network
+from .training import Fit, Stage, fit
+from .trajectory_error import TrajectoryError
 
 __all__ = [
-    "AugmentationError", "Blueprint", "BlueprintFileError", "Network", "attached", "augment", "detach", "load_blueprints",
-    "save_blueprints", "tap_names", "weight_slice",
+    "AugmentationError", "Blueprint", "BlueprintFileError", "Fit", "Network", "Stage", "TrajectoryError", "attached",
+    "augment", "detach", "fit", "load_blueprints", "save_blueprints", "tap_names", "weight_slice",
 ]

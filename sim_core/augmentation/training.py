@@ -1,0 +1,176 @@
+"""Training a hybrid model from trajectory error: first the physics, then the networks, on growing horizons.
+
+    fitted = fit(hybrid, trajectories, physics=LimitedParameters(detach(hybrid), {"joint1.damping": (0, 1)}))
+    save_blueprints("friction.yaml", attached(fitted.model))
+
+The error of long roll-outs is a rough function of the weights, that of short ones tells little about slow effects. So
+each horizon starts where the shorter one ended. Gradients are clipped in length: one roll-out on the edge of divergence
+says nothing about where to go.
+
+Source: Heiden et al., NeuralSim, ICRA 2021 (physics first, trajectory error); growing horizons and clipping are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.optimize
+
+from sim_core.articulated import Dynamics
+from sim_core.inference.samplers.stein import Adam
+
+from .augment import attached, augment, detach, weight_slice
+from .trajectory_error import TrajectoryError
+
+__all__ = ["Fit", "Stage", "fit"]
+
+PATIENCE = 3  # diverged evaluations until the step is halved
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Optimisation on windows of one length.
+
+    Attributes:
+        horizon: steps of a window; None: whole trajectories.
+        iterations: of Adam or L-BFGS.
+        optimiser: "adam" (steps of `rate`, which falls to a tenth) or "lbfgs" (whole batches, line searches).
+        clip: largest length of Adam's gradient.
+    """
+
+    horizon: int | None
+    iterations: int = 100
+    optimiser: str = "adam"
+    rate: float = 1e-2
+    clip: float = 1.0
+
+    def __post_init__(self):
+        if self.optimiser not in ("adam", "lbfgs"):
+            raise ValueError(f'Expected optimiser "adam" or "lbfgs", found "{self.optimiser}".')
+
+
+@dataclass
+class Fit:
+    """What training found.
+
+    Attributes:
+        model: RobotModel with the trained weights.
+        p: physical vector (np_,) of it: trained weights and fitted physics.
+        history: one row per evaluation: stage, horizon, evaluation, loss.
+        diverged: evaluations whose roll-outs were not finite.
+    """
+
+    model: object
+    p: np.ndarray
+    history: list[dict] = field(default_factory=list)
+    diverged: int = 0
+
+
+STAGES = (Stage(1, 200, "lbfgs"), Stage(10, 200), Stage(50, 200), Stage(200, 200))
+
+
+def fit(model, trajectories, physics=None, stages=STAGES, ridge=0.0, scale=None, dynamics=None, callback=None):
+    """Train the model's networks, and before them its physics.
+
+    Args:
+        model: RobotModel with networks (`augment`).
+        trajectories: Trajectories at the period of training.
+        physics: parameters of the model *without* networks (LimitedParameters or the like), fitted first, alone, on
+            whole trajectories and then held; None: the model's values.
+        stages: on the weights, one after the other.
+        ridge: lambda of lambda * mean(w^2), added to the loss.
+        scale: see TrajectoryError.
+        dynamics: Dynamics of `model`; default one with the trajectories' period.
+        callback: called with each row of the history; what it raises ends the training.
+
+    Returns:
+        Fit; the weights with the least loss of the last stage.
+
+    Raises:
+        ValueError: the model has no networks, or the first roll-outs diverge.
+    """
+    if not model.augmentation:
+        raise ValueError(f"Model '{model.name}' has no networks to train; attach some with augment().")
+    out = Fit(model, model.parameters.nominal.copy())
+    where = weight_slice(model)
+    if physics is not None:
+        out.p[: where.start] = _fit_physics(detach(model), trajectories, physics, scale, out, callback)
+    error = TrajectoryError(dynamics or Dynamics(model, dt=trajectories.dt), trajectories, scale)
+    bound = np.concatenate([b.network.bounds(*b.shape) for b in attached(model)])
+    for stage in stages:
+
+        def loss_and_gradient(w, p=out.p.copy(), horizon=stage.horizon):
+            p[where] = w
+            loss, pbar = error(p, horizon)
+            return loss + ridge * np.mean(w**2), pbar[where] + 2 * ridge * w / w.size
+
+        optimise = {"adam": _adam, "lbfgs": _lbfgs}[stage.optimiser]
+        function = _Recorded(loss_and_gradient, stage.optimiser, stage.horizon, out, callback)
+        out.p[where] = optimise(function, out.p[where], -bound, bound, stage)
+    out.model = augment(detach(model), attached(model, out.p))
+    return out
+
+
+def _fit_physics(model, trajectories, physics, scale, out, callback):
+    """p (np_,) of the model without networks, by L-BFGS in the parameters' box from the model's own values."""
+    error, width = TrajectoryError(Dynamics(model, dt=trajectories.dt), trajectories, scale), physics.upper - physics.lower
+
+    def loss_and_gradient(z):
+        theta = physics.lower + z * width
+        loss, pbar = error(physics.to_physical(theta))
+        return loss, physics.pullback(theta, pbar) * width
+
+    start = np.clip((physics.from_physical(model.parameters.nominal) - physics.lower) / width, 0, 1)
+    function = _Recorded(loss_and_gradient, "physics", None, out, callback)
+    z = _lbfgs(function, start, np.zeros(physics.n), np.ones(physics.n), Stage(None, 100, "lbfgs"))
+    return physics.to_physical(physics.lower + z * width)
+
+
+class _Recorded:
+    """A function (loss, gradient) that remembers its best argument and writes the history."""
+
+    def __init__(self, function, name, horizon, out, callback):
+        self.function, self.out, self.callback = function, out, callback
+        self.row, self.count = {"stage": name, "horizon": horizon}, 0
+        self.best, self.loss = None, np.inf
+
+    def __call__(self, x):
+        loss, gradient = self.function(x)
+        self.out.history.append({**self.row, "evaluation": self.count, "loss": float(loss)})
+        self.out.diverged += not np.isfinite(loss)
+        self.count += 1
+        if self.callback:
+            self.callback(self.out.history[-1])
+        if loss < self.loss:
+            self.best, self.loss = x.copy(), loss
+        elif self.best is None:
+            raise ValueError("The first roll-outs of training are not finite; start with a shorter horizon or smaller weights.")
+        return loss, gradient
+
+
+def _adam(function, w, lower, upper, stage):
+    adam, rate, lost = Adam(), stage.rate, 0
+    for k in range(stage.iterations):
+        loss, gradient = function(w)
+        if not np.isfinite(loss):
+            lost += 1
+            w, adam, rate = function.best.copy(), Adam(), rate * (0.5 if lost % PATIENCE == 0 else 1.0)
+            continue
+        length = np.linalg.norm(gradient)
+        gradient = gradient * min(1.0, stage.clip / length) if length > 0 else gradient
+        w = np.clip(w - adam.step(rate * 0.1 ** (k / stage.iterations), gradient)[0], lower, upper)
+    function(w)
+    return function.best
+
+
+def _lbfgs(function, x, lower, upper, stage):
+    def finite(x):
+        loss, gradient = function(x)
+        # A number that the line search can step back from.
+        return (loss, gradient) if np.isfinite(loss) else (1e30, gradient)
+
+    scipy.optimize.minimize(finite, x, jac=True, method="L-BFGS-B", bounds=scipy.optimize.Bounds(lower, upper),
+                            options={"maxiter": stage.iterations, "maxfun": 4 * stage.iterations, "maxcor": 20,
+                                     "ftol": 1e-15, "gtol": 1e-12})
+    return function.best
