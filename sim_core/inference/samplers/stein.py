@@ -5,17 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import cdist, pdist
 
 __all__ = ["Adam", "median_bandwidth", "stein_direction"]
 
 
-def median_bandwidth(squared: np.ndarray, n: int) -> float:
-    """h = med^2 / log n from squared distances between all pairs of n particles; 1 where there is nothing to measure.
+# The median of all pairs takes longer than everything else from some hundred particles on. Particles keep the order of
+# their Sobol sequence, whose beginning is spread as evenly as the whole.
+MEDIAN_OF = 512
+
+
+def median_bandwidth(z: np.ndarray) -> float:
+    """h = med^2 / log N of particles z (N, M), med the median distance of pairs among the first 512; 1 without distances.
 
     Source: Liu & Wang, "Stein variational gradient descent", NeurIPS 2016, section 5.
     """
-    h = float(np.median(squared)) / np.log(n) if n > 1 else 0.0
+    if len(z) < 2:
+        return 1.0
+    h = float(np.median(pdist(z[:MEDIAN_OF], "sqeuclidean"))) / np.log(len(z))
     return h if h > 0 else 1.0
 
 
@@ -26,12 +33,12 @@ def stein_direction(z: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, float
 
     Source: Liu & Wang 2016, Eq. 8; thesis Eq. 4.1.
     """
-    squared = pdist(z, "sqeuclidean")
-    h = median_bandwidth(squared, len(z))
-    K = squareform(np.exp(-squared / h))
-    np.fill_diagonal(K, 1.0)
-    repulsion = (2.0 / h) * (z * K.sum(axis=1)[:, None] - K @ z)
-    return (K @ score + repulsion) / len(z), h
+    h = median_bandwidth(z)
+    K = cdist(z, z, "sqeuclidean")
+    K *= -1.0 / h
+    np.exp(K, out=K)
+    # One product: K (score - 2 z / h), and the other half of sum_j (z_i - z_j) k_ij.
+    return (K @ (score - (2.0 / h) * z) + (2.0 / h) * z * K.sum(axis=1)[:, None]) / len(z), h
 
 
 @dataclass
