@@ -23,8 +23,8 @@ class SwingConfig:
 
     clearance: float = 0.06
     feedback: float = 0.03
-    kp: float = 60.0
-    kd: float = 1.5
+    kp: float = 150.0
+    kd: float = 3.0
 
 
 class SwingLegs:
@@ -37,7 +37,8 @@ class SwingLegs:
 
     def __init__(self, robot: QuadrupedRobot, stance: float, swing: float, config: SwingConfig = SwingConfig()):
         self.robot, self.config, self._stance, self._swing = robot, config, stance, swing
-        self._under_hips = robot.hips + np.stack([np.zeros(4), robot.abduction, np.zeros(4)], 1)
+        # Around the centre of mass, not the hips: feet 9 mm ahead of it would push the robot backwards all the time.
+        self._under_hips = robot.hips + np.stack([np.zeros(4), robot.abduction, np.zeros(4)], 1) + robot.com * (1, 1, 0)
         self.reset()
 
     def reset(self) -> None:
@@ -48,25 +49,24 @@ class SwingLegs:
         """`legs` (4,) bool begin to swing from `feet_H` (4, 3), heading frame [m]."""
         self._start[legs] = feet_H[legs]
 
-    def targets(self, base: BaseEstimate, desired_velocity: np.ndarray, desired_yaw_rate: float) -> np.ndarray:
-        """Touch-down points in the heading frame, (4, 3) [m]."""
+    def targets(self, base: BaseEstimate, desired_velocity: np.ndarray, desired_yaw_rate: float) -> tuple[np.ndarray, np.ndarray]:
+        """Touch-down points (4, 3) [m] and the hips' velocities over the ground (4, 3) [m/s], heading frame."""
         hips = self._under_hips
         spin = np.stack([-hips[:, 1], hips[:, 0], np.zeros(4)], 1)      # e_z x hip
-        v = base.velocity + base.angular_velocity[2] * spin
+        v = (base.velocity + base.angular_velocity[2] * spin) * (1.0, 1.0, 0.0)
         v_desired = desired_velocity + desired_yaw_rate * spin
         place = hips + 0.5 * self._stance * v + self.config.feedback * (v - v_desired)
         place[:, 2] = self.robot.foot_radius - base.height
-        return place
+        return place, v
 
     def joints(self, phase: np.ndarray, base: BaseEstimate, desired_velocity: np.ndarray, desired_yaw_rate: float
                ) -> tuple[np.ndarray, np.ndarray]:
         """Joint angles and velocities (4, 3) of the swinging legs, those with a finite `phase` (4,); NaN for the others."""
-        target = self.targets(base, desired_velocity, desired_yaw_rate)
-        s, start = phase[:, None], self._start
-        # A cycloid along, a raised cosine up: no jump in velocity at either end, so feet do not hit the ground.
-        along, along_rate = s - np.sin(2 * np.pi * s) / (2 * np.pi), 1 - np.cos(2 * np.pi * s)
-        foot = start + along * (target - start)
-        rate = along_rate * (target - start)
+        target, v = self.targets(base, desired_velocity, desired_yaw_rate)
+        s, start, m = phase[:, None], self._start, -self._swing * v
+        # Along the ground a cubic that leaves and meets it at its own speed, upwards a raised cosine: feet neither hit nor drag.
+        foot = start + (3 - 2 * s) * s**2 * (target - start) + m * s * (1 - s) * (1 - 2 * s)
+        rate = 6 * s * (1 - s) * (target - start) + m * (1 - 6 * s + 6 * s**2)
         foot[:, 2] += self.config.clearance * np.sin(np.pi * s[:, 0]) ** 2
         rate[:, 2] += self.config.clearance * np.pi * np.sin(2 * np.pi * s[:, 0])
         q = self.robot.joint_angles(foot @ base.R_HB)                    # rows times R_HB: into the trunk's frame
