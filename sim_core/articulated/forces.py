@@ -6,6 +6,7 @@ import numpy as np
 from sim_core.contact.force import contact_force
 
 from .configuration import difference
+from .fluid import fluid_force
 from .physical import Physical
 from .taps import Taps
 
@@ -90,29 +91,34 @@ def limit_force(model, q, v):
 
 
 def applied_forces(model, q, v, u, p, silent=False):
-    """Passive, actuator and contact forces, (nv,) each; silent: without the model's networks."""
+    """Passive and actuator forces, drag of a fluid, contact forces, (nv,) each; silent: without the model's networks."""
     taps = recorded_state(model, q, v, u, p, silent)
     driven = actuator_force(model, q, v, u, p, taps)
     passive = passive_force(model, q, v, p, taps)
+    dragging = fluid_force(model, q, v, p) if model.fluid_boxes else ca.SX.zeros(model.nv)
     touching = contact_force(model, q, v, p, taps) if model.options.contact == "force" else ca.SX.zeros(model.nv)
-    return passive, driven, touching
+    return passive, driven, dragging, touching
 
 
 def joint_force(model, q, v, u, p):
     """Everything that drives the rigid-body equations, (nv,), but constrained friction: that depends on accelerations."""
-    passive, driven, touching = applied_forces(model, q, v, u, p)
-    return driven + passive + touching
+    passive, driven, dragging, touching = applied_forces(model, q, v, u, p)
+    return driven + passive + dragging + touching
 
 
 def resisting_force(model, q, v, u, p, with_actuators):
-    """`joint_force`, and K_i = -d force_i / d v_i (nv,): how strongly passive (and actuator) forces resist their joint.
+    """`joint_force`, and K (nv, nv): how strongly forces resist velocities.
 
-    K is that of the equations alone: networks and contacts act explicitly. Their derivative would enter every step, and the
+    K_ii = -d force_i / d v_i of passive forces, to which `with_actuators` adds the actuators' and the whole, symmetric,
+    matrix of a fluid's drag. K is that of the equations alone: networks and contacts act explicitly. Their derivative would enter every step, and the
     derivative of that every gradient; without it the scheme keeps its order.
     """
-    passive, driven, touching = applied_forces(model, q, v, u, p)
-    tau = passive + driven + touching
+    passive, driven, dragging, touching = applied_forces(model, q, v, u, p)
+    tau = passive + driven + dragging + touching
     if model.augmentation:
-        passive, driven, _ = applied_forces(model, q, v, u, p, silent=True)
+        passive, driven, dragging, _ = applied_forces(model, q, v, u, p, silent=True)
     resisting = passive + driven if with_actuators else passive
-    return tau, ca.vertcat(*(-ca.jacobian(resisting[i], v[i]) for i in range(model.nv)))
+    K = ca.diag(ca.vertcat(*(-ca.jacobian(resisting[i], v[i]) for i in range(model.nv))))
+    if with_actuators and model.fluid_boxes:
+        K -= ca.jacobian(dragging, v)
+    return tau, K

@@ -65,15 +65,20 @@ def forward_dynamics(model, q, v, tau, p, h, hK=None):
 
     Args:
         h: time step [s]; only friction asks for it.
-        hK: diagonal (nv,) added to M once the friction force is known.
+        hK: symmetric (nv, nv), added to M once the friction force is known. A diagonal one acts like armature.
     """
     if model.friction is None:
-        return aba(model, q, v, tau, p, None if hK is None else Physical(model, p).armature + hK)
+        if hK is None:
+            return aba(model, q, v, tau, p)
+        if hK.sparsity().is_diag():
+            return aba(model, q, v, tau, p, Physical(model, p).armature + ca.diag(hK))
     M, f = crba(model, q, p), tau - rnea(model, q, v, ca.SX.zeros(model.nv), p)
+    if model.friction is None:
+        return solve_symmetric(M + hK, f)
     a, zone = constrained_acceleration(model, M, f, v, p, h)
     if hK is None:
         return a
-    return solve_symmetric(M + ca.diag(hK), f + friction_force(model, v, a, zone, p, h))
+    return solve_symmetric(M + hK, f + friction_force(model, v, a, zone, p, h))
 
 
 def constrained_acceleration(model, M, f, v, p, h):

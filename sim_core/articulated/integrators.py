@@ -7,8 +7,9 @@ rk4                  classical Runge-Kutta; the same as MuJoCo's RK4            
 mujoco_euler         semi-implicit, joint damping (and smooth friction) implicit          order 1
 implicitfast         mujoco_euler with actuators' velocity feedback implicit as well      order 1
 
-The last two solve (M + h K) (v' - v) / h = tau(q, v) - b(q, v) with K = -d tau / d v, which is diagonal for our joint
-forces: h K is added to the armature, and the same articulated-body recursion solves it. Constrained friction joins tau
+The last two solve (M + h K) (v' - v) / h = tau(q, v) - b(q, v) with K = -d tau / d v, which is diagonal for joint
+forces: h K is added to the armature, and the same articulated-body recursion solves it. Only `implicitfast` in a fluid has
+a full one, and solves with M + h K itself. Constrained friction joins tau
 with the force it has in M a = tau - b. `mujoco_euler` is MuJoCo's Euler (its flag eulerdamp) and `implicitfast` its
 implicitfast integrator. Contact impulses end the velocity's step; only schemes of one stage have one.
 

@@ -38,7 +38,7 @@ def step_jacobian(model, step, dt, integrator=None, of="xu", parameters=None):
     z = ca.vertcat(*(columns[name] for name in of))
 
     tau, K = resisting_force(model, q, v, u, p, with_actuators=integrator == "implicitfast")
-    hK = ca.SX.zeros(model.nv) if integrator == "semi_implicit_euler" else dt * K
+    hK = ca.SX(model.nv, model.nv) if integrator == "semi_implicit_euler" else dt * K
     derivative = _acceleration_jacobian if model.friction is None else _constrained_acceleration_jacobian
     a, da = derivative(model, q, v, tau, p, dt, hK, z)
     # v' = v + h a; q' follows from q and v'.
@@ -54,8 +54,8 @@ def step_jacobian(model, step, dt, integrator=None, of="xu", parameters=None):
 def _acceleration_jacobian(model, q, v, tau, p, h, hK, z):
     """a (nv,) with (M + hK) a + bias = tau, and da/dz."""
     a = ca.SX.sym("a", model.nv)
-    residual = rnea(model, q, v, a, p) + hK * a - tau
-    da = -solve_symmetric(crba(model, q, p) + ca.diag(hK), ca.jacobian(residual, z))
+    residual = rnea(model, q, v, a, p) + hK @ a - tau
+    da = -solve_symmetric(crba(model, q, p) + hK, ca.jacobian(residual, z))
     value = forward_dynamics(model, q, v, tau, p, h, hK)
     return value, ca.substitute(da, a, value)
 
@@ -69,9 +69,9 @@ def _constrained_acceleration_jacobian(model, q, v, tau, p, h, hK, z):
     M, sticking = crba(model, q, p), sticking_inertia(model, zone)
     dg = ca.jacobian(rnea(model, q, v, c, p) - tau - friction_force(model, v, c, zone, p, h), z)
     dc = -solve_symmetric(M + ca.diag(sticking), dg)
-    dg += ca.jacobian(M @ (a - c) + hK * a, z) + ca.diag(sticking) @ dc
-    da = -solve_symmetric(M + ca.diag(hK), dg)
+    dg += ca.jacobian(M @ (a - c) + hK @ a, z) + ca.diag(sticking) @ dc
+    da = -solve_symmetric(M + hK, dg)
     f = tau - rnea(model, q, v, ca.SX.zeros(model.nv), p)
     c_value, zone_value = constrained_acceleration(model, M, f, v, p, h)
-    value = solve_symmetric(M + ca.diag(hK), f + friction_force(model, v, c_value, zone_value, p, h))
+    value = solve_symmetric(M + hK, f + friction_force(model, v, c_value, zone_value, p, h))
     return value, ca.substitute([da], [a, c, zone], [value, c_value, zone_value])[0]

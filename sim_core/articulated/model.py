@@ -20,6 +20,7 @@ import numpy as np
 from sim_core.contact.pairs import ContactPair, contact_groups, contact_notes, read_contacts
 
 from .compile_model import ModelError, compile_source
+from .fluid import FluidBox, fluid_boxes
 from .friction import FrictionConstraint
 from .inertia import from_com
 from .options import ModelOptions
@@ -128,6 +129,7 @@ class RobotModel:
         spring_reference: (nq,) [rad or m], quaternions of balls.
         friction: constants of the plant's friction loss; None without friction, or where the smooth law replaces it.
         joint_force_range: joint index -> (lower, upper) clamp on the total actuator force.
+        fluid_boxes: shapes that a medium drags at; none in vacuum.
         contacts: pairs of geoms that may touch in the equations; none unless asked for (docs/contact.md).
         notes: what the plant does beyond the equations.
         xml: MJCF text of the model, None if it was given compiled; for a URDF as MuJoCo writes it, six digits.
@@ -153,6 +155,7 @@ class RobotModel:
     spring_reference: np.ndarray
     friction: FrictionConstraint | None
     joint_force_range: dict
+    fluid_boxes: tuple[FluidBox, ...]
     contacts: tuple[ContactPair, ...]
     notes: tuple[str, ...]
     mj_model: mujoco.MjModel = field(repr=False)
@@ -256,7 +259,8 @@ def load_model(source, augmentation=None, **options):
     links, mounts = _build_links(mj_model, names, geometry)
     bodies, frames = _mount(mj_model, names, geometry, mounts)
     contacts, contact_parameters, contact_notes = _contacts(mj_model, mounts, options)
-    parameters = _physical_vector(mj_model, names, bodies, geometry, friction, contact_parameters)
+    fluid = _fluid(mj_model, options)
+    parameters = _physical_vector(mj_model, names, bodies, geometry, friction, fluid, contact_parameters)
     actuators, u_lower, u_upper, joint_force_range = _actuators(mj_model, names)
     q_lower, q_upper = _position_limits(mj_model)
     q_home = mj_model.key_qpos[0].copy() if mj_model.nkey else mj_model.qpos0.copy()
@@ -279,6 +283,7 @@ def load_model(source, augmentation=None, **options):
         spring_reference=mj_model.qpos_spring.copy(),
         friction=_friction_constraint(mj_model, names, friction, options),
         joint_force_range=joint_force_range,
+        fluid_boxes=fluid_boxes(mj_model, mounts) if fluid else (),
         contacts=contacts,
         notes=(*contact_notes, *notes),
         mj_model=mj_model,
@@ -440,7 +445,18 @@ def _contacts(m, mounts, options):
         raise ModelError(str(error)) from None
 
 
-def _physical_vector(m, names, bodies, geometry, friction, contact_parameters):
+def _fluid(m, options):
+    """Values of density and viscosity by name, as far as they are parameters."""
+    off = mujoco.mjtDisableBit
+    # MuJoCo computes no passive force at all where it computes neither springs nor dampers.
+    acts = not (disabled(m, off.mjDSBL_SPRING) and disabled(m, off.mjDSBL_DAMPER))
+    values = {"density": m.opt.density * acts, "viscosity": m.opt.viscosity * acts}
+    if options.fluid == "auto":
+        return {name: value for name, value in values.items() if value > 0}
+    return values if options.fluid else {}
+
+
+def _physical_vector(m, names, bodies, geometry, friction, fluid, contact_parameters):
     off = mujoco.mjtDisableBit
     p = PhysicalVector()
     for i, body in enumerate(bodies, start=1):
@@ -470,6 +486,8 @@ def _physical_vector(m, names, bodies, geometry, friction, contact_parameters):
         pos = m.body_pos[names.bodies.index(name)] if is_body else m.site_pos[names.sites.index(name)]
         p.append_vector(f"{name}.pos", "m", pos)
     p.append_vector("gravity", "m/s^2", m.opt.gravity * (not disabled(m, off.mjDSBL_GRAVITY)))
+    for name, value in fluid.items():
+        p.append(f"fluid.{name}", {"density": "kg/m^3", "viscosity": "Pa s"}[name], value)
     for i, actuator in enumerate(names.actuators):
         p.append(f"{actuator}.gear", "-", m.actuator_gear[m.actuator_outadr[i], 0])
     for group, fields_ in contact_parameters.items():
@@ -594,4 +612,7 @@ def _hash(model):
     add(model.spring_reference, sorted(model.joint_force_range.items()))
     if model.friction is not None:
         add(model.friction.D, model.friction.b, model.friction.bh_max)
+    for box in model.fluid_boxes:
+        add(box.link, box.R, box.half_size)
+        add_offset(box.r)
     return digest.hexdigest()

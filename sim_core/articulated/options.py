@@ -27,6 +27,8 @@ class ModelOptions:
         geometry: bodies and sites whose position in their parent is part of the physical vector. "auto": those
             the model file names in <custom><text name="refit_geometry" data="body site ..."/></custom>; True: all
             moving ones; False: none; or a tuple of names.
+        fluid: the medium's drag (fluid.py). "auto": density and viscosity where the model file has them; True: both, from
+            zero if need be; False: vacuum, whatever the plant is in.
         contact: "none"; "force": springs, dampers and friction at every contact point; "impulse": non-penetration and
             Coulomb friction as a complementarity problem in every step (docs/contact.md).
         contact_pairs: "auto": all pairs of geoms that the plant would test; or a tuple of pairs of name patterns such as
@@ -41,6 +43,7 @@ class ModelOptions:
     limit_damping: float = 1.0e2
     limit_width: float = 0.01
     geometry: str | bool | tuple[str, ...] = "auto"
+    fluid: str | bool = "auto"
     contact: str = "none"
     contact_pairs: str | tuple[tuple[str, str], ...] = "auto"
 
@@ -59,6 +62,8 @@ class ModelOptions:
                 raise ValueError(f'{name} must be "auto", True, False or a tuple of names, found "{value}".')
             if not isinstance(value, (str, bool)):
                 object.__setattr__(self, name, tuple(value))
+        if self.fluid not in ("auto", True, False):
+            raise ValueError(f'fluid must be "auto", True or False, found "{self.fluid}".')
         if self.contact not in ("none", "force", "impulse"):
             raise ValueError(f'contact must be "none", "force" or "impulse", found "{self.contact}".')
         if self.contact_pairs != "auto":

@@ -54,11 +54,8 @@ def check_supported(mj_model, friction, options):
         refuse(f"tendon '{name_of(m, mujoco.mjtObj.mjOBJ_TENDON, 0)}'", "Remove it, or drive the joints directly.")
     if m.nflex:
         refuse(f"flex '{name_of(m, mujoco.mjtObj.mjOBJ_FLEX, 0)}'", "Remove deformable bodies.")
-    if m.opt.density > 0 or m.opt.viscosity > 0:
-        refuse(
-            f"a fluid medium (density {m.opt.density:g}, viscosity {m.opt.viscosity:g})",
-            "Set both to 0 in <option>; add joint damping instead.",
-        )
+    if m.opt.density > 0 or m.opt.viscosity > 0 or options.fluid is True:
+        _check_fluid(m)
     return _notes(m, friction, options)
 
 
@@ -75,6 +72,15 @@ def _check_joints(m, joint_limits):
             refuse(f"plastic spring of {joint}", "Remove 'springyield'.")
         if m.jnt_actgravcomp[i]:
             refuse(f"gravity compensation through actuators of {joint}", "Remove 'actuatorgravcomp'.")
+
+
+def _check_fluid(m):
+    if np.any(m.opt.wind):
+        refuse(f"wind {m.opt.wind.tolist()}", "Set it to 0 in <option>: the medium is at rest in the equations.")
+    for i in range(m.ngeom):
+        if m.geom_fluid[i, 0] > 0:
+            refuse(f"the ellipsoid fluid model of geom '{name_of(m, mujoco.mjtObj.mjOBJ_GEOM, i)}'",
+                   "Remove 'fluidshape'; the inertia-box model acts on every body without it.")
 
 
 def _check_actuators(m):
@@ -124,6 +130,8 @@ def _notes(m, friction, options):
         if options.friction_law == "smooth" and len(alone) < len(joints):
             both = [joint for joint in joints if joint in friction]
             notes.append(f"Friction loss is a constraint in the plant, tanh-smoothed in the equations: joints {', '.join(both)}.")
+    if (m.opt.density > 0 or m.opt.viscosity > 0) and options.fluid is False:
+        notes.append("The medium drags in the plant only, not in the equations.")
     if mujoco.mjtIntegrator(int(m.opt.integrator)) == mujoco.mjtIntegrator.mjINT_IMPLICIT:
         notes.append("The plant's 'implicit' integrator also differentiates Coriolis forces; 'implicitfast' is used.")
     elif mujoco.mjtIntegrator(int(m.opt.integrator)) == mujoco.mjtIntegrator.mjINT_IMPLICITFAST:
