@@ -171,7 +171,8 @@ class Library:
         f = self._mapped(function, batch.size, tuple(i for i, s in enumerate(batch.shared) if s))
         columns = []
         for i, (a, shared) in enumerate(zip(batch.arrays, batch.shared)):
-            a = a.reshape(-1, *self.functions[function].size_in(i))
+            # not -1: a column may be empty (a robot without actuators)
+            a = a.reshape(1 if shared else batch.size, *self.functions[function].size_in(i))
             columns.append(a[0] if shared else np.concatenate(a, axis=1))
         for y, dm in zip(outputs, f.call([ca.DM(c) for c in columns])):
             if y.size:

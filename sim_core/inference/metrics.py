@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from scipy.special import digamma
 
 __all__ = ["kl_knn", "mmd"]
 
@@ -15,9 +14,10 @@ def kl_knn(P, Q, k: int = 3) -> float:
         d/n sum_i log(nu_k(i) / rho_k(i)) + log(m / (n - 1)),
 
     nu: distance of P_i to its k-th neighbour in Q; rho: to its k-th neighbour in P without itself. With the same k on
-    both sides the digamma terms of the source cancel. Low by 4 % (d = 1 to 3) to 20 % (d = 5) at 2000 samples.
+    both sides the digamma terms of the source cancel. Biased low: unit Gaussians one apart, 2000 samples each, k = 3, give
+    0.49, 0.47, 0.44, 0.41 for d = 1, 2, 3, 5 in place of 0.5.
 
-    Infinite where P has collapsed (k + 1 samples coincide), -inf where Q has collapsed onto samples of P.
+    Infinite where a sample of P coincides with k others of P (P has collapsed).
 
     Raises:
         ValueError: fewer than k samples in Q or k + 1 in P, or dimensions that differ.
@@ -38,15 +38,15 @@ def kl_knn(P, Q, k: int = 3) -> float:
     if (rho == 0).any():
         return np.inf
     with np.errstate(divide="ignore"):
-        return float(d * np.mean(np.log(nu) - np.log(rho)) + digamma(k) - digamma(k) + np.log(m / (n - 1)))
+        return float(d * np.mean(np.log(nu) - np.log(rho)) + np.log(m / (n - 1)))
 
 
 def mmd(X, Y, bandwidths=(0.25, 0.5, 1.0, 2.0, 4.0)) -> float:
     """Squared maximum mean discrepancy of samples X (n, d) and Y (m, d), unbiased: about 0, and sometimes below, for one
     distribution.
 
-    Kernel: sum of exp(-|x - y|^2 / (2 s^2)) with s = bandwidths times the median distance of Y's samples to each other
-    and to X's. Between 0 and twice the number of bandwidths.
+    Kernel: sum of exp(-|x - y|^2 / (2 s^2)) with s = bandwidths times the median distance between any two of all samples.
+    At most twice the number of bandwidths.
 
     Source: Gretton et al., "A kernel two-sample test", JMLR 13, 2012, Lemma 6.
     """
