@@ -43,6 +43,7 @@ setup(
             "sim_plant = nodes.entry:sim_plant",
             "adaptive_mpc = nodes.entry:adaptive_mpc",
             "refit_worker = nodes.entry:refit_worker",
+            "stance_controller = nodes.entry:stance_controller",
             "recorder = nodes.entry:recorder",
             "supervisor = nodes.entry:supervisor",
             "robot_state = nodes.entry:robot_state",

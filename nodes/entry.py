@@ -7,7 +7,7 @@ import os
 import signal
 
 __all__ = ["ability_hand", "adaptive_mpc", "audio", "dynamixel", "estop", "force_torque", "rangefinder", "realsense",
-           "recorder", "refit_worker", "robot_state", "robotiq", "sim_plant", "static_transform", "supervisor", "urg"]
+           "recorder", "refit_worker", "robot_state", "robotiq", "sim_plant", "stance_controller", "static_transform", "supervisor", "urg"]
 
 
 def _main(module: str) -> int:
@@ -28,6 +28,10 @@ def adaptive_mpc() -> int:
 
 def refit_worker() -> int:
     return _main("refit_worker")
+
+
+def stance_controller() -> int:
+    return _main("stance_controller")
 
 
 def recorder() -> int:

@@ -12,12 +12,14 @@ from collections.abc import Callable
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
+from refit_interfaces.msg import FootContacts
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from tf2_msgs.msg import TFMessage
 
 from nodes.robot_frames import RobotFrames
 from sim_core.plant import Command, MujocoPlant
+from sim_core.plant.base_sensors import CONTACT_FORCE
 
 __all__ = ["PlantMessages", "command_from_message", "seconds", "set_stamp", "to_stamp"]
 
@@ -67,6 +69,9 @@ class PlantMessages:
                                        for field in ("position", "velocity", "effort"))
         self.wrench = WrenchStamped()
         self.wrench.header.frame_id = frame_prefix + plant.wrench_site
+        self.imu = Imu()
+        self.imu.header.frame_id = frame_prefix + "imu"
+        self.foot_contacts = FootContacts(names=plant.feet)
         self._frames = RobotFrames(plant.world.nominal, frame_prefix)
 
     def fill_clock(self, plant: MujocoPlant) -> Clock:
@@ -84,6 +89,22 @@ class PlantMessages:
         force, torque = self.wrench.wrench.force, self.wrench.wrench.torque
         force.x, force.y, force.z, torque.x, torque.y, torque.z = values
         return self.wrench
+
+    def fill_imu(self, plant: MujocoPlant) -> Imu:
+        set_stamp(self.imu.header.stamp, self._now())
+        reading = plant.imu()
+        q, w, a = self.imu.orientation, self.imu.angular_velocity, self.imu.linear_acceleration
+        q.w, q.x, q.y, q.z = reading.quaternion.tolist()
+        w.x, w.y, w.z = reading.angular_velocity.tolist()
+        a.x, a.y, a.z = reading.linear_acceleration.tolist()
+        return self.imu
+
+    def fill_foot_contacts(self, plant: MujocoPlant) -> FootContacts:
+        set_stamp(self.foot_contacts.header.stamp, self._now())
+        forces = plant.foot_forces()
+        self.foot_contacts.force = forces.tolist()
+        self.foot_contacts.contact = (forces > CONTACT_FORCE).tolist()
+        return self.foot_contacts
 
     def fill_tf(self, plant: MujocoPlant) -> tuple[TFMessage, TFMessage]:
         """(moving, static) transforms of the robot at the present true state."""

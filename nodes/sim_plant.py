@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from geometry_msgs.msg import WrenchStamped
 from rclpy.duration import Duration
-from refit_interfaces.msg import JointCommand
+from refit_interfaces.msg import FootContacts, JointCommand
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
@@ -86,6 +86,11 @@ class SimPlantConfig:
     clock_period: float = setting(0.01, "s", (0.0, 1.0), "spacing of /clock; 0: no clock", read_only=True)
     tf_period: float = setting(0.02, "s", (0.0, 1.0), "spacing of /tf; 0: no TF", read_only=True)
     wrench_period: float = setting(0.002, "s", (0.0, 1.0), "spacing of the wrench", read_only=True)
+    imu_period: float = setting(0.002, "s", (0.0, 1.0), "spacing of imu and foot_contacts, where the robot has them; 0: none",
+                                read_only=True)
+    orientation_noise: float = setting(0.0, "rad", (0.0, 1.0), "standard deviation of the IMU's orientation", read_only=True)
+    gyro_noise: float = setting(0.0, "rad/s", (0.0, 10.0), "of its angular velocity", read_only=True)
+    accelerometer_noise: float = setting(0.0, "m/s^2", (0.0, 100.0), "of its linear acceleration", read_only=True)
     world: str = setting("", "", None, "shared memory in which emulated devices drive the robot and sense it; empty: "
                          "commands and states are topics", read_only=True)
 
@@ -123,7 +128,8 @@ class SimPlant(RefitNode):
             sensor_delay=c.sensor_delay, command_delay=c.command_delay,
             initial_q=c.initial_position or None, initial_v=c.initial_velocity or None,
             initial_q_std=_scatter(c.initial_position_std),
-            initial_v_std=_scatter(c.initial_velocity_std), wrench_site=c.wrench_site)
+            initial_v_std=_scatter(c.initial_velocity_std), wrench_site=c.wrench_site,
+            orientation_noise=c.orientation_noise, gyro_noise=c.gyro_noise, accelerometer_noise=c.accelerometer_noise)
         self.diagnostics.hardware_id = plant.name
         self._world = PlantWorld(c.world, plant) if c.world else None
         # Beside emulated devices the robot's topics are the drivers'; the plant's own tell the truth under its name,
@@ -144,8 +150,10 @@ class SimPlant(RefitNode):
         self._pub_tf = publisher(TFMessage, "/tf", STATE) if c.tf_period else None
         self._pub_tf_static = publisher(TFMessage, "/tf_static", LATCHED) if c.tf_period else None
         self._pub_wrench = publisher(WrenchStamped, f"{own}wrench", SENSOR) if c.wrench_site else None
+        self._pub_imu = publisher(Imu, f"{own}imu", STATE) if c.imu_period and plant.has_imu else None
+        self._pub_contacts = publisher(FootContacts, f"{own}foot_contacts", STATE) if c.imu_period and plant.feet else None
         self._every = {name: _ticks(period, plant.tick_period) for name, period in (
-            ("clock", c.clock_period), ("tf", c.tf_period), ("wrench", c.wrench_period))}
+            ("clock", c.clock_period), ("tf", c.tf_period), ("wrench", c.wrench_period), ("imu", c.imu_period))}
         control_ticks = _ticks(c.control_period, plant.tick_period)
         if c.lockstep and abs(control_ticks * plant.tick_period - c.control_period) > 1e-9 and c.control_period:
             raise PlantError(f"control_period {c.control_period:g} s is not a multiple of the servo "
@@ -257,6 +265,11 @@ class SimPlant(RefitNode):
         self._t = plant.t
         if self._pub_clock is not None and index % self._every["clock"] == 0:
             self._pub_clock.publish(messages.fill_clock(plant))
+        # Before the joint states, whose arrival tells a controller that a tick's measurements are there.
+        if self._pub_imu is not None and index % self._every["imu"] == 0:
+            self._pub_imu.publish(messages.fill_imu(plant))
+        if self._pub_contacts is not None and index % self._every["imu"] == 0:
+            self._pub_contacts.publish(messages.fill_foot_contacts(plant))
         if self._world is None or index % self._every["clock"] == 0:
             self._pub_joint_states.publish(messages.fill_joint_state(plant))
         if self._pub_wrench is not None and index % self._every["wrench"] == 0:

@@ -10,6 +10,7 @@ Page: docs/nodes/supervisor.md.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,9 +63,11 @@ class SupervisorNode(RefitNode):
         model.require_scalar_joints("The supervisor")
         limits = WatchLimits(config.state_age_limit, config.command_age_limit, config.refit_age_limit,
                              config.clock_age_limit, config.rest_velocity, config.rest_time)
-        self.gate = JointStateGate(model.joint_names, config.state_age_limit, config.future_limit)
-        self.watch = Watch(model.joint_names, model.q_lower - config.position_margin, model.q_upper + config.position_margin,
-                           config.velocity_margin * model.v_limit, limits)
+        joints = measured_joints(model)
+        names, q, v = [link.joint for link in joints], [link.q_index for link in joints], [link.v_index for link in joints]
+        self.gate = JointStateGate(names, config.state_age_limit, config.future_limit)
+        self.watch = Watch(names, model.q_lower[q] - config.position_margin, model.q_upper[q] + config.position_margin,
+                           config.velocity_margin * model.v_limit[v], limits)
         self.machine = Machine()
         self._stamp = -np.inf
         self._looked = -np.inf                      # ROS time of the last look
@@ -221,6 +224,12 @@ class SupervisorNode(RefitNode):
 
     def _now(self) -> float:
         return 1e-9 * self.get_clock().now().nanoseconds
+
+
+def measured_joints(model) -> list:
+    """Links of the joints that joint_states reports, hinges and slides; a floating base is not among them."""
+    links = Counter(link.joint for link in model.links)
+    return [link for link in model.links if links[link.joint] == 1 and link.kind != "ball"]
 
 
 def main(args=None) -> int:

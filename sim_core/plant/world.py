@@ -70,13 +70,15 @@ class World:
         self.data = mujoco.MjData(self.model)
         self._describe_robot()
         self._index()
-        self.nominal, self._nominal_qpos = self.model, self.qpos
+        self.nominal, self._nominal_qpos = self.model, np.concatenate([self.qpos, self._base])
         self._kinematics = mujoco.MjData(self.nominal)
 
     # ---- description -----------------------------------------------------------------------
     def _describe_robot(self) -> None:
         model = self.model
         self.joints = []
+        self._bases = [model.joint(i).name for i in range(model.njnt)
+                       if model.jnt_type[i] == mujoco.mjtJoint.mjJNT_FREE and model.joint(i).name]
         for i in range(model.njnt):
             if int(model.jnt_type[i]) in _ROBOT_JOINTS:
                 if not model.joint(i).name:
@@ -128,6 +130,9 @@ class World:
         ids = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in self.joints]
         self.qpos = model.jnt_qposadr[ids].copy()
         self.dof = model.jnt_dofadr[ids].copy()
+        # A floating base's coordinates: nobody measures them, but its frames hang on them.
+        bases = [model.jnt_qposadr[mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)] for name in self._bases]
+        self._base = np.array([address + k for address in bases for k in range(7)], dtype=int)
         self._probe = mujoco.MjData(model)
 
     # ---- building --------------------------------------------------------------------------
@@ -230,7 +235,7 @@ class World:
 
     def pose_of_nominal(self) -> mujoco.MjData:
         """Kinematics of the nominal robot (without what was added) at the present joint state."""
-        self._kinematics.qpos[self._nominal_qpos] = self.data.qpos[self.qpos]
+        self._kinematics.qpos[self._nominal_qpos] = self.data.qpos[np.concatenate([self.qpos, self._base])]
         mujoco.mj_kinematics(self.nominal, self._kinematics)
         return self._kinematics
 
