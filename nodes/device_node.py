@@ -15,6 +15,7 @@ configure opens the port, activate streams, deactivate is the device's safe stop
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -123,7 +124,9 @@ class DeviceNode(RefitNode):
 
     # -- lifecycle ---------------------------------------------------------------------------------
     def configure(self) -> None:
+        self._looking = threading.RLock()
         self.device = self.make_device()
+        self.device.on_state = self._look           # on the device's thread: a loss is told at once, not at the next look
         self._totals: deque[tuple[float, int]] = deque()
         self._watch = self.create_timer(LOOK_PERIOD, self._look, clock=self.steady_clock)
         self.device.start()
@@ -155,17 +158,20 @@ class DeviceNode(RefitNode):
 
     # -- health ------------------------------------------------------------------------------------
     def _look(self) -> None:
-        """Judge the device; say so at once if the level has changed."""
-        level, sentence = self._health()
-        self.diagnostics.stand(level, sentence)
-        if level != self._level:
-            if self._level is not None and level in (WARN, ERROR):
-                self.get_logger().warning(f"{self.get_name()}: {sentence}")
-            elif level == OK and self._level in (WARN, ERROR):
-                self.get_logger().info(f"{self.get_name()}: all is well again")
-            self._level = level
-            self.diagnose()
-            self.diagnostics.beat(force=True)
+        """Judge the device; say so at once if the level has changed. From the timer and from the device's thread."""
+        with self._looking:
+            if self.device is None or not self.context.ok():
+                return
+            level, sentence = self._health()
+            self.diagnostics.stand(level, sentence)
+            if level != self._level:
+                if self._level is not None and level in (WARN, ERROR):
+                    self.get_logger().warning(f"{self.get_name()}: {sentence}")
+                elif level == OK and self._level in (WARN, ERROR):
+                    self.get_logger().info(f"{self.get_name()}: all is well again")
+                self._level = level
+                self.diagnose()
+                self.diagnostics.beat(force=True)
 
     def _health(self) -> tuple[bytes, str]:
         device, now = self.device, time.monotonic()
@@ -216,9 +222,11 @@ class DeviceNode(RefitNode):
         return total - history[0][1]
 
     def diagnose(self) -> None:
-        device = self.device
-        if device is None:
-            return
+        if self.device is not None:
+            with self._looking:
+                self._diagnose(self.device)
+
+    def _diagnose(self, device: Device) -> None:
         self.diagnostics.hardware_id = device.identity.serial or device.identity.model if device.identity else ""
         say = self.diagnostics.set
         say("state", device.state.value)

@@ -63,6 +63,7 @@ class Device(ABC):
         faults, warnings: name -> sentence, conditions that last until removed (levels ERROR and WARN).
         last_error: newest failure of the link; "" once it streams or stands ready again.
         last_sample: host time of the newest sample's measurement; -inf before the first.
+        on_state: called on the device's thread when the state has changed.
 
     Args:
         on_sample: called as on_sample(sample, t) on the device's thread.
@@ -84,6 +85,7 @@ class Device(ABC):
         self.warnings: dict[str, str] = {}
         self.last_error = ""
         self.last_sample = float("-inf")
+        self.on_state: Callable[[], None] = lambda: None
         self._enabled = False
         self._arrived = float("-inf")
         self._wake = threading.Condition()
@@ -186,20 +188,25 @@ class Device(ABC):
                 self._connect()
                 self._run_connected()
             except DeviceError as error:
-                self.last_error = self.counters.last_error = str(error)
+                self._lost(str(error))
                 awaited = getattr(error, "path", "")
             except Exception as error:      # a driver's own mistake must not end the thread in silence
-                self.last_error = self.counters.last_error = f"{type(error).__name__}: {error}"
+                self._lost(f"{type(error).__name__}: {error}")
             finally:
                 with contextlib.suppress(Exception):
                     self._close()
             if self._closing:
                 break
-            self._set_state(State.RECONNECTING)
             if not self._rest(awaited):
                 break
         if self.state is not State.FAILED:
             self._set_state(State.CLOSED)
+
+    def _lost(self, why: str) -> None:
+        """Said before anything is closed, which may take its time."""
+        self.last_error = self.counters.last_error = why
+        if not self._closing:
+            self._set_state(State.RECONNECTING)
 
     def _connect(self) -> None:
         self._set_state(State.CONNECTING if self.identity is None else State.RECONNECTING)
@@ -259,5 +266,7 @@ class Device(ABC):
 
     def _set_state(self, state: State) -> None:
         with self._wake:
-            self.state = state
+            changed, self.state = state is not self.state, state
             self._wake.notify_all()
+        if changed:
+            self.on_state()
