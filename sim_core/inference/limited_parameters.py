@@ -78,7 +78,10 @@ class LimitedParameters(Box):
                     p[where] = factor * theta[i]
             self.units += (self._unit(*self._place(next(iter(quantities)))),)
         for body, fields in bodies.items():
-            p[layout.inertia_slice(body)] = self._ten(body, fields)
+            where = layout.inertia_slice(body)
+            if entries := [layout.names[i] for i, field in taken if field is None and where.start <= i < where.stop]:
+                raise ValueError(f"{entries[0]} and {body}.{next(iter(fields))} both describe {body}; give mass, COM and inertia only")
+            p[where] = self._ten(body, fields)
         pbar = ca.SX.sym("pbar", self.model.np_)
         self._p = ca.Function("to_physical", [theta], [ca.densify(p)])
         self._library = compile_library("refit_limited", {
