@@ -9,6 +9,7 @@
 from .cem import CEM
 from .cma_es import CMA_ES
 from .ensemble import EMCEE
+from .likelihood_free import BAYESSIM
 from .nuts import NUTS
 from .sampler import Run, Sampler, Samples, Trace, sobol
 from .sgld import SGLD
@@ -18,6 +19,7 @@ __all__ = ["METHODS", "Run", "Sampler", "Samples", "Trace", "sample", "sobol"]
 
 METHODS: dict[str, Sampler] = {
     "svgd": SVGD, "csvgd": CSVGD, "cem": CEM, "sgld": SGLD, "nuts": NUTS, "emcee": EMCEE, "cma-es": CMA_ES,
+    "bayessim": BAYESSIM,
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
-__all__ = ["Adam", "median_bandwidth", "stein_direction"]
+__all__ = ["Adam", "bounded", "median_bandwidth", "stein_direction"]
 
 
 # The median of all pairs takes longer than everything else from some hundred particles on. Particles keep the order of
@@ -39,6 +39,20 @@ def stein_direction(z: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, float
     np.exp(K, out=K)
     # One product: K (score - 2 z / h), and the other half of sum_j (z_i - z_j) k_ij.
     return (K @ (score - (2.0 / h) * z) + (2.0 / h) * z * K.sum(axis=1)[:, None]) / len(z), h
+
+
+# A roll-out on the verge of divergence has a gradient of any size, which the kernel would hand to its neighbours and
+# Adam's second moment remember for thousands of steps.
+STEEPEST = 100.0
+
+
+def bounded(gradient: np.ndarray) -> np.ndarray:
+    """Gradients (N, ...) of N particles, none longer than 100 times the median length of those that are not zero."""
+    length = np.sqrt(np.einsum("ni,ni->n", *[gradient.reshape(len(gradient), -1)] * 2))
+    some = length[length > 0]
+    if not len(some) or length.max() <= (longest := STEEPEST * float(np.median(some))):
+        return gradient
+    return gradient * np.minimum(1.0, longest / np.maximum(length, longest)).reshape(-1, *(1,) * (gradient.ndim - 1))
 
 
 @dataclass

@@ -6,7 +6,7 @@ import numpy as np
 
 from .checkpoint import Checkpoint
 from .sampler import Run, Sampler, sobol
-from .stein import Adam, stein_direction
+from .stein import Adam, bounded, stein_direction
 
 __all__ = ["CSVGD", "SVGD"]
 
@@ -35,7 +35,7 @@ def svgd(run: Run, iterations: int, step: float = 0.02, final_step: float = 0.00
         adam.t, adam.moments = first, [(arrays["m0"], arrays["v0"])]
     for i in run.iterate(iterations, "SVGD", first):
         log_p, score = run.log_p_and_grad(z)
-        phi, h = stein_direction(z, score)
+        phi, h = stein_direction(z, bounded(score))
         run.record(i, z, log_p, bandwidth=h)
         z = np.clip(z + adam.step(decayed(step, final_step, i, iterations), phi)[0], 0.0, 1.0)
         if run.cancelled or file.due(i + 1):
@@ -90,14 +90,14 @@ def csvgd(run: Run, iterations: int, step: float = 0.02, final_step: float = 0.0
         adam.t, adam.moments = first, [(arrays[f"m{k}"], arrays[f"v{k}"]) for k in range(2)]
     for i in run.iterate(iterations, "CSVGD", first):
         now = run.evaluate(np.clip(z, 0.0, 1.0), starts, on_defects, damping, form)
-        phi, h = stein_direction(z, now.grad)
+        phi, h = stein_direction(z, bounded(now.grad))
         g_limits = (np.clip(z, 0.0, 1.0) - z) / SIGMA_LIM
         g_defects = now.defects if form == "vector" else np.einsum("nrsi,nrsi->nrs", now.defects, now.defects)
         run.record(i, z, now.log_p, bandwidth=h, defect=largest_norm(now.defects), violation=SIGMA_LIM * float(np.abs(g_limits).max()))
         size = decayed(step, final_step, i, iterations)
         # dg_lim/dtheta is -1 / sigma_lim beyond a limit, and 0 within, where g_lim vanishes but its multiplier may not.
         push = (on_limits + damping * g_limits) * (g_limits != 0) / SIGMA_LIM
-        dz, dstarts = adam.step(size, phi + push - now.penalty_grad, now.grad_starts - now.penalty_grad_starts)
+        dz, dstarts = adam.step(size, phi + push - bounded(now.penalty_grad), bounded(now.grad_starts - now.penalty_grad_starts))
         z, starts = z + dz, starts + dstarts
         eta = size if multiplier_step is None else multiplier_step
         on_limits, on_defects = on_limits + eta * g_limits, on_defects + eta * g_defects

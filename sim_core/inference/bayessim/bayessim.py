@@ -1,0 +1,116 @@
+"""BayesSim: a conditional density learnt from simulations of the prior, read off at the recording.
+
+No likelihood and no gradient enters; the price is one network per recording's length and start state.
+
+Source: Ramos, Possas, Fox, "BayesSim: adaptive domain randomization via probabilistic inference for robotics
+simulators", RSS 2019; settings: thesis, sections A.2.4 and B.1.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from .densities import FEATURES, ConditionalMixture
+
+__all__ = ["Fit", "fit", "simulate"]
+
+HELD_OUT = 0.1  # share of the simulations that training does not see
+CLIP = 5.0  # standard deviations: simulations that fly apart must not set the scale of all others
+LEAST = 20  # simulations
+
+
+@dataclass
+class Fit:
+    """A trained q(z | summary) and the scale of its summaries.
+
+    Attributes:
+        loss, held_out (epochs,): mean of -log q per epoch on the training simulations and on the others.
+        best: epoch whose weights are kept, the best on the others.
+    """
+
+    density: ConditionalMixture
+    mean: np.ndarray
+    std: np.ndarray
+    loss: np.ndarray
+    held_out: np.ndarray
+    best: int
+
+    def standardised(self, s) -> torch.Tensor:
+        return torch.as_tensor(np.clip((s - self.mean) / self.std, -CLIP, CLIP), dtype=torch.float32)
+
+    def sample(self, s: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
+        """z (count, M) inside [0, 1] given the summary s (F,); draws beyond the limits are drawn again, at last clipped."""
+        generator = torch.Generator().manual_seed(seed)
+        s = self.standardised(s)
+        z = self.density.sample(s, count, generator)
+        for _ in range(100):
+            outside = ((z < 0) | (z > 1)).any(1)
+            if not outside.any():
+                break
+            z[outside] = self.density.sample(s, int(outside.sum()), generator)
+        return np.clip(z.double().numpy(), 0.0, 1.0)
+
+
+def fit(z, s, features: str = "mdn", components: int = 10, epochs: int = 3000, step: float = 1e-3, seed: int = 0,
+        batch: int = 500, patience: int | None = 30, track=lambda epochs: epochs, stop=lambda epoch, loss: False) -> Fit:
+    """Train q(z | s) on pairs z (N, M) in [0, 1], s (N, F), by Adam on batches drawn anew every epoch.
+
+    Args:
+        features: name in FEATURES.   components: Gaussians of the mixture.   step: Adam's.
+        patience: epochs without improvement on held-out simulations after which training ends; None: never.
+        track: wraps the epochs (a progress bar).   stop: asked after every epoch.
+
+    Raises:
+        ValueError: unknown features; fewer than 20 finite pairs.
+    """
+    if features not in FEATURES:
+        raise ValueError(f"There is no conditional density '{features}'. Known: {', '.join(FEATURES)}.")
+    finite = np.isfinite(s).all(1)
+    z, s = z[finite], s[finite]
+    if len(z) < LEAST:
+        raise ValueError(f"BayesSim: expected at least {LEAST} finite simulations, found {len(z)}; narrow the limits.")
+    middle, std = np.median(s, axis=0), robust_std(s)
+    fitted = Fit(None, middle, std, np.empty(0), np.empty(0), 0)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(z), generator=generator)
+        Z, S = torch.as_tensor(z, dtype=torch.float32)[order], fitted.standardised(s)[order]
+        few = max(round(HELD_OUT * len(z)), 1)
+        density = FEATURES[features](S, z.shape[1], components, generator)
+    optimiser = torch.optim.Adam(density.parameters(), lr=step)
+    loss, held_out, best, kept = [], [], 0, None
+    for epoch in track(range(epochs)):
+        total = 0.0
+        for rows in (few + torch.randperm(len(Z) - few, generator=generator)).split(batch):
+            optimiser.zero_grad()
+            now = -density.log_prob(Z[rows], S[rows]).mean()
+            now.backward()
+            optimiser.step()
+            total += float(now.detach()) * len(rows)
+        loss.append(total / (len(Z) - few))
+        with torch.no_grad():
+            held_out.append(float(-density.log_prob(Z[:few], S[:few]).mean()))
+        if kept is None or held_out[-1] < held_out[best]:
+            best, kept = epoch, {name: value.clone() for name, value in density.state_dict().items()}
+        if stop(epoch, held_out[-1]) or (patience is not None and epoch - best >= patience):
+            break
+    density.load_state_dict(kept)
+    fitted.density, fitted.loss, fitted.held_out, fitted.best = density, np.array(loss), np.array(held_out), best
+    return fitted
+
+
+def robust_std(s: np.ndarray) -> np.ndarray:
+    """Half the width of the middle 68 %, which equals the standard deviation of a Gaussian; 1 where nothing varies."""
+    low, high = np.quantile(s, (0.16, 0.84), axis=0)
+    return np.where(high - low > 1e-12 * (1 + np.abs(low)), (high - low) / 2, 1.0)
+
+
+def simulate(density, z: np.ndarray) -> np.ndarray:
+    """Roll-outs (N, R, T, nx) of the trajectories of a SingleShooting density at z (N, M), without the known first state."""
+    recorded = density.trajectories
+    p = density.parameters.to_physical(density.theta(z))
+    return density.dynamics.rollout(recorded.x[:, 0], recorded.u, p[:, None, :])[:, :, 1:]
