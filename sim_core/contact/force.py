@@ -15,8 +15,9 @@ def contact_force(model, q, v, p, taps):
     """Joint forces (nv,) [N m or N] of all contact points.
 
     Each point hands its quantities through `taps`, in this order: NAME.point.x .y .z (in the world), .penetration,
-    .normal_velocity (approaching: negative), .relative_velocity.x .y, .normal_force, .tangential_force.x .y (on the
-    second geom, along the two tangents; for a floor with its normal up these are the world's x and y).
+    .normal_velocity (approaching: negative), .relative_velocity.x .y, .direction.x .y (of the latter, of length one or,
+    near rest, less), .normal_force, .tangential_force.x .y (on the second geom, along the two tangents; for a floor with
+    its normal up these are the world's x and y). Points and directions are heard, the rest can be corrected too.
     """
     points = contact_points(model, q, v, p)
     return push_apart(model, q, p, points, [_force(model, point, p, taps) for point in points])
@@ -33,7 +34,10 @@ def _force(model, point, p, taps):
     rate = -taps(f"{point.name}.normal_velocity", point.velocity[0])
     slip = ca.vertcat(*(taps(f"{point.name}.relative_velocity.{axis}", point.velocity[i])
                         for i, axis in enumerate("xy", start=1)))
+    s = speed(slip, v_t)
+    for i, axis in enumerate("xy"):
+        taps.record(f"{point.name}.direction.{axis}", slip[i] / s)
     f_n = taps(f"{point.name}.normal_force", normal_force(x, rate, k, d))
-    rubbing = -f_n * slip * friction_over_speed(speed(slip, v_t), mu_s, mu_d, v_t)
+    rubbing = -f_n * slip * friction_over_speed(s, mu_s, mu_d, v_t)
     f_t = (taps(f"{point.name}.tangential_force.{axis}", rubbing[i]) for i, axis in enumerate("xy"))
     return ca.vertcat(f_n, *f_t)
