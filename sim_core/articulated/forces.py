@@ -5,24 +5,25 @@ import numpy as np
 
 from sim_core.contact.force import contact_force
 
+from .body_taps import body_force, record_velocities
 from .configuration import difference
 from .fluid import fluid_force
 from .physical import Physical
 from .taps import Taps
 
-__all__ = ["actuator_force", "joint_force", "recorded_state", "resisting_force"]
+__all__ = ["actuator_force", "applied_forces", "joint_force", "resisting_force"]
 
 
-def recorded_state(model, q, v, u, p, silent=False):
-    """Taps of one evaluation that know positions, velocities and controls."""
-    taps = Taps(model, p, silent)
+def record_state(model, q, v, u, p, taps):
+    """Make positions, velocities and controls known; velocities of bodies where a network listens to them."""
     for i, name in enumerate(model.q_names):
         taps.record(f"{name}.position", q[i])
     for i, name in enumerate(model.v_names):
         taps.record(f"{name}.velocity", v[i])
     for i, actuator in enumerate(model.actuators):
         taps.record(f"{actuator.name}.control", u[i])
-    return taps
+    if taps.mentions("body."):
+        record_velocities(model, q, v, p, taps)
 
 
 def actuator_force(model, q, v, u, p, taps):
@@ -90,20 +91,22 @@ def limit_force(model, q, v):
     return tau
 
 
-def applied_forces(model, q, v, u, p, silent=False):
-    """Passive and actuator forces, drag of a fluid, contact forces, (nv,) each; silent: without the model's networks."""
-    taps = recorded_state(model, q, v, u, p, silent)
+def applied_forces(model, q, v, u, p, taps):
+    """Passive and actuator forces, drag of a fluid, other forces on bodies (contact, networks), (nv,) each."""
+    record_state(model, q, v, u, p, taps)
     driven = actuator_force(model, q, v, u, p, taps)
     passive = passive_force(model, q, v, p, taps)
     dragging = fluid_force(model, q, v, p) if model.fluid_boxes else ca.SX.zeros(model.nv)
-    touching = contact_force(model, q, v, p, taps) if model.options.contact == "force" else ca.SX.zeros(model.nv)
-    return passive, driven, dragging, touching
+    pushing = contact_force(model, q, v, p, taps) if model.options.contact == "force" else ca.SX.zeros(model.nv)
+    if taps.mentions("body."):
+        pushing += body_force(model, q, v, p, taps)
+    return passive, driven, dragging, pushing
 
 
 def joint_force(model, q, v, u, p):
     """Everything that drives the rigid-body equations, (nv,), but constrained friction: that depends on accelerations."""
-    passive, driven, dragging, touching = applied_forces(model, q, v, u, p)
-    return driven + passive + dragging + touching
+    passive, driven, dragging, pushing = applied_forces(model, q, v, u, p, Taps(model, p))
+    return driven + passive + dragging + pushing
 
 
 def resisting_force(model, q, v, u, p, with_actuators):
@@ -113,10 +116,10 @@ def resisting_force(model, q, v, u, p, with_actuators):
     matrix of a fluid's drag. K is that of the equations alone: networks and contacts act explicitly. Their derivative would enter every step, and the
     derivative of that every gradient; without it the scheme keeps its order.
     """
-    passive, driven, dragging, touching = applied_forces(model, q, v, u, p)
-    tau = passive + driven + dragging + touching
+    passive, driven, dragging, pushing = applied_forces(model, q, v, u, p, Taps(model, p))
+    tau = passive + driven + dragging + pushing
     if model.augmentation:
-        passive, driven, dragging, _ = applied_forces(model, q, v, u, p, silent=True)
+        passive, driven, dragging, _ = applied_forces(model, q, v, u, p, Taps(model, p, silent=True))
     resisting = passive + driven if with_actuators else passive
     K = ca.diag(ca.vertcat(*(-ca.jacobian(resisting[i], v[i]) for i in range(model.nv))))
     if with_actuators and model.fluid_boxes:

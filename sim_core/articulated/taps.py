@@ -7,7 +7,8 @@ what comes back is the same value, corrected or replaced where a network of the 
     tau = taps("joint1.passive_torque", -damping * v[0])       # may be an input, and an output
 
 Names are the model's own: "joint1.position", ".velocity", ".actuator_torque", ".passive_torque", "joint1.control" (the
-actuator's name), "contact.box.floor.normal_force". A network's inputs must be recorded before its output.
+actuator's name), "contact.box.floor.normal_force", "body.box.velocity.vx" and "body.box.wrench.fx" (body_taps.py). A
+network's inputs must be recorded before its output.
 """
 
 __all__ = ["Taps", "captured", "filled"]
@@ -21,15 +22,21 @@ class Taps:
             (names, with at most one "*"), `replaces` and `evaluate(values, p)`.
         p: physical vector (np_,), which contains their weights.
         silent: without the networks: residuals vanish, and what they replace is zero.
+        everything: compute also what no network mentions, to know all names.
 
     Attributes:
         values: name -> scalar, in the order of the equations.   correctable: names that may be outputs.
     """
 
-    def __init__(self, model, p, silent=False):
-        self.model, self.p, self.silent = model, p, silent
+    def __init__(self, model, p, silent=False, everything=False):
+        self.model, self.p, self.silent, self.everything = model, p, silent, everything
         self.values, self.correctable = {}, []
         self._spoken = {}
+
+    def mentions(self, prefix):
+        """Whether a network reads or corrects a quantity whose name begins so: others need not be computed for it."""
+        patterns = [name for network in self.model.augmentation for name in (*network.inputs, *network.outputs)]
+        return self.everything or any(pattern.startswith(prefix) for pattern in patterns)
 
     def record(self, name, value):
         """Make a scalar known under `name`, as an input."""

@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from sim_core.articulated import forces
-from sim_core.articulated.taps import captured, filled
+from sim_core.articulated.taps import Taps, captured, filled
 
 from .blueprint import Blueprint
 from .blueprint_file import load_blueprints
@@ -52,9 +52,8 @@ def tap_names(model):
     """
     sizes = {"q": model.nq, "v": model.nv, "u": model.nu, "p": model.np_}
     q, v, u, p = (ca.SX.sym(name, n) for name, n in sizes.items())
-    taps = forces.recorded_state(detach(model), q, v, u, p)
-    forces.actuator_force(taps.model, q, v, u, p, taps)
-    forces.passive_force(taps.model, q, v, p, taps)
+    taps = Taps(detach(model), p, everything=True)
+    forces.applied_forces(taps.model, q, v, u, p, taps)
     return tuple(taps.values), tuple(taps.correctable)
 
 

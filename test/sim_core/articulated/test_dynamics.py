@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio
 import pytest
 
-from sim_core.articulated import build
+from sim_core.articulated import build, load_model
 
 MODELS = (*zoo.OWN, *zoo.URDF)
 SAMPLES = 1000
@@ -110,10 +110,38 @@ def test_double_cartpole_closed_form(load):
         assert np.allclose(ours, expected, rtol=1e-10, atol=1e-10)
 
 
+def chain(links):
+    """URDF of a pendulum of unequal rods, hinged about turned axes."""
+    text = '<robot name="chain"><link name="base"/>'
+    for k in range(links):
+        m, l = 1.0 - 0.1 * k, 0.5 + 0.1 * k
+        parent, at = ("base", 0.0) if k == 0 else (f"rod{k - 1}", -(0.4 + 0.1 * k))
+        text += f"""
+        <joint name="hinge{k}" type="continuous"><origin xyz="0 0 {at}" rpy="0 0 {0.2 * k}"/><axis xyz="0 1 0"/>
+          <parent link="{parent}"/><child link="rod{k}"/></joint>
+        <link name="rod{k}"><inertial><origin xyz="0.01 0 {-l / 2}"/><mass value="{m}"/>
+          <inertia ixx="{m * l * l / 12}" iyy="{m * l * l / 12 + 1e-3}" izz="0.002" ixy="0" ixz="0.0005" iyz="0"/></inertial></link>"""
+    return text + "</robot>"
+
+
+@pytest.mark.parametrize("source", [chain(2), chain(5), "swimmer5"], ids=["double pendulum", "five rods", "swimmer in water"])
+def test_three_mechanisms_agree_with_mujoco_and_pinocchio(source):
+    """Two pendulums against both; the swimmer in water, so with the medium's drag, against MuJoCo."""
+    if source == "swimmer5":
+        source = load_model(source).xml.replace("<option ", '<option density="998" viscosity="0.0009" ', 1)
+    model = load_model(source)
+    q, v, u = zoo.random_states(model, 300, seed=9)
+    p = model.parameters.nominal
+    ours = build.accel(model)(q, v, u, p).full()
+    assert zoo.relative_error(ours, zoo.mujoco_accelerations(model.mj_model, q, v, u)) < 1e-9
+    if model.name == "chain":
+        oracle = pinocchio.buildModelFromXML(source)
+        oracle.armature = np.zeros(oracle.nv)
+        assert zoo.relative_error(ours, zoo.pinocchio_accelerations(oracle, model.joint_names, q, v, u)) < 1e-9
+
+
 def test_instruction_counts_stay_small():
     """The compiled kernels' speed: a forward step of the Panda with every inertial parameter symbolic."""
-    from sim_core.articulated import load_model
-
     counts = {name: build.accel(load_model(name)).n_instructions() for name in ("cartpole", "double_cartpole", "panda")}
     assert counts["cartpole"] < 150 and counts["double_cartpole"] < 350 and counts["panda"] < 2400
 
