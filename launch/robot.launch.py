@@ -26,7 +26,7 @@ LAUNCH = Path(__file__).resolve().parent
 SHARE = LAUNCH.parent
 
 NAMES = ("robot", "namespace", "use_sim_time", "params_file", "prior", "autostart", "log_level", "refit", "recipe", "lockstep",
-         "run_directory")
+         "solver", "run_directory")
 #: passed on to drivers.launch.py and record.launch.py
 DRIVERS = ("robot", "namespace", "params_file", "autostart", "log_level", "drivers", "use_emulators", "devices", "scenario", "seed")
 RECORD = ("namespace", "profile", "use_sim_time", "autostart", "log_level")
@@ -53,7 +53,7 @@ def _include(name, arguments):
 
 
 def nodes(value):
-    """The three nodes, with the profile, the parameter file and the arguments, the later the stronger."""
+    """Controller, refit (a quadruped has none) and supervisor, with profile, parameter file and arguments, the later the stronger."""
     yes = {name: text == "true" for name, text in value.items()}
     files, prior = [str(SHARE / "config" / f"{value['robot']}.yaml")], value["prior"]
     if is_physical("params_file", value["params_file"]):
@@ -69,6 +69,8 @@ def nodes(value):
         "refit_worker": {"run_directory": value["run_directory"], "recipe": value["recipe"], **physical},
         "supervisor": {} if yes["refit"] else {"refit_age_limit": 0.0},
     }
+    if value["robot"] == "quadruped":
+        only = {"stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]}, "supervisor": {"refit_age_limit": 0.0}}
     return [
         LifecycleNode(
             package="refit", executable=name, name=name, namespace="", autostart=yes["autostart"], output="screen",
@@ -77,7 +79,7 @@ def nodes(value):
             remappings=[("/clock", "clock")],
             ros_arguments=["--log-level", value["log_level"]],
             # Without the right to, `nice` says so and runs the node all the same.
-            prefix=f"{shield()} nice -n -10" if name == "adaptive_mpc" else shield(),
+            prefix=f"{shield()} nice -n -10" if name in ("adaptive_mpc", "stance_controller") else shield(),
         )
         for name, parameters in only.items() if name != "refit_worker" or yes["refit"]
     ]

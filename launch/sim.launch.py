@@ -3,6 +3,7 @@
     ros2 launch refit sim.launch.py
     ros2 launch refit sim.launch.py robot:=double_cartpole lockstep:=true refit:=false
     ros2 launch refit sim.launch.py scenario:='[{time: 5, action: attach, frame: hand, mass: 2.0}]' record:=true
+    ros2 launch refit sim.launch.py robot:=quadruped solver:=neural      # then: ros2 topic pub -r 10 cmd_vel geometry_msgs/Twist ...
     ros2 launch refit sim.launch.py namespace:=left & ros2 launch refit sim.launch.py namespace:=right
 
 Without a ROS distribution: `./refit launch sim.launch.py ...`. Ctrl-C ends everything with exit code 0.
@@ -24,7 +25,7 @@ SHARE = LAUNCH.parent
 
 #: passed on to robot.launch.py, where their meaning is the same
 SHARED = ("robot", "namespace", "use_sim_time", "params_file", "prior", "autostart", "log_level", "refit", "recipe", "lockstep",
-          "record", "profile", "run_directory")
+          "solver", "record", "profile", "run_directory")
 #: what a simulation changes in them
 HERE = {"use_sim_time": dict(default_value="true")}
 OWN = [

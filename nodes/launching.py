@@ -17,7 +17,7 @@ _SWITCH = ["true", "false"]
 
 #: name -> keywords of DeclareLaunchArgument; an argument means the same in every launch file
 ARGUMENTS: dict[str, dict] = {
-    "robot": dict(default_value="panda", choices=["panda", "dxl_arm", "cartpole", "double_cartpole"],
+    "robot": dict(default_value="panda", choices=["panda", "dxl_arm", "cartpole", "double_cartpole", "quadruped"],
                   description="model in config/robots and profile in config"),
     "namespace": dict(default_value="", description="namespace of all nodes and of the clock; two robots on one machine "
                       "need different ones"),
@@ -33,6 +33,8 @@ ARGUMENTS: dict[str, dict] = {
                   "parameters it starts with"),
     "recipe": dict(default_value="robust", choices=["robust", "literal"],
                    description="how a cart-pole's physics is refitted: robustly, or as published"),
+    "solver": dict(default_value="osqp", choices=["osqp", "neural"], description="of a quadruped's stance legs: the quadratic "
+                   "programme, or the network that imitates it"),
     "lockstep": dict(default_value="false", choices=_SWITCH, description="the plant waits for every command, so that "
                      "results do not depend on load"),
     "profile": dict(default_value="control", choices=["full", "control", "identify", "calibrate"],

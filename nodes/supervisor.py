@@ -60,7 +60,6 @@ class SupervisorNode(RefitNode):
     def configure(self) -> None:
         config = self.config
         model = load_model(config.robot)
-        model.require_scalar_joints("The supervisor")
         limits = WatchLimits(config.state_age_limit, config.command_age_limit, config.refit_age_limit,
                              config.clock_age_limit, config.rest_velocity, config.rest_time)
         joints = measured_joints(model)
