@@ -23,6 +23,7 @@ from .trajectories import Trajectories, standard_deviation
 
 __all__ = ["Evaluation", "ExtendedShooting", "MultipleShooting", "SingleShooting"]
 
+DIVERGED = 1e30  # misfits and defects beyond are on their way to infinity, and their gradients overflow before them
 REACH = 1.0  # shooting states as sampled coordinates: +- this many standard deviations about the measured state
 
 
@@ -127,7 +128,7 @@ class MultipleShooting(Box):
 
     def log_p(self, z, starts=None):
         simulation = _Simulation(self, z, starts, gradient=False)
-        return simulation.log_p(self._combined(simulation.log_obs + self._log_def(simulation.defects))[0])
+        return simulation.masked(self._combined(simulation.log_obs + self._log_def(simulation.defects))[0])[0]
 
     def log_p_and_grad(self, z, starts=None):
         log_p, grad, _ = self.joint(z, starts)
@@ -139,8 +140,7 @@ class MultipleShooting(Box):
         d = simulation.defects
         log_p, weights = self._combined(simulation.log_obs + self._log_def(d))
         grad, grad_starts = simulation.gradient(0, -weights)
-        grad_starts -= d * weights[:, :, None, None] / self.sigma_def
-        return simulation.log_p(log_p), grad, grad_starts
+        return simulation.masked(log_p, grad, grad_starts - d * weights[:, :, None, None] / self.sigma_def)
 
     def _log_def(self, d):
         """Log density (N, R) of the defects (N, R, S-1, nx)."""
@@ -180,8 +180,8 @@ class MultipleShooting(Box):
         penalty_grad, penalty_grad_starts = np.zeros_like(grad), np.zeros_like(grad_starts)
         if pulled:
             penalty_grad, penalty_grad_starts = simulation.gradient(1)
-            penalty_grad_starts += pull(simulation.defects, multipliers, damping, form) / self.sigma_def
-        return Evaluation(simulation.log_p(log_p), grad, grad_starts, simulation.defects, penalty_grad, penalty_grad_starts)
+            penalty_grad_starts = penalty_grad_starts + pull(simulation.defects, multipliers, damping, form) / self.sigma_def
+        return Evaluation(*simulation.masked(log_p, grad, grad_starts, simulation.defects, penalty_grad, penalty_grad_starts))
 
 
 class SingleShooting(MultipleShooting):
@@ -209,31 +209,35 @@ class _Simulation:
             options["multipliers"] = padded.reshape(N, R * (S1 + 1), -1)
         # The centre of the limits stands in for what cannot be simulated at all.
         theta = s.theta(np.where(usable[:, None], z, 0.5))
+        self._shooting, self._width, self._scale = s, s.width, s.state_scale
         misfit, d, startbar, thetabar = s.kernel(at, theta, s._controls, s._y, s._per_defect, s._per_sigma, **options)
-        self._width, self._scale = s.width, s.state_scale
         self.log_obs = s._log_norm_obs - misfit.reshape(N, R, S1 + 1).sum(axis=2)
         self.defects = d.reshape(N, R, S1 + 1, nx)[:, :, :-1]
         self._startbar = startbar.reshape(N, R, S1 + 1, nx, -1)
         self._thetabar = thetabar.reshape(N, R, S1 + 1, s.n, -1)
-        self.finite = usable & np.isfinite(self.log_obs).all(axis=1) & np.isfinite(self.defects).all(axis=(1, 2, 3))
+        with np.errstate(invalid="ignore", over="ignore"):
+            far = np.abs(self.defects).sum(axis=(1, 2, 3)) - self.log_obs.sum(axis=1)
+        self.finite = usable & (far < DIVERGED)
         if not self.finite.all():
             self.defects = np.where(self.finite[:, None, None, None], self.defects, 0.0)
-            s.not_finite += N - int(self.finite.sum())
 
-    def log_p(self, log_p):
-        """Log densities (N,), -inf where the simulation is not finite."""
-        return np.where(self.finite, log_p, -np.inf)
+    def masked(self, log_p, *gradients):
+        """The same with -inf and 0 for particles of which anything is not finite; these are counted."""
+        finite = self.finite
+        for g in gradients:
+            finite = finite & np.isfinite(g).reshape(len(g), -1).all(axis=1)
+        if finite.all():
+            return log_p, *gradients
+        self._shooting.not_finite += int((~finite).sum())
+        return np.where(finite, log_p, -np.inf), *(np.where(finite.reshape(-1, *(1,) * (g.ndim - 1)), g, 0.0) for g in gradients)
 
     def gradient(self, column: int, weights=None):
         """d/dz (N, M) and d/d starts (N, R, S-1, nx) of what the kernel summed up in a column, trajectories weighted (N, R)."""
-        thetabar, startbar = self._thetabar[..., column].sum(axis=2), self._startbar[:, :, 1:, :, column] * self._scale
-        if weights is None:
-            grad = thetabar.sum(axis=1) * self._width
-        else:
-            grad, startbar = np.einsum("nri,nr->ni", thetabar, weights) * self._width, startbar * weights[:, :, None, None]
-        if not self.finite.all():
-            grad, startbar = (np.where(self.finite.reshape(-1, *(1,) * (a.ndim - 1)), a, 0.0) for a in (grad, startbar))
-        return grad, startbar
+        with np.errstate(over="ignore", invalid="ignore"):
+            thetabar, startbar = self._thetabar[..., column].sum(axis=2), self._startbar[:, :, 1:, :, column] * self._scale
+            if weights is None:
+                return thetabar.sum(axis=1) * self._width, startbar
+            return np.einsum("nri,nr->ni", thetabar, weights) * self._width, startbar * weights[:, :, None, None]
 
 
 class ExtendedShooting(Box):
@@ -248,6 +252,7 @@ class ExtendedShooting(Box):
             (*shooting.names, *names), np.r_[shooting.lower, middle - spread], np.r_[shooting.upper, middle + spread]
         )
 
+    parameters = property(lambda self: self._shooting.parameters)
     not_finite = property(lambda self: self._shooting.not_finite)
 
     def _split(self, z):

@@ -1,0 +1,175 @@
+"""SVGD and CSVGD: known targets, constraints, equality where they must agree, runs that stop and go on."""
+
+import numpy as np
+import pytest
+from pendulum import dynamics, lengths, noisy, simulated
+
+from sim_core.inference.density import Box
+from sim_core.inference.likelihood import MultipleShooting, SingleShooting
+from sim_core.inference.limited_parameters import LimitedParameters
+from sim_core.inference.samplers import sample
+from sim_core.inference.samplers.stein import Adam, bounded, median_bandwidth, stein_direction
+
+TRUTH = np.array([1.5, 2.0])
+
+
+class Mixture(Box):
+    """Equal Gaussians of std `s` in the unit square."""
+
+    not_finite = 0
+
+    def __init__(self, centres, s):
+        super().__init__(("a", "b"), (0, 0), (1, 1))
+        self.centres, self.s = np.asarray(centres), s
+
+    def log_p(self, z):
+        return self.log_p_and_grad(z)[0]
+
+    def log_p_and_grad(self, z):
+        apart = self.centres - z[:, None]
+        e = -0.5 * (apart**2).sum(-1) / self.s**2
+        total = np.logaddexp.reduce(e, axis=1)
+        return total, np.einsum("nk,nki->ni", np.exp(e - total[:, None]), apart) / self.s**2
+
+
+def pendulum_density(windows=1, truths=(TRUTH,), steps=200, noise=0.02, density=MultipleShooting, **options):
+    d = dynamics()
+    parameters = lengths(d.model)
+    data = simulated(d, parameters, truths, steps=steps)
+    return density(d, parameters, noisy(data, noise) if noise else data, **({"windows": windows} if density is MultipleShooting else {}), **options)
+
+
+def test_direction_is_the_sum_over_pairs():
+    rng = np.random.default_rng(0)
+    z, score = rng.random((7, 3)), rng.standard_normal((7, 3))
+    phi, h = stein_direction(z, score)
+    distances = [np.linalg.norm(z[i] - z[j]) for i in range(7) for j in range(i)]
+    assert h == pytest.approx(np.median(np.square(distances)) / np.log(7)) == median_bandwidth(z)
+    expected = np.zeros_like(z)
+    for i in range(7):
+        for j in range(7):
+            k = np.exp(-((z[j] - z[i]) ** 2).sum() / h)
+            expected[i] += (k * score[j] + 2 / h * (z[i] - z[j]) * k) / 7
+    assert np.allclose(phi, expected)
+
+
+def test_one_enormous_gradient_is_cut_to_a_hundred_medians():
+    g = np.random.default_rng(2).standard_normal((9, 3))
+    assert bounded(g) is g
+    g[4] *= 1e120
+    cut = bounded(g)
+    assert np.array_equal(cut[:4], g[:4]) and np.linalg.norm(cut[4]) == pytest.approx(100 * np.median(np.linalg.norm(g, axis=1)))
+    assert np.allclose(cut[4] / np.linalg.norm(cut[4]), g[4] / np.linalg.norm(g[4]))
+
+
+def test_adam_equals_torchs():
+    torch = pytest.importorskip("torch")
+    theta = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    rival, ours, x = torch.optim.Adam([theta], lr=0.1, maximize=True), Adam(), np.zeros(3)
+    for g in np.random.default_rng(1).standard_normal((20, 3)):
+        theta.grad = torch.tensor(g)
+        rival.step()
+        x = x + ours.step(0.1, g)[0]
+    assert np.allclose(x, theta.detach().numpy(), rtol=1e-10)
+
+
+def test_both_modes_are_kept():
+    target = Mixture([[0.3, 0.3], [0.7, 0.7]], 0.05)
+    z = sample("svgd", target, 100, seed=0).z
+    near = np.linalg.norm(z[:, None] - target.centres, axis=-1) < 0.2
+    assert (near.mean(0) >= 0.3).all() and (near.mean(0) <= 0.7).all() and near.any(1).all()
+
+
+def test_a_gaussian_is_met_in_mean_and_spread():
+    target = Mixture([[0.4, 0.6]], 0.08)
+    z = sample("svgd", target, 100, iterations=1000, seed=0).z
+    assert np.allclose(z.mean(0), [0.4, 0.6], atol=0.01) and np.allclose(z.std(0), 0.08, rtol=0.15)
+
+
+def test_csvgd_with_one_window_is_svgd_step_for_step():
+    """Without defects, and without a particle that meets a limit."""
+    d = dynamics()
+    parameters = lengths(d.model, (1.0, 2.5))
+    density = MultipleShooting(d, parameters, simulated(d, parameters, [[1.7, 1.7]], steps=60), windows=1)
+    paths = {"svgd": [], "csvgd": []}
+    for method, path in paths.items():
+        keep = lambda i, z, log_p: path.append(np.c_[z, log_p])  # noqa: B023, E731
+        sample(method, density, 16, iterations=60, seed=1, step=0.005, callback=keep)
+    path = np.array(paths["svgd"])
+    assert 0 < path[..., :2].min() and path[..., :2].max() < 1 and np.abs(path[-1] - path[0])[:, :2].max() > 0.1
+    assert np.array_equal(path, paths["csvgd"])
+
+
+def test_constraints_hold_in_the_end():
+    """Limits that exclude the truth: no particle beyond by 1 % of the range, no defect above 2 sigma_def."""
+    d = dynamics()
+    parameters = LimitedParameters(
+        d.model, {"length1": (0.5, 1.4), "length2": (1.0, 5.0)},
+        ties={"length1": {"link1.com.z": -1.0, "link2.pos.z": -1.0}, "length2": {"link2.com.z": -1.0}},
+    )
+    data = noisy(simulated(d, parameters, [TRUTH], steps=200))
+    samples = sample("csvgd", MultipleShooting(d, parameters, data, windows=5), 24, iterations=1000, seed=0)
+    assert samples.trace.extra["defect"][-1] < 2.0 < samples.trace.extra["defect"][0]
+    assert 0 < samples.trace.extra["violation"][-1] < 0.01
+    assert (samples.z >= 0).all() and (samples.z <= 1).all() and np.median(samples.z[:, 0]) > 0.99
+
+
+def test_multiple_shooting_finds_the_truth_where_single_shooting_gets_stuck():
+    within = {}
+    for method, windows in (("svgd", 1), ("csvgd", 10)):
+        density = pendulum_density(windows, steps=400, noise=0.0)
+        theta = density.theta(sample(method, density, 48, iterations=600, seed=0).z)
+        within[method] = (np.abs(theta - TRUTH).max(1) < 0.3).mean()
+    assert within["csvgd"] >= 0.95 > within["svgd"]
+
+
+def test_sum_splits_and_product_averages():
+    """E2: two trajectories of different lengths."""
+    truths = np.array([[1.5, 2.0], [3.0, 1.5]])
+    theta = {}
+    for combine in ("sum", "product"):
+        density = pendulum_density(truths=truths, steps=300, noise=0.0, combine=combine)
+        theta[combine] = density.theta(sample("svgd", density, 100, seed=0).z)
+    near = np.linalg.norm(theta["sum"][:, None] - truths, axis=-1) < 0.2
+    assert (near.mean(0) >= 0.35).all()
+    to = lambda point: np.linalg.norm(theta["product"].mean(0) - point)  # noqa: E731
+    assert to(truths.mean(0)) < min(map(to, truths))
+
+
+def test_the_same_seed_gives_the_same_particles_and_another_others():
+    density = pendulum_density(4, steps=40)
+    run = lambda seed: sample("csvgd", density, 16, iterations=20, seed=seed).z  # noqa: E731
+    assert np.array_equal(run(5), run(5)) and not np.array_equal(run(5), run(6))
+
+
+@pytest.mark.parametrize("method, form", [("svgd", None), ("csvgd", "vector"), ("csvgd", "squared")])
+def test_a_run_that_stopped_goes_on_to_the_bit(tmp_path, method, form):
+    density = pendulum_density(4, steps=40)
+    options = {"iterations": 30, "seed": 1} | ({"form": form} if form else {})
+    whole = sample(method, density, 16, **options)
+    file = tmp_path / "run.npz"
+    first = sample(method, density, 16, checkpoint=file, callback=lambda i, *_: i == 11, **options)
+    assert first.cancelled and len(first.trace.iteration) == 12
+    second = sample(method, density, 16, checkpoint=file, **options)
+    assert np.array_equal(second.z, whole.z) and np.array_equal(second.log_p, whole.log_p)
+    assert np.array_equal(second.trace.mean, whole.trace.mean) and second.evaluations - first.evaluations < whole.evaluations
+    with pytest.raises(ValueError, match="is of another run .seed 1 there, 2 here"):
+        sample(method, density, 16, checkpoint=file, **{**options, "seed": 2})
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(ValueError, match="no readable checkpoint"):
+        sample(method, density, 16, checkpoint=file, **options)
+
+
+def test_particles_without_a_density_do_not_stop_the_others():
+    d = dynamics()
+    wild = LimitedParameters(d.model, {"joint1.damping": (-300.0, 300.0), "link1.mass": (0.5, 2.0)})
+    data = simulated(d, wild, [[0.5, 1.2]], steps=100)
+    for method, density in (("svgd", SingleShooting(d, wild, data)), ("csvgd", MultipleShooting(d, wild, data, 4))):
+        samples = sample(method, density, 32, iterations=300, seed=0)
+        assert samples.not_finite == density.not_finite > 0 and np.isfinite(samples.z).all()
+        assert np.isfinite(samples.log_p).sum() >= 24 and samples.log_p.max() > 0
+
+
+def test_csvgd_needs_windows():
+    with pytest.raises(ValueError, match="needs a density with shooting windows .MultipleShooting., found Mixture; use svgd"):
+        sample("csvgd", Mixture([[0.5, 0.5]], 0.1), 10)
