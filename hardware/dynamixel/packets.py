@@ -87,11 +87,9 @@ class FrameParser(ABC):
     def resync(self) -> list[Status]:
         """Give up the frame that has begun: nothing more will come. Returns replies that it was hiding."""
         found = []
-        while len(self._buffer) >= len(self.HEADER):
+        while self._buffer:
             self._drop(1)
             found += self.feed(b"")
-            if len(self._buffer) < self.HEAD:
-                break
         return found
 
     def clear(self) -> None:

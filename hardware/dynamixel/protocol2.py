@@ -262,26 +262,22 @@ class SyncWriteFrame:
         n = len(ids)
         self.address, self.size, self.ids = address, size, tuple(ids)
         self._frame = bytearray(sync_write(address, size, dict.fromkeys(ids, bytes(size))))
-        # Not so if an id and the address happen to hold the pattern that is stuffed; then every frame is built anew.
-        self._plain = len(self._frame) == BODY + 5 + n * (1 + size) + 2
         start = BODY + 5
-        view = np.frombuffer(self._frame, np.uint8)
-        self._data = view[start:start + n * (1 + size)].reshape(n, 1 + size)[:, 1:] if self._plain else None
+        self._data = np.frombuffer(self._frame, np.uint8)[start:start + n * (1 + size)].reshape(n, 1 + size)[:, 1:]
         tables = _position_tables(len(self._frame) - 2)
         self._crc = crc16(self._frame[:-2])
         places = (start + 1 + (1 + size) * np.arange(n)[:, None] + np.arange(size)).ravel()
-        self._tables = tables[places].ravel() if self._plain else None
+        self._tables = tables[places].ravel()
         self._rows = (256 * np.arange(n * size, dtype=np.intp)).reshape(n, size)
         self._type = f"<i{size}"
 
     def encode(self, values: np.ndarray) -> bytes:
         """The frame with one integer for each id, shape (n,); signed values as two's complement."""
         raw = np.asarray(values).astype(self._type).view(np.uint8).reshape(-1, self.size)
-        if self._plain:
-            self._data[:] = raw
-            frame = self._frame
-            if frame.find(PATTERN, BODY, -2) < 0:
-                crc = self._crc ^ int(np.bitwise_xor.reduce(self._tables.take(raw + self._rows), axis=None))
-                frame[-2:] = crc & 0xFF, crc >> 8
-                return bytes(frame)
+        frame = self._frame
+        self._data[:] = raw
+        if frame.find(PATTERN, BODY, -2) < 0:
+            crc = self._crc ^ int(np.bitwise_xor.reduce(self._tables.take(raw + self._rows), axis=None))
+            frame[-2:] = crc & 0xFF, crc >> 8
+            return bytes(frame)
         return sync_write(self.address, self.size, {id: each.tobytes() for id, each in zip(self.ids, raw, strict=True)})

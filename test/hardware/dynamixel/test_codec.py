@@ -129,8 +129,14 @@ def test_a_wrong_length_does_not_swallow_what_follows():
     assert protocol2.Parser().feed(bytes(bad) + good) == [Status(3, 0, b"abcd")]
 
 
-def test_echoes_are_passed_over():
-    assert protocol2.Parser().feed(protocol2.sync_read(132, 4, [1]) + protocol2.status(1, 0, b"1234")) == [Status(1, 0, b"1234")]
+def test_what_is_no_reply_of_a_servo_is_passed_over():
+    """The echo of an instruction, a status without an error byte, a status from the broadcast id."""
+    for codec in PROTOCOLS:
+        good = codec.status(1, 0, b"1234")
+        for other in (codec.sync_write(30, 2, {1: b"ab"}), protocol2.sync_read(132, 4, [1]), protocol2.encode(1, 0x55),
+                      codec.status(254, 0, b"1234")):
+            if codec is protocol2 or not other.startswith(protocol2.HEADER):
+                assert codec.Parser().feed(other + good) == [Status(1, 0, b"1234")], other.hex()
 
 
 @given(st.lists(ids, min_size=1, max_size=8, unique=True), st.integers(1, 40), st.randoms(use_true_random=False))
@@ -197,9 +203,18 @@ def test_prepared_writes_equal_built_ones(ids, size, address, data):
             assert frame.encode(sent) == codec.sync_write(address, size, expected)
 
 
+def test_prepared_writes_are_stuffed_where_goals_hold_the_pattern():
+    frame = protocol2.SyncWriteFrame(116, 4, [1, 252])
+    for goals in ([0x07FDFFFF, 0x12345678], [0, -131073], [5, 6]):         # FF FF FD 07; FF FF FD FF; none
+        data = {id: struct.pack("<i", goal) for id, goal in zip((1, 252), goals, strict=True)}
+        assert frame.encode(np.array(goals)) == protocol2.sync_write(116, 4, data)
+    assert PATTERN + b"\xfd\x07" in frame.encode(np.array([0x07FDFFFF, 0]))
+
+
 def test_instructions_of_unequal_sizes_are_refused():
-    with pytest.raises(ValueError, match="4 bytes for each id"):
-        protocol2.sync_write(116, 4, {1: b"1234", 2: b"12"})
+    for codec in PROTOCOLS:
+        with pytest.raises(ValueError, match="4 bytes for each id"):
+            codec.sync_write(116, 4, {1: b"1234", 2: b"12"})
     assert protocol2.bulk_write([(1, 64, b"\1")])[8:-2] == b"\x01\x40\x00\x01\x00\x01"
     assert protocol2.bulk_read([(1, 64, 2)])[8:-2] == b"\x01\x40\x00\x02\x00"
     assert protocol1.bulk_read([(1, 36, 8)])[4:-1] == b"\x92\x00\x08\x01\x24"
