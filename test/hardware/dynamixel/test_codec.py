@@ -1,6 +1,7 @@
 """The driver's codecs: golden frames, stuffing, and streams that hold anything."""
 
 import random
+import re
 import struct
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_replies_survive_the_wire(id, error, params):
         if codec is protocol1 and len(params) > 200:
             continue
         frame = codec.status(id, error, params)
-        assert codec is protocol1 or PATTERN + b"\xfd" not in params or PATTERN not in frame[7:-2].replace(PATTERN + b"\xfd", b"")
+        assert codec is protocol1 or not re.search(PATTERN + b"(?!\xfd)", frame[7:-2])
         assert codec.Parser().feed(frame) == [Status(id, error, params)]
 
 
