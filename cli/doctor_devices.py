@@ -76,12 +76,12 @@ class Expectation:
 NAMES = {"dynamixel": "servo bus", "urg": "URG scanner", "ft300": "FT-300", "robotiq": "Robotiq 2F gripper"}
 
 
-def expectations(robot: str, overrides: Path | None = None) -> list[Expectation]:
+def expectations(robot: str, *overrides: Path) -> list[Expectation]:
     """What the device file and the parameters of a robot ask for.
 
     Args:
         robot: name in config/.
-        overrides: further ROS parameter file, as `params_file:=` of the launch files.
+        overrides: further ROS parameter files, the later the stronger, as `params_file:=` of the launch files.
 
     Raises:
         ValueError: no such robot, or a file that is no parameter file.
@@ -94,8 +94,9 @@ def expectations(robot: str, overrides: Path | None = None) -> list[Expectation]
         known = sorted(each.stem for each in (ROOT / "config" / "devices").glob("*.yaml") if (ROOT / "config" / each.name).is_file())
         raise ValueError(f"robot '{robot}' has no devices; those that have: {', '.join(known)}")
     parameters = _parameters(path)
-    for node, values in (_parameters(overrides) if overrides else {}).items():
-        parameters.setdefault(node, {}).update(values)
+    for override in overrides:
+        for node, values in _parameters(override).items():
+            parameters.setdefault(node, {}).update(values)
     return [_expectation(device.node, device.executable, parameters.get(device.node, {})) for device in devices]
 
 
@@ -308,7 +309,7 @@ def look_at_audio(wanted: list[Expectation]) -> Iterator[Finding]:
 
 def findings(options, say) -> Iterator[Finding]:
     """All findings, in the order in which they are made."""
-    wanted = expectations(options.robot, options.params) if options.robot else []
+    wanted = expectations(options.robot, *options.params) if options.robot else []
     serial = [each for each in wanted if each.kind in NAMES]
     if options.port:
         ports = [describe_port(path, sysfs=options.sysfs) for path in options.port]
@@ -367,7 +368,8 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="refit doctor --devices", description="Devices on this machine, and how they differ from what a robot expects.",
                                      epilog="Exit codes: 0 all is as expected, 1 a device is missing or wrong, 2 wrong usage.")
     parser.add_argument("--robot", help="compare with config/ROBOT.yaml and config/devices/ROBOT.yaml")
-    parser.add_argument("--params", type=Path, metavar="FILE", help="ROS parameter file on top of the robot's, as params_file:=")
+    parser.add_argument("--params", type=lambda text: [Path(each.strip()) for each in text.split(",")], default=[], metavar="FILES",
+                        help="ROS parameter files on top of the robot's, separated by commas, as params_file:=")
     parser.add_argument("--port", action="append", metavar="PATH", help="look at this serial port alone (pseudo-terminals too); may be repeated")
     parser.add_argument("--baud", type=lambda text: [int(each) for each in text.split(",")], default=[], metavar="RATES",
                         help="look for servos at these rates only, separated by commas")

@@ -19,7 +19,7 @@ from launch.event_handlers import OnShutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
-from nodes.launching import ARGUMENTS, is_physical, number, shield
+from nodes.launching import ARGUMENTS, number, parameter_files, shield
 from nodes.robot_devices import robot_devices
 
 SHARE = Path(__file__).resolve().parents[1]
@@ -33,9 +33,7 @@ def drivers(context):
     if not devices:
         raise ValueError(f"robot:={value['robot']} has no devices in config/devices: its joint states come from elsewhere")
     emulated = value["use_emulators"] == "true"
-    files = [str(SHARE / "config" / f"{value['robot']}.yaml")]
-    if value["params_file"] and not is_physical("params_file", value["params_file"]):
-        files.append(value["params_file"])
+    files = [str(SHARE / "config" / f"{value['robot']}.yaml"), *parameter_files(value["params_file"]).ros]
     autostart = value["autostart"] == "true" and value["drivers"] == "auto"
     actions = []
     if emulated:

@@ -5,6 +5,7 @@
     ros2 launch refit robot.launch.py robot:=panda
     ros2 launch refit robot.launch.py robot:=panda refit:=false namespace:=left
     ros2 launch refit robot.launch.py robot:=panda params_file:=runs/demo-panda-.../parameters.yaml
+    ros2 launch refit robot.launch.py robot:=dxl_arm params_file:=tool/ft_sensor.yaml,servos/dynamixel.yaml,servos/parameters.yaml
 
 Without a ROS distribution: `./refit launch robot.launch.py ...`. `sim.launch.py` is this with a plant in place of drivers.
 """
@@ -19,7 +20,7 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
-from nodes.launching import ARGUMENTS, is_physical, shield
+from nodes.launching import ARGUMENTS, is_physical, parameter_files, shield
 from nodes.robot_devices import robot_devices
 
 LAUNCH = Path(__file__).resolve().parent
@@ -55,11 +56,8 @@ def _include(name, arguments):
 def nodes(value):
     """Controller, refit (a quadruped has none) and supervisor, with profile, parameter file and arguments, the later the stronger."""
     yes = {name: text == "true" for name, text in value.items()}
-    files, prior = [str(SHARE / "config" / f"{value['robot']}.yaml")], value["prior"]
-    if is_physical("params_file", value["params_file"]):
-        prior = prior or value["params_file"]
-    elif value["params_file"]:
-        files.append(value["params_file"])
+    given = parameter_files(value["params_file"])
+    files, prior = [str(SHARE / "config" / f"{value['robot']}.yaml"), *given.ros], value["prior"] or given.physical
     if prior != "start" and prior and not is_physical("prior", prior):
         raise ValueError(f"prior:={prior}: holds no physical parameters; give a parameters.yaml of a demo or identify, or 'start'")
     physical = {"physical_parameters": prior} if prior else {}

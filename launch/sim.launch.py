@@ -18,7 +18,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
 
-from nodes.launching import ARGUMENTS, is_physical, number, shield
+from nodes.launching import ARGUMENTS, number, parameter_files, shield
 
 LAUNCH = Path(__file__).resolve().parent
 SHARE = LAUNCH.parent
@@ -39,11 +39,9 @@ NAMES = (*SHARED, "scenario", "seed")
 
 def robot_and_plant(context):
     value = {name: LaunchConfiguration(name).perform(context) for name in [*NAMES, *(argument.name for argument in OWN)]}
-    files, physical = [str(SHARE / "config" / f"{value['robot']}.yaml")], {}
-    if is_physical("params_file", value["params_file"]):
-        physical = {"params_file": value["params_file"]}
-    elif value["params_file"]:
-        files.append(value["params_file"])
+    given = parameter_files(value["params_file"])
+    files = [str(SHARE / "config" / f"{value['robot']}.yaml"), *given.ros]
+    physical = {"params_file": given.physical} if given.physical else {}
     plant = LifecycleNode(
         package="refit", executable="sim_plant", name="sim_plant", namespace=value["namespace"],
         autostart=value["autostart"] == "true", output="screen",

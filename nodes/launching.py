@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import functools
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ARGUMENTS", "is_physical", "number", "shield"]
+import yaml
+
+__all__ = ["ARGUMENTS", "ParameterFiles", "is_physical", "number", "parameter_files", "shield"]
 
 _SWITCH = ["true", "false"]
 
@@ -22,8 +25,8 @@ ARGUMENTS: dict[str, dict] = {
     "namespace": dict(default_value="", description="namespace of all nodes and of the clock; two robots on one machine "
                       "need different ones"),
     "use_sim_time": dict(default_value="false", choices=_SWITCH, description="take time from the clock topic"),
-    "params_file": dict(default_value="", description="ROS parameter YAML on top of config/<robot>.yaml, or the physical "
-                        "parameters that a demo or identify found"),
+    "params_file": dict(default_value="", description="ROS parameter YAML on top of config/<robot>.yaml, the physical "
+                        "parameters that a demo or identify found, or several files separated by commas, the later the stronger"),
     "prior": dict(default_value="", description="physical parameters that controller and refit start from (a simulated "
                   "plant keeps its own): a file, or 'start' for the published wrong start of a cart-pole"),
     "autostart": dict(default_value="true", choices=_SWITCH, description="configure and activate the lifecycle nodes"),
@@ -64,14 +67,69 @@ def number(name: str, text: str, kind: type = float):
         raise ValueError(f"{name}:={text}: expected a {'whole ' if kind is int else ''}number") from None
 
 
+@dataclass(frozen=True)
+class ParameterFiles:
+    """What `params_file:=` names.
+
+    Attributes:
+        ros: ROS parameter files in the order given, the later the stronger.
+        physical: the file of physical parameters; "" if there is none.
+    """
+
+    ros: tuple[str, ...]
+    physical: str
+
+
+def parameter_files(text: str, name: str = "params_file") -> ParameterFiles:
+    """One file, or several separated by commas; each is taken for what it holds.
+
+    Raises:
+        ValueError: a file that cannot be read, holds neither kind of parameter or comes twice, or two of physical
+            parameters; the text names the argument and the file.
+    """
+    ros, physical = [], []
+    for path in filter(None, map(str.strip, text.split(","))):
+        if path in ros or path in physical:
+            raise ValueError(f"{name}:={text}: {path} comes twice; give each file once, the stronger one later")
+        (physical if is_physical(name, path) else ros).append(path)
+    if len(physical) > 1:
+        raise ValueError(f"{name}:={text}: {physical[0]} and {physical[1]} both hold physical parameters, which belong together: give one")
+    for path in ros:
+        _check_ros_parameters(name, path)
+    return ParameterFiles(tuple(ros), "".join(physical))
+
+
+def _check_ros_parameters(name: str, path: str) -> None:
+    """A node that is given something else ends with a traceback of its own, or ignores it."""
+    try:
+        sections = yaml.safe_load(_content(name, path))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}: " if mark else ""
+        raise ValueError(f"{name}:={path}: is no YAML ({place}{getattr(error, 'problem', None) or error})") from None
+    if not (isinstance(sections, dict) and sections and all(map(_has_parameters, sections.values()))):
+        raise ValueError(f"{name}:={path}: holds neither ROS parameters (<node>: {{ros__parameters: ...}}) nor physical ones "
+                         "(model_hash: ..., as demo and identify write them)")
+
+
+def _has_parameters(section) -> bool:
+    """Of a node, or of the nodes of a namespace."""
+    return isinstance(section, dict) and bool(section) and (
+        isinstance(section.get("ros__parameters"), dict) or all(map(_has_parameters, section.values())))
+
+
 def is_physical(name: str, path: str) -> bool:
     """Whether a file holds physical parameters as refit and identify write them, rather than ROS parameters.
 
     Raises:
         ValueError: it cannot be read; the text names the argument.
     """
+    return bool(path) and "model_hash:" in _content(name, path)
+
+
+def _content(name: str, path: str) -> str:
     try:
-        return bool(path) and "model_hash:" in Path(path).expanduser().read_text()
+        return Path(path).expanduser().read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{name}:={path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodes.launching import ARGUMENTS, is_physical, number
+from nodes.launching import ARGUMENTS, ParameterFiles, is_physical, number, parameter_files
 from nodes.robot_devices import robot_devices
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
@@ -54,3 +54,39 @@ def test_numbers_and_files_name_the_argument_they_came_with(tmp_path):
     ros.write_text("/**:\n  ros__parameters:\n    horizon: 30\n")
     physical.write_text("robot: panda\nmodel_hash: 5f0c\nparameters: {}\n")
     assert is_physical("prior", str(physical)) and not is_physical("prior", str(ros)) and not is_physical("prior", "")
+
+
+def test_several_parameter_files_are_taken_in_order(tmp_path):
+    tool, servos, physical, other = (tmp_path / name for name in ("ft_sensor.yaml", "dynamixel.yaml", "parameters.yaml", "other.yaml"))
+    tool.write_text("/**/ft_sensor:\n  ros__parameters: {tool.mass: 0.2}\n")
+    servos.write_text("left:\n  dynamixel:\n    ros__parameters: {update_rate: 200.0}\n")
+    physical.write_text("robot: panda\nmodel_hash: 5f0c\nparameters: {}\n")
+    assert parameter_files("") == ParameterFiles((), "")
+    assert parameter_files(f"{tool}") == ParameterFiles((str(tool),), "")
+    assert parameter_files(f"{servos}, {physical},{tool},") == ParameterFiles((str(servos), str(tool)), str(physical))
+    other.write_text(physical.read_text())
+    for text, said in ((f"{tool},{tmp_path}/none.yaml", "none.yaml: cannot be read"), (f"{tool},{servos},{tool}", "ft_sensor.yaml comes twice"),
+                       (f"{physical},{other}", "both hold physical parameters")):
+        with pytest.raises(ValueError, match=f"^params_file:=.*{said}"):
+            parameter_files(text)
+    for content, said in (("a: [1\n", "is no YAML .line 2"), ("", "holds neither"), ("[1, 2]", "holds neither"), ("dynamixel: {update_rate: 5}", "holds neither"),
+                          ("a: {ros__parameters: {x: 1}}\nb: 3\n", "holds neither")):
+        other.write_text(content)
+        with pytest.raises(ValueError, match=f"other.yaml: {said}"):
+            parameter_files(f"{tool},{other}")
+
+
+def test_of_several_files_the_last_one_wins(ros, tmp_path):
+    """As the launch files hand them to a node."""
+    from rcl_interfaces.srv import GetParameters
+
+    arguments = []
+    for name, values in (("profile", "{translation: {x: 1.0, y: 1.0, z: 1.0}}"), ("first", "{translation.x: 2.0, translation.y: 2.0}"), ("second", "{translation.x: 3.0}")):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(f"/**/static_transform:\n  ros__parameters: {values}\n")
+        arguments += [] if name == "profile" else [str(path)]
+    given = parameter_files(",".join(arguments)).ros
+    files = [x for path in (tmp_path / "profile.yaml", *given) for x in ("--params-file", str(path))]
+    ros.start("static_transform", *files, frame_id="a", child_frame_id="b")
+    values = ros.call(GetParameters, "static_transform/get_parameters", names=["translation.x", "translation.y", "translation.z"]).values
+    assert [value.double_value for value in values] == [3.0, 2.0, 1.0]
