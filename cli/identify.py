@@ -4,6 +4,8 @@ Reads joint states, the nominal robot and the run's description from the bag, lo
 robot, fits the free parameters of every stretch between them from many starts, judges them on the last
 part of the stretch, and leaves a report, a JSON file and a parameter file that plant and controller load
 (`params_file:=`). The file holds what the robot is now: the last stretch.
+
+That is `--method gauss-newton`, the default. The other methods give particles of the whole posterior (cli/infer.py).
 """
 
 from __future__ import annotations
@@ -15,24 +17,27 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
-import yaml
 from rich.console import Console
 
 from cli.errors import CommandError
+from cli.infer import infer_command
 from cli.outputs import check_outputs
 from recording import BagError, BagReader
 from reporting import Result, RunDirectory, progress_for, write_run
 from sim_core.articulated.parameter_file import ParameterFile, ParameterValue
 from sim_core.inference.bag_data import BagData, DataError, read_description, read_windows
 from sim_core.inference.change_point import ChangeConfig
-from sim_core.inference.free_names import FreeNameError, free_parameters
+from sim_core.inference.free_names import FreeNameError, default_names, free_parameters
+from sim_core.inference.infer import laplace_posterior
 from sim_core.inference.identify import Identification, IdentificationError, IdentifyConfig
 from sim_core.inference.shooting import DelayPrior
 from sim_core.inference.stretches import History, Stretch, identify_stretches
 
 __all__ = ["BagIdentification", "identify", "identify_bag", "parameter_file", "write_results"]
 
-DEFAULTS = Path(__file__).resolve().parent.parent / "config" / "identify.yaml"
+GAUSS_NEWTON = "gauss-newton"
+# Draws from the optimum's Gaussian that are saved beside it.
+DRAWS = 100
 
 
 class Changes(str, Enum):
@@ -60,7 +65,7 @@ class BagIdentification:
 
 
 def identify(
-    bag: Annotated[Path, typer.Argument(help="bag directory or .mcap file")],
+    bag: Annotated[list[Path], typer.Argument(help="bag directory, .mcap or .csv file; particles take several")],
     free: Annotated[Optional[list[str]], typer.Option(help="free parameter, repeatable: hand.inertia, joint*.damping, "
                                                       "joint*.friction, sensor.delay, ...; default: config/identify.yaml")] = None,
     robot: Annotated[Optional[str], typer.Option(help="refuse a bag of another robot")] = None,
@@ -70,6 +75,19 @@ def identify(
                                                    "between changes; off: one set of parameters throughout")] = Changes.AUTO,
     starts: Annotated[int, typer.Option(help="starting points", min=1)] = 6,
     seed: Annotated[int, typer.Option(help="of the starting points", min=0)] = 0,
+    method: Annotated[str, typer.Option(help="gauss-newton: one optimum with intervals; particles of the posterior: csvgd, svgd, "
+                                             "nuts, emcee, sgld, cem, cma, bayessim")] = GAUSS_NEWTON,
+    limits: Annotated[str, typer.Option(help="YAML file or text {hand.mass: [0.5, 3]}: limits of particles, beside or in place of "
+                                             "--free")] = "",
+    particles: Annotated[int, typer.Option(help="draws from the posterior", min=1)] = 100,
+    iterations: Annotated[Optional[int], typer.Option(help="of the method; default: its own", min=1)] = None,
+    windows: Annotated[Optional[int], typer.Option(help="shooting windows of a trajectory; default: 10 for csvgd, else 1", min=1)] = None,
+    length: Annotated[float, typer.Option(help="of a trajectory [s]", min=0.01)] = 1.0,
+    sigma_obs: Annotated[float, typer.Option(help="noise in units of each state's standard deviation", min=1e-6)] = 0.2,
+    combine: Annotated[str, typer.Option(help="trajectories of one robot: product; of several: sum")] = "product",
+    cluster: Annotated[str, typer.Option(help="where particles are computed: processes, processes:N, or a Dask scheduler "
+                                              "tcp://HOST:PORT; default: here")] = "",
+    checkpoint: Annotated[Optional[Path], typer.Option(help="file to go on from and to leave behind (svgd, csvgd)")] = None,
     allow_truncated: Annotated[bool, typer.Option("--allow-truncated",
                                                   help="use what a cut-off bag still holds")] = False,
     out: Annotated[Optional[Path], typer.Option(help="new folder for the results; default below runs/")] = None,
@@ -85,6 +103,11 @@ def identify(
     """
     check_outputs(out, json)
     console = Console()
+    if method != GAUSS_NEWTON or len(bag) > 1 or bag[0].suffix == ".csv":
+        config = {"method": method, "robot": robot or "", "particles": particles, "iterations": iterations, "windows": windows,
+                  "length": length, "sigma_obs": sigma_obs, "combine": combine, "begin": begin, "end": end, "seed": seed}
+        return infer_command(bag, free, limits, config, cluster, checkpoint, allow_truncated, out, json, console)
+    bag = bag[0]
     with progress_for(console) as progress:
         outcome = identify_bag(
             bag, free, robot, begin, end, IdentifyConfig(starts=starts, seed=seed), allow_truncated, progress,
@@ -122,12 +145,6 @@ def identify_bag(bag, free=None, robot=None, begin=0.0, end=float("inf"), config
     except (BagError, DataError, FreeNameError, IdentificationError) as error:
         raise CommandError(str(error)) from None
     return BagIdentification(history, model, nominal.hash, data, _checks(history, nominal.name, config), reader.truncated)
-
-
-def default_names(robot: str) -> list[str]:
-    """Names of the parameters that are free unless the user says otherwise."""
-    table = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
-    return table.get(robot, table["default"])
 
 
 def _checks(history: History, robot: str, config: IdentifyConfig) -> Result:
@@ -195,6 +212,9 @@ def write_results(outcome: BagIdentification, source: str, out: Path | None = No
         report = identification_report(outcome.history, outcome.model, outcome.result, source, notes, truth)
         report.write(run / "report.html")
         outcome.result.to_json(run / "result.json")
+        meta = {"method": GAUSS_NEWTON, "robot": outcome.model.name, "model_hash": outcome.model_hash}
+        spec, seed = outcome.found.problem.spec, outcome.result.seed
+        laplace_posterior(outcome.found, spec, DRAWS, seed, meta).save(run / "posterior.npz")
         if outcome.result.passed:
             parameter_file(outcome).save(run / "parameters.yaml")
 

@@ -1,8 +1,9 @@
-"""Bags: rosbag2 recordings in MCAP, written and read without a ROS installation."""
+"""Bags: rosbag2 recordings in MCAP, written and read without a ROS installation; and tables in their place."""
 
 from recording.bag_reader import BagError, BagReader, JointSeries
 from recording.bag_writer import BagWriter
+from recording.csv_recording import CsvRecording, open_recording
 from recording.profiles import Profile, load_profile, profile_names
 
-__all__ = ["BagError", "BagReader", "BagWriter", "JointSeries", "Profile", "load_profile",
+__all__ = ["BagError", "BagReader", "BagWriter", "CsvRecording", "JointSeries", "Profile", "load_profile", "open_recording",
            "profile_names"]

@@ -14,6 +14,11 @@ Names may hold wildcards.
 
 import difflib
 import fnmatch
+from pathlib import Path
+
+import numpy as np
+import yaml
+from scipy.stats import norm, qmc
 
 from sim_core.articulated import FreeParameters, load_model
 from sim_core.articulated.parameter_blocks import (
@@ -27,11 +32,19 @@ from sim_core.articulated.parameter_blocks import (
     JointStiffness,
 )
 
-__all__ = ["FreeNameError", "free_parameters"]
+__all__ = ["FreeNameError", "default_names", "free_parameters", "model_with", "natural_limits"]
 
 _INERTIA = {"inertia": "log_cholesky", "mass_com": "mass_com", "point_mass": "point_mass", "payload": "payload"}
 _JOINT = {"damping": JointDamping, "friction": JointFriction, "armature": JointArmature, "stiffness": JointStiffness}
 DELAY = "sensor.delay"
+# Draws from a prior that tell its limits, as a power of two.
+DRAWS = 8
+# Quantities that cannot be negative.
+POSITIVE = (".mass", ".xx", ".yy", ".zz", ".damping", ".frictionloss", ".armature", ".stiffness", ".gear")
+
+
+# Names that are free by default, by robot.
+DEFAULTS = Path(__file__).resolve().parents[2] / "config" / "identify.yaml"
 
 
 class FreeNameError(ValueError):
@@ -51,8 +64,24 @@ def free_parameters(source, names: list[str]):
     Raises:
         FreeNameError: a name matches nothing; the message lists what there is.
     """
+    model = model_with(source, names)
+    blocks = [block for name in names if name != DELAY for block in _blocks(model, name)]
+    if not blocks:
+        raise FreeNameError("nothing is free; name at least one parameter, such as 'hand.inertia'")
+    return model, FreeParameters(model, blocks), DELAY in names
+
+
+def default_names(robot: str) -> list[str]:
+    """Names of the parameters that are free unless somebody says otherwise."""
+    table = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
+    return table.get(robot, table["default"])
+
+
+def model_with(source, names):
+    """The model, loaded with the friction and geometry that the names ask for."""
     model = load_model(source)
-    friction = _matching([n[: -len(".friction")] for n in names if n.endswith(".friction")], model.joint_names, "joint")
+    rubbing = [n.partition(".")[0] for n in names if n.endswith((".friction", ".frictionloss"))]
+    friction = _matching(rubbing, model.joint_names, "joint")
     frames = model.body_names + model.frame_names
     geometry = _matching([n.split(".pos")[0] for n in names if ".pos" in n], frames, "body or site")
     options = {}
@@ -63,10 +92,33 @@ def free_parameters(source, names: list[str]):
         options["geometry"] = tuple(geometry)
     if options:
         model = load_model(source, **options)
-    blocks = [block for name in names if name != DELAY for block in _blocks(model, name)]
-    if not blocks:
-        raise FreeNameError("nothing is free; name at least one parameter, such as 'hand.inertia'")
-    return model, FreeParameters(model, blocks), DELAY in names
+    return model
+
+
+def natural_limits(source, names: list[str]):
+    """Model, and limits of the natural quantities (mass, COM, inertia, damping, ...) that the names stand for.
+
+    The limits are those of the middle 99 % of the prior, a little rounded up.
+
+    Returns:
+        (RobotModel, {name: (lower, upper)}), SI; names as for `LimitedParameters`.
+
+    Raises:
+        FreeNameError: as for `free_parameters`, or a name that has no natural quantity (sensor.delay).
+    """
+    if DELAY in names:
+        raise FreeNameError(f"'{DELAY}' is no quantity of the simulator; particles are over those (gauss-newton knows the delay)")
+    model, spec, _ = free_parameters(source, names)
+    draws = norm.ppf(qmc.Sobol(spec.n, seed=0).random_base2(DRAWS))
+    draws = spec.clip(spec.prior_mean + spec.prior_std * draws)
+    none = np.zeros((spec.n, spec.n))
+    rows = spec.report(spec.prior_mean, none)
+    values = np.array([[row.value for row in spec.report(xi, none)] for xi in draws])
+    low, high = np.quantile(values, [0.005, 0.995], axis=0)
+    more = 0.01 * (high - low)
+    positive = np.array([row.name.endswith(POSITIVE) for row in rows])
+    low, high = np.where(positive, low, low - more), high + more
+    return model, {row.name: (float(a), float(b)) for row, a, b in zip(rows, low, high)}
 
 
 def _blocks(model, name: str) -> list:

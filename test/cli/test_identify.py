@@ -71,7 +71,7 @@ def bag(states, tmp_path_factory):
 def test_a_bag_alone_gives_report_checks_and_a_file_that_plant_and_model_load(bag, tmp_path, capsys):
     out, checks = tmp_path / "found", tmp_path / "out.json"
     assert main(["identify", str(bag), *FREE, "--out", str(out), "--json", str(checks)]) == 0
-    assert {p.name for p in out.iterdir()} == {"report.html", "result.json", "parameters.yaml", "run.json"}
+    assert {p.name for p in out.iterdir()} == {"report.html", "result.json", "parameters.yaml", "posterior.npz", "run.json"}
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
     page = (out / "report.html").read_text()
     assert all(title in page for title in ("Parameters", "Prediction of the held-out part", "Residuals", "Conditioning", "Starts"))
@@ -187,3 +187,34 @@ def test_the_readable_part_of_a_truncated_bag_can_be_used(bag, states, tmp_path)
 def test_an_existing_folder_is_not_touched(bag, tmp_path, capsys):
     assert main(["identify", str(bag), "--out", str(tmp_path)]) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_particles_of_the_posterior_from_a_bag_and_from_a_table(bag, states, tmp_path, capsys):
+    import csv
+
+    from sim_core.inference.particle_posterior import ParticlePosterior
+
+    with open(tmp_path / "run.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["t", *(f"{joint}.{what}" for what in ("position", "velocity", "effort") for joint in states[0].joints)])
+        table.writerows([s.t, *s.q, *s.v, *s.effort] for s in states)
+    options = ["--method", "svgd", "--limits", "{slider.damping: [0, 1]}", "--particles", "16", "--iterations", "60", "--robot", "cartpole"]
+    found = []
+    for source in (bag, tmp_path / "run.csv"):
+        out = tmp_path / f"found-{len(found)}"
+        assert main(["identify", str(source), *options, "--out", str(out)]) == 0
+        assert {p.name for p in out.iterdir()} == {"report.html", "result.json", "parameters.yaml", "posterior.npz", "run.json"}
+        found.append(ParticlePosterior.load(out / "posterior.npz"))
+        assert "slider.damping" in capsys.readouterr().out
+    np.testing.assert_allclose(found[0].values, found[1].values, rtol=1e-6)
+    # The bag is 4 ms late, which particles know nothing of.
+    assert 0.4 < found[0].mean[0] < 0.6
+    assert ParameterFile.load(out / "parameters.yaml").vector(load_model("cartpole")) is not None
+
+
+def test_options_of_particles_that_cannot_be_used_are_one_line(bag, tmp_path, capsys):
+    for options, sentence in [(["--method", "magic"], "no method 'magic'"), (["--limits", "x", "--method", "svgd"], "limits"),
+                              (["--method", "svgd", "--cluster", "moon"], "no place to compute")]:
+        assert main(["identify", str(bag), *options]) == 2
+        error = capsys.readouterr().err
+        assert sentence in error and error.count("\n") == 1
