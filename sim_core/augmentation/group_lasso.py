@@ -61,7 +61,7 @@ class OneStepError:
         self.dynamics = Dynamics(model, dt=trajectories.dt, substeps=substeps)
         nx = model.nx
         self.x, self.after = trajectories.x[:, :-1].reshape(-1, nx), trajectories.x[:, 1:].reshape(-1, nx)
-        self.u = trajectories.u.reshape(-1, 1, model.nu)
+        self.u = trajectories.u.reshape(len(self.x), 1, model.nu)
         base = detach(model)
         X = Dynamics(base, dt=trajectories.dt, substeps=substeps).rollout(self.x, self.u, base.parameters.nominal)
         self.scale = np.sqrt(np.mean((X[:, 1] - self.after) ** 2, axis=0))

@@ -24,7 +24,7 @@ ACTIVATIONS = {
     "sin": ca.sin,
     "relu": lambda z: z * (z > 0),
     "softplus": lambda z: (z + ca.fabs(z)) / 2 + ca.log1p(ca.exp(-ca.fabs(z))),
-    "elu": lambda z: ca.if_else(z > 0, z, ca.exp(ca.fmin(z, 0)) - 1),
+    "elu": lambda z: z * (z > 0) + ca.exp(z * (z <= 0)) - 1,
     "sigmoid": lambda z: (1 + ca.tanh(z / 2)) / 2,
     "softsign": lambda z: z / (1 + ca.fabs(z)),
 }
