@@ -18,7 +18,7 @@ from rclpy.action import ActionClient
 from rclpy.serialization import deserialize_message
 from refit_interfaces.action import Refit, RunEpisode
 from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
-from refit_interfaces.srv import SetParameterSet
+from refit_interfaces.srv import SetParameterSet, SetParticleSet
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
@@ -31,11 +31,13 @@ from nodes.lifecycle import RefitNode, spin_main
 from nodes.long_action import LongAction, Request
 from nodes.mpc_messages import STATE_OF, joint_command, plan_message
 from nodes.parameter_book import ParameterBook, Source
+from nodes.particles import vectors_of
 from nodes.path_clock import PathClock
 from nodes.profiles import control_task, physical_vector, reward_of, upright
 from nodes.qos import COMMAND, LEDGER, STATE
 from sim_core.articulated import build, load_model
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, Command, CommandSource
+from sim_core.inference.herding import herd
 
 __all__ = ["AdaptiveMpcConfig", "AdaptiveMpcNode", "main"]
 
@@ -69,6 +71,8 @@ class AdaptiveMpcConfig:
                           "plans with semi-implicit Euler and detects no changes")
     refit_wait: float = setting(10.0, "s", (0.1, 120.0), "wall time an episodic refit is waited for in lock-step")
     refit_every: int = setting(50, "steps", (0, 10000), "refit rhythm within the first episode; 0: none")
+    particles: int = setting(1, "", (1, 16), "hypotheses about the physics that are planned on at once, their mean cost counts; see "
+                             "set_particles")
     physical_parameters: str = setting("", description="parameter file to start from; "
                                        "empty: the model's own values; start: the published wrong start of a cart-pole")
     episode_steps: int = setting(140, "steps", (1, 100000), "length of an episode whose goal does not say")
@@ -119,7 +123,8 @@ class AdaptiveMpcNode(RefitNode):
         self.task = control_task(self.model, config, horizon)
         # The published recipe has no change detection.
         factor = {"change_factor": np.inf} if config.recipe == "literal" else {}
-        self.mpc = AdaptiveMpc(self.task, AmpcConfig(config.delay_steps, config.time_budget, **factor), p=self.book.p)
+        self.mpc = AdaptiveMpc(self.task, AmpcConfig(config.delay_steps, config.time_budget, particles=config.particles, **factor),
+                               p=self.book.p)
         self.stage = self.task.cost.functions()["stage"]
 
     def _make_interfaces(self) -> None:
@@ -132,6 +137,7 @@ class AdaptiveMpcNode(RefitNode):
             self.create_subscription(ParameterSet, "refit/parameters", self._on_parameters, LEDGER),
             self.create_subscription(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER),
             self.create_service(SetParameterSet, "~/set_physical_parameters", self._set_physical_parameters),
+            self.create_service(SetParticleSet, "~/set_particles", self._set_particles),
             self.create_service(SetBool, "~/freeze", self._freeze),
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
@@ -238,7 +244,7 @@ class AdaptiveMpcNode(RefitNode):
 
     def _stage_cost(self, x: np.ndarray, u: np.ndarray, t: float) -> float:
         cost = self.task.cost
-        return float(self.stage(x, u, self.mpc.revision.p, self.task.reference(t)[0], cost.stage_weights))
+        return float(self.stage(x, u, self.mpc.revision.mean, self.task.reference(t)[0], cost.stage_weights))
 
     def _send(self, command: Command) -> None:
         feedback = self.config.command_mode == "feedback"
@@ -342,6 +348,26 @@ class AdaptiveMpcNode(RefitNode):
 
     def _set_physical_parameters(self, request, response):
         response.revision, response.message = self.book.set_by_person(request.parameters, self._now())
+        response.success = not response.message
+        if response.success:
+            self._adopt()
+            response.message = self.book.message
+        return response
+
+    def _set_particles(self, request, response):
+        """Plan on several hypotheses: those that stand for the set, as many as this controller was built for."""
+        particles, response.revision = request.particles, self.book.revision
+        try:
+            vectors = vectors_of(particles, self.model.np_)
+            shown = np.reshape(particles.values, (len(vectors), -1)) if len(particles.values) else vectors
+            vectors = vectors[herd(shown, self.config.particles)]
+        except ValueError as error:
+            response.message = str(error)
+            return response
+        if self.config.particles == 1:
+            response.message = "this controller plans on one set of parameters; start it with particles of 2 or more"
+            return response
+        response.revision, response.message = self.book.set_particles(particles, vectors, self._now())
         response.success = not response.message
         if response.success:
             self._adopt()

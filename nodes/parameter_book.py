@@ -35,7 +35,8 @@ class ParameterBook:
         objection: callable p -> sentence why p is not physical, or "".
 
     Attributes:
-        p, revision, source, since: the set in force, and the time it came into force [s].
+        p, revision, source, since: the set in force, (np_,) or one for each particle (N, np_), and the time it came into
+            force [s].
         message: one sentence about the last thing that happened.
     """
 
@@ -43,6 +44,7 @@ class ParameterBook:
                  objection: Callable[[np.ndarray], str] = lambda p: ""):
         self.robot, self.model_hash, self.objection = robot, model_hash, objection
         self.nominal = np.array(start, dtype=float)
+        self._size = self.nominal.size
         self.silence_limit, self.nominal_after = silence_limit, nominal_after
         self.frozen = False
         self.p, self.revision, self.source, self.since = self.nominal, 0, Source.NOMINAL, 0.0
@@ -55,7 +57,7 @@ class ParameterBook:
         if not message.accepted:
             self._hear(now)
             return "a rejected proposal, published for the record"
-        why = self._refusal(message)
+        why = self._refusal(message, message.vector)
         if why:
             self._fall_back(f"parameter set {message.revision} refused: {why}; the last good set stays")
             return why
@@ -71,13 +73,17 @@ class ParameterBook:
 
         It becomes what "nominal" means from now on: a person's word outlives the refit.
         """
-        why = self._refusal(message)
+        why = self._refusal(message, message.vector)
         if why:
             return self.revision, why
-        self.nominal = np.array(message.vector, dtype=float)
-        revision = max(int(message.revision), self.revision + 1)
-        self._use(self.nominal, revision, Source.NOMINAL, now, f"revision {revision} set by a person")
-        return revision, ""
+        return self._set(np.array(message.vector, dtype=float), int(message.revision), now, "set by a person"), ""
+
+    def set_particles(self, message, vectors, now: float) -> tuple[int, str]:
+        """Take vectors (N, np_) of a ParticleSet, as `set_by_person` takes one."""
+        for vector in vectors:
+            if why := self._refusal(message, vector):
+                return self.revision, why
+        return self._set(np.array(vectors, dtype=float), 0, now, f"{len(vectors)} particles"), ""
 
     def tick(self, now: float) -> bool:
         """Judge the refit's silence; True if that changed anything."""
@@ -109,14 +115,20 @@ class ParameterBook:
 
     # -- internals ---------------------------------------------------------------------------------
 
-    def _refusal(self, message) -> str:
-        vector = np.asarray(message.vector, dtype=float)
+    def _set(self, p: np.ndarray, revision: int, now: float, what: str) -> int:
+        revision = max(revision, self.revision + 1)
+        self.nominal = p
+        self._use(p, revision, Source.NOMINAL, now, f"revision {revision} {what}")
+        return revision
+
+    def _refusal(self, message, vector) -> str:
+        vector = np.asarray(vector, dtype=float)
         if message.robot != self.robot:
             return f"made for robot '{message.robot}', this is '{self.robot}'"
         if message.model_hash and message.model_hash != self.model_hash:
             return f"made for another model of '{self.robot}' (hash {message.model_hash[:12]}, here {self.model_hash[:12]})"
-        if vector.shape != self.nominal.shape:
-            return f"{vector.size} numbers, the model has {self.nominal.size}"
+        if vector.shape != (self._size,):
+            return f"{vector.size} numbers, the model has {self._size}"
         if not np.all(np.isfinite(vector)):
             return f"{np.count_nonzero(~np.isfinite(vector))} of {vector.size} numbers are not finite"
         return self.objection(vector)

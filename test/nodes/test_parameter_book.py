@@ -92,3 +92,13 @@ def test_a_reset_keeps_what_was_learnt(book):
     book.time_jumped(0.0)
     assert not book.tick(0.5) and book.age(0.5) == 0.5
     assert book.tick(1.5) and book.source is Source.LAST_GOOD
+
+
+def test_particles_are_taken_whole_or_not_at_all(book):
+    several = SimpleNamespace(robot="arm", model_hash="abc")
+    assert book.set_particles(several, [[1, 2], [3, 4]], 1.0) == (1, "")
+    assert book.p.tolist() == [[1, 2], [3, 4]] and "2 particles" in book.message
+    assert book.set_particles(several, [[1, 2], [-1, 4]], 2.0) == (1, "a mass is negative")
+    assert book.p.shape == (2, 2)
+    assert book.set_by_person(parameter_set((7, 8), 0), 3.0) == (2, "")       # a single set takes their place
+    assert state(book) == (Source.NOMINAL, 2, [7, 8])

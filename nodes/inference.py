@@ -1,0 +1,300 @@
+"""Probabilistic inference of simulation parameters as a lifecycle node.
+
+A goal names bags; its inference runs in a process of its own (nodes/inference_job.py) and ends as a set of particles on
+`~/posterior`, from which `~/set_sim_parameters` writes one or several into controllers, and which `~/rollout_posterior`
+rolls out.
+
+Page: docs/nodes/inference.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
+from refit_interfaces.action import InferParameters
+from refit_interfaces.msg import ParticleSet
+from refit_interfaces.srv import RolloutPosterior, SetParameterSet, SetParticleSet, SetSimParameters
+
+from nodes.config import setting
+from nodes.inference_job import infer_job
+from nodes.job_process import JobProcess
+from nodes.lifecycle import RefitNode, spin_main
+from nodes.long_action import LongAction
+from nodes.particles import matrix, one_set, particle_set, state_names, vectors_of
+from nodes.qos import LATCHED
+from sim_core.articulated import Dynamics
+from sim_core.inference.free_names import model_with
+from sim_core.inference.herding import herd
+from sim_core.inference.infer import method_names
+from sim_core.inference.limited_parameters import LimitedParameters
+from sim_core.inference.particle_posterior import ParticlePosterior
+
+__all__ = ["Inference", "InferenceConfig", "main"]
+
+# Time between two looks at the job [s].
+POLL_PERIOD = 0.05
+# A node that is told a particle answers within [s].
+ANSWER_TIMEOUT = 10.0
+# Names of the service that takes one parameter set: a controller's, a refit worker's.
+SETTERS = ("set_physical_parameters", "set")
+
+
+@dataclass(frozen=True)
+class InferenceConfig:
+    """Parameters of `inference`."""
+
+    targets: tuple[str, ...] = setting(("adaptive_mpc",), description="nodes that set_sim_parameters writes to unless the request names some")
+    cluster: str = setting("", description="where particles are computed: empty: in the job's process; processes, processes:N, or "
+                           "tcp://HOST:PORT of a Dask scheduler")
+    checkpoints: str = setting("runs/checkpoints", description="folder for checkpoints of goals that name none")
+    length: float = setting(1.0, "s", (0.01, 1000.0), "length of the trajectories that a recording is cut into")
+    sigma_obs: float = setting(0.2, "", (1e-6, 100.0), "noise of the observations in units of each state's standard deviation")
+    sigma_def: float = setting(0.1, "", (1e-6, 100.0), "spread of the defects in the same units")
+    combine: str = setting("product", choices=("product", "sum"), description="trajectories are of one robot, or each may be of another")
+    threads: int = setting(1, "", (1, 64), "of a roll-out in this process")
+
+
+class Inference(RefitNode):
+    """See the module's docstring."""
+
+    name = "inference"
+    Config = InferenceConfig
+    executor_threads = 4        # services that compute or wait for an answer beside everything else
+    _job: JobProcess | None = None
+    _goal = None
+    _action: LongAction | None = None
+
+    # -- lifecycle ---------------------------------------------------------------------------------
+
+    def configure(self) -> None:
+        self._posterior: ParticleSet | None = None
+        self._revision = 0
+        self._cancelling = False
+        self._models: dict[tuple, tuple] = {}
+        self._computing, self._asking = MutuallyExclusiveCallbackGroup(), ReentrantCallbackGroup()
+        self.posterior = self.create_publisher(ParticleSet, "~/posterior", LATCHED)
+        self._made = [
+            self.create_service(RolloutPosterior, "~/rollout_posterior", self._rollout_posterior, callback_group=self._computing),
+            self.create_service(SetSimParameters, "~/set_sim_parameters", self._set_sim_parameters, callback_group=self._computing),
+        ]
+        self._action = LongAction(self, InferParameters, "~/infer_parameters", self._begin, self._refuse, self._cancel)
+        self._timer = self.create_timer(POLL_PERIOD, self._look, clock=self.steady_clock)
+
+    def stop(self) -> None:
+        if self._job is not None:
+            self._job.close()
+            self._job = None
+        self._finish(None, "stopped; what was reached is in the checkpoint", "abort")
+
+    def cleanup(self) -> None:
+        if self._action is None:
+            return
+        self._action.destroy()
+        self.destroy_timer(self._timer)
+        for service in self._made:
+            self.destroy_service(service)
+        self.destroy_publisher(self.posterior)
+        self._action = None
+
+    def diagnose(self) -> None:
+        self.diagnostics.set("inferring", self._job is not None)
+
+    # -- the action --------------------------------------------------------------------------------
+
+    def _refuse(self, goal) -> str:
+        if not self.is_active:
+            return "not active"
+        if self._goal is not None:
+            return "another inference is running"
+        if not goal.bags:
+            return "no bags; name at least one"
+        if goal.method and goal.method not in (*method_names(), "cma"):
+            return f"there is no method '{goal.method}'; there are {', '.join(method_names())}"
+        return ""
+
+    def _begin(self, handle) -> None:
+        goal, config = handle.request, self.config
+        method = goal.method or "csvgd"
+        settings = {
+            "method": method, "free": tuple(goal.free), "robot": goal.robot, "particles": goal.particles or 100,
+            "iterations": goal.iterations or None, "windows": goal.windows or None, "seed": goal.seed, "length": config.length,
+            "sigma_obs": config.sigma_obs, "sigma_def": config.sigma_def, "combine": config.combine}
+        # The same goal finds its own checkpoint again, and another goal never finds it.
+        checkpoint = goal.checkpoint or str(Path(config.checkpoints) / _fingerprint(goal, settings))
+        self._checkpoint, self._cancelling, self._goal = checkpoint, False, handle
+        self._feedback = InferParameters.Feedback(stage="starting")
+        self._job = JobProcess(infer_job, {
+            "bags": list(goal.bags), "config": settings, "limits": goal.limits, "cluster": config.cluster, "checkpoint": checkpoint,
+            "output_directory": goal.output_directory})
+        self.get_logger().info(f"{method} on {', '.join(goal.bags)}; checkpoint in {checkpoint}")
+
+    def _cancel(self, handle) -> None:
+        self._cancelling = True
+        if self._job is not None:
+            self._job.cancel()
+
+    def _look(self) -> None:
+        """What the job has to say."""
+        if self._job is None:
+            return
+        said = False
+        for kind, content in self._job.poll():
+            if kind == "news":
+                for name, value in content.items():
+                    setattr(self._feedback, name, value)
+                said = True
+            else:
+                self._job.close()
+                self._job = None
+                if kind == "failed":
+                    self.diagnostics.error(f"inference failed: {content}")
+                    self.get_logger().error(f"inference failed: {content}")
+                    self._finish(None, content, "canceled" if self._cancelling else "abort")
+                else:
+                    self._on_found(content)
+                return
+        if said and self._goal is not None:
+            self._goal.publish_feedback(self._feedback)
+            for name in ("stage", "iteration", "best_log_p", "not_finite"):
+                self.diagnostics.set(name, getattr(self._feedback, name))
+
+    def _on_found(self, found: dict) -> None:
+        self._revision += 1
+        message = particle_set(found, self._revision, self.stamp_now())
+        self._posterior = message
+        self.posterior.publish(message)
+        self.diagnostics.tick("posteriors")
+        ratio = f"held-out error {100 * found['error_ratio']:.3g} % of the nominal model's"
+        text = f"{len(found['log_lik'])} particles by {found['method']}, {ratio}, {found['not_finite']} evaluations masked"
+        if found["cancelled"]:
+            text += "; stopped early" + (f", the same goal goes on from {self._checkpoint}" if found["resumable"] else "")
+        self.get_logger().info(text)
+        self._finish(found, text, "canceled" if self._cancelling else "succeed", message)
+
+    def _finish(self, found: dict | None, text: str, outcome: str, posterior: ParticleSet | None = None) -> None:
+        if self._goal is None:
+            return
+        handle, self._goal = self._goal, None
+        result = InferParameters.Result(success=found is not None and found["passed"] and not found["cancelled"], message=text)
+        if found is not None:
+            result.report, result.posterior, result.not_finite = found["report"], posterior, found["not_finite"]
+            result.metrics, result.values = list(found["metrics"]), [float(v) for v in found["metrics"].values()]
+        self._action.finish(handle, result, outcome)
+
+    # -- services ----------------------------------------------------------------------------------
+
+    def _rollout_posterior(self, request, response):
+        try:
+            return self._rolled_out(request, response)
+        except (ValueError, KeyError) as error:
+            response.message = str(error.args[0] if isinstance(error, KeyError) else error)
+            return response
+
+    def _rolled_out(self, request, response):
+        particles = request.particles if len(request.particles.values) else self._posterior
+        if particles is None:
+            raise ValueError("there is no posterior yet; infer one, or send particles")
+        model, dynamics = self._model(particles, request.step)
+        P = vectors_of(particles, model.np_)
+        x0 = matrix(request.state, 1, model.nx, f"state [q, v] of {model.name}")[0]
+        if not np.isfinite(x0).all():
+            raise ValueError("the state holds NaN or infinity; send a finite one")
+        steps = len(request.controls) // max(model.nu, 1) if len(request.controls) else request.horizon
+        if steps < 1:
+            raise ValueError("neither controls nor a horizon; say how long to roll out")
+        U = matrix(request.controls, steps, model.nu, "controls") if len(request.controls) else np.zeros((steps, model.nu))
+        X = dynamics.rollout(x0, U, P)
+        response.success, response.step, response.names = True, dynamics.dt, state_names(model)
+        response.particles, response.states = len(P), X.ravel().tolist()
+        response.not_finite = int((~np.isfinite(X).all(axis=(1, 2))).sum())
+        return response
+
+    def _model(self, particles: ParticleSet, step: float):
+        """(model, Dynamics) of a set's robot; compiled once."""
+        key = (particles.robot, particles.model_hash, tuple(particles.names), step)
+        if key not in self._models:
+            model = model_with(particles.robot, list(particles.names))
+            if particles.model_hash and particles.model_hash != model.hash:
+                raise ValueError(f"the particles are of another version of '{particles.robot}' (hash {particles.model_hash[:12]}, "
+                                 f"here {model.hash[:12]}); infer them again")
+            substeps = max(1, round(step / model.timestep)) if step else 1
+            self._models[key] = model, Dynamics(model, dt=step or None, substeps=substeps, threads=self.config.threads)
+        return self._models[key]
+
+    def _set_sim_parameters(self, request, response):
+        try:
+            posterior = self._loaded(request.posterior) if request.posterior else self._posterior
+            if posterior is None:
+                raise ValueError("there is no posterior yet; infer one, or name a file")
+            told = self._chosen(posterior, request)
+        except (ValueError, KeyError, OSError) as error:
+            response.message = str(error.args[0] if isinstance(error, KeyError) else error)
+            return response
+        answers = [(target, *self._tell(target, told)) for target in (request.targets or self.config.targets)]
+        response.success = bool(answers) and all(success for _, success, *_ in answers)
+        response.message = "; ".join(f"{target}: {text}" for target, _, text, _ in answers) or "no targets"
+        response.revision = max((revision for *_, revision in answers), default=0)
+        return response
+
+    def _loaded(self, path: str) -> ParticleSet:
+        """A posterior's file as a message."""
+        posterior = ParticlePosterior.load(path)
+        robot = posterior.meta.get("robot", "")
+        model = model_with(robot, list(posterior.names))
+        vectors = LimitedParameters(model, dict(zip(posterior.names, zip(posterior.lower, posterior.upper)))).to_physical(posterior.values)
+        return particle_set({
+            "robot": robot, "model_hash": model.hash, "method": posterior.meta.get("method", ""), "file": path, "names": list(posterior.names),
+            "units": list(posterior.units), "lower": posterior.lower, "upper": posterior.upper, "values": posterior.values,
+            "log_lik": posterior.log_p, "vectors": vectors}, self._revision, self.stamp_now())
+
+    def _chosen(self, posterior: ParticleSet, request):
+        """What to tell: a ParameterSet, or the ParticleSet of those chosen."""
+        N, M = len(posterior.log_lik), len(posterior.names)
+        values, P = matrix(posterior.values, N, M, "particles"), np.reshape(posterior.vectors, (N, -1))
+        if request.which == SetSimParameters.Request.MEAN:
+            return one_set(posterior, P.mean(0), values.mean(0), f"mean of {N} particles")
+        if request.which == SetSimParameters.Request.SET:
+            keep = herd(values, request.count) if request.count else np.arange(N)
+            return ParticleSet(**{**{f: getattr(posterior, f) for f in posterior.get_fields_and_field_types()},
+                                  "values": values[keep].ravel().tolist(), "vectors": P[keep].ravel().tolist(),
+                                  "log_lik": np.asarray(posterior.log_lik)[keep].tolist()})
+        if request.which == SetSimParameters.Request.PARTICLE and not request.particle < N:
+            raise ValueError(f"there are {N} particles, numbered from 0; found {request.particle}")
+        i = request.particle if request.which == SetSimParameters.Request.PARTICLE else int(np.argmax(posterior.log_lik))
+        return one_set(posterior, P[i], values[i], f"particle {i} of {N}")
+
+    def _tell(self, target: str, told) -> tuple[bool, str, int]:
+        """(success, sentence, revision) of one node."""
+        if isinstance(told, ParticleSet):
+            kind, names, request = SetParticleSet, ("set_particles",), SetParticleSet.Request(particles=told)
+        else:
+            kind, names, request = SetParameterSet, SETTERS, SetParameterSet.Request(parameters=told)
+        clients = [self.create_client(kind, f"{target}/{name}", callback_group=self._asking) for name in names]
+        try:
+            ready = next((c for c in clients * 2 if c.wait_for_service(0.5)), None)
+            if ready is None:
+                return False, f"has no service {' or '.join(names)}; is it running?", 0
+            answered, future = threading.Event(), ready.call_async(request)
+            future.add_done_callback(lambda future: answered.set())
+            if not answered.wait(ANSWER_TIMEOUT):
+                return False, f"gave no answer within {ANSWER_TIMEOUT:g} s", 0
+            answer = future.result()
+            return answer.success, answer.message, int(answer.revision)
+        finally:
+            for client in clients:
+                self.destroy_client(client)
+
+
+def _fingerprint(goal, settings: dict) -> str:
+    """A folder's name for everything that decides a run."""
+    text = repr((sorted(settings.items(), key=lambda item: item[0]), list(goal.bags), goal.limits))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def main(args=None) -> int:
+    return spin_main(Inference, args)
