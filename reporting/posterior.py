@@ -130,5 +130,6 @@ def likelihood_slice(panels: Mapping[str, Any], x, y, labels: tuple[str, str], t
         axis.set_xlabel(labels[0])
         axis.grid(False)
     axes[0, 0].set_ylabel(labels[1])
-    axes[0, 0].legend(loc="upper right", facecolor="white", framealpha=0.8, frameon=True)
+    if axes[0, 0].get_legend_handles_labels()[0]:
+        axes[0, 0].legend(loc="upper right", facecolor="white", framealpha=0.8, frameon=True)
     return fig
