@@ -44,7 +44,7 @@ def svgd(run: Run, iterations: int, step: float = 0.02, final_step: float = 0.00
 
 
 def csvgd(run: Run, iterations: int, step: float = 0.02, final_step: float = 0.002, damping: float = 1.0,
-          multiplier_step: float | None = None, form: str = "vector", checkpoint=None):
+          multiplier_step: float | None = None, sigma_lim: float = SIGMA_LIM, form: str = "vector", checkpoint=None):
     """SVGD over theta whose particles carry shooting states of their own; limits and defects are equality constraints.
 
         dtheta  = phi - (lambda_lim + c g_lim) dg_lim/dtheta - (lambda_def + c g_def) dg_def/dtheta
@@ -59,7 +59,8 @@ def csvgd(run: Run, iterations: int, step: float = 0.02, final_step: float = 0.0
 
     Args:
         run: of a MultipleShooting density (one window: no defects, and SVGD as long as no limit is met).
-        damping: c.   multiplier_step: eta; default Adam's step, as printed.
+        damping: c.   multiplier_step: eta; default Adam's step, as printed; 0: penalties alone.
+        sigma_lim: see above, share of a range.
         step, final_step, checkpoint: as for `svgd`.
 
     The trace has, besides best and mean log p_obs: `defect`, the largest norm of one defect [sigma_def], and `violation`,
@@ -81,7 +82,7 @@ def csvgd(run: Run, iterations: int, step: float = 0.02, final_step: float = 0.0
     adam = Adam()
     identity = {
         "method": "csvgd", "samples": run.samples, "n": run.n, "seed": run.seed, "iterations": iterations, "form": form,
-        "step": [step, final_step, multiplier_step], "damping": damping, "starts": starts.shape,
+        "step": [step, final_step, multiplier_step], "damping": damping, "sigma_lim": sigma_lim, "starts": starts.shape,
     }
     file, first = Checkpoint(checkpoint, identity), 0
     if (resumed := file.load(run)) is not None:
@@ -91,12 +92,12 @@ def csvgd(run: Run, iterations: int, step: float = 0.02, final_step: float = 0.0
     for i in run.iterate(iterations, "CSVGD", first):
         now = run.evaluate(np.clip(z, 0.0, 1.0), starts, on_defects, damping, form)
         phi, h = stein_direction(z, bounded(now.grad))
-        g_limits = (np.clip(z, 0.0, 1.0) - z) / SIGMA_LIM
+        g_limits = (np.clip(z, 0.0, 1.0) - z) / sigma_lim
         g_defects = now.defects if form == "vector" else np.einsum("nrsi,nrsi->nrs", now.defects, now.defects)
-        run.record(i, z, now.log_p, bandwidth=h, defect=largest_norm(now.defects), violation=SIGMA_LIM * float(np.abs(g_limits).max()))
+        run.record(i, z, now.log_p, bandwidth=h, defect=largest_norm(now.defects), violation=sigma_lim * float(np.abs(g_limits).max()))
         size = decayed(step, final_step, i, iterations)
         # dg_lim/dtheta is -1 / sigma_lim beyond a limit, and 0 within, where g_lim vanishes but its multiplier may not.
-        push = (on_limits + damping * g_limits) * (g_limits != 0) / SIGMA_LIM
+        push = (on_limits + damping * g_limits) * (g_limits != 0) / sigma_lim
         dz, dstarts = adam.step(size, phi + push - bounded(now.penalty_grad), bounded(now.grad_starts - now.penalty_grad_starts))
         z, starts = z + dz, starts + dstarts
         eta = size if multiplier_step is None else multiplier_step
