@@ -41,9 +41,10 @@ def kl_knn(P, Q, k: int = 3) -> float:
         return float(d * np.mean(np.log(nu) - np.log(rho)) + np.log(m / (n - 1)))
 
 
-def mmd(X, Y, bandwidths=(0.25, 0.5, 1.0, 2.0, 4.0)) -> float:
+def mmd(X, Y, bandwidths=(0.25, 0.5, 1.0, 2.0, 4.0), unbiased: bool = True) -> float:
     """Squared maximum mean discrepancy of samples X (n, d) and Y (m, d), unbiased: about 0, and sometimes below, for one
-    distribution.
+    distribution. With unbiased=False each sample counts as its own neighbour: never negative, 0 where the sets coincide
+    (for sets that are no independent draws, such as recordings and simulations from the same start states).
 
     Kernel: sum of exp(-|x - y|^2 / (2 s^2)) with s = bandwidths times the median distance between any two of all samples.
     At most twice the number of bandwidths.
@@ -60,9 +61,15 @@ def mmd(X, Y, bandwidths=(0.25, 0.5, 1.0, 2.0, 4.0)) -> float:
     total = 0.0
     for b in bandwidths:
         k = 0.5 / (b * b * median)
-        own = (np.exp(-k * XX).sum() - n) / (n * (n - 1)) + (np.exp(-k * YY).sum() - m) / (m * (m - 1))
+        own = _mean_kernel(k, XX, unbiased) + _mean_kernel(k, YY, unbiased)
         total += own - 2 * np.exp(-k * XY).mean()
     return float(total)
+
+
+def _mean_kernel(k, squared, unbiased):
+    """Mean of exp(-k d^2) over all pairs of one set, of different samples alone if unbiased."""
+    n, total = len(squared), np.exp(-k * squared).sum()
+    return (total - n) / (n * (n - 1)) if unbiased else total / n**2
 
 
 def _samples(a, name) -> np.ndarray:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+
 import numpy as np
 
 from .limits import logit, sigmoid, sigmoid_log_slope
@@ -41,7 +44,7 @@ def nuts(run: Run, iterations: int, warmup: int | None = None, target_accept: fl
         gradient = -(grad[0] * np.exp(log_slope) + slope)
         return np.float64(potential), gradient if np.isfinite(potential) else np.zeros_like(y)
 
-    with jax.enable_x64(True):
+    with double_precision(jax):
         shapes = (jax.ShapeDtypeStruct((), jnp.float64), jax.ShapeDtypeStruct((run.n,), jnp.float64))
 
         @jax.custom_vjp
@@ -66,6 +69,22 @@ def nuts(run: Run, iterations: int, warmup: int | None = None, target_accept: fl
             run.record(i, *tail.points(), leapfrogs=int(state.num_steps), accept=float(state.accept_prob),
                        step=float(state.adapt_state.step_size))
     return tail.points()
+
+
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@contextlib.contextmanager
+def double_precision(jax):
+    """JAX in 64 bits. A setting of the whole process, because callbacks arrive on threads of JAX's own, which know nothing
+    of the caller's context; so one chain runs at a time, and the former setting comes back."""
+    with _ONE_AT_A_TIME:
+        before = jax.config.jax_enable_x64
+        jax.config.update("jax_enable_x64", True)
+        try:
+            yield
+        finally:
+            jax.config.update("jax_enable_x64", before)
 
 
 NUTS = Sampler(nuts, True, 1000, "no-U-turn sampler, one chain (numpyro)")
