@@ -54,6 +54,7 @@ setup(
             "force_torque = nodes.entry:force_torque",
             "static_transform = nodes.entry:static_transform",
             "audio = nodes.entry:audio",
+            "augmentation = nodes.entry:augmentation",
             "inference = nodes.entry:inference",
             "dynamixel = nodes.entry:dynamixel",
             "urg = nodes.entry:urg",

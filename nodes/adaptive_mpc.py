@@ -9,6 +9,7 @@ Page: docs/nodes/adaptive_mpc.md.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from rclpy.action import ActionClient
 from rclpy.serialization import deserialize_message
 from refit_interfaces.action import Refit, RunEpisode
 from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
-from refit_interfaces.srv import SetParameterSet, SetParticleSet
+from refit_interfaces.srv import LoadBlueprint, SetParameterSet, SetParticleSet
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
@@ -36,6 +37,7 @@ from nodes.path_clock import PathClock
 from nodes.profiles import control_task, physical_vector, reward_of, upright
 from nodes.qos import COMMAND, LEDGER, STATE
 from sim_core.articulated import build, load_model
+from sim_core.augmentation import augment, with_weights
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, Command, CommandSource
 from sim_core.inference.herding import herd
 
@@ -75,6 +77,7 @@ class AdaptiveMpcConfig:
                              "set_particles")
     physical_parameters: str = setting("", description="parameter file to start from; "
                                        "empty: the model's own values; start: the published wrong start of a cart-pole")
+    blueprint: str = setting("", description="trained networks in the model's equations to start with; empty: none; see load_blueprint")
     episode_steps: int = setting(140, "steps", (1, 100000), "length of an episode whose goal does not say")
     plan_period: float = setting(0.1, "s", (0.0, 10.0), "time between published plans; 0: none")
     path_width: float = setting(0.15, "m", (0.0, 0.4), "half width of the tracked figure eight, along y")
@@ -88,13 +91,16 @@ class AdaptiveMpcNode(RefitNode):
     name = "adaptive_mpc"
     Config = AdaptiveMpcConfig
     event_driven = True
-    _goal = episode = _solves = None        # until configured
+    _goal = episode = _solves = _loading = None        # until configured
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
     def configure(self) -> None:
         config = self.config
         self.model = load_model(config.robot)
+        self.hybrid, self.blueprint, self.blueprints = self.model, config.blueprint, 0
+        if config.blueprint:
+            self.hybrid = augment(self.model, config.blueprint)
         start = physical_vector(self.model, config.physical_parameters)
         self.mass_matrix = build.mass_matrix(self.model)
         silence = config.refit_silence_limit if config.refit == "periodic" else 0.0
@@ -119,12 +125,19 @@ class AdaptiveMpcNode(RefitNode):
         self.mpc.reset()
 
     def _build(self, horizon: int) -> None:
+        self._use(self.hybrid, *self._controller(self.hybrid, horizon))
+
+    def _controller(self, hybrid, horizon: int):
+        """(task, AdaptiveMpc) of the model with the networks that are in its equations, on the parameters in force."""
         config = self.config
-        self.task = control_task(self.model, config, horizon)
+        task = control_task(hybrid, config, horizon)
         # The published recipe has no change detection.
         factor = {"change_factor": np.inf} if config.recipe == "literal" else {}
-        self.mpc = AdaptiveMpc(self.task, AmpcConfig(config.delay_steps, config.time_budget, particles=config.particles, **factor),
-                               p=self.book.p)
+        settings = AmpcConfig(config.delay_steps, config.time_budget, particles=config.particles, **factor)
+        return task, AdaptiveMpc(task, settings, p=with_weights(hybrid, self.book.p))
+
+    def _use(self, hybrid, task, mpc) -> None:
+        self.hybrid, self.task, self.mpc = hybrid, task, mpc
         self.stage = self.task.cost.functions()["stage"]
 
     def _make_interfaces(self) -> None:
@@ -138,6 +151,7 @@ class AdaptiveMpcNode(RefitNode):
             self.create_subscription(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER),
             self.create_service(SetParameterSet, "~/set_physical_parameters", self._set_physical_parameters),
             self.create_service(SetParticleSet, "~/set_particles", self._set_particles),
+            self.create_service(LoadBlueprint, "~/load_blueprint", self._load_blueprint),
             self.create_service(SetBool, "~/freeze", self._freeze),
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
@@ -317,6 +331,7 @@ class AdaptiveMpcNode(RefitNode):
                 say(f"latency_p{q}", float(np.percentile(self._latencies, q)))
         say("cycles", self.cycles)
         say("deadline_misses", self.misses)
+        say("blueprint", self.blueprint or "none")
         say("parameters_source", self.book.source.name)
         say("parameters_revision", self.book.revision)
         say("parameters_age", self.book.age(self._now()))
@@ -338,7 +353,47 @@ class AdaptiveMpcNode(RefitNode):
             self._adopt()
 
     def _adopt(self) -> None:
-        self.mpc.set_parameters(self.book.p, self.book.revision)
+        self.mpc.set_parameters(with_weights(self.hybrid, self.book.p), self.book.revision)
+
+    def _load_blueprint(self, request, response):
+        """Swap the networks in the equations: checked now, compiled beside control, put in between two solves."""
+        response.revision, response.weights = self.blueprints, len(self.hybrid.parameters) - len(self.model.parameters)
+        if self._loading is not None:
+            response.message = "another blueprint is being compiled; try again"
+            return response
+        try:
+            hybrid = augment(self.model, request.blueprint) if request.blueprint else self.model
+        except (ValueError, OSError) as error:
+            response.message = f"{error}; the model before stays"
+            return response
+
+        def build():
+            try:
+                built = self._controller(hybrid, self.task.ilqr.horizon)
+                # The first solve touches every page of the kernels: not while the robot waits.
+                built[1].command(np.concatenate([self.model.q_home, np.zeros(self.model.nv)]), 0.0)
+                built[1].reset()
+            except Exception as error:      # control goes on with the model it has
+                built = error
+            self.executor.create_task(self._on_built, hybrid, request.blueprint, built)
+
+        self._loading = threading.Thread(target=build, name="blueprint", daemon=True)
+        self._loading.start()
+        response.success, response.revision = True, self.blueprints + 1
+        response.weights = len(hybrid.parameters) - len(self.model.parameters)
+        response.message = f"planned with {response.weights} weights as soon as that is compiled (see diagnostics)"
+        return response
+
+    def _on_built(self, hybrid, blueprint: str, built) -> None:
+        self._loading = None
+        if isinstance(built, Exception):
+            self.get_logger().error(f"the model with '{blueprint}' cannot be used ({built}); the one before stays")
+            self.diagnostics.error(f"the model with '{blueprint}' cannot be used: {built}")
+            return
+        self._use(hybrid, *built)
+        self._adopt()                       # parameters may have come meanwhile
+        self.blueprint, self.blueprints = blueprint, self.blueprints + 1
+        self.get_logger().info(f"plans with the networks of {blueprint}" if blueprint else "plans without networks")
 
     def _not_physical(self, p: np.ndarray) -> str:
         """The sentence why p cannot be planned with, or ""."""

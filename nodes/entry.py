@@ -6,7 +6,7 @@ import importlib
 import os
 import signal
 
-__all__ = ["ability_hand", "adaptive_mpc", "audio", "dynamixel", "estop", "force_torque", "inference", "rangefinder", "realsense",
+__all__ = ["ability_hand", "adaptive_mpc", "audio", "augmentation", "dynamixel", "estop", "force_torque", "inference", "rangefinder", "realsense",
            "recorder", "refit_worker", "robot_state", "robotiq", "sim_plant", "stance_controller", "static_transform", "supervisor", "urg"]
 
 
@@ -72,6 +72,10 @@ def force_torque() -> int:
 
 def rangefinder() -> int:
     return _main("rangefinder")
+
+
+def augmentation() -> int:
+    return _main("augmentation")
 
 
 def inference() -> int:

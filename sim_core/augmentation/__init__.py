@@ -1,6 +1,6 @@
 """Neural scalars: any named quantity of the equations corrected or replaced by a small network."""
 
-from .augment import AugmentationError, attached, augment, detach, tap_names, weight_slice
+from .augment import AugmentationError, attached, augment, detach, tap_names, weight_slice, with_weights
 from .blueprint import Blueprint
 from .blueprint_file import BlueprintFileError, load_blueprints, save_blueprints
 from .network import Network
@@ -9,5 +9,5 @@ from .trajectory_error import TrajectoryError
 
 __all__ = [
     "AugmentationError", "Blueprint", "BlueprintFileError", "Fit", "Network", "Stage", "TrajectoryError", "attached",
-    "augment", "detach", "fit", "load_blueprints", "save_blueprints", "tap_names", "weight_slice",
+    "augment", "detach", "fit", "load_blueprints", "save_blueprints", "tap_names", "weight_slice", "with_weights",
 ]

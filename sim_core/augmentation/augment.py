@@ -18,7 +18,7 @@ from sim_core.articulated.taps import Taps, captured, filled
 from .blueprint import Blueprint
 from .blueprint_file import load_blueprints
 
-__all__ = ["AugmentationError", "attached", "augment", "detach", "tap_names", "weight_slice"]
+__all__ = ["AugmentationError", "attached", "augment", "detach", "tap_names", "weight_slice", "with_weights"]
 
 UNIT = "-"
 
@@ -88,6 +88,13 @@ def attached(model, p=None) -> list[Blueprint]:
     """The model's blueprints, with the weights of p (np_,); default the nominal ones."""
     p = model.parameters.nominal if p is None else np.asarray(p)
     return [network.blueprint.with_weights(p[network.where]) for network in model.augmentation]
+
+
+def with_weights(model, p) -> np.ndarray:
+    """Physical vectors (..., np_) of the model from those without its networks, and the weights it has."""
+    p = np.asarray(p, dtype=float)
+    weights = model.parameters.nominal[p.shape[-1] :]
+    return np.concatenate([p, np.broadcast_to(weights, (*p.shape[:-1], weights.size))], axis=-1)
 
 
 def weight_slice(model, name=None) -> slice:

@@ -28,7 +28,7 @@ from .samplers import METHODS, Trace, sample
 from .spread_density import Recipe, SpreadDensity
 from .trajectories import Trajectories
 
-__all__ = ["Held", "InferConfig", "Inference", "Step", "infer", "laplace_posterior", "method_names", "read_limits"]
+__all__ = ["Held", "InferConfig", "Inference", "Step", "cut", "infer", "laplace_posterior", "method_names", "read_limits", "read_recordings"]
 
 GAUSS_NEWTON = "gauss-newton"
 ALIASES = {"cma": "cma-es"}
@@ -177,7 +177,7 @@ def infer(recordings, config: InferConfig, executor: Executor | None = None, che
     """
     if checkpoint is not None and config.method not in RESUMABLE:
         checkpoint = None       # nothing to go on from: the others start afresh
-    source, nominal, windows, notes = _read(recordings, config)
+    source, nominal, windows, notes = read_recordings(recordings, config.robot, config.begin, config.end)
     if not (config.free or config.limits):
         config = replace(config, free=tuple(default_names(nominal.name)))
     model, limits = _limits(source, config)
@@ -250,20 +250,28 @@ def cut(windows, length: float, held_out: float) -> tuple[Trajectories, Trajecto
     return together.pick(slice(None, -count)), together.pick(slice(-count, None))
 
 
-def _read(recordings, config: InferConfig):
-    """(source, nominal model, windows, notes) of all recordings."""
+def read_recordings(recordings, robot: str = "", begin: float = 0.0, end: float = np.inf):
+    """(source, nominal model, windows in order of time, notes) of recordings of one robot.
+
+    Args:
+        recordings: of `recording.open_recording`. robot: of tables, and what a bag must have been recorded with.
+        begin, end: stretch of each to use [s].
+
+    Raises:
+        DataError: none, of different robots or periods, or one that cannot be used.
+    """
     source, nominal, windows, notes = "", None, [], []
     for recording in recordings:
         if not hasattr(recording, "robot_description"):
-            if not config.robot:
+            if not robot:
                 raise DataError("a table holds no robot; name it with --robot")
-            model, text = model_with(config.robot, []), config.robot
+            model, text = model_with(robot, []), robot
         else:
-            model, text = read_description(recording, config.robot or None)
+            model, text = read_description(recording, robot or None)
         if nominal is not None and model.hash != nominal.hash:
             raise DataError(f"the recordings are of two robots: '{nominal.name}' and '{model.name}', or two versions of one")
         nominal, source = model, text
-        data = read_windows(recording, model, config.begin, config.end)
+        data = read_windows(recording, model, begin, end)
         if windows and not np.isclose(windows[0].dt, data.dt, rtol=1e-6):
             raise DataError(f"the recordings have different periods: {windows[0].dt * 1e3:g} and {data.dt * 1e3:g} ms")
         windows += data.windows
