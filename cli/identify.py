@@ -25,6 +25,7 @@ from cli.outputs import check_outputs
 from recording import BagError, BagReader
 from reporting import Result, RunDirectory, progress_for, write_run
 from sim_core.articulated.parameter_file import ParameterFile, ParameterValue
+from sim_core.augmentation import AugmentationError, BlueprintFileError
 from sim_core.inference.bag_data import BagData, DataError, read_description, read_windows
 from sim_core.inference.change_point import ChangeConfig
 from sim_core.inference.free_names import FreeNameError, default_names, free_parameters
@@ -69,6 +70,8 @@ def identify(
     free: Annotated[Optional[list[str]], typer.Option(help="free parameter, repeatable: hand.inertia, joint*.damping, "
                                                       "joint*.friction, sensor.delay, ...; default: config/identify.yaml")] = None,
     robot: Annotated[Optional[str], typer.Option(help="refuse a bag of another robot")] = None,
+    blueprint: Annotated[Optional[Path], typer.Option(help="trained networks in the equations, held while the physics is fitted "
+                                                      "(gauss-newton)")] = None,
     begin: Annotated[float, typer.Option("--from", help="first second of the recording to use", min=0.0)] = 0.0,
     end: Annotated[float, typer.Option("--to", help="last second of the recording to use")] = float("inf"),
     changes: Annotated[Changes, typer.Option(help="auto: find out whether and when the robot changed, identify each stretch "
@@ -104,6 +107,8 @@ def identify(
     check_outputs(out, json)
     console = Console()
     if method != GAUSS_NEWTON or len(bag) > 1 or bag[0].suffix == ".csv":
+        if blueprint is not None:
+            raise CommandError("--blueprint goes with one bag and --method gauss-newton; leave it out, or choose these.")
         config = {"method": method, "robot": robot or "", "particles": particles, "iterations": iterations, "windows": windows,
                   "length": length, "sigma_obs": sigma_obs, "combine": combine, "begin": begin, "end": end, "seed": seed}
         return infer_command(bag, free, limits, config, cluster, checkpoint, allow_truncated, out, json, console)
@@ -111,7 +116,7 @@ def identify(
     with progress_for(console) as progress:
         outcome = identify_bag(
             bag, free, robot, begin, end, IdentifyConfig(starts=starts, seed=seed), allow_truncated, progress,
-            ChangeConfig() if changes is Changes.AUTO else None,
+            ChangeConfig() if changes is Changes.AUTO else None, blueprint,
         )
     folder = write_results(outcome, str(bag), out)
     outcome.result.print(console)
@@ -123,14 +128,15 @@ def identify(
 
 
 def identify_bag(bag, free=None, robot=None, begin=0.0, end=float("inf"), config=IdentifyConfig(),
-                 allow_truncated=False, progress=None, detect=ChangeConfig()) -> BagIdentification:
+                 allow_truncated=False, progress=None, detect=ChangeConfig(), blueprint=None) -> BagIdentification:
     """Fit the free parameters of a bag's robot to its joint states, on every stretch between changes of the robot.
 
     Args:
         detect: when a change is believed; None for one set of parameters throughout.
+        blueprint: path of networks in the equations (docs/augmentation.md).
 
     Raises:
-        CommandError: the bag cannot be used; one line.
+        CommandError: the bag or the blueprint cannot be used; one line.
     """
     try:
         reader = BagReader(bag)
@@ -139,10 +145,10 @@ def identify_bag(bag, free=None, robot=None, begin=0.0, end=float("inf"), config
         reader.require("joint_states", "robot_description", "run_info")
         nominal, source = read_description(reader, robot)
         data = read_windows(reader, nominal, begin, end)
-        model, spec, with_delay = free_parameters(source, free or default_names(nominal.name))
+        model, spec, with_delay = free_parameters(source, free or default_names(nominal.name), blueprint)
         config = replace(config, delay=DelayPrior() if with_delay else None)
         history = identify_stretches(model, spec, data.windows, config, detect, progress)
-    except (BagError, DataError, FreeNameError, IdentificationError) as error:
+    except (BagError, DataError, FreeNameError, IdentificationError, AugmentationError, BlueprintFileError) as error:
         raise CommandError(str(error)) from None
     return BagIdentification(history, model, nominal.hash, data, _checks(history, nominal.name, config), reader.truncated)
 

@@ -51,12 +51,13 @@ class FreeNameError(ValueError):
     """A name of a free parameter that the model does not have."""
 
 
-def free_parameters(source, names: list[str]):
+def free_parameters(source, names: list[str], augmentation=None):
     """Model, free parameters and whether the sensor delay is free.
 
     Args:
         source: as for load_model. The model is loaded with friction and geometry where names need it.
         names: see the module's description.
+        augmentation: networks in the equations, as for load_model; their weights are held.
 
     Returns:
         (RobotModel, FreeParameters, bool).
@@ -64,7 +65,7 @@ def free_parameters(source, names: list[str]):
     Raises:
         FreeNameError: a name matches nothing; the message lists what there is.
     """
-    model = model_with(source, names)
+    model = model_with(source, names, augmentation)
     blocks = [block for name in names if name != DELAY for block in _blocks(model, name)]
     if not blocks:
         raise FreeNameError("nothing is free; name at least one parameter, such as 'hand.inertia'")
@@ -77,9 +78,9 @@ def default_names(robot: str) -> list[str]:
     return table.get(robot, table["default"])
 
 
-def model_with(source, names):
+def model_with(source, names, augmentation=None):
     """The model, loaded with the friction and geometry that the names ask for."""
-    model = load_model(source)
+    model = load_model(source, augmentation)
     rubbing = [n.partition(".")[0] for n in names if n.endswith((".friction", ".frictionloss"))]
     friction = _matching(rubbing, model.joint_names, "joint")
     frames = model.body_names + model.frame_names
@@ -91,7 +92,7 @@ def model_with(source, names):
     if geometry:
         options["geometry"] = tuple(geometry)
     if options:
-        model = load_model(source, **options)
+        model = load_model(source, augmentation, **options)
     return model
 
 

@@ -12,6 +12,7 @@ from experiments.identify_panda import RunWriter
 from recording import BagWriter
 from sim_core.articulated import load_model
 from sim_core.articulated.parameter_file import ParameterFile
+from sim_core.augmentation import Blueprint, Network, save_blueprints
 from sim_core.plant import MujocoPlant
 
 FREE = ["--free", "*.damping", "--free", "sensor.delay", "--starts", "2"]
@@ -87,6 +88,19 @@ def test_a_bag_alone_gives_report_checks_and_a_file_that_plant_and_model_load(ba
     plant = MujocoPlant("cartpole", params_file=str(out / "parameters.yaml"))
     assert plant.world.model.dof_damping[0] == pytest.approx(value)
     assert "slider.damping" in capsys.readouterr().out
+
+
+def test_physics_is_identified_around_the_networks_of_a_blueprint(bag, tmp_path, capsys):
+    """The network says half of the slider's damping of 0.5; the coefficient is the other half."""
+    net = Blueprint("half", "slider.passive_torque", "slider.velocity", Network((), biases=False), weights=[-0.25])
+    path = save_blueprints(tmp_path / "half.yaml", [net])
+    arguments = ["identify", str(bag), *FREE, "--changes", "off"]
+    assert main([*arguments, "--blueprint", str(path), "--out", str(tmp_path / "run")]) == 0
+    file = ParameterFile.load(tmp_path / "run" / "parameters.yaml")
+    assert file.parameters["slider.damping"].value == pytest.approx(0.25, abs=0.02)
+    assert not any(name.startswith("augmentation") for name in file.parameters)
+    assert main([*arguments, "--blueprint", str(tmp_path / "none.yaml")]) == 2
+    assert "none.yaml: cannot be read" in capsys.readouterr().err
 
 
 def test_a_robot_that_changed_is_reported_before_and_after_and_written_as_it_is_now(tmp_path, capsys):
