@@ -266,10 +266,12 @@ class SimPlant(RefitNode):
         if self._pub_clock is not None and index % self._every["clock"] == 0:
             self._pub_clock.publish(messages.fill_clock(plant))
         # Before the joint states, whose arrival tells a controller that a tick's measurements are there.
-        if self._pub_imu is not None and index % self._every["imu"] == 0:
-            self._pub_imu.publish(messages.fill_imu(plant))
-        if self._pub_contacts is not None and index % self._every["imu"] == 0:
-            self._pub_contacts.publish(messages.fill_foot_contacts(plant))
+        if index % self._every["imu"] == 0:
+            if self._pub_imu is not None:
+                messages.fill_imu(plant)
+            if self._pub_contacts is not None:
+                messages.fill_foot_contacts(plant)
+            self._publish_base()
         if self._world is None or index % self._every["clock"] == 0:
             self._pub_joint_states.publish(messages.fill_joint_state(plant))
         if self._pub_wrench is not None and index % self._every["wrench"] == 0:
@@ -281,6 +283,13 @@ class SimPlant(RefitNode):
                 self._pub_tf_static.publish(static)
         self.diagnostics.tick("ticks")
 
+    def _publish_base(self) -> None:
+        """IMU and feet as they were last read: said again they are the same, noise included."""
+        if self._pub_imu is not None:
+            self._pub_imu.publish(self._messages.imu)
+        if self._pub_contacts is not None:
+            self._pub_contacts.publish(self._messages.foot_contacts)
+
     def _ros_time(self) -> float:
         """[s]"""
         return 1e-9 * self.get_clock().now().nanoseconds
@@ -291,6 +300,7 @@ class SimPlant(RefitNode):
         if self._pub_clock is not None:
             self._pub_clock.publish(self._messages.fill_clock(plant))
         if self.loop.waiting_long():
+            self._publish_base()
             self._pub_joint_states.publish(self._messages.fill_joint_state(plant))
 
     def _turn(self) -> None:
