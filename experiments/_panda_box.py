@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
+from scipy.signal import savgol_filter
 
 from sim_core.articulated import build, load_model
 from sim_core.robots import robot_file
 
 __all__ = [
-    "BOX_MASS", "COM_LIMITS", "PERIOD", "WEIGHTS", "WEIGHT_MASS", "Recording", "WEIGHT_LIMITS", "box_model", "box_robot",
-    "empty_box", "motion", "record",
+    "BOX_LIMITS", "BOX_MASS", "MARKERS", "MARKER_NOISE", "PERIOD", "STEPS", "WEIGHTS", "WEIGHT_LIMITS",
+    "WEIGHT_MASS", "Recording", "box_model", "box_robot", "empty_box", "motion", "record",
 ]
 
 PERIOD = 0.004  # [s] between samples, and the model's step
@@ -31,16 +32,23 @@ WEIGHT_MASS = 0.500  # [kg] each
 SIZE, HANG = (0.36, 0.24, 0.30), 0.08
 #: where the weights stand [m], known to the robot alone
 WEIGHTS = ((0.10, 0.0), (-0.10, 0.0))
-WEIGHT_LIMITS = {"x": (-0.14, 0.14), "y": (-0.08, 0.08)}
-COM_LIMITS = {"x": (-0.005, 0.005), "y": (-0.005, 0.005), "z": (0.1, 0.4)}
+WEIGHT_LIMITS = {f"weight_{i}.pos.{axis}": limit for i in (1, 2) for axis, limit in (("x", (-0.14, 0.14)), ("y", (-0.08, 0.08)))}
+#: published limits. Inertia about the universal joint [kg m^2]: about the COM, 0.05 is more than a box of 0.92 kg can
+#: have that is as long as the COM's limits allow. COM [m], damping of the universal joint [N m s/rad].
+BOX_LIMITS = {
+    **{f"box.I.{ij}": (0.05, 0.1) for ij in ("xx", "yy", "zz")},
+    **{f"box.I.{ij}": (-0.01, 0.01) for ij in ("xy", "xz", "yz")},
+    "box.com.x": (-0.005, 0.005), "box.com.y": (-0.005, 0.005), "box.com.z": (0.1, 0.4),
+    "universal_x.damping": (0.0, 0.15), "universal_y.damping": (0.0, 0.15),
+}
 #: markers in the box's frame [m]: its origin and a point on each axis, as the tracker reports a pose
 MARKERS = {"marker_o": (0, 0, 0), "marker_x": (0.2, 0, 0), "marker_y": (0, 0.2, 0), "marker_z": (0, 0, 0.2)}
 MARKER_NOISE = 5e-4  # [m]
 #: PD gains of the arm's seven joints
 KP, KD = np.array([600.0] * 4 + [250.0, 150.0, 50.0]), np.array([50.0] * 4 + [30.0, 25.0, 15.0])
 UNIVERSAL_DAMPING = (0.03, 0.05)  # [N m s/rad] of the robot's universal joint
-LID_STIFFNESS, LID_DAMPING = 60.0, 0.05  # [N m/rad], [N m s/rad]: how the robot's lid bends
-JOINTS = tuple(f"joint{i}" for i in range(1, 8))
+LID_STIFFNESS, LID_DAMPING = 400.0, 0.2  # [N m/rad], [N m s/rad]: how the robot's lid bends
+STILL = 0.2  # [s] at the beginning of every motion
 
 
 @dataclass(frozen=True)
@@ -59,8 +67,12 @@ class Recording:
         return np.concatenate([self.q, self.v], axis=1)
 
 
-def box_model(weights: bool = False):
-    """RobotModel of arm, universal joint and rigid box; with `weights`, two point masses whose place is free."""
+def box_model(weights: bool = False, values=None):
+    """RobotModel of arm, universal joint and rigid box; with `weights`, two point masses whose place is free.
+
+    Args:
+        values: entries of the physical vector found before, by name.
+    """
     spec = _arm()
     box = _universal_joint(spec, damping=(0.05, 0.05))
     # Starting values only: mass is known, the rest is what is to be found.
@@ -73,7 +85,10 @@ def box_model(weights: bool = False):
     spec.option.timestep = PERIOD
     spec.compile()
     geometry = ("weight_1", "weight_2") if weights else ()
-    return load_model(spec.to_xml(), geometry=geometry)
+    model = load_model(spec.to_xml(), geometry=geometry)
+    for name, value in (values or {}).items():
+        model.parameters.nominal[model.parameters.index(name)] = value
+    return model
 
 
 def box_robot(weights=()) -> mujoco.MjModel:
@@ -103,7 +118,10 @@ def box_robot(weights=()) -> mujoco.MjModel:
 
 
 def empty_box() -> dict[str, float]:
-    """True inertial parameters of the robot's rigid box, for comparison only: COM [m], inertia about the joint [kg m^2]."""
+    """True parameters of the robot's box were it rigid, for comparison only, named as in BOX_LIMITS.
+
+    The inertia about the vertical lies below its limit; nothing but the arm's stiff last joint turns the box that way.
+    """
     m = box_robot()
     data = mujoco.MjData(m)
     mujoco.mj_kinematics(m, data)
@@ -118,7 +136,8 @@ def empty_box() -> dict[str, float]:
         inertia += turn @ np.diag(m.body_inertia[i]) @ turn.T + m.body_mass[i] * (c @ c * np.eye(3) - np.outer(c, c))
     found = {f"box.com.{a}": first[k] / total for k, a in enumerate("xyz")}
     return found | {f"box.I.{n}": inertia[i, j] for n, i, j in
-                    (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))}
+                    (("xx", 0, 0), ("yy", 1, 1), ("zz", 2, 2), ("xy", 0, 1), ("xz", 0, 2), ("yz", 1, 2))} | {
+        f"universal_{axis}.damping": d for axis, d in zip("xy", UNIVERSAL_DAMPING)}
 
 
 def motion(kind: str = "training", steps: int = STEPS):
@@ -131,7 +150,7 @@ def motion(kind: str = "training", steps: int = STEPS):
     v = np.zeros_like(q)
     legs = {
         "training": [(5, 0.3, 0.1), (5, 1.1, -0.2), (5, 2.3, 0.1), (6, 3.6, 0.1), (6, 4.4, -0.2), (6, 5.6, 0.1)],
-        "held out": [(5, 0.2, -0.08), (6, 0.2, 0.12), (5, 1.4, 0.18), (6, 1.9, -0.2), (5, 3.2, -0.14), (6, 4.0, 0.15)],
+        "held out": [(5, STILL, -0.08), (6, STILL, 0.12), (5, 1.4, 0.18), (6, 1.9, -0.2), (5, 3.2, -0.14), (6, 4.0, 0.15)],
     }[kind]
     for joint, start, distance in legs:
         s, rate = _parabolic_blend(t - start, abs(distance), speed=0.261, acceleration=1.5)
@@ -175,18 +194,17 @@ def record(weights=(), kind: str = "training", seed: int = 0, steps: int = STEPS
     sites = [m.site(name).id for name in MARKERS]
     data.qpos[:7], data.ctrl[:] = q_d[0], u[0]
     _settle(m, data)
-    q, markers = np.empty((steps + 1, 9)), np.empty((steps + 1, 12))
+    q, v, markers = np.empty((steps + 1, 9)), np.empty((steps + 1, 9)), np.empty((steps + 1, 12))
     for k in range(steps + 1):
         mujoco.mj_kinematics(m, data)
         markers[k] = data.site_xpos[sites].ravel()
-        q[k, :7] = data.qpos[:7]
+        q[k, :7], v[k, :7] = data.qpos[:7], data.qvel[:7]
         if k < steps:
             data.ctrl[:] = u[k]
             mujoco.mj_step(m, data, 4)
     markers += MARKER_NOISE * rng.standard_normal(markers.shape)
-    q[:, 7:] = _universal_angles(q[:, :7], markers)
-    t = np.arange(steps + 1) * PERIOD
-    return Recording(t, q, _rates(q), u, markers)
+    q[:, 7:], v[:, 7:] = _smooth(_universal_angles(q[:, :7], markers))
+    return Recording(np.arange(steps + 1) * PERIOD, q, v, u, markers)
 
 
 def _settle(m, data):
@@ -209,11 +227,15 @@ def _universal_angles(q_arm, markers):
     return np.stack([np.arctan2(-R[:, 1, 2], R[:, 2, 2]), np.arctan2(R[:, 0, 2], R[:, 0, 0])], axis=1)
 
 
-def _rates(q):
-    """Velocities by a quadratic fit over 15 samples: noise of 0.5 mm on 0.2 m is 0.9 rad/s from neighbours alone."""
-    from scipy.signal import savgol_filter
+def _smooth(q):
+    """Angles and rates by a cubic fit over a quarter of a second: the tracker's noise is 4 mrad, the box swings at 1 Hz.
 
-    return savgol_filter(q, 15, 2, deriv=1, delta=PERIOD, axis=0)
+    At the beginning, where a fit sees one side only, the box is known to hang at rest.
+    """
+    still = round(STILL / PERIOD)
+    angles, rates = savgol_filter(q, 61, 3, axis=0), savgol_filter(q, 61, 3, deriv=1, delta=PERIOD, axis=0)
+    angles[:still], rates[:still] = q[:still].mean(0), 0.0
+    return angles, rates
 
 
 # -- MJCF --------------------------------------------------------------------------------------------------------------

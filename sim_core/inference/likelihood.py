@@ -70,6 +70,8 @@ class MultipleShooting(Box):
         observe: CasADi function y = h(x) or h(x, p); default the state. Held against `trajectories.y`, or where that is
             missing, against h of the measured states under the model's nominal parameters.
         scale: units of the observations (ny,); default their standard deviation.
+        state_scale: units of the states (nx,), in which defects are measured and shooting states move; default their standard
+            deviation, which is too small for joints that were meant to stand still.
 
     Attributes:
         trajectories, starts_shape (R, S-1, nx); state_scale (nx,); not_finite: particles masked so far.
@@ -79,7 +81,8 @@ class MultipleShooting(Box):
     """
 
     def __init__(self, dynamics, parameters, trajectories: Trajectories, windows: int = 10, sigma_obs=0.2,
-                 sigma_def: float = 0.1, combine: str = "sum", loss: str = "gaussian", observe=None, scale=None):
+                 sigma_def: float = 0.1, combine: str = "sum", loss: str = "gaussian", observe=None, scale=None,
+                 state_scale=None):
         super().__init__(parameters.names, parameters.lower, parameters.upper)
         if combine not in ("sum", "product"):
             raise ValueError(f"combine: expected 'sum' or 'product', found '{combine}'")
@@ -97,7 +100,9 @@ class MultipleShooting(Box):
         cut = trajectories.windows(windows)
         R, S, nx = trajectories.count, windows, dynamics.nx
         self.starts_shape = (R, S - 1, nx)
-        self.state_scale = trajectories.scale
+        self.state_scale = trajectories.scale if state_scale is None else np.asarray(state_scale, dtype=float)
+        if self.state_scale.shape != (nx,) or not (self.state_scale > 0).all():
+            raise ValueError(f"state_scale: expected {nx} numbers > 0, found {state_scale}")
         self.kernel = ShootingKernel(dynamics, parameters, observe, loss)
         self._start, self._controls = cut.x[:, 0].copy(), cut.u
         self._y, all_y = self._measured(cut, observe), self._measured(trajectories, observe)

@@ -1,0 +1,167 @@
+"""How long does an iteration of CSVGD take, beside the same iteration in JAX (vmap, scan, one jit)?
+
+    ./refit bench inference
+
+Two problems, each one trajectory of states cut into 10 windows, multipliers on limits and defects, float64:
+a double pendulum with 11 parameters, 100 particles, windows of 40 steps; a Panda with a box that hangs from its hand by a
+universal joint, 11 parameters of the box, 50 particles, windows of 40 steps. An iteration is everything: roll-outs,
+gradients, kernel matrix, Adam, multipliers. Both must hold the same particles after three iterations, to 1e-6 of the
+limits. They take turns and the shortest iteration counts. Ours runs on the threads stated, JAX on whatever XLA takes,
+which is every core; of JAX's two ways (storing or recomputing a step's intermediates) the faster counts.
+
+Then the cost of ours against the number of particles, each in a process of its own, with the memory it takes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import time
+
+import numpy as np
+
+from experiments._ibm_pendulum import limited
+from experiments._panda_box import BOX_LIMITS, box_model, controls, motion
+from reporting import Report, Result, SilentProgress
+from reporting.figures import figure
+from sim_core.articulated import Dynamics, load_model
+from sim_core.inference.likelihood import MultipleShooting
+from sim_core.inference.limited_parameters import LimitedParameters
+from sim_core.inference.samplers import sample
+from sim_core.inference.samplers.sampler import sobol
+from sim_core.inference.trajectories import Trajectories
+
+SOURCE = "issue 4, targets"
+WINDOWS, STEPS = 10, 40
+PARTICLES = {"double pendulum": 100, "Panda and box": 50}
+COUNTS = {"quick": (16, 64, 256), "full": (16, 64, 256, 1024, 4096)}
+ITERATIONS = 20  # of a run that is timed
+SAME = 3  # iterations after which ours and JAX's are compared
+
+
+def pendulum(threads: int = 1) -> MultipleShooting:
+    """A second of the double pendulum swinging, its mass, COM, inertia, damping and length free."""
+    model = load_model("double_pendulum")
+    dynamics, parameters = Dynamics(model, threads=threads), limited(model)
+    theta = parameters.lower + np.array([0.4, 0.05, 0.52, 0.3, 0.01, 0.4, 0.03, 0.5, 0.35, 0.01, 0.2]) * parameters.width
+    x0, U = np.array([1.0, 0.5, 0.0, 0.0]), np.zeros((WINDOWS * STEPS, 0))
+    X = dynamics.rollout(x0, U, parameters.to_physical(theta))
+    return MultipleShooting(dynamics, parameters, Trajectories(dynamics.dt, X[None], U[None]), WINDOWS)
+
+
+def panda_box(threads: int = 1) -> MultipleShooting:
+    """Panda and box shaken, the box's inertia, COM and joint damping free."""
+    model = box_model()
+    dynamics, parameters = Dynamics(model, threads=threads), LimitedParameters(model, BOX_LIMITS)
+    q, v = motion()
+    U = controls(q, v, 0.92)[75 : 75 + WINDOWS * STEPS]
+    x0 = np.r_[q[75], 0, 0, v[75], 0, 0]
+    theta = parameters.lower + 0.6 * parameters.width
+    X = dynamics.rollout(x0, U, parameters.to_physical(theta))
+    scale = np.repeat([0.05, 0.3], dynamics.nx // 2)
+    data = Trajectories(dynamics.dt, X[None], U[None])
+    return MultipleShooting(dynamics, parameters, data, WINDOWS, scale=scale, state_scale=scale)
+
+
+PROBLEMS = {"double pendulum": pendulum, "Panda and box": panda_box}
+
+
+def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
+    """Compare, time, check."""
+    result = Result("bench_inference", seed=seed, size=size)
+    rows = []
+    for name in PROBLEMS:
+        rows += compare(result, name, size, seed, progress)
+    result.detail("milliseconds per iteration", rows)
+    result.detail("cost against particles", [
+        cost(name, count, seed) for name in PROBLEMS
+        for count in progress.track(COUNTS[size], f"{name}: particles")
+    ])
+    return result
+
+
+def compare(result: Result, name: str, size: str, seed: int, progress) -> list[dict]:
+    """Ours on one and two threads, and JAX in both ways, on one problem."""
+    try:
+        from benchmarks.rivals.csvgd import JaxCsvgd
+    except ImportError as error:
+        progress.say(f"JAX is left out: {error}.")
+        JaxCsvgd = None
+    particles, rounds = PARTICLES[name], 3 if size == "quick" else 6
+    threads = [1, 2] if (os.cpu_count() or 1) > 1 else [1]
+    ours = {f"refit, {t} thread{'s' * (t > 1)}": PROBLEMS[name](t) for t in threads}
+    any_of_them = next(iter(ours.values()))
+    rivals = {}
+    if JaxCsvgd:
+        for text, remat in (("JAX", False), ("JAX, steps recomputed", True)):
+            rivals[text] = JaxCsvgd(any_of_them, particles, SAME, remat=remat)
+    start = sobol(particles, any_of_them.n, seed)
+    mine = sample("csvgd", any_of_them, particles, SAME, seed).z
+    for text, rival in rivals.items():
+        state = rival.start(start)
+        for i in range(SAME):
+            state = rival.iterate(state, i)
+        error = float(np.abs(np.clip(np.asarray(state[0]), 0, 1) - mine).max())
+        result.check(f"{name}: particles after {SAME} iterations, {text} against ours", error, 1e-6, "<=", "limits", "same work")
+    shortest = {text: np.inf for text in (*ours, *rivals)}
+    for _ in progress.track(range(rounds), f"{name}: timing"):
+        for text, shooting in ours.items():
+            shortest[text] = min(shortest[text], shortest_iteration(shooting, particles, seed))
+        for text, rival in rivals.items():
+            state = rival.start(start)
+            for i in range(SAME):
+                begin = time.perf_counter()
+                state = rival.iterate(state, i)
+                shortest[text] = min(shortest[text], time.perf_counter() - begin)
+    if rivals:
+        jax = min(shortest[text] for text in rivals)
+        result.check(f"{name}, {particles} particles: times faster than JAX", jax / shortest["refit, 1 thread"], 10.0, ">=", "1", SOURCE)
+    return [{"problem": name, "engine": text, "ms per iteration": 1e3 * t} for text, t in shortest.items()]
+
+
+def shortest_iteration(shooting: MultipleShooting, particles: int, seed: int) -> float:
+    """Seconds of the shortest of ITERATIONS iterations."""
+    times = []
+    sample("csvgd", shooting, particles, ITERATIONS, seed, callback=lambda *_: times.append(time.perf_counter()) and False)
+    return float(np.diff(times).min())
+
+
+def cost(name: str, count: int, seed: int) -> dict:
+    """Time and memory of an iteration with `count` particles, in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        seconds, megabytes = pool.apply(_cost, (name, count, seed))
+    return {"problem": name, "particles": count, "ms per iteration": 1e3 * seconds, "us per particle": 1e6 * seconds / count,
+            "MB": megabytes}
+
+
+def _cost(name, count, seed):
+    shooting = PROBLEMS[name]()
+    shortest_iteration(shooting, 2, seed)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = shortest_iteration(shooting, count, seed)
+    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def report(result: Result) -> Report:
+    """Targets, times, cost against particles."""
+    page = Report("Inference: an iteration of CSVGD", f"{result.size}, seed {result.seed}")
+    page.text(__doc__.split("\n\n", 2)[2])
+    page.section("Targets").checks(result)
+    rows = result.details["milliseconds per iteration"]
+    page.section("Shortest iteration").table(list(rows[0]), [list(row.values()) for row in rows])
+    rows = result.details["cost against particles"]
+    page.section("Cost against the number of particles").table(list(rows[0]), [list(row.values()) for row in rows])
+    fig, axes = figure(1, 2, size=(8.4, 3.2))
+    for name in PROBLEMS:
+        mine = [row for row in rows if row["problem"] == name]
+        counts = [row["particles"] for row in mine]
+        axes[0].loglog(counts, [row["ms per iteration"] for row in mine], marker="o", label=name)
+        axes[1].loglog(counts, [max(row["MB"], 0.1) for row in mine], marker="o", label=name)
+    for axis, text in zip(axes, ("ms per iteration", "memory [MB]")):
+        axis.set_xlabel("particles")
+        axis.set_ylabel(text)
+        axis.legend()
+    page.figure(fig, "One thread; memory beyond that of the loaded problem.")
+    return page
