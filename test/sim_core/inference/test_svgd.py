@@ -167,7 +167,7 @@ def test_particles_without_a_density_do_not_stop_the_others():
     for method, density in (("svgd", SingleShooting(d, wild, data)), ("csvgd", MultipleShooting(d, wild, data, 4))):
         samples = sample(method, density, 32, iterations=300, seed=0)
         assert samples.not_finite == density.not_finite > 0 and np.isfinite(samples.z).all()
-        assert np.isfinite(samples.log_p).sum() >= 24 and samples.log_p.max() > 0
+        assert np.isfinite(samples.log_p).sum() >= 24 and samples.trace.mean[-1] > samples.trace.mean[0] + 1000
 
 
 def test_csvgd_needs_windows():
