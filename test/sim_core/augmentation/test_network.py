@@ -4,8 +4,11 @@ import casadi as ca
 import numpy as np
 import pytest
 import torch
+from hybrids import DOUBLE_PENDULUM, blueprint
 
-from sim_core.augmentation import Network
+from sim_core.articulated import Dynamics, load_model
+from sim_core.articulated.cuda_rollout import compile_kernels
+from sim_core.augmentation import Network, augment
 from sim_core.codegen import compile_library, emit
 from sim_core.codegen.dense import ACTIVATIONS, DenseBlock
 
@@ -81,6 +84,18 @@ def test_weight_gradients_of_several_calls_are_summed_in_place(rng):
     values = [rng.normal(size=(7, k)) for k in (2, n + 3, 2, n + 3)]
     found, expected = (compile_library(f"test_sum{i}", {"f": f}).call("f", *values)[0] for i, f in enumerate((dense, reverse(block.forward))))
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_the_text_compiles_for_a_gpu():
+    """Needs no GPU; values on one are tested where the roll-out's are."""
+    from sim_core.codegen import cuda
+
+    try:
+        cuda._Nvrtc()
+    except cuda.CudaUnavailable as missing:
+        pytest.skip(str(missing))
+    hybrid = augment(load_model(DOUBLE_PENDULUM), blueprint(hidden=(6,), activation="softplus", evaluation="dense"))
+    assert compile_kernels(Dynamics(hybrid), "sm_80").exists()
 
 
 def test_counts_of_the_source():
