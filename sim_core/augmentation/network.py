@@ -11,7 +11,7 @@ from sim_core.codegen.dense import ACTIVATIONS, DenseBlock
 __all__ = ["ACTIVATIONS", "Network"]
 
 #: Up to so many weights a network is written out scalar by scalar, beyond it is a dense block (docs/kernels.md).
-INLINED = 60
+INLINED = 500
 
 
 @dataclass(frozen=True)
