@@ -15,9 +15,10 @@ def contact_force(model, q, v, p, taps):
     """Joint forces (nv,) [N m or N] of all contact points.
 
     Each point hands its quantities through `taps`, in this order: NAME.point.x .y .z (in the world), .penetration,
-    .normal_velocity (approaching: negative), .relative_velocity.x .y, .direction.x .y (v / sqrt(v^2 + v_t^2) of
-    the latter: of length one, less when slow), .normal_force, .tangential_force.x .y (on the second geom, along the two tangents; for a floor with
-    its normal up these are the world's x and y). Points and directions are heard, the rest can be corrected too.
+    .normal_velocity (approaching: negative), .relative_velocity.x .y, .direction.x .y (v / sqrt(v^2 + v_t^2) of the
+    latter: of length one, less when slow), .normal_force, .tangential_force.x .y (on the second geom, along the two
+    tangents; for a floor with its normal up these are the world's x and y). Points and directions are heard, the rest can
+    be corrected too.
     """
     points = contact_points(model, q, v, p)
     return push_apart(model, q, p, points, [_force(model, point, p, taps) for point in points])

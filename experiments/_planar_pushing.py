@@ -1,0 +1,145 @@
+"""Planar pushing with a friction field: the hidden world in numpy, and the engine's model of it.
+
+The world is not the engine: rigid-body dynamics in the plane by numpy, a linear spring and damper at the tip, Coulomb
+friction of every patch of the base with the field mu(x, y) times a factor per axis, four times as many patches as the
+engine has points, another regularisation and a fifth of its step. The engine's model has 25 points 2 cm apart, each
+pressing with the same force, one constant friction coefficient, and Hunt-Crossley and Brown-McPhee contacts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim_core.articulated import load_model
+from sim_core.inference.trajectories import Trajectories
+
+__all__ = ["Field", "Pushes", "draw_pushes", "measured", "planar_model", "push_in_the_world"]
+
+SIDE, MASS, TIP_RADIUS = 0.09, 0.837, 0.00475  # MCube's rect1: a square of 90 mm in steel, a tip of 9.5 mm
+G = 9.81
+PERIOD = 0.01  # of the recordings [s]
+POSE_NOISE = (0.5e-3, 0.5e-3, np.deg2rad(0.2))  # [m, m, rad]
+
+
+@dataclass(frozen=True)
+class Field:
+    """mu(x, y) = mean + ripple sin(2 pi x / lengths_x) cos(2 pi y / lengths_y), times `along` per axis of the table."""
+
+    mean: float = 0.30
+    ripple: float = 0.15
+    lengths: tuple[float, float] = (0.24, 0.30)
+    along: tuple[float, float] = (1.2, 0.8)
+
+    def __call__(self, x, y):
+        return self.mean + self.ripple * np.sin(2 * np.pi * x / self.lengths[0]) * np.cos(2 * np.pi * y / self.lengths[1])
+
+
+@dataclass(frozen=True)
+class Pushes:
+    """n pushes: pose (n, 3) of the object at rest [m, m, rad], tip (n, 2) [m] and its constant velocity (n, 2) [m/s]."""
+
+    pose: np.ndarray
+    tip: np.ndarray
+    velocity: np.ndarray
+
+
+def draw_pushes(count, rng, reach=0.05):
+    """Pushes on any side, up to 70 % of half the side off its middle and 25 degrees off its normal, 80 to 120 mm/s."""
+    pose = np.column_stack([rng.uniform(-reach, reach, (count, 2)), rng.uniform(-np.pi, np.pi, count)])
+    side = pose[:, 2] + rng.integers(0, 4, count) * np.pi / 2
+    normal, along = np.column_stack([np.cos(side), np.sin(side)]), np.column_stack([-np.sin(side), np.cos(side)])
+    offset = rng.uniform(-0.7, 0.7, (count, 1)) * SIDE / 2
+    tip = pose[:, :2] + normal * (SIDE / 2 + TIP_RADIUS + 5e-4) + along * offset
+    heading = side + np.pi + rng.uniform(-1, 1, count) * np.deg2rad(25)
+    speed = rng.uniform(0.08, 0.12, (count, 1))
+    return Pushes(pose, tip, speed * np.column_stack([np.cos(heading), np.sin(heading)]))
+
+
+def push_in_the_world(pushes, field, seconds, patches=10, tip_friction=0.25, dt=2e-4):
+    """Poses (n, T+1, 3) of the object every PERIOD, without noise.
+
+    Semi-implicit Euler of m a = tip force + sum of friction over the patches, vectorised over the pushes.
+    """
+    n, h = len(pushes.pose), SIDE / 2
+    inertia = MASS * SIDE**2 / 6
+    centres = (np.arange(patches) + 0.5) / patches * SIDE - h
+    local = np.stack(np.meshgrid(centres, centres), -1).reshape(-1, 2)
+    load = MASS * G / len(local)
+    pose, velocity, tip = pushes.pose.copy(), np.zeros((n, 3)), pushes.tip.copy()
+    out = [pose.copy()]
+    every = round(PERIOD / dt)
+    for k in range(1, round(seconds / dt) + 1):
+        c, s = np.cos(pose[:, 2]), np.sin(pose[:, 2])
+        R = np.stack([np.stack([c, -s], -1), np.stack([s, c], -1)], -2)
+        arm = local @ R.swapaxes(1, 2)
+        slip = velocity[:, None, :2] + velocity[:, None, 2:] * np.stack([-arm[..., 1], arm[..., 0]], -1)
+        at = arm + pose[:, None, :2]
+        speed = np.sqrt((slip**2).sum(-1, keepdims=True) + 1e-6)  # 1 mm/s
+        rub = -load * field(at[..., 0], at[..., 1])[..., None] * np.array(field.along) * slip / speed
+        force = rub.sum(1)
+        torque = (arm[..., 0] * rub[..., 1] - arm[..., 1] * rub[..., 0]).sum(1)
+        # tip, as a disc against the square: nearest point, spring and damper, friction
+        seen = np.einsum("nji,nj->ni", R, tip - pose[:, :2])
+        nearest = np.clip(seen, -h, h)
+        away = seen - nearest
+        gap = np.linalg.norm(away, axis=1)
+        depth = TIP_RADIUS - gap
+        if np.any((gap == 0) & (depth > 0)):
+            raise ValueError("a tip went inside the object: make the step smaller or the spring stiffer")
+        normal = np.einsum("nij,nj->ni", R, -away / np.maximum(gap, 1e-12)[:, None])  # from the tip to the object
+        lever = np.einsum("nij,nj->ni", R, nearest)
+        moving = velocity[:, :2] + velocity[:, 2:] * np.stack([-lever[:, 1], lever[:, 0]], -1) - pushes.velocity
+        rate = (moving * normal).sum(1)
+        press = np.where(depth > 0, np.maximum(2e4 * depth - 60.0 * rate, 0), 0.0)
+        across = moving - rate[:, None] * normal
+        pushing = press[:, None] * (normal - tip_friction * across / np.sqrt((across**2).sum(1, keepdims=True) + 1e-6))
+        force += pushing
+        torque += lever[:, 0] * pushing[:, 1] - lever[:, 1] * pushing[:, 0]
+        velocity[:, :2] += dt * force / MASS
+        velocity[:, 2] += dt * torque / inertia
+        pose = pose + dt * velocity
+        tip = tip + dt * pushes.velocity
+        if k % every == 0:
+            out.append(pose.copy())
+    return np.stack(out, 1)
+
+
+def measured(pushes, poses, rng):
+    """Trajectories of the engine's state [x, y, yaw, tip x, tip y, and rates]: noisy poses, a known tip, no velocities.
+
+    The first pose is the mean of ten frames at rest. Velocities are filled with what the start is known to be; errors are
+    to be taken of the poses alone.
+    """
+    n, steps = poses.shape[0], poses.shape[1] - 1
+    seen = poses + rng.normal(size=poses.shape) * POSE_NOISE
+    seen[:, 0] = poses[:, 0] + rng.normal(size=(n, 3)) * POSE_NOISE / np.sqrt(10)
+    t = np.arange(steps + 1)[:, None] * PERIOD
+    tip = pushes.tip[:, None] + pushes.velocity[:, None] * t
+    rates = np.concatenate([np.zeros((n, steps + 1, 3)), np.broadcast_to(pushes.velocity[:, None], tip.shape)], -1)
+    return Trajectories(PERIOD, np.concatenate([seen, tip, rates], -1), np.zeros((n, steps, 0)))
+
+
+def planar_model(spacing=0.02, dt=1e-3):
+    """The engine's: planar object on a grid of points, a tip that nothing slows down, contact at force level."""
+    grid = np.arange(5) * spacing - 2 * spacing
+    depth = (MASS * G / 25 / 5e4) ** (2 / 3)
+    points = "".join(f'<geom name="foot{i}{j}" type="sphere" size="0.001" pos="{x:.4f} {y:.4f} {0.001 - depth:.8f}" mass="0"/>'
+                     for i, x in enumerate(grid) for j, y in enumerate(grid))
+    height = 0.0125
+    return load_model(f"""<mujoco model="planar_pushing">
+      <option timestep="{dt}" integrator="Euler"><flag eulerdamp="disable"/></option>
+      <default><geom friction="0.3"/></default>
+      <worldbody>
+        <geom name="ground" type="plane" size="1 1 1"/>
+        <body name="object">
+          <joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/><joint name="yaw" type="hinge" axis="0 0 1"/>
+          <inertial pos="0 0 {height}" mass="{MASS}" diaginertia="{MASS * SIDE**2 / 12} {MASS * SIDE**2 / 12} {MASS * SIDE**2 / 6}"/>
+          <geom name="box" type="box" size="{SIDE / 2} {SIDE / 2} {height}" pos="0 0 {height}"/>{points}
+        </body>
+        <body name="tip" pos="0 0 {height}">
+          <joint name="tip_x" type="slide" axis="1 0 0"/><joint name="tip_y" type="slide" axis="0 1 0"/>
+          <geom name="tip" type="sphere" size="{TIP_RADIUS}" mass="1e6"/>
+        </body>
+      </worldbody></mujoco>""", contact="force", contact_pairs=(("ground", "foot*"), ("tip", "box")))
