@@ -62,7 +62,7 @@ def node(shared_ros, tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(node, bag):
     feedback = []
-    goal = TrainAugmentation.Goal(bags=[str(bag)], blueprint=BLUEPRINT, loss="one-step", iterations=30,
+    goal = TrainAugmentation.Goal(bags=[str(bag)], blueprint=BLUEPRINT, loss="trajectory", horizon=100, iterations=30,
                                   output_directory=str(node.folder / "out"))
     node.until(node.client.server_is_ready, 15.0, "the action server")
     sent = node.client.send_goal_async(goal, feedback_callback=lambda m: feedback.append(m.feedback))
