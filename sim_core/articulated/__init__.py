@@ -2,7 +2,8 @@
 
 from . import build
 from .identifiability import identifiability
-from .model import ModelError, RobotModel, load_model
+from .load import load_model
+from .model import ModelError, RobotModel
 from .parameters import FreeParameters
 from .rollout import Dynamics
 

@@ -178,7 +178,7 @@ class ParameterFile:
         Raises:
             ParameterFileError: as `vector`. ModelError: as load_model.
         """
-        from sim_core.articulated.model import load_model
+        from sim_core.articulated.load import load_model
 
         base = load_model(source)
         if self.robot == base.name and self.model_hash != base.hash:

@@ -9,7 +9,7 @@ import pytest
 
 from sim_core import robots
 from sim_core.articulated import ModelError, build, load_model
-from sim_core.articulated.model import _hash
+from sim_core.articulated.model import model_hash
 from sim_core.articulated.options import ModelOptions
 
 ARM = """
@@ -235,8 +235,8 @@ def test_an_option_that_comes_later_leaves_hashes_alone():
         viscosity: float = 0.0
 
     old = load_model("cartpole")
-    assert _hash(dataclasses.replace(old, options=Later())) == old.hash
-    assert _hash(dataclasses.replace(old, options=Later(viscosity=1.0))) != old.hash
+    assert model_hash(dataclasses.replace(old, options=Later())) == old.hash
+    assert model_hash(dataclasses.replace(old, options=Later(viscosity=1.0))) != old.hash
 
 
 def test_friction_and_geometry_enter_only_on_request():
