@@ -233,3 +233,15 @@ def test_groups_share_parameters_and_the_rest_stays_out():
 def test_what_does_not_work_is_said(options, message):
     with pytest.raises((ModelError, ValueError), match=message):
         load_model(CROWD, **options)
+
+
+def test_a_free_box_comes_to_rest_on_its_face():
+    """Free joint: dropped askew from its edge it lands flat, at the depth of four corners, its quaternion of length one."""
+    model = load_model("""<mujoco><option timestep="0.0002"/><worldbody><geom name="floor" type="plane" size="1 1 1" friction="0.5"/>
+      <body name="box"><freejoint name="root"/><geom name="box" type="box" size="0.1 0.15 0.05" mass="1" friction="0.5"/></body>
+      </worldbody></mujoco>""", contact="force")
+    q = np.r_[0, 0, 0.09, np.cos(0.15), 0.8 * np.sin(0.15), 0.6 * np.sin(0.15), 0]
+    X = slide(model, 1.5, np.r_[q, np.zeros(6)])
+    assert X[-1, 2] == pytest.approx(0.05 - (G / 4 / 5e4) ** (2 / 3), abs=2e-5)
+    assert np.linalg.norm(X[-1, 3:7]) == pytest.approx(1) and np.abs(X[-1, 4:6]).max() < 1e-4
+    assert np.abs(X[-1, 7:]).max() < 1e-3

@@ -46,3 +46,26 @@ def test_a_force_cannot_be_heard_before_it_is_there():
     late = Blueprint("late", ("contact.floor.*.penetration",), ("contact.floor.*.normal_force",), Network(hidden=()))
     with pytest.raises(AugmentationError, match="is computed after the output"):
         augment(model(), late)
+
+
+def test_gradients_of_twenty_steps_with_contact_and_network():
+    """Spec 07, acceptance 2: weights, controls, parameters and start of a pushed foot against central differences."""
+    text = TWO_FEET.replace("</worldbody>", '</worldbody><actuator><motor joint="ax"/></actuator>')
+    rub = Blueprint("rub", ("contact.floor.*.tangential_force.x",),
+                    tuple(f"contact.floor.*.{name}" for name in ("point.x", "direction.x", "normal_force")),
+                    Network(hidden=(4,), activation="tanh")).initialised(3, output_gain=1.0)
+    model = augment(load_model(text, contact="force", contact_pairs=(("floor", "foot*"),)), rub)
+    f, rng = Dynamics(model), np.random.default_rng(0)
+    x0, U, p = np.r_[0, -3e-3, 0, -2e-3, 0.3, 0, -0.02, 0.1], rng.normal(size=(20, 1)) * 5, model.parameters.nominal
+    weights = rng.normal(size=(21, model.nx))
+    bars = f.rollout_vjp(x0, U, p, f.rollout(x0, U, p), weights)
+    given = [x0, U, p]
+    for i, bar in enumerate(bars):
+        for k in range(given[i].size):
+            step = np.zeros(given[i].size)
+            step[k] = e = 1e-6 * max(abs(given[i].flat[k]), 1e-2)
+            up, down = (f.rollout(*(a + side * step.reshape(a.shape) if j == i else a for j, a in enumerate(given)))
+                        for side in (1, -1))
+            difference = ((up - down) * weights).sum() / (2 * e)
+            assert difference == pytest.approx(bar.flat[k], rel=1e-4, abs=1e-6 * np.abs(bar).max()), (i, k)
+    assert np.all(np.abs(bars[2][-rub.n_weights :]) > 0)
