@@ -106,7 +106,8 @@ class TrotController:
         return LegCommand(
             effort=(stance.torques + self.robot.leg_weight(q, base.R_HB[2])).ravel(), position=np.where(swings, q_swing, q).ravel(),
             velocity=np.where(swings, qd_swing, 0.0).ravel(), kp=np.repeat(np.where(standing, 0.0, gains.kp), 3),
-            kd=np.repeat(np.where(standing, 0.0, gains.kd), 3), stance=stance, observation=observation, base=base, standing=standing)
+            kd=np.repeat(np.where(standing, 0.0, gains.kd), 3),
+            stance=stance, observation=observation, base=base, standing=standing)
 
     def observe(self, base: BaseEstimate, feet: np.ndarray, standing: np.ndarray, desired_velocity: np.ndarray,
                 yaw_rate: float) -> Observation:

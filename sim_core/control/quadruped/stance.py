@@ -74,8 +74,8 @@ class GuardedNetStance:
     """The network; where it must not be believed, the programme, in the same cycle.
 
     Reasons: an input that is not finite or outside what the network was trained on, or an output that is not finite. The
-    programme, too, needs finite inputs: it takes the last finite value of each that is not. Torques are clamped to the joints' limits, and are zero for legs that do not stand: the network itself knows
-    neither limit nor friction cone.
+    programme, too, needs finite inputs: it takes the last finite value of each that is not. Torques are clamped to the
+    joints' limits, and are zero for legs that do not stand: the network itself knows neither limit nor friction cone.
 
     Attributes:
         fallbacks: how often the programme had to answer.

@@ -72,5 +72,5 @@ class SwingLegs:
         q = self.robot.joint_angles(foot @ base.R_HB)                    # rows times R_HB: into the trunk's frame
         J = self.robot.jacobians(q)
         # Damped, so that a stretched leg asks for no infinite speed.
-        qd = np.linalg.solve(J.transpose(0, 2, 1) @ J + 1e-4 * np.eye(3), J.transpose(0, 2, 1) @ (rate / self._swing @ base.R_HB)[..., None])
-        return q, qd[..., 0]
+        J_T, velocity = J.transpose(0, 2, 1), (rate / self._swing @ base.R_HB)[..., None]
+        return q, np.linalg.solve(J_T @ J + 1e-4 * np.eye(3), J_T @ velocity)[..., 0]

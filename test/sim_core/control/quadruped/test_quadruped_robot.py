@@ -85,7 +85,8 @@ def test_it_is_the_published_robot():
     np.testing.assert_allclose(robot.feet(q), feet, atol=1e-9)
     assert robot.mass == pytest.approx(pin.computeTotalMass(a1.model), rel=1e-6)
     pin.computeGeneralizedGravity(a1.model, a1.data, full)
-    g = a1.data.g[[a1.model.joints[a1.model.getJointId(f"{leg}_{j}_joint")].idx_v for leg in LEGS for j in ("hip", "thigh", "calf")]]
+    ids = [a1.model.getJointId(f"{leg}_{joint}_joint") for leg in LEGS for joint in ("hip", "thigh", "calf")]
+    g = a1.data.g[[a1.model.joints[i].idx_v for i in ids]]
     np.testing.assert_allclose(robot.leg_weight(q, np.array([0.0, 0.0, 1.0])).ravel(), g, atol=2e-4)
     assert (robot.effort_limit == 33.5).all()
 

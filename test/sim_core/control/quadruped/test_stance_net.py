@@ -23,7 +23,8 @@ def dataset(robot, count=400, seed=0):
     X = np.zeros((count, SIZE))
     for x in X:
         o = Observation(x)
-        o.velocity[:], o.angular_velocity[:], o.orientation[:2] = rng.normal(0, 0.1, 3), rng.normal(0, 0.1, 3), rng.normal(0, 0.03, 2)
+        o.velocity[:], o.angular_velocity[:] = rng.normal(0, 0.1, (2, 3))
+        o.orientation[:2] = rng.normal(0, 0.03, 2)
         o.contacts[:] = [[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 1, 1]][rng.integers(3)]
         o.feet[:] = robot.feet(robot.home + rng.uniform(-0.1, 0.1, (4, 3)))
         o.friction[:], o.desired_position[2] = 0.45, 0.27
@@ -51,7 +52,8 @@ def test_training_learns_and_folds_the_scaling(robot, net):
 
 def test_it_is_torchs_network(net):
     torch = pytest.importorskip("torch")
-    model = torch.nn.Sequential(torch.nn.Linear(41, 24), torch.nn.ELU(), torch.nn.Linear(24, 24), torch.nn.ELU(), torch.nn.Linear(24, 12))
+    Linear, ELU = torch.nn.Linear, torch.nn.ELU
+    model = torch.nn.Sequential(Linear(41, 24), ELU(), Linear(24, 24), ELU(), Linear(24, 12))
     with torch.no_grad():
         for layer, W, b in zip(model[::2], net.weights, net.biases):
             layer.weight.copy_(torch.tensor(W))

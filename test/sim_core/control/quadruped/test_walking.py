@@ -59,7 +59,8 @@ def test_the_shipped_network_walks_as_well(robot, by_programme):
 
 
 def test_same_seed_same_walk_and_a_fall_ends_it(robot):
-    first, second = (walk(plant(seed=4, **NOISE), TrotController(robot, QpStance(robot)), lambda t: Target(), 0.3, 1 / 160) for _ in range(2))
+    first, second = (walk(plant(seed=4, **NOISE), TrotController(robot, QpStance(robot)), lambda t: Target(), 0.3, 1 / 160)
+                     for _ in range(2))
     assert (first.array("torques") == second.array("torques")).all()
     fallen = walk(plant(), TrotController(robot, QpStance(robot)), lambda t: Target(), 3.0, 1 / 160,
                   disturb=lambda t, torques: 0.0 * torques if t < 0.1 else torques + 60 * np.array([1, 0, 0] * 4))
