@@ -218,7 +218,7 @@ def test_jacobians_of_a_step_against_central_differences():
     f = linearization.step_jacobian(model, step, 0.01, None, "xup")
     g = derivatives.step_jacobian(step, "xup")
     p = model.parameters.values({n: 0.2 for n in model.parameters.names if n.endswith(".frictionloss")})
-    for q, v, u in zip(*(a.T for a in zoo.random_states(model, 2, seed=11, spread=0.5))):
+    for q, v, u in zip(*(a.T for a in zoo.random_states(model, 1, seed=11, spread=0.5))):
         x = np.r_[q, v]
         x_next, A, B, C = (out.full() for out in f(x, u, p))
         assert_close(A, central(lambda z: step(z, u, p).full()[:, 0], x, 3e-5))
