@@ -38,6 +38,7 @@ __all__ = ["Augmentation", "AugmentationConfig", "Predictor", "main"]
 
 POLL_PERIOD = 0.05      # [s] between two looks at the job
 TAKE_PERIOD = 0.02      # [s] between two looks for joint states
+DISCOVERY_TIMEOUT = 3.0 # [s] within which a controller that is there has been seen
 ANSWER_TIMEOUT = 10.0   # [s] within which a controller has looked at the file
 
 
@@ -215,7 +216,7 @@ class Augmentation(RefitNode):
     def _hand_on(self, target: str, request) -> tuple[bool, str]:
         client = self.create_client(LoadBlueprint, f"{target}/load_blueprint", callback_group=self._asking)
         try:
-            if not client.wait_for_service(1.0):
+            if not client.wait_for_service(DISCOVERY_TIMEOUT):
                 return False, "has no service load_blueprint; is it running?"
             answered, future = threading.Event(), client.call_async(LoadBlueprint.Request(blueprint=request.blueprint))
             future.add_done_callback(lambda future: answered.set())

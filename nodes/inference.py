@@ -38,6 +38,8 @@ __all__ = ["Inference", "InferenceConfig", "main"]
 
 # Time between two looks at the job [s].
 POLL_PERIOD = 0.05
+# How often each of its services is looked for, half a second at a time.
+LOOKS = 4
 # A node that is told a particle answers within [s].
 ANSWER_TIMEOUT = 10.0
 # Names of the service that takes one parameter set: a controller's, a refit worker's.
@@ -276,7 +278,7 @@ class Inference(RefitNode):
             kind, names, request = SetParameterSet, SETTERS, SetParameterSet.Request(parameters=told)
         clients = [self.create_client(kind, f"{target}/{name}", callback_group=self._asking) for name in names]
         try:
-            ready = next((c for c in clients * 2 if c.wait_for_service(0.5)), None)
+            ready = next((c for c in clients * LOOKS if c.wait_for_service(0.5)), None)
             if ready is None:
                 return False, f"has no service {' or '.join(names)}; is it running?", 0
             answered, future = threading.Event(), ready.call_async(request)

@@ -80,17 +80,19 @@ def test_a_bag_trains_a_blueprint(trained):
     (blueprint,) = load_blueprints(answer.result.blueprint)
     # 4 ms of delay in the recording cost a few percent.
     assert blueprint.weights[0] * blueprint.output_scale[0] / blueprint.input_scale[0] == pytest.approx(-0.5, rel=0.15)
-    steps = [f for f in feedback if f.stage == "lbfgs"]
-    assert steps and steps[-1].loss < steps[0].loss and 0 < steps[-1].progress <= 1 and steps[-1].horizon == 1
+    steps = [f for f in feedback if f.stage in ("lbfgs", "adam")]
+    assert steps and 0 < steps[-1].progress <= 1 and steps[-1].horizon == 100 and np.isfinite(steps[-1].loss)
+    assert [f.iteration for f in steps] == sorted(f.iteration for f in steps)
     assert Path(answer.result.report).exists()
 
 
 def publish(ros, states):
-    for s in states:
+    for k, s in enumerate(states):
         message = JointState(name=list(s.joints), position=list(s.q), velocity=list(s.v), effort=list(s.effort))
         message.header.stamp.sec, message.header.stamp.nanosec = int(s.t), round((s.t % 1.0) * 1e9)
         ros.states.publish(message)
-    ros.spin(0.5)
+        if k % 60 == 59:
+            ros.spin(0.15)      # a prediction error each
 
 
 def test_networks_are_swapped_while_joint_states_come(node, trained, states):
@@ -107,8 +109,9 @@ def test_networks_are_swapped_while_joint_states_come(node, trained, states):
     assert not answer.success and "is it running" in answer.message      # the controller is not there yet, the predictor has it
     publish(node, states[400:900])
     node.until(lambda: errors[-1].blueprint and np.isfinite(errors[-1].at_horizon_rms), 15.0, "an error with networks")
-    assert errors[-1].at_horizon_rms < 0.6 * errors[-1].at_horizon_rms_plain
-    assert errors[-1].horizon == pytest.approx(0.2)
+    judged = [e for e in errors if e.blueprint and np.isfinite(e.at_horizon_rms)]
+    assert np.mean([e.at_horizon_rms for e in judged]) < 0.8 * np.mean([e.at_horizon_rms_plain for e in judged])
+    assert judged[-1].horizon == pytest.approx(0.2) and len(judged[-1].at_horizon) == len(judged[-1].one_step_plain) == 4
 
 
 def test_a_rollout_is_predicted_with_the_networks_in_use(node, trained):
