@@ -130,3 +130,17 @@ def test_velocities_of_the_films_integrate_to_their_angles(recordings):
         x = recording.window(16000, 400)
         drift = np.cumsum((x[1:, 2:] + x[:-1, 2:]) / 2, 0) / RATE - (x[1:, :2] - x[0, :2])
         assert np.abs(drift).max() < 0.02
+
+
+def test_windows_of_the_study_do_not_overlap(recordings):
+    """Training, held-out and validation windows of the experiments, replicas included, share no frame; all are late ones."""
+    from experiments._ibm_pendulum import HELD_OUT, STEPS, TRAINING, VALIDATION
+    from sim_core.inference.predictive import replicas
+
+    assert len(TRAINING) == 1 and len(HELD_OUT) == 10
+    used = {}
+    for purpose, starts in (("training", TRAINING), ("held out", HELD_OUT), ("validation", VALIDATION)):
+        for name, first in replicas(starts):
+            assert first > 0.75 * len(recordings[name].x)
+            for frame in range(first, first + STEPS + 1):
+                assert used.setdefault((name, frame), purpose) == purpose
