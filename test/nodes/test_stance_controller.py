@@ -74,10 +74,11 @@ def test_it_walks_with_either_solver_and_stops_without_cmd_vel(ros):
     rest = now() + 1.3
     ros.until(lambda: now() > rest, 90)
     there, then = trunk().x, now()
-    ros.until(lambda: now() > then + 0.5 and diagnostics()[0] is not None, 90)
+    ros.until(lambda: now() > then + 0.5, 90)
     assert abs(trunk().x - there) < 0.04 and trunk().z > 0.25
-    level, _, values = diagnostics()
-    assert values["target"] == "0.000 0.000 0.000" and values["solver"] == "neural" and values["fallbacks"] == "0"
+    # Diagnostics come once a second of wall time, which may be several of the robot's.
+    ros.until(lambda: diagnostics()[2].get("target") == "0.000 0.000 0.000", 30, "target at rest")
+    assert diagnostics()[2]["solver"] == "neural" and diagnostics()[2]["fallbacks"] == "0"
 
 
 class Robot:
