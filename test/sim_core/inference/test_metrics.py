@@ -27,8 +27,8 @@ def test_kl_equals_the_formula_by_another_search():
 def test_kl_has_a_direction():
     """d_KL(U(0, 1) || U(0, 2)) = log 2; the other way it is infinite, and the estimate large. Unequal numbers of samples."""
     rng = np.random.default_rng(1)
-    narrow, wide = rng.uniform(0, 1, (3000, 1)), rng.uniform(0, 2, (4000, 1))
-    assert kl_knn(narrow, wide) == pytest.approx(np.log(2), rel=0.06)
+    narrow, wide = rng.uniform(0, 1, (1200, 1)), rng.uniform(0, 2, (1600, 1))
+    assert kl_knn(narrow, wide) == pytest.approx(np.log(2), rel=0.1)
     assert kl_knn(wide, narrow) > 2.0
 
 
