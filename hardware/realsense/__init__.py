@@ -4,7 +4,9 @@
     pixels.py            checks of frames before the SDK sees them: it checks nothing itself
     camera.py            where a camera comes from: USB, a recording, an emulator
     device.py            the link: streams, watch, recovery; yields the records of records.py
-    processing.py        filters, alignment, point clouds
+    derived.py           aligned depth and point clouds, each on a thread of its own
+    processing.py        filters, and how points are made
+    latest.py            a thread that works on the newest of what comes
     frost.py             imagers that repeat one image
     streams.py           the SDK's profiles in this package's terms
     records.py           what the device hands on

@@ -3,6 +3,8 @@
     device = RealSenseDevice(camera.usb(), Settings(video={"depth": Mode()}), on_sample=print)
     device.start(); device.enable()
 
+Images are handed on by the device's own thread; what is made of them (derived.py) has threads of its own.
+
 Silence of a stream is answered in steps: the streams are started anew, then the camera is reset, then it is opened
 afresh. A reset camera vanishes and comes back like an unplugged one.
 """
@@ -22,13 +24,14 @@ import pyrealsense2 as rs
 from hardware.link.device import Device, Identity
 from hardware.link.errors import DeviceError, Disconnected, NotAnswering
 from hardware.realsense.camera import info, unused_recording
+from hardware.realsense.derived import Derived
 from hardware.realsense.frost import Frost
 from hardware.realsense.imu import ImuUniter, Unite
-from hardware.realsense.processing import Filters, PointCloud, cloud_points
+from hardware.realsense.processing import Filters, PointCloud
 from hardware.realsense.profiles import MOTION, VIDEO, Mode
-from hardware.realsense.records import Cloud, Image, Motion, Rgbd
+from hardware.realsense.records import Image, Motion
 from hardware.realsense.stamps import LiveStamps, PlaybackStamps
-from hardware.realsense.streams import STREAM_NAMES, describe, lens_of, metadata_of, select
+from hardware.realsense.streams import STREAM_NAMES, describe, image_of, select
 
 __all__ = ["RealSenseDevice", "Settings"]
 
@@ -78,7 +81,8 @@ class Settings:
 
 
 class RealSenseDevice(Device):
-    """See the module's docstring. Samples are the records of `records`.
+    """See the module's docstring. Samples are the records of `records`; `on_sample` is called on the device's thread, for what is
+    made of images on another.
 
     Args:
         source: of a camera, see `camera`.
@@ -117,6 +121,7 @@ class RealSenseDevice(Device):
         self._stopping = False
         self._ended = threading.Event()
         self._notices: deque = deque(maxlen=16)
+        self._derived: Derived | None = None
         self._step = 0
         self.stamps = LiveStamps()
 
@@ -165,9 +170,10 @@ class RealSenseDevice(Device):
         if recorded:
             self._camera.playback.set_status_changed_callback(self._status)
         self._filters, self._uniter = settings.filters.build(), ImuUniter(settings.unite) if settings.unite else None
-        self._align, self._points = rs.align(rs.stream.color), rs.pointcloud()
         self._syncer = rs.syncer(2) if settings.paired else None
         self._stopping = False
+        self._derived = Derived(settings.align, settings.rgbd, settings.cloud, recorded and not self._camera.playback.is_real_time(),
+                                self.on_sample, self.counters)
         self._ended.clear()
         self._queue.clear()
         self._motion.clear()
@@ -220,6 +226,7 @@ class RealSenseDevice(Device):
                 self._single(frame, arrival)
                 del frame
         self._take_motion()
+        self._derived.check()
         now = time.monotonic()
         if now >= self._next_temperature:
             self._next_temperature = now + 1.0
@@ -243,9 +250,12 @@ class RealSenseDevice(Device):
                 with contextlib.suppress(RuntimeError):
                     action()
         self._running = []
+        if self._derived is not None:
+            self._derived.close()
+        self._derived = None
         self._queue.clear()
         self._motion.clear()
-        self._filters, self._align, self._points, self._syncer = [], None, None, None
+        self._filters, self._syncer = [], None
         for name in ("stall", "frozen"):
             self.warnings.pop(name, None), self.faults.pop(name, None)
 
@@ -317,9 +327,9 @@ class RealSenseDevice(Device):
         if frame.is_depth_frame():
             for block in self._filters:
                 frame = block.process(frame)
-        self._image(frame, arrival)
-        if self.settings.cloud is not None and frame.is_depth_frame():
-            self._cloud(frame.as_depth_frame(), None, arrival)
+        image = self._image(frame, arrival)
+        if image is not None and frame.is_depth_frame():
+            self._derived.offer(frame.as_depth_frame(), None, {"depth": image}, arrival)
 
     def _frameset(self, frames, arrival: float) -> None:
         """Frames of one moment; the first sets of a syncer have one frame only."""
@@ -331,15 +341,7 @@ class RealSenseDevice(Device):
             return
         if "depth" not in images or "color" not in images:
             return                      # a stamp did not increase: what is made of it would repeat an old one
-        if self.settings.align or self.settings.rgbd:
-            aligned = self._record_of(self._align.process(frames).get_depth_frame(), "aligned_depth_to_color",
-                                      images["depth"].t, arrival)
-            if self.settings.align:
-                self.on_sample(aligned, aligned.t)
-            if self.settings.rgbd:
-                self.on_sample(Rgbd(images["color"].t, arrival, images["color"], aligned), images["color"].t)
-        if self.settings.cloud is not None:
-            self._cloud(depth, color if self.settings.cloud.textured else None, arrival, images["depth"].t)
+        self._derived.offer(depth, color, images, arrival, frames)
 
     def _image(self, frame, arrival: float) -> Image | None:
         """Count, stamp and hand on one image; None if its stamp does not increase."""
@@ -349,33 +351,10 @@ class RealSenseDevice(Device):
                           frame.get_frame_timestamp_domain().name, arrival)
         if t is None:
             return None
-        image = self._record_of(frame, name, t, arrival)
+        image = image_of(frame, name, t, arrival, self._lenses)
         self._look_for_frost(image)
         self._hand_on(name, image, t)
         return image
-
-    def _record_of(self, frame, name: str, t: float, arrival: float) -> Image:
-        profile = frame.get_profile().as_video_stream_profile()
-        lens = lens_of(profile, self._lenses)
-        depth = frame.is_depth_frame()
-        return Image(name, t, arrival, frame.get_frame_number(), frame.get_timestamp() / 1e3,
-                     frame.get_frame_timestamp_domain().name,
-                     np.array(frame.get_data()),            # a copy: get_data() pins its frame
-                     profile.format().name, lens, frame.as_depth_frame().get_units() if depth else 0.0, metadata_of(frame))
-
-    def _cloud(self, depth, color, arrival: float, t: float | None = None) -> None:
-        settings = self.settings.cloud
-        if color is not None:
-            self._points.map_to(color)
-        points = self._points.calculate(depth)
-        vertices = np.asanyarray(points.get_vertices(2))
-        texture = image = None
-        if color is not None:
-            texture, image = np.asanyarray(points.get_texture_coordinates(2)), np.asanyarray(color.get_data())
-        buffer = cloud_points(vertices, texture, image, settings)
-        t = self._last_stamp["depth"] if t is None else t
-        width, height = (depth.get_width(), depth.get_height()) if settings.ordered else (len(buffer), 1)
-        self.on_sample(Cloud(t, arrival, buffer, width, height, color is not None, not settings.ordered), t)
 
     def _take_motion(self) -> None:
         while self._motion:
@@ -486,7 +465,7 @@ class RealSenseDevice(Device):
             self.warnings.pop("frozen", None)
 
     def _end_of_recording(self) -> None:
-        if self._queue or self._motion or self.finished:
+        if self._queue or self._motion or self.finished or not self._derived.idle:
             return
         if self._loop:
             self.counters.add("loops")

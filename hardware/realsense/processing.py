@@ -71,30 +71,45 @@ def cloud_points(vertices: np.ndarray, texture: np.ndarray | None, image: np.nda
     Returns:
         Shape (m, 5) float32, see `records.Cloud`; m = n if ordered, else the points kept.
     """
-    # np.take and whole columns throughout: fancy indexing of rows costs three times as much.
-    keep = np.arange(len(vertices)) if settings.ordered else np.flatnonzero(vertices[:, 2] > 0.0)
+    # np.take and whole columns throughout: fancy indexing costs three times as much.
+    measured = vertices[:, 2] > 0.0
     if texture is not None:
-        h, w = image.shape[:2]
-        u, v = (np.take(texture[:, k], keep) for k in (0, 1))
-        for coordinate, size in ((u, w), (v, h)):
-            coordinate *= size
-            coordinate += 0.5
-        seen = (u >= 0) & (u < w) & (v >= 0) & (v < h)
-        u[~seen] = v[~seen] = 0.0       # whoever is not seen may be anywhere, infinity included
-    points = np.zeros((len(keep), 5), np.float32)
-    points[:, :3] = vertices if settings.ordered else np.take(vertices, keep, axis=0)
+        pixel, seen = _pixels(texture, image)
+        if not settings.keep_untextured:
+            measured &= seen
+    if not settings.ordered:
+        keep = np.flatnonzero(measured)
+        vertices = np.take(vertices, keep, axis=0)
+        if texture is not None:
+            pixel, seen = np.take(pixel, keep), np.take(seen, keep)
+    points = np.empty((len(vertices), 5), np.float32)
+    for k in range(3):
+        points[:, k] = np.where(measured, vertices[:, k], np.float32("nan")) if settings.ordered else vertices[:, k]
+    points[:, 3:] = 0.0
     if texture is not None:
-        channels, flat = points.view(np.uint8).reshape(-1, 20), image.reshape(-1)
-        at = 3 * (v.astype(np.int32) * w + u.astype(np.int32))
-        for channel, byte in enumerate((18, 17, 16)):       # 0x00RRGGBB, little endian
-            channels[:, byte] = np.take(flat, at + channel)
-        if settings.keep_untextured or settings.ordered:
-            points[~seen, 4] = 0.0
-        elif not seen.all():
-            points = np.take(points, np.flatnonzero(seen), axis=0)
-    if settings.ordered:
-        valid = points[:, 2] > 0.0
-        if texture is not None and not settings.keep_untextured:
-            valid &= seen
-        points[~valid, :3] = np.nan
+        np.multiply(_colours(image, pixel), seen, out=points.view(np.uint32)[:, 4])
     return points
+
+
+def _pixels(texture: np.ndarray, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest pixel of each texture coordinate as an index into the image's pixels, and whether there is one, shape (n,) each."""
+    h, w = image.shape[:2]
+    columns = []
+    for k, size in ((0, w), (1, h)):
+        # Conversion to integers rounds towards 0: 1 is added to round what lies just outside down, as all else.
+        place = texture[:, k] * np.float32(size)
+        place += np.float32(1.5)
+        with np.errstate(invalid="ignore"):             # whoever is not seen may be anywhere, infinity included
+            columns.append(place.astype(np.int32) - 1)
+    u, v = columns
+    return v * w + u, (u.view(np.uint32) < w) & (v.view(np.uint32) < h)
+
+
+def _colours(image: np.ndarray, pixel: np.ndarray) -> np.ndarray:
+    """0x00RRGGBB of pixels, uint32 (n,); of one that is not there, that of another."""
+    # Four bytes at every third: R, G, B and one too many, which the last pixel needs as well.
+    padded = np.empty(image.size + 1, np.uint8)
+    padded[:-1] = image.reshape(-1)
+    padded[-1] = 0
+    words = np.ndarray(image.size // 3, "<u4", buffer=padded, strides=(3,))
+    return np.take(words, pixel, mode="clip").byteswap() >> 8

@@ -7,9 +7,9 @@ import pyrealsense2 as rs
 
 from hardware.link.errors import DeviceError
 from hardware.realsense.profiles import VIDEO, Mode
-from hardware.realsense.records import Layout, Lens
+from hardware.realsense.records import Image, Layout, Lens
 
-__all__ = ["STREAM_NAMES", "describe", "lens_of", "metadata_of", "select"]
+__all__ = ["STREAM_NAMES", "describe", "image_of", "lens_of", "metadata_of", "select"]
 
 #: (SDK stream, index) -> name. Cameras with one infrared imager number it 0.
 STREAM_NAMES = {(rs.stream.depth, 0): "depth", (rs.stream.infrared, 0): "infra1", (rs.stream.infrared, 1): "infra1",
@@ -77,6 +77,15 @@ def metadata_of(frame) -> dict:
         if known:
             _METADATA_OF[kind] = known
     return {name: frame.get_frame_metadata(value) for name, value in known if frame.supports_frame_metadata(value)}
+
+
+def image_of(frame, name: str, t: float, arrival: float, lenses: dict) -> Image:
+    """The record of a video frame, its pixels copied: `get_data` pins its frame. `lenses`: cache of `lens_of`."""
+    profile = frame.get_profile().as_video_stream_profile()
+    depth = frame.is_depth_frame()
+    return Image(name, t, arrival, frame.get_frame_number(), frame.get_timestamp() / 1e3, frame.get_frame_timestamp_domain().name,
+                 np.array(frame.get_data()), profile.format().name, lens_of(profile, lenses),
+                 frame.as_depth_frame().get_units() if depth else 0.0, metadata_of(frame))
 
 
 def describe(profiles: dict, sensors: list) -> Layout:

@@ -152,6 +152,32 @@ def test_cloud_buffer():
     assert np.isnan(ordered[:, 0]).tolist() == [False, True, True, False]
 
 
+def test_cloud_takes_each_points_own_pixel():
+    """Against one point at a time, with coordinates at and beyond every edge, and nowhere at all."""
+    rng = np.random.default_rng(4)
+    h, w, n = 5, 7, 4000
+    image = rng.integers(0, 256, (h, w, 3), dtype=np.uint8)
+    vertices = rng.uniform(0.3, 3.0, (n, 3)).astype(np.float32)
+    vertices[rng.random(n) < 0.2, 2] = 0.0
+    # Places around pixels' centres, not between pixels, where rounding of numbers would decide.
+    u, v = (rng.integers(-2, size + 2, n).astype(float) for size in (w, h))
+    u[::9], v[::9] = w - 1, h - 1
+    texture = np.stack([(u + rng.uniform(-0.45, 0.45, n)) / w, (v + rng.uniform(-0.45, 0.45, n)) / h], axis=1).astype(np.float32)
+    for k, nowhere in enumerate((np.inf, -np.inf, np.nan), 1):
+        texture[k::17] = u[k::17] = v[k::17] = nowhere
+    seen = (u >= 0) & (u < w) & (v >= 0) & (v < h)
+    colour = [int(image[int(b), int(a)] @ [65536, 256, 1]) if inside else 0 for a, b, inside in zip(u, v, seen, strict=True)]
+    measured = vertices[:, 2] > 0.0
+    for keep in (False, True):
+        chosen = measured & seen if not keep else measured
+        free = cloud_points(vertices, texture, image, PointCloud(keep_untextured=keep))
+        assert free[:, 4].copy().view(np.uint32).tolist() == [c for c, yes in zip(colour, chosen, strict=True) if yes]
+        np.testing.assert_array_equal(free[:, :3], vertices[chosen])
+        ordered = cloud_points(vertices, texture, image, PointCloud(ordered=True, keep_untextured=keep))
+        assert ordered[:, 4].copy().view(np.uint32).tolist() == colour
+        np.testing.assert_array_equal(ordered[:, :3], np.where(chosen[:, None], vertices, np.nan))
+
+
 # -- emulated imager ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("model", [D435I, L515], ids=lambda model: model.name)
 def test_noise_grows_with_the_square_of_range(model):
