@@ -122,6 +122,23 @@ def test_jacobians_against_central_differences(integrator):
     assert np.abs(C[:, where]).max(axis=0).min() > 0
 
 
+def test_implicit_drag_beside_friction_loss():
+    """Both enter the same linear system: steps as MuJoCo's, Jacobians by both ways."""
+    text = SWIMMER.replace('name="second" type="hinge"', 'name="second" type="hinge" frictionloss="1e-3"').replace(
+        "<option ", '<option tolerance="0" ', 1)
+    model = load_model(text.format(integrator="implicitfast", density=900, viscosity=0.3))
+    assert model.friction is not None
+    q, v, _ = zoo.random_states(model, 1, seed=10, spread=0.3)
+    x0, U = np.r_[q[:, 0], v[:, 0]], np.random.default_rng(11).uniform(-1, 1, (100, 2))
+    step = build.step(model, model.timestep)
+    X = our_rollout(model, step, x0, U)
+    assert np.abs(X - mujoco_rollout(model.mj_model, x0, U)).max() < 1e-9
+    ours = linearization.step_jacobian(model, step, model.timestep, None, "xu")(X[50], U[50], model.parameters.nominal)
+    plain = derivatives.step_jacobian(step, "xu")(X[50], U[50], model.parameters.nominal)
+    for found, want in zip(ours, plain):
+        np.testing.assert_allclose(found.full(), want.full(), rtol=1e-8, atol=1e-10 * np.abs(want.full()).max())
+
+
 def test_gradient_of_a_rollout_in_water():
     """100 steps against central differences, with respect to the medium; a batch equals its robots one by one."""
     model = swimmer("implicitfast")
