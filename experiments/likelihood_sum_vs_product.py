@@ -5,8 +5,8 @@ particles from either set likelihood: a mixture over the recordings (Eq. 4.4) or
 
 Published (thesis section A.1.2, no numbers, lengths not printed): with the product the posterior sits
 at the average of the two settings, with the sum the particles split onto both. The share of each mode
-is that of its basin among the starting points, so the pair below has basins of similar size; of
-(1.5, 2.0) and (2.5, 3.0) m the second attracts nine in ten.
+is that of its basin among the starting points, so the pair below has basins of similar size; the other
+two pairs that were tried, and what they gave, are in docs/results/inference.md.
 """
 
 from __future__ import annotations
