@@ -74,7 +74,8 @@ class AudioDevice(Device):
         if self._started:
             return
         form = self.source.form
-        self.clock, self.level = SampleClock(form.rate, form.frames), LevelMeter(self.floor_dbfs)
+        known = self.clock.latency if self.clock is not None else None
+        self.clock, self.level = SampleClock(form.rate, form.frames, known), LevelMeter(self.floor_dbfs)
         self._next_number, self._announced, self._heard = 0, float("-inf"), time.monotonic()
         self._interrupted = self._end
         self.source.start()

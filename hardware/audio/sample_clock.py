@@ -8,7 +8,8 @@ through PulseAudio, which also drifts by 10 ms on a busy machine, and is wrong b
 
 where the offset is what ages say in the stream's first second, the smaller ones (those that lie are too large), and
 later moves as the earliest callbacks of a window do: a callback can only be late, and a stream's latency is constant
-while it is open.
+while it is open. Ages of a stream that was opened while its source paused are 0.1 s too large for half a second; where
+the latency of an earlier stream is known they are believed within AGREES of it until enough have been heard.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = ["SampleClock"]
 WINDOW = 10.0           # [s] in which the earliest callback counts: at 100 ppm the clocks part by 1 ms
 LISTENING = 1.0         # [s] of sound in which ages are listened to
 TRUSTED = 0.9           # quantile of the offsets they make
+AGREES = 0.02           # [s] by which a stream's latency may exceed the one before, as long as few ages have been heard
 STEP = 0.5e-3           # [s] most that the offset changes per chunk: consecutive stamps differ by a chunk and no more than this
 BEHIND_FOR = 0.5        # [s], and at least four chunks, for which every callback must be late before samples count as lost
 BEHIND_BY = 0.03        # [s] beyond a chunk by which they must
@@ -35,15 +37,17 @@ class SampleClock:
     Args:
         rate: nominal samples per second.
         chunk: samples per callback.
+        latency: of an earlier stream of the same source [s]; None: there was none.
 
     Attributes:
         lost: samples found missing so far.
         locked: whether the stream is old enough for its latency to be known.
         offset: host time of sample 0 [s]; None before the first chunk.
+        latency: of the callbacks, as far as it is known [s]; of the earlier stream until then.
     """
 
-    def __init__(self, rate: float, chunk: int):
-        self.rate = rate
+    def __init__(self, rate: float, chunk: int, latency: float | None = None):
+        self.rate, self.latency = rate, latency
         self.lost = 0
         self.locked = False
         self._arrivals = DeviceClock(window=WINDOW, slew=1.0)       # slewed by STEP, here
@@ -75,6 +79,10 @@ class SampleClock:
             # Until the window is full an even earlier callback may come; the clocks part by no more than 1 ms meanwhile.
             self._latency = self._arrivals.offset - self._start
             self.locked = elapsed >= WINDOW
+            if elapsed >= 2.0 * LISTENING:
+                self.latency = self._latency
+            elif elapsed < LISTENING and self.latency is not None:
+                self._latency = min(self._latency, self.latency + AGREES)
         wanted = self._arrivals.offset - self._latency
         self.offset = wanted if self.offset is None else self.offset + min(max(wanted - self.offset, -STEP), STEP)
         # More samples than time has passed: a card at another rate, or one that repeats itself. No stamp is of the future.

@@ -17,10 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["SharedWorld", "WorldState"]
+__all__ = ["DEAD_AFTER", "SharedWorld", "WorldState"]
 
 _MAGIC = b"refit-world-1\n\0\0"
 _PATIENCE = 0.05            # [s] with a writer that began and does not end: it may wait for a processor, or be dead
+# [s] without a word of an emulator: it has died. Not sooner: a motor keeps its torque while a busy machine does not run its
+# emulator, and the dxl_arm, limp, lies on its scanner after 0.4 s.
+DEAD_AFTER = 0.2
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,8 @@ class SharedWorld:
         state[8 : 8 + n], state[8 + n :] = q, v
         self._state_count += 1
 
-    def efforts(self, age_limit: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
-        """What the motors exert: tau (n,) [N m], zero where nobody wrote for age_limit [s]; and which are powered, (n,) bool."""
+    def efforts(self, age_limit: float = DEAD_AFTER) -> tuple[np.ndarray, np.ndarray]:
+        """What the motors exert: tau (n,) [N m], held until nobody has written for age_limit [s], then zero; and which are powered, (n,) bool."""
         def read():
             return self._tau.copy(), self._host.copy(), self._powered.copy()
 

@@ -53,6 +53,8 @@ def test_all_are_well_and_feel_the_simulated_robot(robot, probe, watched):
     # Held where it stood, and measured to the servo's resolution; both messages are newest, not simultaneous.
     until(lambda: np.abs(np.array(watched["joints"][-1].position[:6]) - watched["truth"][-1].position).max() < 0.02,
           "encoders agree with the plant")
+    # An arm that is limp for 0.4 s, as when nothing of this machine is left for its servos, lies before the scanner: 71 % of the rays
+    # then end nearer than 20 mm. That is a true scan.
     until(lambda: np.isfinite(watched["scan"][-1].ranges).mean() > 0.5, "the scanner sees the room")
     scan = watched["scan"][-1]
     assert len(scan.ranges) == 682 and scan.header.frame_id == "laser"

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from hardware.emulation.world import SharedWorld  # noqa: E402
+from hardware.emulation.world import DEAD_AFTER, SharedWorld  # noqa: E402
 from nodes.plant_world import PlantWorld  # noqa: E402
 from nodes.sim_loop import SimLoop  # noqa: E402
 from sim_core.plant import MujocoPlant  # noqa: E402
@@ -52,7 +52,8 @@ def test_motors_that_fall_silent_exert_nothing(stand):
 
     plant, world, motors, joints = stand
     motors.apply(joints, 7.0)
-    time.sleep(0.08)
+    assert not motors.efforts(age_limit=0.0)[0].any()           # the newest word, too old for a limit of 0
+    time.sleep(DEAD_AFTER + 0.03)
     world.drive(plant)
     plant.tick()
     assert np.array_equal(plant.effort, np.zeros(7))

@@ -93,6 +93,23 @@ def test_ages_of_a_source_that_stood_still_are_got_over():
     assert np.abs(np.diff(t) - PERIOD).max() <= 1e-3
 
 
+def test_a_stream_opened_anew_does_not_believe_such_ages():
+    """The latency of the stream before the stall is known; one that has truly grown is found out within seconds."""
+    before = SampleClock(RATE, CHUNK)
+    true, arrival, age = stream(20.0)
+    stamps(before, true, arrival, age)
+    assert before.latency == pytest.approx(0.03, abs=0.01)
+    true, arrival, age = stream(20.0, seed=1)
+    age[:30] += 0.1
+    clock = SampleClock(RATE, CHUNK, before.latency)
+    t, gaps = stamps(clock, true, arrival, age)
+    assert not gaps.any() and np.abs(t - true).max() < 0.035 and np.abs(t - true)[100:].max() < 8e-3
+    assert np.abs(np.diff(t) - PERIOD).max() <= 1e-3
+    true, arrival, age = stream(20.0, latency=0.13, seed=2)
+    t, _ = stamps(SampleClock(RATE, CHUNK, before.latency), true, arrival, age)
+    assert np.abs(t - true)[300:].max() < 8e-3
+
+
 def test_large_chunks_too():
     true = 1000.0 + 0.2 * np.arange(100)
     true[50:] += 1.0
