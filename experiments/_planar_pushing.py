@@ -21,6 +21,8 @@ SIDE, MASS, TIP_RADIUS = 0.09, 0.837, 0.00475  # MCube's rect1: a square of 90 m
 G = 9.81
 PERIOD = 0.01  # of the recordings [s]
 POSE_NOISE = (0.5e-3, 0.5e-3, np.deg2rad(0.2))  # [m, m, rad]
+FORCE_NOISE = 0.2  # of the force sensor in the tip, per axis and frame [N]
+TIP_MASS = 1e6  # in the engine [kg]: what is taken from the tip's speed is the impulse on it, and next to nothing
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def draw_pushes(count, rng, reach=0.05):
 
 
 def push_in_the_world(pushes, field, seconds, patches=10, tip_friction=0.25, dt=2e-4):
-    """Poses (n, T+1, 3) of the object every PERIOD, without noise.
+    """Poses (n, T+1, 3) of the object every PERIOD, and impulses (n, T+1, 2) of the tip on it since the start, without noise.
 
     Semi-implicit Euler of m a = tip force + sum of friction over the patches, vectorised over the pushes.
     """
@@ -68,7 +70,8 @@ def push_in_the_world(pushes, field, seconds, patches=10, tip_friction=0.25, dt=
     local = np.stack(np.meshgrid(centres, centres), -1).reshape(-1, 2)
     load = MASS * G / len(local)
     pose, velocity, tip = pushes.pose.copy(), np.zeros((n, 3)), pushes.tip.copy()
-    out = [pose.copy()]
+    impulse = np.zeros((n, 2))
+    poses, impulses = [pose.copy()], [impulse.copy()]
     every = round(PERIOD / dt)
     for k in range(1, round(seconds / dt) + 1):
         c, s = np.cos(pose[:, 2]), np.sin(pose[:, 2])
@@ -101,23 +104,26 @@ def push_in_the_world(pushes, field, seconds, patches=10, tip_friction=0.25, dt=
         velocity[:, 2] += dt * torque / inertia
         pose = pose + dt * velocity
         tip = tip + dt * pushes.velocity
+        impulse = impulse + dt * pushing
         if k % every == 0:
-            out.append(pose.copy())
-    return np.stack(out, 1)
+            poses.append(pose.copy())
+            impulses.append(impulse.copy())
+    return np.stack(poses, 1), np.stack(impulses, 1)
 
 
-def measured(pushes, poses, rng):
-    """Trajectories of the engine's state [x, y, yaw, tip x, tip y, and rates]: noisy poses, a known tip, no velocities.
+def measured(pushes, poses, impulses, rng):
+    """Trajectories of the engine's state [x, y, yaw, tip x, tip y, and rates]: noisy poses, a known tip, sums of its noisy force.
 
-    The first pose is the mean of ten frames at rest. Velocities are filled with what the start is known to be; errors are
-    to be taken of the poses alone.
+    The first pose is the mean of ten frames at rest. The tip's rates are those of a body of TIP_MASS under the measured
+    force; the object's are not observed and filled with zeros, as at the start.
     """
     n, steps = poses.shape[0], poses.shape[1] - 1
     seen = poses + rng.normal(size=poses.shape) * POSE_NOISE
     seen[:, 0] = poses[:, 0] + rng.normal(size=(n, 3)) * POSE_NOISE / np.sqrt(10)
     t = np.arange(steps + 1)[:, None] * PERIOD
     tip = pushes.tip[:, None] + pushes.velocity[:, None] * t
-    rates = np.concatenate([np.zeros((n, steps + 1, 3)), np.broadcast_to(pushes.velocity[:, None], tip.shape)], -1)
+    noise = np.concatenate([np.zeros((n, 1, 2)), rng.normal(size=(n, steps, 2)).cumsum(1)], 1) * FORCE_NOISE * PERIOD
+    rates = np.concatenate([np.zeros((n, steps + 1, 3)), pushes.velocity[:, None] - (impulses + noise) / TIP_MASS], -1)
     return Trajectories(PERIOD, np.concatenate([seen, tip, rates], -1), np.zeros((n, steps, 0)))
 
 
@@ -140,6 +146,6 @@ def planar_model(spacing=0.02, dt=1e-3):
         </body>
         <body name="tip" pos="0 0 {height}">
           <joint name="tip_x" type="slide" axis="1 0 0"/><joint name="tip_y" type="slide" axis="0 1 0"/>
-          <geom name="tip" type="sphere" size="{TIP_RADIUS}" mass="1e6"/>
+          <geom name="tip" type="sphere" size="{TIP_RADIUS}" mass="{TIP_MASS}"/>
         </body>
       </worldbody></mujoco>""", contact="force", contact_pairs=(("ground", "foot*"), ("tip", "box")))
