@@ -1,8 +1,11 @@
 """G2: unmodified Modbus clients, and the gripper's own, work the emulated gripper.
 
-The fourth, mbpoll, is not installed: the manual's frames in test_protocol.py and test_gripper.py stand for it.
+The fourth, mbpoll, is a program (Debian package mbpoll); where it is missing its test is skipped.
 """
 
+import re
+import shutil
+import subprocess
 import time
 
 import pytest
@@ -97,3 +100,31 @@ def test_pyrobotiqgripper(gripper):
         assert hand.status()["gFLT"] == 0
     finally:
         hand.disconnect()
+
+
+def test_mbpoll(gripper):
+    """libmodbus, as people call it from a shell."""
+    program = shutil.which("mbpoll")
+    if program is None:
+        pytest.skip("mbpoll is not installed: sudo apt-get install mbpoll")
+
+    def mbpoll(kind, first, *words):
+        """Registers from `first` on, or `words` written there."""
+        count = [] if words else ["-c", "3", "-1"]
+        done = subprocess.run([program, "-m", "rtu", "-a", "9", "-b", "115200", "-P", "none", "-o", "2", "-0", "-t", kind, "-r", str(first),
+                               *count, str(gripper.link), *map(str, words)], capture_output=True, text=True, timeout=20.0)
+        return done.returncode, [int(value) for value in re.findall(r"^\[\d+\]:\s+(\d+)", done.stdout, re.M)], done.stdout + done.stderr
+
+    def status():
+        code, registers, said = mbpoll("3", 2000)
+        assert code == 0 and len(registers) == 3, said
+        return registers
+
+    assert mbpoll("4", 1000, ACTIVATE, 0, 0)[0] == 0
+    assert poll(status, lambda s, fault, position: s >> 4 & 3 == 3)[0] == 0x31
+    gripper.set(object_width=0.040)
+    assert mbpoll("4", 1000, GO, 255, 0xFFFF)[0] == 0
+    assert poll(status, lambda s, fault, position: s >> 6) == (0xB9, 0, 123)
+    assert mbpoll("4", 1000)[1] == [GO, 255, 0xFFFF]
+    code, _, said = mbpoll("3", 0)
+    assert code != 0 or "Illegal data address" in said, said
