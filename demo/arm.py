@@ -13,7 +13,8 @@ import numpy as np
 from demo.graph import Graph
 from demo.recordings import Recording, Timing, load
 from demo.scenes import SCENES
-from nodes.adaptive_mpc import ORIGIN_GRACE, AdaptiveMpcConfig
+from nodes.adaptive_mpc import ORIGIN_GRACE
+from nodes.adaptive_mpc_config import AdaptiveMpcConfig
 from nodes.profiles import hand_path
 from reporting import Result
 from reporting.progress import SilentProgress

@@ -18,7 +18,7 @@ from demo.graph import Graph
 from demo.recordings import Recording, Timing, load
 from nodes.actuation import Actuation
 from nodes.profiles import START, control_task, free_parameters, upright
-from nodes.adaptive_mpc import AdaptiveMpcConfig
+from nodes.adaptive_mpc_config import AdaptiveMpcConfig
 from reporting import Result
 from reporting.progress import SilentProgress
 from sim_core.articulated import RobotModel, load_model

@@ -59,7 +59,7 @@ def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe) -> 
 
 def _load_kernels(robot: str, recipe: str, progress) -> None:
     """Compile here what the nodes will need, so that the first run's wait is seen for what it is."""
-    from nodes.adaptive_mpc import AdaptiveMpcConfig
+    from nodes.adaptive_mpc_config import AdaptiveMpcConfig
     from nodes.profiles import control_task, is_cartpole
     from nodes.refit_session import RefitSession, RefitWorkerConfig
     from sim_core.articulated import load_model

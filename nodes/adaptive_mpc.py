@@ -2,87 +2,43 @@
 
 One callback does the work: a joint state arrives, passes the gate, is turned into a command by
 `sim_core.control.AdaptiveMpc`, and the command leaves. Everything else (status, plan, diagnostics)
-comes after the command. Parameters change only between two solves, because one thread does both.
+comes after the command. What is planned with (nodes/mpc_physics.py) changes only between two solves, because one
+thread does both.
 
 Page: docs/nodes/adaptive_mpc.md.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 from rclpy.action import ActionClient
 from rclpy.serialization import deserialize_message
 from refit_interfaces.action import Refit, RunEpisode
 from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
-from refit_interfaces.srv import LoadBlueprint, SetParameterSet, SetParticleSet
 from sensor_msgs.msg import JointState
-from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from nodes.actuation import Actuation
-from nodes.config import setting
+from nodes.adaptive_mpc_config import AdaptiveMpcConfig
 from nodes.episode import Episode
 from nodes.joint_state_gate import JointSample, JointStateGate, peek_stamp
 from nodes.lifecycle import RefitNode, spin_main
 from nodes.long_action import LongAction, Request
 from nodes.mpc_messages import STATE_OF, joint_command, plan_message
-from nodes.parameter_book import ParameterBook, Source
-from nodes.particles import vectors_of
+from nodes.mpc_physics import MpcPhysics
+from nodes.parameter_book import Source
 from nodes.path_clock import PathClock
-from nodes.profiles import control_task, physical_vector, reward_of, upright
+from nodes.profiles import reward_of, upright
 from nodes.qos import COMMAND, LEDGER, STATE
-from sim_core.articulated import build, load_model
-from sim_core.augmentation import augment, with_weights
-from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, Command, CommandSource
-from sim_core.inference.herding import herd
+from sim_core.control.ampc import Command, CommandSource
 
-__all__ = ["AdaptiveMpcConfig", "AdaptiveMpcNode", "main"]
+__all__ = ["AdaptiveMpcNode", "main"]
 
 # A first state younger than this belongs to a start or a reset [s].
 ORIGIN_GRACE = 1.0
-
-
-@dataclass(frozen=True)
-class AdaptiveMpcConfig:
-    """Parameters of `adaptive_mpc`."""
-
-    robot: str = setting("panda", description="model in config/robots")
-    mode: str = setting("track", choices=("track", "episode"),
-                        description="track a path from activation on, or wait for run_episode")
-    command_mode: str = setting("feedback", choices=("feedback", "effort"),
-                                description="send the feedback law with every command, or the effort alone")
-    lockstep: bool = setting(False, description="the plant waits for every command; ages are not checked")
-    control_period: float = setting(0.02, "s", (0.001, 0.2), "time between commands")
-    horizon: int = setting(0, "steps", (0, 200), "lookahead; 0: the task's own")
-    max_iterations: int = setting(0, "", (0, 100), "solver iterations per cycle; 0: the task's own")
-    time_budget: float = setting(0.0, "s", (0.0, 1.0), "per solve; 0: none")
-    delay_steps: int = setting(0, "periods", (0, 10), "known delay between command and effect")
-    state_age_limit: float = setting(0.1, "s", (0.005, 5.0), "joint states older than this are refused; "
-                                     "silence beyond it stops control")
-    future_limit: float = setting(0.5, "s", (0.0, 10.0), "stamps further ahead than this are refused")
-    refit: str = setting("periodic", choices=("off", "periodic", "episodic"),
-                         description="who starts refits: nobody, the worker's own period, or this node's episodes")
-    refit_silence_limit: float = setting(2.0, "s", (0.0, 60.0), "a periodic refit silent for longer is lost; 0: never")
-    nominal_after: float = setting(10.0, "s", (0.1, 3600.0), "silence after which nominal parameters return")
-    recipe: str = setting("robust", choices=("robust", "literal"), description="for cart-poles: the published recipe "
-                          "plans with semi-implicit Euler and detects no changes")
-    refit_wait: float = setting(10.0, "s", (0.1, 120.0), "wall time an episodic refit is waited for in lock-step")
-    refit_every: int = setting(50, "steps", (0, 10000), "refit rhythm within the first episode; 0: none")
-    particles: int = setting(1, "", (1, 16), "hypotheses about the physics that are planned on at once, their mean cost counts; see "
-                             "set_particles")
-    physical_parameters: str = setting("", description="parameter file to start from; "
-                                       "empty: the model's own values; start: the published wrong start of a cart-pole")
-    blueprint: str = setting("", description="trained networks in the model's equations to start with; empty: none; see load_blueprint")
-    episode_steps: int = setting(140, "steps", (1, 100000), "length of an episode whose goal does not say")
-    plan_period: float = setting(0.1, "s", (0.0, 10.0), "time between published plans; 0: none")
-    path_width: float = setting(0.15, "m", (0.0, 0.4), "half width of the tracked figure eight, along y")
-    path_height: float = setting(0.1, "m", (0.0, 0.3), "half height of the tracked figure eight, along z")
-    path_period: float = setting(4.0, "s", (0.5, 60.0), "time of one round")
 
 
 class AdaptiveMpcNode(RefitNode):
@@ -91,20 +47,19 @@ class AdaptiveMpcNode(RefitNode):
     name = "adaptive_mpc"
     Config = AdaptiveMpcConfig
     event_driven = True
-    _goal = episode = _solves = _loading = None        # until configured
+    _goal = episode = _solves = sample = None        # until configured
+
+    model = property(lambda self: self.physics.model)
+    book = property(lambda self: self.physics.book)
+    task = property(lambda self: self.physics.task)
+    mpc = property(lambda self: self.physics.mpc)
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
     def configure(self) -> None:
         config = self.config
-        self.model = load_model(config.robot)
-        self.hybrid, self.blueprint, self.blueprints = self.model, config.blueprint, 0
-        if config.blueprint:
-            self.hybrid = augment(self.model, config.blueprint)
-        start = physical_vector(self.model, config.physical_parameters)
-        self.mass_matrix = build.mass_matrix(self.model)
-        silence = config.refit_silence_limit if config.refit == "periodic" else 0.0
-        self.book = ParameterBook(config.robot, self.model.hash, start, silence, config.nominal_after, self._not_physical)
+        self.physics = MpcPhysics(
+            self, self._now, lambda: self.model.q_home if self.sample is None else self.sample.position)
         self.actuation = Actuation(self.model)
         self.joint_names = list(self.model.joint_names)
         self.gate = JointStateGate(self.joint_names, *((np.inf, np.inf) if config.lockstep else
@@ -112,7 +67,6 @@ class AdaptiveMpcNode(RefitNode):
         # An outage is what leaves the robot to its stop state. An episode has no path, and lock-step no outages.
         gapless = config.lockstep or config.mode == "episode"
         self._longest_gap = np.inf if gapless else max(config.state_age_limit, config.control_period)
-        self._build(config.horizon)
         self._start_over()
         self.episodes = self.cycles = self.misses = 0
         self.halt_reason = ""
@@ -120,25 +74,7 @@ class AdaptiveMpcNode(RefitNode):
         self._goal = None                        # handle of the running episode's goal
         self._latencies, self._solves = deque(maxlen=500), deque(maxlen=500)
         self._make_interfaces()
-        # The first solve compiles nothing but touches every page of the kernels: do it before it counts.
-        self.mpc.command(np.concatenate([self.model.q_home, np.zeros(self.model.nv)]), 0.0)
-        self.mpc.reset()
-
-    def _build(self, horizon: int) -> None:
-        self._use(self.hybrid, *self._controller(self.hybrid, horizon))
-
-    def _controller(self, hybrid, horizon: int):
-        """(task, AdaptiveMpc) of the model with the networks that are in its equations, on the parameters in force."""
-        config = self.config
-        task = control_task(hybrid, config, horizon)
-        # The published recipe has no change detection.
-        factor = {"change_factor": np.inf} if config.recipe == "literal" else {}
-        settings = AmpcConfig(config.delay_steps, config.time_budget, particles=config.particles, **factor)
-        return task, AdaptiveMpc(task, settings, p=with_weights(hybrid, self.book.p))
-
-    def _use(self, hybrid, task, mpc) -> None:
-        self.hybrid, self.task, self.mpc = hybrid, task, mpc
-        self.stage = self.task.cost.functions()["stage"]
+        self.physics.warm_up()
 
     def _make_interfaces(self) -> None:
         self.commands = self.create_lifecycle_publisher(JointCommand, "joint_command", COMMAND)
@@ -147,12 +83,9 @@ class AdaptiveMpcNode(RefitNode):
         self._made = [
             # Only the newest state is of use here, so this reader keeps one (COMMAND), whatever the writer keeps.
             self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
-            self.create_subscription(ParameterSet, "refit/parameters", self._on_parameters, LEDGER),
+            self.create_subscription(ParameterSet, "refit/parameters", self.physics.offer, LEDGER),
             self.create_subscription(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER),
-            self.create_service(SetParameterSet, "~/set_physical_parameters", self._set_physical_parameters),
-            self.create_service(SetParticleSet, "~/set_particles", self._set_particles),
-            self.create_service(LoadBlueprint, "~/load_blueprint", self._load_blueprint),
-            self.create_service(SetBool, "~/freeze", self._freeze),
+            *self.physics.services(),
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
         self.refit_client = ActionClient(self, Refit, "refit") if self.config.refit == "episodic" else None
@@ -183,7 +116,7 @@ class AdaptiveMpcNode(RefitNode):
                 return
 
     def time_jumped_back(self) -> None:
-        if hasattr(self, "mpc"):
+        if hasattr(self, "physics"):
             self._forget_time()
 
     def _forget_time(self) -> None:
@@ -258,7 +191,7 @@ class AdaptiveMpcNode(RefitNode):
 
     def _stage_cost(self, x: np.ndarray, u: np.ndarray, t: float) -> float:
         cost = self.task.cost
-        return float(self.stage(x, u, self.mpc.revision.mean, self.task.reference(t)[0], cost.stage_weights))
+        return float(self.physics.stage(x, u, self.mpc.revision.mean, self.task.reference(t)[0], cost.stage_weights))
 
     def _send(self, command: Command) -> None:
         feedback = self.config.command_mode == "feedback"
@@ -281,9 +214,9 @@ class AdaptiveMpcNode(RefitNode):
         source = (self.book.source if command.revision == self.book.revision
                   else Source.LAST_GOOD if command.revision else Source.NOMINAL)
         self._publish_status(
-            STATE_OF[command.source], parameters_source=int(source), parameters_revision=command.revision, solve_time=command.solve_time, iterations=command.iterations,
-            cost=float(command.cost), prediction_error=float(command.prediction_error),
-            tracking_error=float(self.task.error(x, self._path_time)),
+            STATE_OF[command.source], parameters_source=int(source), parameters_revision=command.revision,
+            solve_time=command.solve_time, iterations=command.iterations, cost=float(command.cost),
+            prediction_error=float(command.prediction_error), tracking_error=float(self.task.error(x, self._path_time)),
             message=command.message or self.book.message)
         if self.config.plan_period and self.sample.stamp >= self._plan_due:
             self._plan_due = self.sample.stamp + self.config.plan_period
@@ -301,11 +234,7 @@ class AdaptiveMpcNode(RefitNode):
     def _watch(self) -> None:
         """On the wall clock: silence of states and of the refit, and a sign of life while idle."""
         now = self._now()
-        revision = self.book.revision
-        if self.book.tick(now):
-            if self.book.revision != revision:      # a last good set is in use already
-                self._adopt()
-            self.get_logger().warning(self.book.message)
+        self.physics.tick()
         if not self.is_active:
             return
         stopped = self.halt_reason
@@ -331,7 +260,7 @@ class AdaptiveMpcNode(RefitNode):
                 say(f"latency_p{q}", float(np.percentile(self._latencies, q)))
         say("cycles", self.cycles)
         say("deadline_misses", self.misses)
-        say("blueprint", self.blueprint or "none")
+        say("blueprint", self.physics.blueprint or "none")
         say("parameters_source", self.book.source.name)
         say("parameters_revision", self.book.revision)
         say("parameters_age", self.book.age(self._now()))
@@ -340,100 +269,6 @@ class AdaptiveMpcNode(RefitNode):
             self.diagnostics.warn(self.refusal)
         if self.halt_reason:
             self.diagnostics.warn(self.halt_reason)
-
-    # -- parameters --------------------------------------------------------------------------------
-
-    def _on_parameters(self, message: ParameterSet) -> None:
-        source, revision = self.book.source, self.book.revision
-        why = self.book.offer(message, self._now())
-        if message.accepted and why:
-            self.get_logger().warning(self.book.message)
-            self.diagnostics.warn(self.book.message)
-        if (source, revision) != (self.book.source, self.book.revision):
-            self._adopt()
-
-    def _adopt(self) -> None:
-        self.mpc.set_parameters(with_weights(self.hybrid, self.book.p), self.book.revision)
-
-    def _load_blueprint(self, request, response):
-        """Swap the networks in the equations: checked now, compiled beside control, put in between two solves."""
-        response.revision, response.weights = self.blueprints, len(self.hybrid.parameters) - len(self.model.parameters)
-        if self._loading is not None:
-            response.message = "another blueprint is being compiled; try again"
-            return response
-        try:
-            hybrid = augment(self.model, request.blueprint) if request.blueprint else self.model
-        except (ValueError, OSError) as error:
-            response.message = f"{error}; the model before stays"
-            return response
-
-        def build():
-            try:
-                built = self._controller(hybrid, self.task.ilqr.horizon)
-                # The first solve touches every page of the kernels: not while the robot waits.
-                built[1].command(np.concatenate([self.model.q_home, np.zeros(self.model.nv)]), 0.0)
-                built[1].reset()
-            except Exception as error:      # control goes on with the model it has
-                built = error
-            self.executor.create_task(self._on_built, hybrid, request.blueprint, built)
-
-        self._loading = threading.Thread(target=build, name="blueprint", daemon=True)
-        self._loading.start()
-        response.success, response.revision = True, self.blueprints + 1
-        response.weights = len(hybrid.parameters) - len(self.model.parameters)
-        response.message = f"planned with {response.weights} weights as soon as that is compiled (see diagnostics)"
-        return response
-
-    def _on_built(self, hybrid, blueprint: str, built) -> None:
-        self._loading = None
-        if isinstance(built, Exception):
-            self.get_logger().error(f"the model with '{blueprint}' cannot be used ({built}); the one before stays")
-            self.diagnostics.error(f"the model with '{blueprint}' cannot be used: {built}")
-            return
-        self._use(hybrid, *built)
-        self._adopt()                       # parameters may have come meanwhile
-        self.blueprint, self.blueprints = blueprint, self.blueprints + 1
-        self.get_logger().info(f"plans with the networks of {blueprint}" if blueprint else "plans without networks")
-
-    def _not_physical(self, p: np.ndarray) -> str:
-        """The sentence why p cannot be planned with, or ""."""
-        q = self.model.q_home if self.sample is None else self.sample.position
-        M = np.asarray(self.mass_matrix(q, p), dtype=float)
-        return "" if np.all(np.linalg.eigvalsh(M) > 0.0) else "the mass matrix is not positive definite where the robot is"
-
-    def _set_physical_parameters(self, request, response):
-        response.revision, response.message = self.book.set_by_person(request.parameters, self._now())
-        response.success = not response.message
-        if response.success:
-            self._adopt()
-            response.message = self.book.message
-        return response
-
-    def _set_particles(self, request, response):
-        """Plan on several hypotheses: those that stand for the set, as many as this controller was built for."""
-        particles, response.revision = request.particles, self.book.revision
-        try:
-            vectors = vectors_of(particles, self.model.np_)
-            shown = np.reshape(particles.values, (len(vectors), -1)) if len(particles.values) else vectors
-            vectors = vectors[herd(shown, self.config.particles)]
-        except ValueError as error:
-            response.message = str(error)
-            return response
-        if self.config.particles == 1:
-            response.message = "this controller plans on one set of parameters; start it with particles of 2 or more"
-            return response
-        response.revision, response.message = self.book.set_particles(particles, vectors, self._now())
-        response.success = not response.message
-        if response.success:
-            self._adopt()
-            response.message = self.book.message
-        return response
-
-    def _freeze(self, request, response):
-        self.book.frozen = request.data
-        response.success = True
-        response.message = (f"frozen at revision {self.book.revision}" if request.data else "refits are adopted again")
-        return response
 
     def _on_supervisor(self, message: SupervisorStatus) -> None:
         was_halted = bool(self.halt_reason)
@@ -462,7 +297,7 @@ class AdaptiveMpcNode(RefitNode):
     def _begin_episode(self, handle) -> None:
         goal = handle.request
         if goal.horizon and goal.horizon != self.task.ilqr.horizon:
-            self._build(goal.horizon)
+            self.physics.build(goal.horizon)
         self.mpc.reset()
         self._due = self._counted = -np.inf
         self._path_clock = None
@@ -527,7 +362,7 @@ class AdaptiveMpcNode(RefitNode):
                 self.book.silent(self._now(), f"the refit gave no answer within {self.config.refit_wait:.0f} s")
                 self.get_logger().warning(self.book.message)
             else:
-                self._on_parameters(result.parameters)
+                self.physics.offer(result.parameters)
                 episode.refits += result.accepted
             then()
 

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from nodes.adaptive_mpc import AdaptiveMpcConfig  # noqa: E402
+from nodes.adaptive_mpc_config import AdaptiveMpcConfig  # noqa: E402
 from nodes.refit_session import RefitWorkerConfig  # noqa: E402
 from nodes.supervisor import SupervisorConfig  # noqa: E402
 

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("rclpy")
 
 from nodes.actuation import Actuation  # noqa: E402
-from nodes.adaptive_mpc import AdaptiveMpcConfig  # noqa: E402
+from nodes.adaptive_mpc_config import AdaptiveMpcConfig  # noqa: E402
 from nodes.path_clock import PathClock  # noqa: E402
 from nodes.profiles import control_task  # noqa: E402
 from sim_core.articulated import load_model  # noqa: E402

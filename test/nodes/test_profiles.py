@@ -1,6 +1,6 @@
 """What the profiles say of each robot."""
 
-from nodes.adaptive_mpc import AdaptiveMpcConfig
+from nodes.adaptive_mpc_config import AdaptiveMpcConfig
 from nodes.profiles import ARMS, free_parameters, hand_path, online_config
 from nodes.refit_session import RefitWorkerConfig
 from sim_core.articulated import load_model
