@@ -27,7 +27,7 @@ from nodes.long_action import LongAction
 from nodes.particles import matrix, state_names
 from nodes.polled import create_polled_subscription, take
 from nodes.prediction_watch import PredictionWatch
-from nodes.profiles import physical_vector
+from nodes.profiles import blueprint_of, physical_vector
 from nodes.qos import LEDGER, STATE
 from nodes.training_job import train_job
 from sim_core.articulated import Dynamics, load_model
@@ -100,7 +100,8 @@ class Augmentation(RefitNode):
         self.model = load_model(config.robot)
         self._p, self._p_revision = physical_vector(self.model, config.physical_parameters), 0
         self._plain = Predictor(self.model)
-        self._predictor = Predictor(self.model, config.blueprint) if config.blueprint else self._plain
+        blueprint = blueprint_of(config)
+        self._predictor = Predictor(self.model, blueprint) if blueprint else self._plain
         self._revision = 0
         self._watch = PredictionWatch(self.model, Actuation(self.model).control, config.horizon)
         self._gate, self._newest = JointStateGate(self.model.joint_names), None

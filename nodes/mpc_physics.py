@@ -12,7 +12,7 @@ from std_srvs.srv import SetBool
 
 from nodes.parameter_book import ParameterBook
 from nodes.particles import vectors_of
-from nodes.profiles import control_task, physical_vector
+from nodes.profiles import blueprint_of, control_task, physical_vector
 from sim_core.articulated import build, load_model
 from sim_core.augmentation import augment, with_weights
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
@@ -41,9 +41,8 @@ class MpcPhysics:
         self._node, self._now, self._position, self._loading = node, now, position, None
         config = node.config
         self.model = load_model(config.robot)
-        self.hybrid, self.blueprint, self.blueprints = self.model, config.blueprint, 0
-        if config.blueprint:
-            self.hybrid = augment(self.model, config.blueprint)
+        self.blueprint, self.blueprints = blueprint_of(config), 0
+        self.hybrid = augment(self.model, self.blueprint) if self.blueprint else self.model
         start = physical_vector(self.model, config.physical_parameters)
         self._mass_matrix = build.mass_matrix(self.model)
         silence = config.refit_silence_limit if config.refit == "periodic" else 0.0

@@ -16,7 +16,7 @@ from sim_core.control.refit import RefitConfig
 from sim_core.control.refit_online import OnlineConfig
 from sim_core.control.tasks import Task, cartpole_swing_up, figure_eight, frame_tracking, swing_up_reward
 
-__all__ = ["START", "control_task", "free_parameters", "hand_path", "initial_coordinates", "is_cartpole", "online_config",
+__all__ = ["START", "blueprint_of", "control_task", "free_parameters", "hand_path", "initial_coordinates", "is_cartpole", "online_config",
            "physical_vector", "quantities", "reward_of", "upright"]
 
 #: the one number that every mass, length and COM coordinate of a cart-pole starts from in the published experiment
@@ -135,6 +135,17 @@ def physical_vector(model: RobotModel, source: str) -> np.ndarray:
         spec = free_parameters(model)
         return spec.to_physical(spec.prior_mean)
     return ParameterFile.load(source).vector(model)
+
+
+def blueprint_of(config) -> str:
+    """Path of the networks to start with: the node's parameter `blueprint`, else what its parameter file names; "" for none.
+
+    Raises:
+        ValueError: an unusable parameter file.
+    """
+    if config.blueprint or config.physical_parameters in ("", "start"):
+        return config.blueprint
+    return ParameterFile.load(config.physical_parameters).networks
 
 
 def initial_coordinates(model: RobotModel, spec: FreeParameters, p: np.ndarray) -> np.ndarray:

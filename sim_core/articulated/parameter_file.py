@@ -7,6 +7,7 @@
       joint1.damping: {value: 1.02, std: 0.05, unit: N m s/rad}
     sensor:                            # optional, for the controller's state prediction
       delay: {value: 0.003, std: 0.0001, unit: s}
+    blueprint: blueprint.yaml          # optional: networks that the values hold with, relative to this file
 
 Parameters not named keep the model's own values.
 """
@@ -24,7 +25,7 @@ from sim_core.articulated.physical_vector import INERTIA_FIELDS
 
 __all__ = ["ParameterFile", "ParameterFileError", "ParameterValue"]
 
-_KEYS = {"robot", "model_hash", "parameters", "sensor"}
+_KEYS = {"robot", "model_hash", "parameters", "sensor", "blueprint"}
 _SENSOR_UNITS = {"delay": "s"}
 
 
@@ -48,6 +49,7 @@ class ParameterFile:
     Attributes:
         robot: model name. model_hash: RobotModel.hash the values belong to.
         parameters: by name in the physical vector. sensor: "delay" [s], or empty.
+        blueprint: file of networks in the equations (docs/augmentation.md) relative to this file, or "".
     """
 
     robot: str
@@ -55,6 +57,12 @@ class ParameterFile:
     parameters: dict[str, ParameterValue]
     sensor: dict[str, ParameterValue] = field(default_factory=dict)
     path: str = "parameter file"
+    blueprint: str = ""
+
+    @property
+    def networks(self) -> str:
+        """Path of the blueprint, or ""."""
+        return str(Path(self.path).parent / self.blueprint) if self.blueprint else ""
 
     @classmethod
     def from_vector(
@@ -81,7 +89,7 @@ class ParameterFile:
         """Read and validate the file's form; `vector` validates it against a model.
 
         Raises:
-            ParameterFileError: missing, not YAML, or not of the form above.
+            ParameterFileError: missing, not YAML, or not of the form above; or its blueprint is missing.
         """
         path = Path(path)
         try:
@@ -110,7 +118,14 @@ class ParameterFile:
         for name, entry in sensor.items():
             if _SENSOR_UNITS.get(name) != entry.unit:
                 raise ParameterFileError(f"{path}: sensor.{name} [{entry.unit}] is unknown; known: delay [s]")
-        return cls(document["robot"], document["model_hash"], parameters, sensor, str(path))
+        blueprint = document.get("blueprint", "")
+        if not isinstance(blueprint, str):
+            raise ParameterFileError(f"{path}: blueprint must be the path of a file, found {blueprint!r}")
+        file = cls(document["robot"], document["model_hash"], parameters, sensor, str(path), blueprint)
+        if blueprint and not Path(file.networks).is_file():
+            raise ParameterFileError(f"{path}: its blueprint {file.networks} is missing; keep the files together, or take out "
+                                     "the line and identify again")
+        return file
 
     def text(self) -> str:
         """The file's content."""
@@ -121,6 +136,8 @@ class ParameterFile:
         document = {"robot": self.robot, "model_hash": self.model_hash, "parameters": plain(self.parameters)}
         if self.sensor:
             document["sensor"] = plain(self.sensor)
+        if self.blueprint:
+            document["blueprint"] = self.blueprint
         return yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -170,13 +187,14 @@ class ParameterFile:
     def open(self, source):
         """The model with the options that the file's names need, and its physical vector.
 
-        A model without friction loss has no entry for it; one identified with it is loaded so.
+        A model without friction loss has no entry for it; one identified with it is loaded so. So is one
+        with networks.
 
         Returns:
             (RobotModel, p (np_,)).
 
         Raises:
-            ParameterFileError: as `vector`. ModelError: as load_model.
+            ParameterFileError: as `vector`. ModelError, AugmentationError, BlueprintFileError: as load_model.
         """
         from sim_core.articulated.load import load_model
 
@@ -192,8 +210,9 @@ class ParameterFile:
         if any(f"{name}.pos.x" not in base.parameters for name in geometry):
             known = {n.split(".pos.")[0] for n in base.parameters.names if ".pos." in n}
             options["geometry"] = tuple(n for n in base.body_names + base.frame_names if n in geometry | known)
-        model = load_model(source, **options) if options else base
-        return model, self.vector(model, check_hash=not options)
+        anew = bool(options or self.blueprint)
+        model = load_model(source, self.networks or None, **options) if anew else base
+        return model, self.vector(model, check_hash=not anew)
 
     def _check_physical(self, layout, p: np.ndarray) -> None:
         for body in dict.fromkeys(name.split(".")[0] for name in self.parameters):

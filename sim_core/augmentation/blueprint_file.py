@@ -18,7 +18,7 @@ Plant predictor, MPC and identification read it: `load_model(robot, augmentation
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ import yaml
 from .blueprint import Blueprint
 from .network import Network
 
-__all__ = ["BlueprintFileError", "load_blueprints", "save_blueprints"]
+__all__ = ["BlueprintFileError", "load_blueprints", "save_blueprints", "save_parameters"]
 
 _FIELDS = {"outputs", "inputs", "mode", "input_offset", "input_scale", "output_scale", "network"}
 
@@ -49,6 +49,18 @@ def save_blueprints(path, blueprints) -> Path:
     _write(weights, save(tensors))
     _write(path, yaml.safe_dump(document, sort_keys=False, default_flow_style=None).encode())
     return path
+
+
+def save_parameters(path, file, blueprints) -> Path:
+    """Write a ParameterFile and, as blueprint.yaml beside it, the networks its values hold with; it names them.
+
+    Args:
+        blueprints: of the model the values were fitted with (`attached`); none: the parameter file alone.
+    """
+    path = Path(path)
+    if blueprints:
+        file = replace(file, blueprint=save_blueprints(path.with_name("blueprint.yaml"), blueprints).name)
+    return file.save(path)
 
 
 def load_blueprints(path) -> list[Blueprint]:

@@ -1,11 +1,14 @@
 """Parameter files: round trip, what is refused and with which sentence."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import yaml
 
 from sim_core.articulated import load_model
 from sim_core.articulated.parameter_file import ParameterFile, ParameterFileError, ParameterValue
+from sim_core.augmentation import Blueprint, Network, augment, save_parameters
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +70,8 @@ def test_what_is_not_named_keeps_the_models_value(model, tmp_path):
         (dict(parameters={"hand.mass": {"value": "heavy", "unit": "kg"}}), "value must be a finite number"),
         (dict(parameters={"hand.mass": {"value": float("nan"), "unit": "kg"}}), "value must be a finite number"),
         (dict(parameters={"hand.mass": {"value": 1.0, "std": -1, "unit": "kg"}}), "std must be at least 0"),
+        (dict(blueprint=["half.yaml"]), "blueprint must be the path of a file"),
+        (dict(blueprint="half.yaml"), "its blueprint .*half.yaml is missing"),
         (dict(sensor={"gain": {"value": 1.0, "unit": "-"}}), "known: delay"),
     ],
 )
@@ -111,3 +116,19 @@ def test_open_loads_the_model_with_the_friction_that_was_identified(model, tmp_p
     assert vector[loaded.parameters.index("joint2.frictionloss")] == 0.4
     with pytest.raises(ParameterFileError, match="identify again"):
         ParameterFile("panda", "0" * 64, file.parameters).open("panda")
+
+
+def test_open_puts_the_networks_that_the_file_names_into_the_equations(model, tmp_path):
+    half = Blueprint("half", "joint2.passive_torque", "joint2.velocity", Network((), biases=False), weights=[-0.25])
+    hybrid = augment(model, half)
+    p = hybrid.parameters.values({"joint2.damping": 0.4})
+    file = ParameterFile.from_vector(hybrid, p, np.zeros((len(p), len(p))), ["joint2.damping"], model_hash=model.hash)
+    save_parameters(tmp_path / "run" / "p.yaml", file, [half])
+    (tmp_path / "run").rename(tmp_path / "elsewhere")       # the name is relative to the file
+    loaded = ParameterFile.load(tmp_path / "elsewhere" / "p.yaml")
+    again, vector = loaded.open("panda")
+    np.testing.assert_array_equal(vector, p)
+    assert again.hash == hybrid.hash and again.parameters.names == hybrid.parameters.names
+    assert len(loaded.vector(model)) == model.np_           # who has no use for networks reads the physics alone
+    with pytest.raises(ParameterFileError, match="identify again"):
+        replace(loaded, model_hash="0" * 64).open("panda")
