@@ -25,7 +25,7 @@ from cli.outputs import check_outputs
 from recording import BagError, BagReader
 from reporting import Result, RunDirectory, progress_for, write_run
 from sim_core.articulated.parameter_file import ParameterFile, ParameterValue
-from sim_core.augmentation import AugmentationError, BlueprintFileError
+from sim_core.augmentation import AugmentationError, BlueprintFileError, attached, save_parameters
 from sim_core.inference.bag_data import BagData, DataError, read_description, read_windows
 from sim_core.inference.change_point import ChangeConfig
 from sim_core.inference.free_names import FreeNameError, default_names, free_parameters
@@ -70,8 +70,7 @@ def identify(
     free: Annotated[Optional[list[str]], typer.Option(help="free parameter, repeatable: hand.inertia, joint*.damping, "
                                                       "joint*.friction, sensor.delay, ...; default: config/identify.yaml")] = None,
     robot: Annotated[Optional[str], typer.Option(help="refuse a bag of another robot")] = None,
-    blueprint: Annotated[Optional[Path], typer.Option(help="trained networks in the equations, held while the physics is fitted "
-                                                      "(gauss-newton)")] = None,
+    blueprint: Annotated[Optional[Path], typer.Option(help="trained networks in the equations, held while the physics is fitted")] = None,
     begin: Annotated[float, typer.Option("--from", help="first second of the recording to use", min=0.0)] = 0.0,
     end: Annotated[float, typer.Option("--to", help="last second of the recording to use")] = float("inf"),
     changes: Annotated[Changes, typer.Option(help="auto: find out whether and when the robot changed, identify each stretch "
@@ -107,10 +106,9 @@ def identify(
     check_outputs(out, json)
     console = Console()
     if method != GAUSS_NEWTON or len(bag) > 1 or bag[0].suffix == ".csv":
-        if blueprint is not None:
-            raise CommandError("--blueprint goes with one bag and --method gauss-newton; leave it out, or choose these.")
         config = {"method": method, "robot": robot or "", "particles": particles, "iterations": iterations, "windows": windows,
-                  "length": length, "sigma_obs": sigma_obs, "combine": combine, "begin": begin, "end": end, "seed": seed}
+                  "length": length, "sigma_obs": sigma_obs, "combine": combine, "begin": begin, "end": end, "seed": seed,
+                  "blueprint": str(blueprint or "")}
         return infer_command(bag, free, limits, config, cluster, checkpoint, allow_truncated, out, json, console)
     bag = bag[0]
     with progress_for(console) as progress:
@@ -222,7 +220,7 @@ def write_results(outcome: BagIdentification, source: str, out: Path | None = No
         spec, seed = outcome.found.problem.spec, outcome.result.seed
         laplace_posterior(outcome.found, spec, DRAWS, seed, meta).save(run / "posterior.npz")
         if outcome.result.passed:
-            parameter_file(outcome).save(run / "parameters.yaml")
+            save_parameters(run / "parameters.yaml", parameter_file(outcome), attached(outcome.model))
 
     return write_run("identify", fill, out, bag=source)
 

@@ -8,6 +8,7 @@ from rich.table import Table
 from cli.errors import CommandError
 from recording import BagError, open_recording
 from reporting import progress_for, write_run
+from sim_core.augmentation import AugmentationError, BlueprintFileError
 from sim_core.inference.bag_data import DataError
 from sim_core.inference.executors import WorkerLost, open_executor
 from sim_core.inference.identify import IdentificationError
@@ -28,7 +29,8 @@ def infer_command(paths, free, limits, config: dict, cluster: str, checkpoint, a
         settings = InferConfig(free=tuple(free or ()), limits=read_limits(limits), **config)
         with progress_for(console) as progress, open_executor(cluster) as executor:
             inference = infer(recordings, settings, executor if cluster else None, checkpoint, progress)
-    except (BagError, DataError, IdentificationError, WorkerLost, ConnectionError, KeyError, ValueError) as error:
+    except (BagError, DataError, IdentificationError, WorkerLost, AugmentationError, BlueprintFileError, ConnectionError,
+            KeyError, ValueError) as error:
         raise CommandError(str(error.args[0]) if isinstance(error, KeyError) else str(error)) from None
     result, source = inference_result(inference), ", ".join(map(str, paths))
     folder = write_run("infer", lambda run: write_inference(inference, result, run, source), out, bag=source)

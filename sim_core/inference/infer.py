@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from sim_core.augmentation.blueprint_file import load_blueprints
+
 from .bag_data import DataError, read_description, read_windows
 from .free_names import default_names, free_parameters, model_with, natural_limits
 from .identify import IdentifyConfig, dynamics_at, identify
@@ -53,6 +55,7 @@ class InferConfig:
             this says. sigma_def: spread of the defects in the same units.
         combine: "product": one robot throughout; "sum": every trajectory may be of another one.
         loss: "gaussian" or "huber".
+        blueprint: file of networks in the equations (docs/augmentation.md); their weights are held.
         begin, end: stretch of every recording to use [s].
         seed: the same seed gives the same posterior.
         options: of the method.
@@ -71,6 +74,7 @@ class InferConfig:
     sigma_def: float = 0.1
     combine: str = "product"
     loss: str = "gaussian"
+    blueprint: str = ""
     begin: float = 0.0
     end: float = np.inf
     seed: int = 0
@@ -180,17 +184,20 @@ def infer(recordings, config: InferConfig, executor: Executor | None = None, che
     source, nominal, windows, notes = read_recordings(recordings, config.robot, config.begin, config.end)
     if not (config.free or config.limits):
         config = replace(config, free=tuple(default_names(nominal.name)))
-    model, limits = _limits(source, config)
+    networks = tuple(load_blueprints(config.blueprint)) if config.blueprint else ()
+    model, limits = _limits(source, config, networks)
     training, held_out = cut(windows, config.length, config.held_out)
     dynamics = dynamics_at(model, training.dt)
     parameters = LimitedParameters(model, limits)
     trace, resumable = None, False
     meta = {"robot": nominal.name, "model_hash": nominal.hash, "seed": config.seed, "windows": config.windows,
-            "trajectories": training.count, "seconds": training.count * training.steps * training.dt}
+            "trajectories": training.count, "seconds": training.count * training.steps * training.dt,
+            **({"blueprint": config.blueprint} if networks else {})}
     if config.method == GAUSS_NEWTON:
-        posterior = _laplace(source, windows, parameters, config, progress, meta)
+        posterior = _laplace(source, networks, windows, parameters, config, progress, meta)
     else:
-        recipe = Recipe(source, limits, training, config.windows, config.sigma_obs, config.sigma_def, config.combine, config.loss)
+        recipe = Recipe(
+            source, limits, training, config.windows, config.sigma_obs, config.sigma_def, config.combine, config.loss, networks)
         density = Watched(SpreadDensity(recipe, executor) if executor else recipe.density())
         iterations = config.iterations or METHODS[config.method].iterations
 
@@ -281,19 +288,26 @@ def read_recordings(recordings, robot: str = "", begin: float = 0.0, end: float 
     return source, nominal, windows, notes
 
 
-def _limits(source, config: InferConfig):
-    """Model, and limits of everything that is free; those given win over the ones from priors."""
+def _limits(source, config: InferConfig, networks):
+    """Model, and limits of everything that is free; those given win over the ones from priors.
+
+    Raises:
+        DataError: a network's weight among them.
+    """
     limits = {}
     if config.free:
         # The delay is the sensor's; particles are over what the simulator is made of.
         limits = natural_limits(source, [name for name in config.free if name != "sensor.delay"])[1]
     limits.update({name: tuple(map(float, pair)) for name, pair in config.limits.items()})
-    return model_with(source, list(limits)), limits
+    if weights := [name for name in limits if name.startswith("augmentation.")]:
+        raise DataError(f"{weights[0]} is a network's weight, and weights are held; name physical quantities (weights are trained: "
+                        "docs/augmentation.md)")
+    return model_with(source, list(limits), networks), limits
 
 
-def _laplace(source, windows, parameters: LimitedParameters, config: InferConfig, progress, meta) -> ParticlePosterior:
+def _laplace(source, networks, windows, parameters: LimitedParameters, config: InferConfig, progress, meta) -> ParticlePosterior:
     """Draws from the Gaussian about the optimum of `identify`, in its own coordinates, as natural quantities."""
-    model, spec, with_delay = free_parameters(source, list(config.free))
+    model, spec, with_delay = free_parameters(source, list(config.free), networks)
     options = {"seed": config.seed, "held_out": config.held_out}
     if with_delay:
         from .shooting import DelayPrior

@@ -8,6 +8,7 @@ import numpy as np
 
 from reporting import Report, Result, figure
 from sim_core.articulated.parameter_file import ParameterFile
+from sim_core.augmentation import attached, save_parameters
 
 from .infer import Inference
 
@@ -42,13 +43,13 @@ def at_limits(posterior) -> list[str]:
 
 
 def write_inference(inference: Inference, result: Result, folder, source: str, truth: dict | None = None) -> None:
-    """report.html, result.json, posterior.npz and, if the checks passed, parameters.yaml into a folder."""
+    """report.html, result.json, posterior.npz and, if the checks passed, parameters.yaml (with its networks) into a folder."""
     folder = Path(folder)
     inference_report(inference, result, source, truth or {}).write(folder / "report.html")
     result.to_json(folder / "result.json")
     inference.posterior.save(folder / "posterior.npz")
     if result.passed:
-        parameter_file(inference).save(folder / "parameters.yaml")
+        save_parameters(folder / "parameters.yaml", parameter_file(inference), attached(inference.model))
 
 
 def parameter_file(inference: Inference) -> ParameterFile:

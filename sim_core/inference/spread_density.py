@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim_core.augmentation.blueprint import Blueprint
+
 from .density import Box
 from .executors import spread
 from .free_names import model_with
@@ -39,6 +41,7 @@ class Recipe:
         limits: name -> (lower, upper), SI, see LimitedParameters.
         trajectories: what it is held against.
         windows, sigma_obs, sigma_def, combine, loss: see MultipleShooting.
+        networks: Blueprints in the equations, whose weights are held.
     """
 
     source: str
@@ -49,9 +52,10 @@ class Recipe:
     sigma_def: float = 0.1
     combine: str = "product"
     loss: str = "gaussian"
+    networks: tuple[Blueprint, ...] = ()
 
     def density(self) -> MultipleShooting:
-        model = model_with(self.source, list(self.limits))
+        model = model_with(self.source, list(self.limits), self.networks)
         return MultipleShooting(
             dynamics_at(model, self.trajectories.dt), LimitedParameters(model, self.limits), self.trajectories, self.windows,
             self.sigma_obs, self.sigma_def, self.combine, self.loss)

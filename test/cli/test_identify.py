@@ -99,8 +99,11 @@ def test_physics_is_identified_around_the_networks_of_a_blueprint(bag, tmp_path,
     file = ParameterFile.load(tmp_path / "run" / "parameters.yaml")
     assert file.parameters["slider.damping"].value == pytest.approx(0.25, abs=0.02)
     assert not any(name.startswith("augmentation") for name in file.parameters)
-    assert main([*arguments, "--blueprint", str(tmp_path / "none.yaml")]) == 2
-    assert "none.yaml: cannot be read" in capsys.readouterr().err
+    model, p = file.open("cartpole")        # the networks lie beside it
+    assert p[-1] == -0.25 and model.parameters.names[-1] == "augmentation.half.w0[0,0]"
+    for method in ("gauss-newton", "svgd"):
+        assert main(["identify", str(bag), "--free", "*.damping", "--method", method, "--blueprint", str(tmp_path / "none.yaml")]) == 2
+        assert "none.yaml: cannot be read" in capsys.readouterr().err
 
 
 def test_a_robot_that_changed_is_reported_before_and_after_and_written_as_it_is_now(tmp_path, capsys):

@@ -1,17 +1,22 @@
 """From recordings to a posterior: recovery, masks, checkpoints, and results that do not depend on who computes."""
 
+import pickle
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from sim_core.articulated import Dynamics, load_model
+from sim_core.articulated.parameter_file import ParameterFile
+from sim_core.augmentation import Blueprint, Network, save_blueprints
 from sim_core.inference.bag_data import DataError
 from sim_core.inference.executors import open_executor
-from sim_core.inference.infer import InferConfig, infer, read_limits
+from sim_core.inference.infer import InferConfig, cut, infer, read_limits, read_recordings
 from sim_core.inference.infer_report import inference_result, write_inference
 from sim_core.inference.limited_parameters import LimitedParameters
 from sim_core.inference.particle_posterior import ParticlePosterior
+from sim_core.inference.spread_density import Recipe
 
 DT, TRUTH = 0.01, {"slider.damping": 0.5, "pole.mass": 0.13}
 LIMITS = {"slider.damping": (0.0, 1.0), "pole.mass": (0.05, 0.2)}
@@ -106,6 +111,38 @@ def test_other_methods_by_the_same_call(recording, method, iterations):
     assert set(LIMITS) <= set(found.posterior.names) and found.posterior.count == 20
     assert found.vectors.shape == (20, found.model.np_)
     assert found.error_ratio < 1.0
+
+
+def test_physics_is_inferred_around_networks_whose_weights_are_held(recording, tmp_path):
+    """The network says half of the slider's damping; the particles are about the other half."""
+    half = Blueprint("half", "slider.passive_torque", "slider.velocity", Network((), biases=False), weights=[-0.25])
+    path = save_blueprints(tmp_path / "half.yaml", [half])
+    settings = config(blueprint=str(path), limits={"slider.damping": (0.0, 1.0), "pole.mass": (0.05, 0.2)}, particles=10,
+                      iterations=80, options={"step": 0.05})
+    found = infer([recording], settings)
+    assert found.posterior.names == tuple(LIMITS)
+    assert found.posterior.mean[0] == pytest.approx(0.25, abs=0.03) and found.error_ratio < 0.1
+    assert np.all(found.vectors[:, -1] == -0.25) and found.posterior.meta["blueprint"] == str(path)
+
+    write_inference(found, inference_result(found), tmp_path / "run", "test")
+    model, p = ParameterFile.load(tmp_path / "run" / "parameters.yaml").open("cartpole")
+    np.testing.assert_array_equal(p, found.vectors[np.argmax(found.posterior.log_p)])
+    assert model.hash == found.model.hash
+
+    with pytest.raises(DataError, match="weights are held"):
+        infer([recording], replace(settings, limits={"augmentation.half.w0[0,0]": (-1.0, 0.0)}))
+
+
+def test_workers_get_the_networks_and_not_their_path(recording):
+    half = Blueprint("half", "slider.passive_torque", "slider.velocity", Network((), biases=False), weights=[-0.25])
+    _, _, windows, _ = read_recordings([recording], "cartpole")
+    recipe = Recipe("cartpole", {"slider.damping": (0.0, 1.0)}, cut(windows, 0.5, 0.2)[0], 1, networks=(half,))
+    here, there, without = recipe, pickle.loads(pickle.dumps(recipe)), replace(recipe, networks=())
+    z = np.linspace(0.1, 0.9, 5)[:, None]
+    log_p = here.density().log_p(z)
+    np.testing.assert_array_equal(there.density().log_p(z), log_p)
+    # A damping of d beside the network is one of d + 0.25 without it.
+    np.testing.assert_allclose(without.density().log_p(z[:3] + 0.25), log_p[:3], rtol=1e-6)
 
 
 def test_data_and_options_that_cannot_be_used_are_one_sentence(recording):
