@@ -6,6 +6,7 @@ two pull-backs share one roll-out. Everything, kernel matrix, Adam and multiplie
 
 import numpy as np
 
+from sim_core.inference.samplers.stein import STEEPEST
 from sim_core.inference.samplers.svgd import SIGMA_LIM
 
 from .tree import make_step, tree
@@ -54,9 +55,19 @@ class JaxCsvgd:
         g = (jnp.clip(z, 0.0, 1.0) - z) / SIGMA_LIM
         # clip has no gradient beyond the limits; the constraint's force takes over there, as in ours.
         push = (on_limits + c * g) * (g != 0) / SIGMA_LIM
-        gz, gs = self._stein(z, score) + push - penalty, grad_starts - penalty_starts
+        gz = self._stein(z, self._bounded(score)) + push - self._bounded(penalty)
+        gs = self._bounded(grad_starts - penalty_starts)
         (dz, mz, vz), (ds, ms, vs) = self._adam(gz, mz, vz, size, t), self._adam(gs, ms, vs, size, t)
-        return z + dz, starts + ds, on_defects + size * d, on_limits + size * g, mz, vz, ms, vs
+        pace = jnp.minimum(size / (jnp.sqrt(vs / (1 - 0.999**t)) + 1e-8), size)
+        return z + dz, starts + ds, on_defects + pace * d, on_limits + size * g, mz, vz, ms, vs
+
+    def _bounded(self, gradients):
+        """None longer than 100 times the median length of those that are not zero."""
+        jnp = self.jnp
+        length = jnp.sqrt((gradients**2).reshape(len(gradients), -1).sum(1))
+        longest = STEEPEST * jnp.nanmedian(jnp.where(length > 0, length, jnp.nan))
+        shorter = jnp.where(length > longest, longest / length, 1.0)
+        return gradients * shorter.reshape(-1, *(1,) * (gradients.ndim - 1))
 
     def _stein(self, z, score):
         jnp, n = self.jnp, len(z)
