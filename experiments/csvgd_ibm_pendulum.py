@@ -173,6 +173,7 @@ def judge(result: Result, study: Study, outcomes, found) -> None:
     for metric, text in METRICS.items():
         for name, reference in (("csvgd", "svgd"), ("sgld", "sgld")):
             with_windows, without = getattr(found["multiple shooting", name], metric), getattr(found["single shooting", reference], metric)
+            without = np.inf if np.isnan(without) else without  # failed: whatever finishes is better
             result.check(f"{text}: {name} with multiple shooting - {reference} without", with_windows - without, 0.0, "<", "", SOURCE)
     emcee = found["multiple shooting", "emcee"].kl_real_sim - found["single shooting", "emcee"].kl_real_sim
     result.check("KL(real||sim): emcee does not gain by multiple shooting", not emcee < 0, True, "==", "", SOURCE)
