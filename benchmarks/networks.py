@@ -15,34 +15,22 @@ import time
 
 import numpy as np
 
+from experiments._pendulum import frictionless
 from reporting.checks import Result
 from reporting.progress import SilentProgress
-from sim_core.articulated import Dynamics, load_model
+from sim_core.articulated import Dynamics
 from sim_core.augmentation import Blueprint, Network, augment
 from sim_core.augmentation.network import INLINED
 
 LAYERS = {"full": [(), (5,), (5, 5), (8, 8), (16, 16), (32, 32), (64, 64)], "quick": [(5, 5), (16, 16)]}
 BATCHES, STEPS, ROUNDS = (1, 128), 100, 7
 AGREE = 1e-9
-DOUBLE_PENDULUM = """
-<mujoco model="double_pendulum">
-  <option timestep="0.002"><flag eulerdamp="disable" contact="disable"/></option>
-  <worldbody>
-    <body name="link1">
-      <joint name="joint1" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.02" mass="1"/>
-      <body name="link2" pos="0 0 -0.5">
-        <joint name="joint2" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.02" mass="1"/>
-      </body>
-    </body>
-  </worldbody>
-</mujoco>
-"""
 
 
 def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
     """Agreement, compile time, run time and advantage of batches of both forms at each size."""
     result = Result("bench_networks", seed=seed, size=size)
-    base = load_model(DOUBLE_PENDULUM)
+    base = frictionless()
     rows, worst, right = [], 0.0, []
     for hidden in progress.track(LAYERS[size], "networks"):
         hybrids = {kind: hybrid(base, hidden, kind, seed) for kind in ("inlined", "dense")}

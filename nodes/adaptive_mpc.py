@@ -254,10 +254,8 @@ class AdaptiveMpcNode(RefitNode):
         if self._solves is None:
             return
         say = self.diagnostics.set
-        if len(self._solves) >= 2:
-            for q in (50, 95, 99):
-                say(f"solve_time_p{q}", float(np.percentile(self._solves, q)))
-                say(f"latency_p{q}", float(np.percentile(self._latencies, q)))
+        self.diagnostics.set_percentiles("solve_time", self._solves)
+        self.diagnostics.set_percentiles("latency", self._latencies)
         say("cycles", self.cycles)
         say("deadline_misses", self.misses)
         say("blueprint", self.physics.blueprint or "none")

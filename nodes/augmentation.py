@@ -8,7 +8,6 @@ Page: docs/nodes/augmentation.md.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +18,7 @@ from refit_interfaces.srv import LoadBlueprint, PredictRollout
 from sensor_msgs.msg import JointState
 
 from nodes.actuation import Actuation
+from nodes.asking import ask
 from nodes.config import setting
 from nodes.job_process import JobProcess
 from nodes.joint_state_gate import JointStateGate
@@ -38,8 +38,6 @@ __all__ = ["Augmentation", "AugmentationConfig", "Predictor", "main"]
 
 POLL_PERIOD = 0.05      # [s] between two looks at the job
 TAKE_PERIOD = 0.02      # [s] between two looks for joint states
-DISCOVERY_TIMEOUT = 3.0 # [s] within which a controller that is there has been seen
-ANSWER_TIMEOUT = 10.0   # [s] within which a controller has looked at the file
 
 
 @dataclass(frozen=True)
@@ -215,17 +213,11 @@ class Augmentation(RefitNode):
         return response
 
     def _hand_on(self, target: str, request) -> tuple[bool, str]:
-        client = self.create_client(LoadBlueprint, f"{target}/load_blueprint", callback_group=self._asking)
         try:
-            if not client.wait_for_service(DISCOVERY_TIMEOUT):
-                return False, "has no service load_blueprint; is it running?"
-            answered, future = threading.Event(), client.call_async(LoadBlueprint.Request(blueprint=request.blueprint))
-            future.add_done_callback(lambda future: answered.set())
-            if not answered.wait(ANSWER_TIMEOUT):
-                return False, f"gave no answer within {ANSWER_TIMEOUT:g} s"
-            return future.result().success, future.result().message
-        finally:
-            self.destroy_client(client)
+            answer = ask(self, LoadBlueprint, target, ("load_blueprint",), request, self._asking)
+        except ConnectionError as error:
+            return False, str(error)
+        return answer.success, answer.message
 
     def _predict_rollout(self, request, response):
         predictor, model = self._predictor, self.model
@@ -277,15 +269,9 @@ class Augmentation(RefitNode):
         """What the job has to say."""
         if self._job is None:
             return
-        said = False
-        for kind, content in self._job.poll():
-            if kind == "news":
-                for name, value in content.items():
-                    setattr(self._feedback, name, value)
-                said = True
-                continue
-            self._job.close()
-            self._job = None
+        said, ended = self._job.take(self._feedback)
+        if ended is not None:
+            (kind, content), self._job = ended, None
             if kind == "failed":
                 self.get_logger().error(f"training failed: {content}")
                 self._finish(None, content, "canceled" if self._cancelling else "abort")
@@ -294,8 +280,7 @@ class Augmentation(RefitNode):
                 self.diagnostics.tick("trained")
                 self._finish(content, f"held-out roll-out error {100 * share:.3g} % of that without networks, "
                              f"{content['diverged']} evaluations diverged", "canceled" if self._cancelling else "succeed")
-            return
-        if said and self._goal is not None:
+        elif said and self._goal is not None:
             self._goal.publish_feedback(self._feedback)
 
     def _finish(self, trained: dict | None, text: str, outcome: str) -> None:

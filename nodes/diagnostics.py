@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 import time
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from nodes.qos import STATE
@@ -52,6 +53,12 @@ class Diagnostics:
         """State a value; it is repeated until set anew."""
         with self._lock:
             self._values[key] = value
+
+    def set_percentiles(self, key: str, values) -> None:
+        """State the 50th, 95th and 99th percentile of at least two values as <key>_p50 and so on."""
+        if len(values) >= 2:
+            for q in (50, 95, 99):
+                self.set(f"{key}_p{q}", float(np.percentile(values, q)))
 
     def tick(self, key: str, n: int = 1) -> int:
         """Count an event; returns the total. Published with its rate since the last message."""

@@ -10,7 +10,6 @@ Page: docs/nodes/inference.md.
 from __future__ import annotations
 
 import hashlib
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from refit_interfaces.action import InferParameters
 from refit_interfaces.msg import ParticleSet
 from refit_interfaces.srv import RolloutPosterior, SetParameterSet, SetParticleSet, SetSimParameters
 
+from nodes.asking import ask
 from nodes.config import setting
 from nodes.inference_job import infer_job
 from nodes.job_process import JobProcess
@@ -38,10 +38,6 @@ __all__ = ["Inference", "InferenceConfig", "main"]
 
 # Time between two looks at the job [s].
 POLL_PERIOD = 0.05
-# How often each of its services is looked for, half a second at a time.
-LOOKS = 4
-# A node that is told a particle answers within [s].
-ANSWER_TIMEOUT = 10.0
 # Names of the service that takes one parameter set: a controller's, a refit worker's.
 SETTERS = ("set_physical_parameters", "set")
 
@@ -144,23 +140,16 @@ class Inference(RefitNode):
         """What the job has to say."""
         if self._job is None:
             return
-        said = False
-        for kind, content in self._job.poll():
-            if kind == "news":
-                for name, value in content.items():
-                    setattr(self._feedback, name, value)
-                said = True
+        said, ended = self._job.take(self._feedback)
+        if ended is not None:
+            (kind, content), self._job = ended, None
+            if kind == "failed":
+                self.diagnostics.error(f"inference failed: {content}")
+                self.get_logger().error(f"inference failed: {content}")
+                self._finish(None, content, "canceled" if self._cancelling else "abort")
             else:
-                self._job.close()
-                self._job = None
-                if kind == "failed":
-                    self.diagnostics.error(f"inference failed: {content}")
-                    self.get_logger().error(f"inference failed: {content}")
-                    self._finish(None, content, "canceled" if self._cancelling else "abort")
-                else:
-                    self._on_found(content)
-                return
-        if said and self._goal is not None:
+                self._on_found(content)
+        elif said and self._goal is not None:
             self._goal.publish_feedback(self._feedback)
             for name in ("stage", "iteration", "best_log_p", "not_finite"):
                 self.diagnostics.set(name, getattr(self._feedback, name))
@@ -276,20 +265,11 @@ class Inference(RefitNode):
             kind, names, request = SetParticleSet, ("set_particles",), SetParticleSet.Request(particles=told)
         else:
             kind, names, request = SetParameterSet, SETTERS, SetParameterSet.Request(parameters=told)
-        clients = [self.create_client(kind, f"{target}/{name}", callback_group=self._asking) for name in names]
         try:
-            ready = next((c for c in clients * LOOKS if c.wait_for_service(0.5)), None)
-            if ready is None:
-                return False, f"has no service {' or '.join(names)}; is it running?", 0
-            answered, future = threading.Event(), ready.call_async(request)
-            future.add_done_callback(lambda future: answered.set())
-            if not answered.wait(ANSWER_TIMEOUT):
-                return False, f"gave no answer within {ANSWER_TIMEOUT:g} s", 0
-            answer = future.result()
-            return answer.success, answer.message, int(answer.revision)
-        finally:
-            for client in clients:
-                self.destroy_client(client)
+            answer = ask(self, kind, target, names, request, self._asking)
+        except ConnectionError as error:
+            return False, str(error), 0
+        return answer.success, answer.message, int(answer.revision)
 
 
 def _fingerprint(goal, settings: dict) -> str:

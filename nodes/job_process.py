@@ -53,6 +53,22 @@ class JobProcess:
             messages.append(("failed", f"the process that did the work ended with code {self._process.exitcode} (memory?)"))
         return messages
 
+    def take(self, feedback) -> tuple[bool, tuple[str, object] | None]:
+        """Set what the job told as fields of an action's feedback.
+
+        Returns:
+            whether anything came; and its end, ("done", result) or ("failed", sentence), or None.
+        """
+        said = False
+        for kind, content in self.poll():
+            if kind != "news":
+                self.close()
+                return said, (kind, content)
+            for name, value in content.items():
+                setattr(feedback, name, value)
+            said = True
+        return said, None
+
     def cancel(self) -> None:
         """Ask it to end with what it has."""
         with contextlib.suppress(OSError):

@@ -277,10 +277,8 @@ class StanceController(RefitNode):
         if self.controller is None:
             return
         say = self.diagnostics.set
-        if len(self._solves) >= 2:
-            for q in (50, 95, 99):
-                say(f"solve_time_p{q}", float(np.percentile(self._solves, q)))
-                say(f"latency_p{q}", float(np.percentile(self._latencies, q)))
+        self.diagnostics.set_percentiles("solve_time", self._solves)
+        self.diagnostics.set_percentiles("latency", self._latencies)
         say("solver", self.config.solver)
         say("cycles", self.cycles)
         say("deadline_misses", self.misses)
