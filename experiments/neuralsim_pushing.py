@@ -31,7 +31,7 @@ SECONDS = 1.0
 LOAD = MASS * G / 25  # of a point [N]
 SUBSTEPS = 10
 # training pushes, held-out pushes, L-BFGS iterations on 0.25 s, 0.5 s and all of the pushes
-SIZES = {"quick": (32, 24, (20, 20, 80)), "full": (96, 60, (40, 40, 240))}
+SIZES = {"quick": (32, 24, (20, 20, 130)), "full": (96, 60, (40, 40, 240))}
 PASSES = 6
 #: Errors count in units of the noise: of poses, and of the sum of half a second of forces. The rest is not observed.
 IMPULSE_NOISE = FORCE_NOISE * np.sqrt(0.5 * PERIOD)
