@@ -3,7 +3,6 @@
 import casadi as ca
 import numpy as np
 import pytest
-import torch
 from hybrids import DOUBLE_PENDULUM, blueprint
 
 from sim_core.articulated import Dynamics, load_model
@@ -12,6 +11,7 @@ from sim_core.augmentation import Network, augment
 from sim_core.codegen import compile_library, emit
 from sim_core.codegen.dense import ACTIVATIONS, DenseBlock
 
+torch = pytest.importorskip("torch")
 TORCH = {"identity": lambda z: z, "tanh": torch.tanh, "sin": torch.sin, "relu": torch.relu, "softplus": torch.nn.functional.softplus,
          "elu": torch.nn.functional.elu, "sigmoid": torch.sigmoid, "softsign": torch.nn.functional.softsign}
 
