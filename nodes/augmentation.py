@@ -47,7 +47,7 @@ class AugmentationConfig:
     robot: str = setting("panda", description="model in config/robots")
     blueprint: str = setting("", description="trained blueprint file to start with; empty: none")
     physical_parameters: str = setting("", description="parameter file to start from; empty: the model's own values")
-    targets: tuple[str, ...] = setting((), description="controllers that load_blueprint hands the file on to, e.g. adaptive_mpc")
+    targets: tuple[str, ...] = setting((), description="nodes that load_blueprint hands the file on to, e.g. adaptive_mpc, refit_worker")
     period: float = setting(0.1, "s", (0.02, 60.0), "time between published prediction errors; of the samples between, none is lost")
     horizon: float = setting(0.5, "s", (0.01, 10.0), "length of the longer prediction")
     length: float = setting(1.0, "s", (0.01, 1000.0), "length of the trajectories that a recording is cut into for training")

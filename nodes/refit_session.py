@@ -16,8 +16,9 @@ import numpy as np
 from nodes.actuation import Actuation
 from nodes.config import setting
 from nodes.joint_state_gate import JointSample
-from nodes.profiles import free_parameters, initial_coordinates, online_config, physical_vector
-from sim_core.control.refit import RefitResult
+from nodes.profiles import blueprint_of, free_parameters, initial_coordinates, online_config, physical_vector
+from sim_core.augmentation import augment, with_weights
+from sim_core.control.refit import Refit, RefitResult
 from sim_core.control.refit_online import OnlineRefit
 
 __all__ = ["RefitSession", "RefitWorkerConfig", "Round", "replay"]
@@ -41,6 +42,8 @@ class RefitWorkerConfig:
     velocity_noise: float = setting(1e-3, "rad/s or m/s", (0.0, 1.0), "sensor noise, for change detection")
     physical_parameters: str = setting("", description="parameter file to start from; empty: the model's own values; "
                                        "start: the published wrong start of a cart-pole")
+    blueprint: str = setting("", description="trained networks in the model's equations to fit around, weights held; empty: "
+                             "those of the parameter file, if it names any; see load_blueprint")
     run_directory: str = setting("", description="accepted revisions are written here; empty: nowhere")
 
 
@@ -51,7 +54,7 @@ class Round:
     Attributes:
         result: of the fit; None where there was too little data.
         accepted, reason: the verdict and its sentence.
-        p: proposed physical vector (the one in use without a fit), shape (np_,).
+        p: proposed physical vector (the one in use without a fit), shape (np_,), of the model without networks.
         revision: number of the set in use after the round.
         window_start, window_end: stamps of the first and the last sample at hand [s].
     """
@@ -69,19 +72,54 @@ class RefitSession:
     """Samples, parameters in use, and the rounds that correct them.
 
     Args:
-        model: RobotModel.
+        model: RobotModel without networks.
         config: RefitWorkerConfig.
+
+    Attributes:
+        blueprint: file of the networks that are fitted around, weights held, or ""; blueprints: how often they were exchanged.
+
+    Raises:
+        ValueError: a blueprint or a parameter file that cannot be used.
     """
 
     def __init__(self, model, config: RefitWorkerConfig):
         self.model, self.config = model, config
         self.actuation = Actuation(model)
-        self.spec = free_parameters(model, config.recipe)
-        self.online = OnlineRefit(model, self.spec, online_config(model, config), dt=config.sample_period)
+        self.blueprint, self.blueprints = blueprint_of(config), 0
+        self.online = self._online(self.blueprint)
         if config.physical_parameters != "start":
-            p = physical_vector(model, config.physical_parameters)
-            self.online.set_parameters(initial_coordinates(model, self.spec, p))
+            self.online.set_parameters(self._coordinates(physical_vector(model, config.physical_parameters)))
         self._last: JointSample | None = None
+
+    def _online(self, blueprint: str) -> OnlineRefit:
+        """A window without samples around the networks of a file, or around none."""
+        hybrid = augment(self.model, blueprint) if blueprint else self.model
+        spec = free_parameters(hybrid, self.config.recipe)
+        return OnlineRefit(hybrid, spec, online_config(hybrid, self.config), dt=self.config.sample_period)
+
+    def _coordinates(self, p: np.ndarray) -> np.ndarray:
+        hybrid = self.hybrid
+        return initial_coordinates(hybrid, self.spec, with_weights(hybrid, p))
+
+    # The networks' weights are the end of the hybrid's vector; what is exchanged is what comes before.
+    hybrid = property(lambda self: self.online.refit.model, doc="RobotModel that is fitted: with the networks in force.")
+    spec = property(lambda self: self.online.spec, doc="FreeParameters of the hybrid.")
+    p = property(lambda self: self.online.p[: self.model.np_], doc="Physical vector in use (np_,), without weights.")
+
+    def around(self, blueprint: str) -> Refit:
+        """The refit around other networks ("": none), its kernels built; what is in use is not touched.
+
+        Raises:
+            ValueError: a blueprint that cannot be used.
+        """
+        refit = self._online(blueprint).refit
+        self.warm_up(refit)
+        return refit
+
+    def exchange(self, blueprint: str, refit: Refit) -> None:
+        """Fit around the networks of `blueprint`, with what `around` made of it, from the next round on."""
+        self.online.exchange(refit)
+        self.blueprint, self.blueprints = blueprint, self.blueprints + 1
 
     def see(self, sample: JointSample) -> None:
         """Take the next joint state; a repetition of the last one is ignored."""
@@ -94,22 +132,25 @@ class RefitSession:
         self.online.append(sample.stamp, sample.position, sample.velocity, u)
         self._last = sample
 
-    def warm_up(self) -> None:
+    def warm_up(self, refit: Refit | None = None) -> None:
         """Build and load every kernel now rather than in the first round: one round over a short made-up motion."""
         # Off the prior: a payload without mass has no COM, and kernels cover only what the coordinates move.
-        xi = self.spec.clip(self.spec.prior_mean + 0.1 * self.spec.prior_std)
+        refit = refit or self.online.refit
+        spec, model = refit.spec, refit.model
+        xi = spec.clip(spec.prior_mean + 0.1 * spec.prior_std)
+        p = spec.to_physical(self.online.xi)
         count = round(self.online.config.min_window / self.online.dt) + 60
-        dynamics = self.online.refit.dynamics(self.online.dt)
+        dynamics = refit.dynamics(self.online.dt)
         rng = np.random.default_rng(0)
         U = 0.1 * rng.standard_normal((1, count, self.model.nu))
         x0 = np.concatenate([self.model.q_home, np.zeros(self.model.nv)])
-        X = np.asarray(dynamics.rollout(x0[None], U, self.online.p))[0]
+        X = np.asarray(dynamics.rollout(x0[None], U, p))[0]
         for robots in (1, 2):       # one robot and several have kernels of their own
             start, controls = np.tile(x0, (robots, 1)), np.tile(U[:, :3], (robots, 1, 1))
-            dynamics.rollout(start, controls, self.online.p)
-            dynamics.rollout_sensitivity(start, controls, self.online.p, self.spec.jacobian(xi))
-        rehearsal = OnlineRefit(self.model, self.spec, self.online.config, dt=self.online.dt)
-        rehearsal.refit = self.online.refit
+            dynamics.rollout(start, controls, p)
+            dynamics.rollout_sensitivity(start, controls, p, spec.jacobian(xi))
+        rehearsal = OnlineRefit(model, spec, self.online.config, dt=self.online.dt)
+        rehearsal.refit = refit
         rehearsal.set_parameters(xi)
         for k, x in enumerate(X):
             rehearsal.append(k * self.online.dt, x[: self.model.nq], x[self.model.nq :], U[0, max(k - 1, 0)])
@@ -127,7 +168,7 @@ class RefitSession:
 
     def set_parameters(self, p: np.ndarray) -> int:
         """Take a physical vector from a person as the one in use; returns its revision."""
-        self.online.set_parameters(initial_coordinates(self.model, self.spec, p))
+        self.online.set_parameters(self._coordinates(p))
         self.online.revision += 1
         return self.online.revision
 
@@ -149,11 +190,11 @@ class RefitSession:
         else:
             result = online.update()
         if result is None:
-            return Round(None, False, self._too_little(), online.p, online.revision, end, end)
+            return Round(None, False, self._too_little(), self.p, online.revision, end, end)
         # From the first sample at hand to the newest: by these a replay finds its place. The fit itself may begin later or end
         # earlier, at a gap or between two stamps.
         start = online.first() if window == 0.0 else result.window[0] if np.isfinite(result.window[0]) else end
-        return Round(result, result.accepted, result.reason, result.p, online.revision, start, end)
+        return Round(result, result.accepted, result.reason, result.p[: self.model.np_], online.revision, start, end)
 
     def _too_little(self) -> str:
         change = self.online.change
@@ -169,7 +210,7 @@ def _between(window, start: float, end: float):
 
 
 def replay(model, config: RefitWorkerConfig, samples: Iterable[JointSample], published: Iterable) -> Iterator[tuple[object, Round]]:
-    """Run the rounds of a recorded session again.
+    """Run the rounds of a recorded session again, around the networks that it began with.
 
     Args:
         config: of the worker that was recorded.

@@ -12,12 +12,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from refit_interfaces.action import Refit
 from refit_interfaces.msg import Parameter, ParameterSet
-from refit_interfaces.srv import SetParameterSet
+from refit_interfaces.srv import LoadBlueprint, SetParameterSet
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
@@ -30,6 +31,7 @@ from nodes.qos import LEDGER, STATE
 from nodes.refit_session import RefitSession, RefitWorkerConfig, Round
 from sim_core.articulated import load_model
 from sim_core.articulated.parameter_file import ParameterFile
+from sim_core.augmentation import attached, augment, save_blueprints
 
 __all__ = ["RefitWorkerNode", "main"]
 
@@ -56,6 +58,9 @@ class RefitWorkerNode(RefitNode):
         self._queue: deque[JointSample] = deque()
         self._thread: threading.Thread | None = None
         self._outcome: Round | Exception | None = None
+        self._loading: threading.Thread | None = None
+        self._loaded = None                      # (blueprint, the refit around it or why there is none), until no fit runs
+        self._kept: dict[int, Path] = {}         # number of exchanges -> file of the networks, in the run's directory
         self._request = None                     # goal handle that waits for its sample or for its fit
         self._requested = False                  # the fit that runs is that request's
         self._deadline = 0.0
@@ -63,7 +68,8 @@ class RefitWorkerNode(RefitNode):
         self.parameters = self.create_publisher(ParameterSet, "refit/parameters", LEDGER)
         self._states = create_polled_subscription(self, JointState, "joint_states", STATE)
         self._made = [self.create_service(SetBool, "~/freeze", self._freeze),
-                          self.create_service(SetParameterSet, "~/set", self._set)]
+                      self.create_service(SetParameterSet, "~/set", self._set),
+                      self.create_service(LoadBlueprint, "~/load_blueprint", self._load_blueprint)]
         self._action = LongAction(self, Refit, "refit", self._on_request, self._request_refusal)
         self._timer = self.create_timer(TAKE_PERIOD, self._turn, clock=self.steady_clock)
         self.session.warm_up()
@@ -126,7 +132,7 @@ class RefitWorkerNode(RefitNode):
         if self.frozen and self.config.schedule == "periodic" and abs(self.session.newest - self._frozen_due) > self.config.period:
             # A sign of life, so that nobody takes a frozen worker for a lost one.
             self._frozen_due = self.session.newest
-            self._publish(Round(None, False, "frozen", self.session.online.p, self.session.online.revision, 0.0, 0.0))
+            self._publish(Round(None, False, "frozen", self.session.p, self.session.online.revision, 0.0, 0.0))
         self._serve()
 
     # -- rounds ------------------------------------------------------------------------------------
@@ -152,8 +158,7 @@ class RefitWorkerNode(RefitNode):
         if isinstance(outcome, Exception):
             self.get_logger().error(f"fit failed: {type(outcome).__name__}: {outcome}")
             self.diagnostics.error(f"fit failed: {outcome}")
-            online = self.session.online
-            outcome = Round(None, False, f"fit failed: {outcome}", online.p, online.revision, 0.0, 0.0)
+            outcome = Round(None, False, f"fit failed: {outcome}", self.session.p, self.session.online.revision, 0.0, 0.0)
         message = self._publish(outcome)
         if outcome.accepted:
             self._write(outcome)
@@ -161,6 +166,7 @@ class RefitWorkerNode(RefitNode):
         if self._requested:
             handle, self._request, self._requested = self._request, None, False
             self._action.finish(handle, Refit.Result(accepted=message.accepted, message=message.message, parameters=message))
+        self._exchange()
         self._drain()
 
     def _say(self, outcome: Round) -> None:
@@ -188,11 +194,26 @@ class RefitWorkerNode(RefitNode):
         file = ParameterFile.from_vector(self.model, outcome.p, jacobian @ result.covariance @ jacobian.T, names=spec.written)
         folder = Path(self.config.run_directory)
         try:
-            file.save(folder / "revisions" / f"revision-{outcome.revision:04d}.yaml")
-            file.save(folder / "parameters.yaml")
+            networks = self._keep(folder)
+            replace(file, blueprint=networks and f"../{networks}").save(folder / "revisions" / f"revision-{outcome.revision:04d}.yaml")
+            replace(file, blueprint=networks).save(folder / "parameters.yaml")
         except OSError as error:
             self.get_logger().error(f"revision {outcome.revision} not written to {folder}: {error.strerror}")
             self.diagnostics.error(f"revision {outcome.revision} not written: {error.strerror}")
+
+    def _keep(self, folder: Path) -> str:
+        """The networks in force as a file in the run's directory, written once; its path from there, or ""."""
+        session = self.session
+        if not session.blueprint:
+            return ""
+        if session.blueprints not in self._kept:
+            path = folder / "networks" / f"{session.blueprints}" / "blueprint.yaml"
+            self._kept[session.blueprints] = save_blueprints(path, attached(session.hybrid))
+        return str(self._kept[session.blueprints].relative_to(folder))
+
+    def diagnose(self) -> None:
+        if getattr(self, "_action", None) is not None:
+            self.diagnostics.set("blueprint", self.session.blueprint or "none")
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -235,6 +256,51 @@ class RefitWorkerNode(RefitNode):
             except ValueError as error:
                 response.message = str(error)
         return response
+
+
+    def _load_blueprint(self, request, response):
+        """Fit around other networks: checked now, compiled beside the fits, put in between two of them."""
+        session = self.session
+        response.revision, response.weights = session.blueprints, session.hybrid.np_ - self.model.np_
+        if self._loading is not None:
+            response.message = "another blueprint is being compiled; try again"
+            return response
+        try:
+            weights = augment(self.model, request.blueprint).np_ - self.model.np_ if request.blueprint else 0
+        except (ValueError, OSError) as error:
+            response.message = f"{error}; the model before stays"
+            return response
+
+        def build():
+            try:
+                built = session.around(request.blueprint)
+            except Exception as error:      # fits go on with the model they have
+                built = error
+            if self.executor is not None:
+                self.executor.create_task(self._on_built, session, request.blueprint, built)
+
+        self._loading = threading.Thread(target=build, name="blueprint", daemon=True)
+        self._loading.start()
+        response.success, response.revision, response.weights = True, session.blueprints + 1, weights
+        response.message = f"fitted around {weights} weights as soon as that is compiled (see diagnostics)"
+        return response
+
+    def _on_built(self, session: RefitSession, blueprint: str, built) -> None:
+        if session is self.session:         # not configured anew meanwhile
+            self._loaded = blueprint, built
+            self._exchange()
+
+    def _exchange(self) -> None:
+        """Put in the networks that are ready; not while a fit runs on those before."""
+        if self._loaded is None or self._thread is not None:
+            return
+        (blueprint, built), self._loaded, self._loading = self._loaded, None, None
+        if isinstance(built, Exception):
+            self.get_logger().error(f"the model with '{blueprint}' cannot be used ({built}); the one before stays")
+            self.diagnostics.error(f"the model with '{blueprint}' cannot be used: {built}")
+            return
+        self.session.exchange(blueprint, built)
+        self.get_logger().info(f"fits around the networks of {blueprint}" if blueprint else "fits without networks")
 
 
 def parameter_set(model, spec, outcome: Round) -> ParameterSet:

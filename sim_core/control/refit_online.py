@@ -80,6 +80,17 @@ class OnlineRefit:
         self.xi = np.array(xi, dtype=float)
         self.p = self.spec.to_physical(self.xi)
 
+    def exchange(self, refit: Refit) -> None:
+        """Fit another model in the same coordinates from now on; samples, coordinates and revision stay.
+
+        Raises:
+            ValueError: the other model's free coordinates have other names.
+        """
+        if refit.spec.names != self.spec.names:
+            raise ValueError(f"expected the free coordinates {', '.join(self.spec.names)}, found {', '.join(refit.spec.names)}")
+        self.refit, self.spec = refit, refit.spec
+        self.set_parameters(self.xi)
+
     def append(self, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> bool:
         """Add the state at stamp t and the control applied over the tick that ended at t.
 

@@ -1,0 +1,125 @@
+"""The refit around networks: what they explain is not absorbed into the physics, and what is published has no weights in it."""
+
+import numpy as np
+import pytest
+
+from nodes.joint_state_gate import JointSample
+from nodes.refit_session import RefitSession, RefitWorkerConfig
+from sim_core.articulated import load_model
+from sim_core.articulated.cartpole_parameters import base_parameters
+from sim_core.articulated.parameter_file import ParameterFile
+from sim_core.augmentation import Blueprint, Network, save_blueprints, save_parameters
+from sim_core.plant import MujocoPlant
+
+DAMPING = 4.0
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model("cartpole")
+
+
+@pytest.fixture(scope="module")
+def friction():
+    """The damping that the robot has and the model has not, as a network of one weight."""
+    return Blueprint("friction", "slider.passive_torque", "slider.velocity", Network((), biases=False), weights=[-DAMPING])
+
+
+@pytest.fixture(scope="module")
+def samples():
+    """Joint states of MuJoCo's cart-pole with the damping."""
+    plant, rng, u, found = MujocoPlant("cartpole", initial_q=[0.0, 0.4], parameters={"slider.damping": DAMPING}), \
+        np.random.default_rng(0), 0.0, []
+    while plant.t < 0.6:
+        found.append(JointSample(plant.t, plant.q, plant.v, plant.effort))
+        u = 0.9 * u + 3.0 * rng.standard_normal()
+        plant.step([u])
+    return found
+
+
+def session(model, samples, **config):
+    made = RefitSession(model, RefitWorkerConfig(robot="cartpole", sample_period=model.timestep, schedule="episodic",
+                                                 max_evaluations=40, **config))
+    for sample in samples:
+        made.see(sample)
+    return made
+
+
+def error(model, p):
+    """Largest relative error of what the motion depends on."""
+    true, found = base_parameters(model, model.parameters.nominal), base_parameters(model, p)
+    return max(abs(found[name] - true[name]) / max(abs(true[name]), 0.1) for name in true)
+
+
+def test_a_damping_that_a_network_explains_is_not_absorbed(model, friction, samples, tmp_path):
+    blueprint = str(save_blueprints(tmp_path / "friction.yaml", [friction]))
+    around, without = session(model, samples, blueprint=blueprint), session(model, samples)
+    fitted, absorbed = around.round(), without.round()
+    assert fitted.accepted and fitted.p.shape == (model.np_,)
+    assert error(model, fitted.p) < 0.01
+    assert error(model, absorbed.p) > 0.1           # the same samples, without the network
+    assert around.hybrid.parameters.names[: model.np_] == model.parameters.names
+    np.testing.assert_array_equal(around.online.p[model.np_ :], [-DAMPING])     # held
+
+    # At run time: the samples at hand are fitted anew around the network, and a person's vector has no weights either.
+    revision = without.online.revision
+    without.exchange(blueprint, without.around(blueprint))
+    assert without.blueprint == blueprint and without.online.revision == revision
+    assert error(model, without.round().p) < 0.01
+    without.set_parameters(np.array(model.parameters.nominal))
+    assert error(model, without.p) < 1e-6
+
+
+def test_the_networks_of_a_parameter_file_are_taken_unless_others_are_named(model, friction, tmp_path):
+    p = np.array(model.parameters.nominal)
+    path = str(save_parameters(tmp_path / "p.yaml", ParameterFile.from_vector(model, p, np.zeros((len(p), len(p)))), [friction]))
+    other = str(save_blueprints(tmp_path / "other.yaml", [friction]))
+    assert session(model, (), physical_parameters=path).blueprint == str(tmp_path / "blueprint.yaml")
+    assert session(model, (), physical_parameters=path, blueprint=other).blueprint == other
+    plain = session(model, ())
+    with pytest.raises(ValueError, match="nowhere.yaml"):
+        plain.around("/nowhere.yaml")
+    assert plain.blueprint == "" and plain.hybrid is model
+
+
+def test_the_worker_exchanges_its_networks_while_it_runs(ros, friction, samples, tmp_path):
+    pytest.importorskip("rclpy")
+    from refit_interfaces.action import Refit
+    from refit_interfaces.srv import LoadBlueprint
+    from rclpy.action import ActionClient
+    from sensor_msgs.msg import JointState
+    from nodes.qos import STATE
+
+    blueprint = str(save_blueprints(tmp_path / "friction.yaml", [friction]))
+    ros.start("refit_worker", robot="cartpole", schedule="episodic", sample_period=load_model("cartpole").timestep,
+              run_directory=str(tmp_path / "run"))
+    ros.up("/refit_worker")
+    newest = ros.diagnostics("/refit_worker")
+    answer = ros.call(LoadBlueprint, "/refit_worker/load_blueprint", blueprint=blueprint)
+    assert answer.success and answer.weights == 1 and answer.revision == 1, answer.message
+    ros.until(lambda: newest()[2].get("blueprint") == blueprint, 60.0, "the exchange")
+    refused = ros.call(LoadBlueprint, "/refit_worker/load_blueprint", blueprint="/nowhere.yaml")
+    assert not refused.success and "the model before stays" in refused.message and refused.revision == 1
+
+    states = ros.node.create_publisher(JointState, "joint_states", STATE)
+    ros.until(lambda: states.get_subscription_count() > 0, 15.0, "the worker's subscription")
+    for sample in samples:
+        message = JointState(name=["slider", "hinge"], position=sample.position.tolist(), velocity=sample.velocity.tolist(),
+                             effort=sample.effort.tolist())
+        message.header.stamp.nanosec = round(sample.stamp * 1e9)
+        states.publish(message)
+        ros.spin(0.001)
+    client = ActionClient(ros.node, Refit, "refit")
+    ros.until(client.server_is_ready, 15.0, "the action")
+    sent = client.send_goal_async(Refit.Goal(window=0.5, window_end=samples[-1].stamp))
+    ros.until(sent.done, 15.0, "the goal's answer")
+    result = sent.result().get_result_async()
+    ros.until(result.done, 30.0, "the result")
+    found = result.result().result
+    client.destroy()
+    model = load_model("cartpole")
+    assert found.accepted and found.parameters.model_hash == model.hash and len(found.parameters.vector) == model.np_
+    # What was fitted around networks names them on disk.
+    hybrid, p = ParameterFile.load(tmp_path / "run" / "parameters.yaml").open("cartpole")
+    assert hybrid.parameters.nominal[-1] == -DAMPING and np.allclose(p[: model.np_], found.parameters.vector)
+    assert ParameterFile.load(tmp_path / "run" / "revisions" / "revision-0001.yaml").networks
