@@ -83,18 +83,18 @@ def test_the_networks_of_a_parameter_file_are_taken_unless_others_are_named(mode
 
 
 def test_the_worker_exchanges_its_networks_while_it_runs(ros, friction, samples, tmp_path):
-    pytest.importorskip("rclpy")
     from refit_interfaces.action import Refit
     from refit_interfaces.srv import LoadBlueprint
     from rclpy.action import ActionClient
     from sensor_msgs.msg import JointState
+
     from nodes.qos import STATE
 
     blueprint = str(save_blueprints(tmp_path / "friction.yaml", [friction]))
+    newest = ros.diagnostics("/refit_worker")
     ros.start("refit_worker", robot="cartpole", schedule="episodic", sample_period=load_model("cartpole").timestep,
               run_directory=str(tmp_path / "run"))
     ros.up("/refit_worker")
-    newest = ros.diagnostics("/refit_worker")
     answer = ros.call(LoadBlueprint, "/refit_worker/load_blueprint", blueprint=blueprint)
     assert answer.success and answer.weights == 1 and answer.revision == 1, answer.message
     ros.until(lambda: newest()[2].get("blueprint") == blueprint, 60.0, "the exchange")
