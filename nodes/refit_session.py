@@ -95,6 +95,9 @@ class RefitSession:
         """A window without samples around the networks of a file, or around none."""
         hybrid = augment(self.model, blueprint) if blueprint else self.model
         spec = free_parameters(hybrid, self.config.recipe)
+        if self.config.physical_parameters not in ("", "start"):
+            # What a file knows and the refit leaves alone (an arm's damping) stays as the file has it.
+            spec = spec.with_base(with_weights(hybrid, physical_vector(self.model, self.config.physical_parameters)))
         return OnlineRefit(hybrid, spec, online_config(hybrid, self.config), dt=self.config.sample_period)
 
     def _coordinates(self, p: np.ndarray) -> np.ndarray:

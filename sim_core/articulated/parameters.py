@@ -66,6 +66,7 @@ class FreeParameters:
             self._coordinates += rows
         self._held = np.array([c.prior_mean for c in self._coordinates])
         self._active = np.arange(len(self._coordinates))
+        self._base = model.parameters.nominal
         self._build()
 
     def _build(self):
@@ -73,7 +74,7 @@ class FreeParameters:
         xi = ca.SX.sym("xi", len(self._active))
         full = ca.SX(self._held)
         full[self._active.tolist()] = xi
-        p = ca.SX(self.model.parameters.nominal)
+        p = ca.SX(self._base)
         written, quantities = {}, []
         for block, where in zip(self.blocks, self._slices):
             for name, value in block.entries(self.model, full[where]).items():
@@ -118,6 +119,22 @@ class FreeParameters:
         other._held = self._held.copy()
         other._held[self._active] = self.prior_mean if xi is None else self._checked(xi)
         other._active = np.array([i for i in self._active if self._coordinates[i].name not in names])
+        other._build()
+        return other
+
+    def with_base(self, p):
+        """The same parameters; what is not free has the values of p (np_,) instead of the model file's.
+
+        Priors and what `payload` compares with stay the model file's.
+
+        Raises:
+            ValueError: wrong length, or not finite.
+        """
+        p = np.array(p, dtype=float)
+        if p.shape != (self.model.np_,) or not np.isfinite(p).all():
+            raise ValueError(f"Expected a finite physical vector of shape ({self.model.np_},), found shape {p.shape}.")
+        other = copy.copy(self)
+        other._base = p
         other._build()
         return other
 

@@ -7,7 +7,7 @@ from nodes.joint_state_gate import JointSample
 from nodes.refit_session import RefitSession, RefitWorkerConfig
 from sim_core.articulated import load_model
 from sim_core.articulated.cartpole_parameters import base_parameters
-from sim_core.articulated.parameter_file import ParameterFile
+from sim_core.articulated.parameter_file import ParameterFile, ParameterValue
 from sim_core.augmentation import Blueprint, Network, save_blueprints, save_parameters
 from sim_core.plant import MujocoPlant
 
@@ -49,6 +49,17 @@ def error(model, p):
     """Largest relative error of what the motion depends on."""
     true, found = base_parameters(model, model.parameters.nominal), base_parameters(model, p)
     return max(abs(found[name] - true[name]) / max(abs(true[name]), 0.1) for name in true)
+
+
+def test_what_a_file_says_of_other_parameters_stays(tmp_path):
+    panda = load_model("panda")
+    p = panda.parameters.values({"joint2.damping": 3.5, "hand.mass": 1.2})
+    values = {name: ParameterValue(float(v), float("nan"), unit)
+              for name, v, unit in zip(panda.parameters.names, p, panda.parameters.units)}
+    path = ParameterFile(robot="panda", model_hash=panda.hash, parameters=values).save(tmp_path / "panda.yaml")
+    made = RefitSession(panda, RefitWorkerConfig(robot="panda", physical_parameters=str(path)))
+    assert made.p[panda.parameters.index("joint2.damping")] == 3.5
+    assert made.p == pytest.approx(p, rel=1e-9, abs=1e-12)
 
 
 def test_a_damping_that_a_network_explains_is_not_absorbed(model, friction, samples, tmp_path):

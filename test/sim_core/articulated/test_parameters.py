@@ -122,6 +122,21 @@ def test_freeze_holds_coordinates(panda):
         spec.freeze(["hand.nose"])
 
 
+def test_what_is_not_free_comes_from_the_base(panda):
+    spec = FreeParameters(panda, [BodyInertia("hand", kind="mass_com")])
+    p = panda.parameters.values({"joint2.damping": 3.5, "hand.mass": 1.2})
+    based = spec.with_base(p)
+    xi = spec.prior_mean + 0.1
+    where, found = panda.parameters.inertia_slice("hand"), based.to_physical(xi)
+    assert found[panda.parameters.index("joint2.damping")] == 3.5
+    assert np.array_equal(found[where], spec.to_physical(xi)[where])
+    assert np.array_equal(based.prior_mean, spec.prior_mean)
+    assert found[panda.parameters.index("joint2.damping")] == based.freeze(["hand.com.y"]).to_physical(xi[[0, 1, 3]])[
+        panda.parameters.index("joint2.damping")]
+    with pytest.raises(ValueError, match="finite physical vector"):
+        spec.with_base(p[:-1])
+
+
 def test_hidden_payload_is_recovered(panda):
     """Simulate with an unknown payload, start at the model, recover it by Gauss-Newton on one-step predictions."""
     spec = FreeParameters(panda, [BodyInertia("hand"), JointDamping("joint3")])
