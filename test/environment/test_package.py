@@ -10,8 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = xml.parse(ROOT / "package.xml").getroot()
-EXECUTABLES = ["ability_hand", "adaptive_mpc", "audio", "dynamixel", "estop", "force_torque", "rangefinder", "realsense", "recorder", "refit_worker",
-               "robot_state", "robotiq", "sim_plant", "static_transform", "supervisor", "urg"]
+EXECUTABLES = ["ability_hand", "adaptive_mpc", "audio", "augmentation", "dynamixel", "estop", "force_torque", "inference", "rangefinder",
+               "realsense", "recorder", "refit_worker", "robot_state", "robotiq", "sim_plant", "stance_controller", "static_transform",
+               "supervisor", "urg"]
 
 
 def ros_imports():
