@@ -18,7 +18,6 @@ STREAM_NAMES = {(rs.stream.depth, 0): "depth", (rs.stream.infrared, 0): "infra1"
 #: formats in which streams are asked for
 _FORMATS = {"depth": (rs.format.z16,), "infra1": (rs.format.y8,), "infra2": (rs.format.y8,), "color": (rs.format.rgb8,)}
 _METADATA = [(name, value) for name, value in rs.frame_metadata_value.__members__.items()]
-_METADATA_OF: dict = {}
 
 
 def select(sensor, video: dict[str, Mode], motion: dict[str, int], recorded: bool) -> list:
@@ -68,15 +67,8 @@ def lens_of(profile, cache: dict) -> Lens:
 
 
 def metadata_of(frame) -> dict:
-    """What the camera says about a frame; which fields there are is asked once per kind of stream."""
-    profile = frame.get_profile()
-    kind = profile.unique_id(), profile.stream_type()
-    known = _METADATA_OF.get(kind)
-    if known is None:
-        known = [(name, value) for name, value in _METADATA if frame.supports_frame_metadata(value)]
-        if known:
-            _METADATA_OF[kind] = known
-    return {name: frame.get_frame_metadata(value) for name, value in known if frame.supports_frame_metadata(value)}
+    """What the camera says about a frame; fields come and go from one frame to the next."""
+    return {name: frame.get_frame_metadata(value) for name, value in _METADATA if frame.supports_frame_metadata(value)}
 
 
 def image_of(frame, name: str, t: float, arrival: float, lenses: dict) -> Image:

@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 os.environ["ROS_DOMAIN_ID"] = str(101 + os.getpid() % 100)
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
+#: where a transition leads
+REACHED = {"configure": "inactive", "activate": "active", "deactivate": "inactive", "cleanup": "unconfigured", "shutdown": "finalized"}
 ENTRY = "import sys; from nodes.entry import {name} as main; sys.exit(main())"
 
 
@@ -62,11 +64,27 @@ class Ros:
         """One lifecycle transition; fails the test if it is refused."""
         assert self.try_transition(node, label), f"{node} could not {label}"
 
-    def try_transition(self, node, label):
+    def try_transition(self, node, label, timeout=30.0):
+        """Whether the transition succeeded; by the node's own state where the answer is lost, as launch does it."""
         from lifecycle_msgs.msg import Transition
-        from lifecycle_msgs.srv import ChangeState
-        return self.call(ChangeState, f"{node}/change_state",
-                         transition=Transition(label=label), timeout=30.0).success
+        from lifecycle_msgs.srv import ChangeState, GetState
+        change, state = (self.node.create_client(kind, f"{node}/{name}")
+                         for kind, name in ((ChangeState, "change_state"), (GetState, "get_state")))
+        try:
+            self.until(lambda: change.service_is_ready() and state.service_is_ready(), timeout, f"services of {node}")
+            answer = change.call_async(ChangeState.Request(transition=Transition(label=label)))
+            asked, asked_at, end = None, time.monotonic(), time.monotonic() + timeout
+            while not answer.done():
+                assert time.monotonic() < end, f"{node} did not {label} within {timeout:g} s"
+                if time.monotonic() > asked_at + 1.0:
+                    asked, asked_at = state.call_async(GetState.Request()), time.monotonic()
+                self.spin(0.02)
+                if asked is not None and asked.done() and asked.result().current_state.label == REACHED.get(label):
+                    return True
+            return answer.result().success
+        finally:
+            for client in (change, state):
+                self.node.destroy_client(client)
 
     # ---- communication ---------------------------------------------------------------------
     def call(self, kind, name, /, timeout=15.0, **fields):
