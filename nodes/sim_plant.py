@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from geometry_msgs.msg import WrenchStamped
 from rclpy.duration import Duration
 from refit_interfaces.msg import FootContacts, JointCommand
+from refit_interfaces.srv import SetParameterSet
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
@@ -164,6 +165,8 @@ class SimPlant(RefitNode):
                             lockstep=c.lockstep, control_ticks=control_ticks,
                             lockstep_timeout=c.lockstep_timeout, held=self._world.held if c.world else lambda: False)
         self.loop.start()
+        self._setter = self.create_service(SetParameterSet, "~/set", self._on_set)
+        self._revision = 0
         self.interfaces = SimulationInterfaces(self, self.loop, c.frame_prefix, lambda: self.is_active,
                                              self.request_exit)
         self.get_logger().info(
@@ -196,6 +199,27 @@ class SimPlant(RefitNode):
             plant.release_command("stopped")
             self._publish(plant)
 
+    def _on_set(self, request, response):
+        """An identified set, or a particle of a posterior, becomes the robot's physics in the middle of its motion."""
+        # Only a plant whose parameters are set needs the articulated model, and CasADi with it.
+        from sim_core.articulated import ModelError, load_model
+
+        told = request.parameters
+        try:
+            model = load_model(self.config.robot)
+            if told.model_hash != model.hash or len(told.vector) != model.np_:
+                raise PlantError(f"expected {model.np_} parameters of {model.name} (model {model.hash[:8]}), found {len(told.vector)} "
+                                 f"of '{told.robot}' (model {told.model_hash[:8]}); nothing was changed")
+            values = dict(zip(model.parameters.names, (float(value) for value in told.vector)))
+            self.loop.call(lambda plant: plant.set_parameters(values))
+        except (PlantError, ModelError) as error:
+            response.message = str(error)
+            return response
+        self._revision += 1
+        self.get_logger().info(f"physical parameters replaced: {told.message or 'no reason given'}")
+        response.success, response.revision, response.message = True, self._revision, "in force"
+        return response
+
     def deactivate(self) -> None:
         if self._commands is not None:
             self.destroy_subscription(self._commands)
@@ -207,6 +231,7 @@ class SimPlant(RefitNode):
             self.interfaces.destroy()
         if self.loop is not None:
             self.loop.close()
+            self.destroy_service(self._setter)
         for entity in self._entities:
             self.destroy_publisher(entity)
         if self._world is not None:

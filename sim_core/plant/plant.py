@@ -377,6 +377,16 @@ class MujocoPlant:
         if command is not None:
             self._inputs.delay = float(command)
 
+    def set_parameters(self, values: Mapping[str, float]) -> None:
+        """Physical parameters of the robot from now on, by name; motion, scenario and what is attached go on.
+
+        Raises:
+            PlantError: a value that is not finite, an unknown name, a body that is not physical; nothing changed.
+        """
+        if bad := [name for name, value in values.items() if not np.isfinite(value)]:
+            raise PlantError(f"Parameter '{bad[0]}' is not finite; nothing was changed.")
+        self.world.set_parameters(values)
+
     # ---- entities and observation ----------------------------------------------------------
     def spawn(self, name: str, uri: str = "", text: str = "", parent: str = "",
               position=(0.0, 0.0, 0.0), quaternion=(1.0, 0.0, 0.0, 0.0)) -> None:

@@ -62,8 +62,7 @@ class World:
         self._mjcf, self._parameters = mjcf, dict(parameters)
         original = build_model(mjcf)
         self._wrench = wrench_sensor(original, wrench_site) if wrench_site else None
-        self._geometry = dict(inertials=body_inertials(original, self._parameters),
-                              site_positions=site_positions(original, self._parameters))
+        self._geometry = self._geometry_of(original)
         self.entities: tuple[Entity, ...] = ()
         self.changes: tuple[Change, ...] = ()
         self.model = self._compile(self.entities, self.changes)
@@ -147,6 +146,28 @@ class World:
             mujoco.mj_setConst(model, mujoco.MjData(model))
         return model
 
+    def _geometry_of(self, original) -> dict:
+        return dict(inertials=body_inertials(original, self._parameters), site_positions=site_positions(original, self._parameters))
+
+    def set_parameters(self, values: Mapping[str, float]) -> None:
+        """Other physical parameters from now on, by name; everything else and the state stay as they are.
+
+        Raises:
+            PlantError: an unknown name, or a body that is not physical; the world is as before.
+        """
+        before = self._parameters, self._geometry
+        try:
+            self._parameters = {**self._parameters, **values}
+            self._geometry = self._geometry_of(build_model(self._mjcf))
+            self.nominal = self._compile((), ())
+            self._replace(self.entities, self.changes)
+        except Exception:
+            self._parameters, self._geometry = before
+            self.nominal = self._compile((), ())
+            raise
+        self._kinematics = mujoco.MjData(self.nominal)
+        self.ratio = self.nominal.actuator_gear[:, 0] * self.nominal.actuator_gainprm[:, 0]
+
     def rebuild(self, entities=None, changes=None) -> None:
         """Replace entities or changes, keeping the state of every joint that remains.
 
@@ -155,8 +176,11 @@ class World:
         """
         entities = self.entities if entities is None else tuple(entities)
         changes = self.changes if changes is None else tuple(changes)
-        if entities == self.entities and changes == self.changes:
-            return
+        if entities != self.entities or changes != self.changes:
+            self._replace(entities, changes)
+
+    def _replace(self, entities, changes) -> None:
+        """Compile anew and carry the state over."""
         model = self._compile(entities, changes)
         data = mujoco.MjData(model)
         old, new = self._joint_keys(self.model, self.entities), self._joint_keys(model, entities)

@@ -279,6 +279,31 @@ def test_live_scenario_and_initial_state(ros):
     np.testing.assert_allclose(states[-1].position, [0.5, 0.1], atol=1e-9)      # weightless
 
 
+def test_an_identified_set_becomes_its_physics(ros):
+    from refit_interfaces.msg import ParameterSet
+    from refit_interfaces.srv import SetParameterSet
+
+    from sim_core.articulated import load_model
+
+    model = load_model("cartpole")
+    ros.start("sim_plant", robot="cartpole", initial_position=[0.0, 0.5])
+    states = ros.listen(JointState, "joint_states", STATE)
+    ros.up("sim_plant")
+    ros.until(lambda: states)
+    # Weightless, the pole stays about as fast as it is; falling, it would double its speed in twenty ticks.
+    p = model.parameters.values({"gravity.z": 0.0})
+    given = ParameterSet(robot="cartpole", model_hash=model.hash, vector=p.tolist())
+    answer = ros.call(SetParameterSet, "sim_plant/set", parameters=given)
+    assert answer.success and answer.revision == 1, answer.message
+    count = len(states)
+    ros.until(lambda: len(states) > count + 20)
+    speeds = np.array([state.velocity[1] for state in states[count + 5:]])
+    assert np.ptp(speeds) < 0.2 * abs(speeds).max()
+    given.model_hash = "another"
+    refused = ros.call(SetParameterSet, "sim_plant/set", parameters=given)
+    assert not refused.success and "nothing was changed" in refused.message
+
+
 def test_what_cannot_be_configured_is_said(ros):
     for parameters, text in ((dict(robot="pandda"), "No robot named 'pandda'"),
                              (dict(robot="panda", scenario="[{action: attach}]"), "also needs frame, mass"),

@@ -83,6 +83,27 @@ def test_commands_from_before_a_reset_are_refused(arm):
         plant.command(Command(Mode.EFFORT, 0.005, plant.joints, np.ones(2)))
 
 
+def test_parameters_change_in_the_middle_of_a_motion():
+    """From then on it moves as a plant that was made with them, from the very state it was in."""
+    values = {"pole.mass": 0.3, "pole.h.z": 0.09, "slider.damping": 0.7}
+    changed = MujocoPlant("cartpole", initial_q=[0.1, 0.5])
+    for _ in range(20):
+        changed.step([1.0])
+    q, v = changed.q.copy(), changed.v.copy()
+    changed.set_parameters(values)
+    assert np.array_equal(changed.q, q) and np.array_equal(changed.v, v)
+    made = MujocoPlant("cartpole", initial_q=q, initial_v=v, parameters=values)
+    with pytest.raises(PlantError, match="not finite"):
+        changed.set_parameters({"slider.damping": float("nan")})
+    with pytest.raises(PlantError, match="sliderr"):
+        changed.set_parameters({"sliderr.damping": 1.0})
+    for _ in range(20):
+        changed.step([1.0])
+        made.step([1.0])
+    assert np.allclose(changed.q, made.q, rtol=0, atol=1e-12) and np.allclose(changed.v, made.v, rtol=0, atol=1e-12)
+    assert not np.allclose(changed.q, q)
+
+
 def test_spawned_bodies_fall_and_do_not_disturb_the_arm(arm):
     plant, twin = MujocoPlant(arm), MujocoPlant(arm)
     for _ in range(20):
