@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -139,9 +139,15 @@ def cost(name: str, count: int, seed: int) -> dict:
 def _cost(name, count, seed):
     shooting = PROBLEMS[name]()
     shortest_iteration(shooting, 2, seed)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_megabytes()
     seconds = shortest_iteration(shooting, count, seed)
-    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return seconds, peak_megabytes() - before
+
+
+def peak_megabytes() -> float:
+    """Most resident memory of this process so far; getrusage would count what its parent had when it started."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def report(result: Result) -> Report:
