@@ -186,7 +186,8 @@ def test_a_trajectory_is_followed_with_feedback(arm):
     feedback = []
     handle = arm.send(arm.follow, arm.goal(1.0, [0.5, 0.3], goal_time_tolerance=Duration(sec=10)), feedback.append)
     assert handle.accepted
-    # Exclusive: an effort command is refused meanwhile.
+    # Exclusive: an effort command is refused meanwhile. The servos are the trajectory's once it moves.
+    arm.ros.until(lambda: feedback, 10, "feedback")
     before = int(arm.value("refused_busy") or 0)
     message = JointCommand(mode=0, joint_names=["lift", "swing"], effort=[0.0, 0.0])
     message.header.stamp = arm.states[-1].header.stamp
