@@ -173,10 +173,10 @@ def judge(result: Result, study: Study, outcomes, found) -> None:
     for metric, text in METRICS.items():
         for name, reference in (("csvgd", "svgd"), ("sgld", "sgld")):
             with_windows, without = getattr(found["multiple shooting", name], metric), getattr(found["single shooting", reference], metric)
-            without = np.inf if np.isnan(without) else without  # failed: whatever finishes is better
+            # Where either failed the difference is not a number, and the check is missed: nothing was compared.
             result.check(f"{text}: {name} with multiple shooting - {reference} without", with_windows - without, 0.0, "<", "", SOURCE)
     emcee = found["multiple shooting", "emcee"].kl_real_sim - found["single shooting", "emcee"].kl_real_sim
-    result.check("KL(real||sim): emcee does not gain by multiple shooting", not emcee < 0, True, "==", "", SOURCE)
+    result.check("KL(real||sim): emcee with multiple shooting - without, no gain", emcee, 0.0, ">=", "", SOURCE)
     theta = study.parameters.theta(outcomes["multiple shooting", "csvgd"].z)
     beyond = np.maximum(study.parameters.lower - theta, theta - study.parameters.upper) / study.parameters.width
     result.check("CSVGD: largest step over a limit, share of its range", float(beyond.max()), 0.01, "<=", "1", "spec 06, item 5")
