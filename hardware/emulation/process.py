@@ -80,13 +80,20 @@ class EmulatorProcess:
         return self._ask(do="stats")
 
     def _ask(self, **request):
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(10.0)
-            connection.connect(str(self._control))
-            with connection.makefile("rwb") as stream:
-                stream.write(json.dumps(request).encode() + b"\n")
-                stream.flush()
-                answer = json.loads(stream.readline())
+        """Raises ValueError: refused; RuntimeError: it has ended."""
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(10.0)
+                connection.connect(str(self._control))
+                with connection.makefile("rwb") as stream:
+                    stream.write(json.dumps(request).encode() + b"\n")
+                    stream.flush()
+                    line = stream.readline()
+        except (ConnectionError, FileNotFoundError):
+            line = b""
+        if not line:
+            raise RuntimeError(f"the emulated {self.device} has ended (exit code {self._process.poll()}); it said last:\n{self.said}")
+        answer = json.loads(line)
         if not answer["ok"]:
             raise ValueError(answer["error"])
         return answer["value"]

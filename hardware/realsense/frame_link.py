@@ -22,14 +22,14 @@ from hardware.realsense.profiles import BYTES_PER_PIXEL, MODELS, MOTION, STREAMS
 
 __all__ = ["FramePort", "FrameReader", "Record"]
 
-_MAGIC = b"refit-frames-1"
+_MAGIC = b"refit-frames-2"
 VIDEO_SLOTS, MOTION_SLOTS = 3, 256
 LOST_AFTER = 1.0            # [s] without a sign of life from the other side
 
 _HEADER = np.dtype([
     ("magic", "S16"), ("model", "S16"), ("serial", "S32"), ("plugged", "u8"), ("asic", "f8"), ("projector", "f8"),
     ("port_alive", "f8"), ("reader_alive", "f8"), ("resets", "u8"),
-    ("wanted", [("width", "u4"), ("height", "u4"), ("fps", "u4"), ("pad", "u4")], len(STREAMS)),
+    ("wanted", "u8", len(STREAMS)),         # width, height, fps in one word, as a mode is read while it is changed
     ("written", "u8", len(STREAMS)),
 ])
 _SLOT = np.dtype([("sequence", "u8"), ("number", "u8"), ("device_ms", "f8"), ("exposure", "f8"), ("gain", "f8"),
@@ -63,6 +63,14 @@ def _capacity(model: str, stream: str) -> int:
         return 12
     found = [s for s in MODELS[model].video if s.name == stream]
     return max((m.width * m.height * BYTES_PER_PIXEL[s.format] for s in found for m in s.modes), default=0)
+
+
+def _word(mode: Mode) -> int:
+    return mode.width << 32 | mode.height << 16 | mode.fps
+
+
+def _mode(word: int) -> Mode:
+    return Mode(word >> 32, word >> 16 & 0xFFFF, word & 0xFFFF)
 
 
 class _Memory:
@@ -152,9 +160,8 @@ class FramePort:
         """Streams the reader asks for; empty without a reader."""
         if self._memory is None or time.monotonic() - self._memory.header.reader_alive > LOST_AFTER:
             return {}
-        rows = self._memory.header.wanted
-        return {name: Mode(int(row["width"]), int(row["height"]), int(row["fps"]))
-                for name, row in zip(STREAMS, rows, strict=True) if row["fps"]}
+        modes = (_mode(int(word)) for word in self._memory.header.wanted)
+        return {name: mode for name, mode in zip(STREAMS, modes, strict=True) if mode.fps}
 
     def resets(self) -> int:
         """How often the reader has asked for a reset."""
@@ -227,10 +234,9 @@ class FrameReader:
         header.reader_alive = time.monotonic()
         for i, name in enumerate(STREAMS):
             mode = streams.get(name, Mode())
-            row = header.wanted[i]
-            if row["fps"] == 0 and mode.fps:
+            if header.wanted[i] == 0 and mode.fps:
                 self._read[name] = int(header.written[i])       # what lies in the ring is of an earlier request
-            row["width"], row["height"], row["fps"] = mode.width, mode.height, mode.fps
+            header.wanted[i] = _word(mode)
 
     def take(self, stream: str) -> list[Record]:
         """Copies of the frames written since the last call, oldest first."""

@@ -9,6 +9,7 @@ import pytest
 import serial
 
 from hardware.emulation.faults import Faults
+from hardware.emulation.process import EmulatorProcess
 from hardware.emulation.pty_port import PtyPort
 from hardware.emulation.world import SharedWorld
 
@@ -147,3 +148,11 @@ while time.monotonic() < end:
         assert {state.t} == {*state.q, *state.v, *state.wrench}
         seen.add(state.t)
     assert writer.returncode == 0 and len(seen) > 100
+
+
+def test_requests_to_an_emulator_that_has_ended_say_so():
+    with EmulatorProcess("rangefinder") as process:
+        assert process.stats()["faults"] == {}
+        process.kill()
+        with pytest.raises(RuntimeError, match=r"rangefinder has ended \(exit code -9\)"):
+            process.stats()

@@ -1,6 +1,8 @@
 """Pure parts: uniting inertial data, stamps, modes as text, pixels, sensor noise, the frame cable."""
 
 import math
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -201,6 +203,29 @@ def test_holes_at_edges_and_beyond_range():
 
 
 # -- cable -------------------------------------------------------------------------------------------
+def test_a_request_that_changes_is_never_seen_half(tmp_path):
+    """An emulator that took 424x0x0 for a mode once ended by it."""
+    port, asked, end = FramePort(tmp_path / "camera", "d435i", "7"), Mode(424, 240, 30), threading.Event()
+    reader, interval = FrameReader(tmp_path / "camera"), sys.getswitchinterval()
+
+    def ask():
+        while not end.is_set():
+            reader.want({"depth": asked})
+            reader.want({})
+
+    asking = threading.Thread(target=ask)
+    sys.setswitchinterval(1e-6)
+    try:
+        asking.start()
+        seen = {port.wanted().get("depth") for _ in range(20000)}
+    finally:
+        end.set()
+        asking.join()
+        sys.setswitchinterval(interval)
+        port.close()
+    assert seen == {None, asked}
+
+
 def test_cable_delivers_what_was_written_and_counts_what_was_overwritten(tmp_path):
     port = FramePort(tmp_path / "camera", "d435i", "7")
     try:
