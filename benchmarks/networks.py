@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from experiments._pendulum import frictionless
+from experiments._friction_pendulum import frictionless
 from reporting.checks import Result
 from reporting.progress import SilentProgress
 from sim_core.articulated import Dynamics

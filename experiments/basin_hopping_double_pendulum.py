@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.colors import LogNorm
 
-from experiments._double_pendulum import START, dynamics, lengths, simulated
+from experiments._point_mass_pendulum import START, dynamics, lengths, simulated
 from reporting import Report, Result, SilentProgress, figure
 from sim_core.augmentation.basin_hopping import basin_hopping, local_minimum
 

@@ -15,7 +15,7 @@ from reporting import PALETTE, TRUTH, Report, Result, SilentProgress, figure
 from sim_core.inference.likelihood import SingleShooting
 from sim_core.inference.samplers import sample
 
-from experiments import _double_pendulum as synthetic
+from experiments import _point_mass_pendulum as synthetic
 from experiments._ibm_pendulum import Study, row
 from experiments.csvgd_ibm_pendulum import CSVGD
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments._double_pendulum import START, dynamics, lengths, simulated
+from experiments._point_mass_pendulum import START, dynamics, lengths, simulated
 from reporting import PALETTE, Report, Result, SilentProgress, figure
 from reporting.posterior import convergence
 from sim_core.inference.likelihood import MultipleShooting, SingleShooting

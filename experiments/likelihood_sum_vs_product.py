@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments._double_pendulum import dynamics, lengths, simulated
+from experiments._point_mass_pendulum import dynamics, lengths, simulated
 from reporting import PALETTE, Report, Result, SilentProgress, figure
 from reporting.posterior import likelihood_slice
 from sim_core.inference.likelihood import SingleShooting

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.ndimage import maximum_filter
 
-from experiments._double_pendulum import LIMITS, dynamics, lengths, simulated
+from experiments._point_mass_pendulum import LIMITS, dynamics, lengths, simulated
 from reporting import Report, Result, SilentProgress, figure
 from reporting.posterior import likelihood_slice
 from sim_core.inference.likelihood import MultipleShooting

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from experiments._pendulum import JOINTS, SUBSTEPS, frictionless, recorded
+from experiments._friction_pendulum import JOINTS, SUBSTEPS, frictionless, recorded
 from reporting import PALETTE, Report, Result, SilentProgress, figure
 from sim_core.articulated import Dynamics
 from sim_core.augmentation import Blueprint, Network, Stage, TrajectoryError, augment, fit

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments._pendulum import JOINTS, STEP, frictionless, recorded
+from experiments._friction_pendulum import JOINTS, STEP, frictionless, recorded
 from reporting import PALETTE, Report, Result, SilentProgress, figure
 from sim_core.articulated import Dynamics
 from sim_core.augmentation import Blueprint, Network, Stage, TrajectoryError, attached, augment, fit, save_blueprints, weight_slice
