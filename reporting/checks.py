@@ -258,9 +258,13 @@ def write_json(path: str | os.PathLike[str], document: Any) -> Path:
     Raises:
         OSError: the folder cannot be made or written.
     """
+    return write_text(path, json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write `text`, whole or not at all. Returns the path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         partial.write_text(text, encoding="utf-8")

@@ -23,7 +23,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reporting.checks import Result, _plain, number_text
+from reporting.checks import Result, _plain, number_text, write_text
 
 #: beyond this a vector figure is slower to show than its picture
 _MAX_SVG_BYTES = 600_000
@@ -128,15 +128,7 @@ class Report:
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to `path`, whole or not at all. Returns the path."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            partial.write_text(self.html(), encoding="utf-8")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-        return path
+        return write_text(path, self.html())
 
     def _add(self, kind: str, **content: Any) -> Report:
         self._sections[-1]["blocks"].append({"kind": kind, **content})

@@ -8,7 +8,7 @@ from hardware.emulation.world import SharedWorld
 
 __all__ = ["Fingers", "OwnFingers", "WorldFingers"]
 
-AT = 0.2e-3             # [m] half a count of the 2F-85's encoder
+AT = 0.18e-3            # [m] below half a count of the 2F-85 (0.187 mm): fingers that have arrived read the position asked for
 
 
 class Fingers(Protocol):

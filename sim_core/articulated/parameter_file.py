@@ -22,6 +22,7 @@ import yaml
 
 from sim_core.articulated.inertia import is_physical
 from sim_core.articulated.physical_vector import INERTIA_FIELDS
+from sim_core.whole_file import whole_file
 
 __all__ = ["ParameterFile", "ParameterFileError", "ParameterValue"]
 
@@ -142,15 +143,9 @@ class ParameterFile:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file, whole or not at all. Returns the path."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
+        with whole_file(path) as partial:
             partial.write_text(self.text(), encoding="utf-8")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-        return path
+        return Path(path)
 
     def vector(self, model, check_hash: bool = True) -> np.ndarray:
         """The model's physical vector with the file's values, shape (np_,).

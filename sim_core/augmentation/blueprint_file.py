@@ -17,12 +17,13 @@ Plant predictor, MPC and identification read it: `load_model(robot, augmentation
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import yaml
+
+from sim_core.whole_file import whole_file
 
 from .blueprint import Blueprint
 from .network import Network
@@ -44,10 +45,11 @@ def save_blueprints(path, blueprints) -> Path:
     weights = path.with_suffix(".safetensors")
     document = {"weights": weights.name, "blueprints": {b.name: _plain(b) for b in blueprints}}
     tensors = {name: tensor for b in blueprints for name, tensor in _tensors(b)}
-    path.parent.mkdir(parents=True, exist_ok=True)
     # The weights first: a reader that finds the YAML finds what it names.
-    _write(weights, save(tensors))
-    _write(path, yaml.safe_dump(document, sort_keys=False, default_flow_style=None).encode())
+    for each, content in ((weights, save(tensors)),
+                          (path, yaml.safe_dump(document, sort_keys=False, default_flow_style=None).encode())):
+        with whole_file(each) as partial:
+            partial.write_bytes(content)
     return path
 
 
@@ -146,12 +148,3 @@ def _blueprint(path, name, fields, tensors):
 
 def _keys(fields):
     return ", ".join(map(str, fields)) if isinstance(fields, dict) else type(fields).__name__
-
-
-def _write(path, content):
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

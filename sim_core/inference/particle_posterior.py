@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import yaml
 from scipy.special import logsumexp
+
+from sim_core.whole_file import whole_file
 
 __all__ = ["ParticlePosterior"]
 
@@ -149,18 +150,11 @@ class ParticlePosterior:
 
     def save(self, path) -> Path:
         """Write one .npz: arrays, and a head in YAML (names, units, meta). Whole or not at all; nothing is pickled."""
-        path = Path(path)
         head = {"format": FORMAT, "names": list(self.names), "units": list(self.units), "meta": _plain(self.meta)}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with partial.open("wb") as file:
-                arrays = {name: getattr(self, name) for name in ("lower", "upper", "values", "log_p", "weights")}
-                np.savez(file, head=np.array(yaml.safe_dump(head, sort_keys=False, allow_unicode=True)), **arrays)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-        return path
+        arrays = {name: getattr(self, name) for name in ("lower", "upper", "values", "log_p", "weights")}
+        with whole_file(path) as partial, partial.open("wb") as file:
+            np.savez(file, head=np.array(yaml.safe_dump(head, sort_keys=False, allow_unicode=True)), **arrays)
+        return Path(path)
 
     @classmethod
     def load(cls, path) -> ParticlePosterior:

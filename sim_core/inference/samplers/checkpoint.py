@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
+
+from sim_core.whole_file import whole_file
 
 __all__ = ["Checkpoint"]
 
@@ -31,14 +32,8 @@ class Checkpoint:
         if self.path is None:
             return
         head = {"identity": self._identity, "iteration": iteration, "run": run.state()}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        try:
-            with partial.open("wb") as file:
-                np.savez(file, head=np.array(json.dumps(head)), **arrays)
-            partial.replace(self.path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with whole_file(self.path) as partial, partial.open("wb") as file:
+            np.savez(file, head=np.array(json.dumps(head)), **arrays)
 
     def load(self, run) -> tuple[int, dict[str, np.ndarray]] | None:
         """(iterations done, arrays) of the run that stopped here, whose bookkeeping `run` takes over; None: none has.

@@ -60,17 +60,8 @@ def hand(process):
 
 
 @pytest.fixture
-def connect(hand):
-    """Makes drivers that are closed whatever becomes of the test."""
-    drivers = []
-
-    def make(**options):
-        drivers.append(Driver(hand.link, **options))
-        return drivers[-1]
-
-    yield make
-    for driver in drivers:
-        driver.close()
+def connect(hand, closing):
+    return lambda **options: closing(Driver(hand.link, **options))
 
 
 @pytest.fixture

@@ -104,25 +104,9 @@ def test_the_hand_understands_what_the_driver_says(degrees):
     assert np.array(counts) * 150 / 32767 == pytest.approx(clipped, abs=0.5 * 150 / 32767 + 1e-9)
 
 
-class Wire:
-    """In place of a pseudo-terminal."""
-
-    baud, stats = 460800, {}
-
-    def __init__(self):
-        self.coming, self.gone = b"", []
-
-    def read(self, timeout=0.0):
-        data, self.coming = self.coming, b""
-        return data
-
-    def write(self, data):
-        self.gone.append(data)
-
-
 @given(st.lists(st.floats(-100.0, 100.0), min_size=6, max_size=6), st.sampled_from(Reply))
-def test_the_driver_understands_what_the_hand_says(degrees, reply):
-    hand = AbilityHandEmulator(Wire())
+def test_the_driver_understands_what_the_hand_says(wire, degrees, reply):
+    hand = AbilityHandEmulator(wire(460800))
     hand.angles, hand.speeds = list(degrees), list(reversed(degrees))
     (payload,) = FrameFinder().feed(pack(hand._feedback(0x10 + reply, reply)))
     feedback = decode(payload)
@@ -134,8 +118,8 @@ def test_the_driver_understands_what_the_hand_says(degrees, reply):
         assert feedback.current == pytest.approx(hand.currents, abs=0.001)
 
 
-def test_the_hand_answers_its_own_address_and_whole_commands_only():
-    hand = AbilityHandEmulator(Wire())
+def test_the_hand_answers_its_own_address_and_whole_commands_only(wire):
+    hand = AbilityHandEmulator(wire(460800))
     good = command(np.radians(DEGREES), Reply.CURRENT_TOUCH)
     for frame, answers in ((good, 1), (good + good[1:], 2), (command([0] * 6, 0, address=0x51), 0), (good[:10] + b"\x7e", 0),
                            (query(Reply.CURRENT_VELOCITY), 1), (stuff(bytes((0x50, 0x1D, 0x93))), 0)):

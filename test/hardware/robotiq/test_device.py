@@ -42,17 +42,8 @@ class Driver(RobotiqGripper):
 
 
 @pytest.fixture
-def connect(gripper):
-    """Makes drivers that are closed whatever becomes of the test."""
-    drivers = []
-
-    def make(**options):
-        drivers.append(Driver(gripper.link, **options))
-        return drivers[-1]
-
-    yield make
-    for driver in drivers:
-        driver.close()
+def connect(gripper, closing):
+    return lambda **options: closing(Driver(gripper.link, **options))
 
 
 @pytest.fixture

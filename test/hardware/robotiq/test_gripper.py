@@ -186,25 +186,9 @@ def test_power_failure_forgets_the_activation():
 
 # -- Modbus ----------------------------------------------------------------------------------------
 
-class Wire:
-    """In place of a pseudo-terminal."""
-
-    baud, stats = 115200, {}
-
-    def __init__(self):
-        self.coming, self.gone = b"", []
-
-    def read(self, timeout=0.0):
-        data, self.coming = self.coming, b""
-        return data
-
-    def write(self, data):
-        self.gone.append(data)
-
-
 @pytest.fixture
-def emulator():
-    return RobotiqEmulator(Wire(), Gripper(GRIPPERS["2f_85"], OwnFingers(0.085)), faults=Faults(0))
+def emulator(wire):
+    return RobotiqEmulator(wire(115200), Gripper(GRIPPERS["2f_85"], OwnFingers(0.085)), faults=Faults(0))
 
 
 def ask(emulator, text):
