@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from .curvature import Curvature, ShootingCurvature
 from .density import Box
 from .shooting_kernel import ShootingKernel, pull
 from .trajectories import Trajectories, standard_deviation
@@ -103,7 +104,7 @@ class MultipleShooting(Box):
         self.state_scale = trajectories.scale if state_scale is None else np.asarray(state_scale, dtype=float)
         if self.state_scale.shape != (nx,) or not (self.state_scale > 0).all():
             raise ValueError(f"state_scale: expected {nx} numbers > 0, found {state_scale}")
-        self.kernel = ShootingKernel(dynamics, parameters, observe, loss)
+        self.kernel, self._observe, self._curvature = ShootingKernel(dynamics, parameters, observe, loss), observe, None
         self._start, self._controls = cut.x[:, 0].copy(), cut.u
         self._y, all_y = self._measured(cut, observe), self._measured(trajectories, observe)
         self.scale = standard_deviation(all_y) if scale is None else np.asarray(scale, dtype=float)
@@ -187,6 +188,20 @@ class MultipleShooting(Box):
             penalty_grad, penalty_grad_starts = simulation.gradient(1)
             penalty_grad_starts = penalty_grad_starts + pull(simulation.defects, multipliers, damping, form) / self.sigma_def
         return Evaluation(*simulation.masked(log_p, grad, grad_starts, simulation.defects, penalty_grad, penalty_grad_starts))
+
+    def curvature(self, z, starts=None, damping: float = 1.0) -> Curvature:
+        """Gauss-Newton curvature of -log p_obs + damping / 2 |d|^2 at z (N, M) and starts (N, R, S-1, nx), default 0.
+
+        In a mixture each trajectory counts with its share of the density; beyond Huber's knee a residual counts as in
+        iterated least squares.
+        """
+        if self._curvature is None:
+            self._curvature = ShootingCurvature(self, self._observe)
+        z, (R, S1, nx) = self.checked(z), self.starts_shape
+        at = np.broadcast_to(self._start, (len(z), *self._start.shape)).copy()
+        if starts is not None:
+            at.reshape(len(z), R, S1 + 1, nx)[:, :, 1:] += starts * self.state_scale
+        return self._curvature(z, at, damping)
 
 
 class SingleShooting(MultipleShooting):
