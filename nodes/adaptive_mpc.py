@@ -85,7 +85,7 @@ class AdaptiveMpcNode(RefitNode):
             self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
             self.create_subscription(ParameterSet, "refit/parameters", self.physics.offer, LEDGER),
             self.create_subscription(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER),
-            *self.physics.services(),
+            *self.physics.interfaces(),
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
         self.refit_client = ActionClient(self, Refit, "refit") if self.config.refit == "episodic" else None

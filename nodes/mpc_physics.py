@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
-from refit_interfaces.msg import ParameterSet
+from refit_interfaces.msg import ParameterSet, PlanningModel
 from refit_interfaces.srv import LoadBlueprint, SetParameterSet, SetParticleSet
 from std_srvs.srv import SetBool
 
 from nodes.parameter_book import ParameterBook
 from nodes.particles import vectors_of
 from nodes.profiles import blueprint_of, control_task, physical_vector
+from nodes.qos import LATCHED
 from sim_core.articulated import build, load_model
 from sim_core.augmentation import augment, with_weights
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
@@ -46,17 +48,20 @@ class MpcPhysics:
         start = physical_vector(self.model, config.physical_parameters)
         self._mass_matrix = build.mass_matrix(self.model)
         silence = config.refit_silence_limit if config.refit == "periodic" else 0.0
-        self.book = ParameterBook(config.robot, self.model.hash, start, silence, config.nominal_after, self._not_physical)
+        self.book = ParameterBook(config.robot, self.hybrid.hash, start, silence, config.nominal_after, self._not_physical)
         self.build(config.horizon)
 
     def build(self, horizon: int) -> None:
         """The controller anew; horizon 0: the task's own."""
         self._use(self.hybrid, *self._controller(self.hybrid, horizon))
 
-    def services(self) -> list:
-        """Create the node's services for people and for other nodes."""
+    def interfaces(self) -> list:
+        """Create the node's services for people and for other nodes; tell these what is planned with."""
         serve = self._node.create_service
+        self._planned = self._node.create_publisher(PlanningModel, "controller/model", LATCHED)
+        self._tell()
         return [
+            self._planned,
             serve(SetParameterSet, "~/set_physical_parameters", self._set_physical_parameters),
             serve(SetParticleSet, "~/set_particles", self._set_particles),
             serve(LoadBlueprint, "~/load_blueprint", self._load_blueprint),
@@ -104,6 +109,13 @@ class MpcPhysics:
 
     def _adopt(self) -> None:
         self.mpc.set_parameters(with_weights(self.hybrid, self.book.p), self.book.revision)
+
+    def _tell(self) -> None:
+        """Say what is planned with: a refit of any other model is refused."""
+        message = PlanningModel(robot=self.model.name, model_hash=self.hybrid.hash,
+                                blueprint=str(Path(self.blueprint).absolute()) if self.blueprint else "")
+        message.header.stamp = self._node.stamp_now()
+        self._planned.publish(message)
 
     def _not_physical(self, p: np.ndarray) -> str:
         """The sentence why p cannot be planned with, or ""."""
@@ -179,6 +191,8 @@ class MpcPhysics:
             self._node.diagnostics.error(f"the model with '{blueprint}' cannot be used: {built}")
             return
         self._use(hybrid, *built)
+        self.book.model_changed(hybrid.hash)
         self._adopt()                       # parameters may have come meanwhile
         self.blueprint, self.blueprints = blueprint, self.blueprints + 1
+        self._tell()
         self._node.get_logger().info(f"plans with the networks of {blueprint}" if blueprint else "plans without networks")

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 import numpy as np
 
-__all__ = ["ParameterBook", "Source"]
+__all__ = ["ParameterBook", "Source", "other_model"]
 
 
 class Source(IntEnum):
@@ -23,11 +23,25 @@ class Source(IntEnum):
     LAST_GOOD = 2
 
 
+def other_model(found: str, here: str) -> str:
+    """Why numbers of the model with the hash `found` are not for the one `here`, or "". An empty `found` is taken on trust.
+
+    What is behind the plus in a hash stands for the networks in the equations (sim_core.augmentation).
+    """
+    if not found or found == here:
+        return ""
+    (base, _, theirs), (mine, _, ours) = found.partition("+"), here.partition("+")
+    if base != mine:
+        return f"made for another model (hash {base[:12]}, here {mine[:12]})"
+    said = [f"networks {networks[:12]}" if networks else "no networks" for networks in (theirs, ours)]
+    return f"computed with {said[0]} in the model, here are {said[1]}"
+
+
 class ParameterBook:
     """The set in force, the nominal set, and the rules between them.
 
     Args:
-        robot, model_hash: what an offered set must have been made for; a set with an empty hash
+        robot, model_hash: what an offered set must have been made for, networks included; a set with an empty hash
             is taken by its name and length alone.
         start: physical vector to start from and to return to, shape (np_,).
         silence_limit: the refit counts as silent after this long without any proposal [s]; 0: never.
@@ -54,14 +68,14 @@ class ParameterBook:
 
     def offer(self, message, now: float) -> str:
         """Take a ParameterSet from the refit; returns "" or why it is not used."""
-        if not message.accepted:
-            self._hear(now)
-            return "a rejected proposal, published for the record"
-        why = self._refusal(message, message.vector)
+        # A refit of another model is no sign of life of one for this: not even its rejected proposals count.
+        why = self._refusal(message, message.vector) if message.accepted else self._stranger(message)
         if why:
             self._fall_back(f"parameter set {message.revision} refused: {why}; the last good set stays")
             return why
         self._hear(now)
+        if not message.accepted:
+            return "a rejected proposal, published for the record"
         if self.frozen:
             return "frozen"
         self._good = np.array(message.vector, dtype=float), int(message.revision)
@@ -103,6 +117,11 @@ class ParameterBook:
         """The caller knows by other means that the refit is gone (an unanswered request)."""
         self._fall_back(f"{why}: on the last good parameters (revision {self.revision})")
 
+    def model_changed(self, model_hash: str) -> None:
+        """Networks were exchanged: a refit of the model before stays as the last good set until there is one of this model."""
+        self.model_hash, self._good = model_hash, None
+        self._fall_back(f"the networks were exchanged: on the last good parameters (revision {self.revision})")
+
     def time_jumped(self, now: float) -> None:
         """Ages start anew; what was learnt stays, physics does not change with a reset."""
         self.since = now
@@ -121,12 +140,15 @@ class ParameterBook:
         self._use(p, revision, Source.NOMINAL, now, f"revision {revision} {what}")
         return revision
 
-    def _refusal(self, message, vector) -> str:
-        vector = np.asarray(vector, dtype=float)
+    def _stranger(self, message) -> str:
         if message.robot != self.robot:
             return f"made for robot '{message.robot}', this is '{self.robot}'"
-        if message.model_hash and message.model_hash != self.model_hash:
-            return f"made for another model of '{self.robot}' (hash {message.model_hash[:12]}, here {self.model_hash[:12]})"
+        return other_model(message.model_hash, self.model_hash)
+
+    def _refusal(self, message, vector) -> str:
+        vector = np.asarray(vector, dtype=float)
+        if why := self._stranger(message):
+            return why
         if vector.shape != (self._size,):
             return f"{vector.size} numbers, the model has {self._size}"
         if not np.all(np.isfinite(vector)):

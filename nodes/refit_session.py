@@ -213,7 +213,7 @@ def _between(window, start: float, end: float):
 
 
 def replay(model, config: RefitWorkerConfig, samples: Iterable[JointSample], published: Iterable) -> Iterator[tuple[object, Round]]:
-    """Run the rounds of a recorded session again, around the networks that it began with.
+    """Run the rounds of a recorded session again, around the networks that it began with, until it took others.
 
     Args:
         config: of the worker that was recorded.
@@ -232,6 +232,8 @@ def replay(model, config: RefitWorkerConfig, samples: Iterable[JointSample], pub
     samples = dropwhile(lambda sample: sample.stamp < begin - 1e-9, samples)
     ahead: JointSample | None = next(samples, None)
     for message in published:
+        if message.model_hash != session.hybrid.hash:
+            return          # the bag does not hold the networks that it names
         # Forward to the sample that the round ended with. Stamps may restart in between (a reset).
         # A sample that the recorder lost is not waited for.
         while ahead is not None and session.newest != message.window_end \

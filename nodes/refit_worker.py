@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from refit_interfaces.action import Refit
-from refit_interfaces.msg import Parameter, ParameterSet
+from refit_interfaces.msg import Parameter, ParameterSet, PlanningModel
 from refit_interfaces.srv import LoadBlueprint, SetParameterSet
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
@@ -25,9 +25,10 @@ from std_srvs.srv import SetBool
 from nodes.joint_state_gate import JointSample, JointStateGate
 from nodes.lifecycle import RefitNode, spin_main
 from nodes.long_action import LongAction
+from nodes.parameter_book import other_model
 from nodes.polled import create_polled_subscription, take
 from nodes.profiles import quantities
-from nodes.qos import LEDGER, STATE
+from nodes.qos import LATCHED, LEDGER, STATE
 from nodes.refit_session import RefitSession, RefitWorkerConfig, Round
 from sim_core.articulated import load_model
 from sim_core.articulated.parameter_file import ParameterFile
@@ -60,6 +61,9 @@ class RefitWorkerNode(RefitNode):
         self._outcome: Round | Exception | None = None
         self._loading: threading.Thread | None = None
         self._loaded = None                      # (blueprint, the refit around it or why there is none), until no fit runs
+        self._planned: PlanningModel | None = None      # what the controller plans with
+        self._behind = False                     # not yet followed there
+        self._obstacle = ""                      # why it cannot be followed
         self._kept: dict[int, Path] = {}         # number of exchanges -> file of the networks, in the run's directory
         self._request = None                     # goal handle that waits for its sample or for its fit
         self._requested = False                  # the fit that runs is that request's
@@ -67,6 +71,7 @@ class RefitWorkerNode(RefitNode):
         self._frozen_due = -np.inf
         self.parameters = self.create_publisher(ParameterSet, "refit/parameters", LEDGER)
         self._states = create_polled_subscription(self, JointState, "joint_states", STATE)
+        self._controller = self.create_subscription(PlanningModel, "controller/model", self._on_planned, LATCHED)
         self._made = [self.create_service(SetBool, "~/freeze", self._freeze),
                       self.create_service(SetParameterSet, "~/set", self._set),
                       self.create_service(LoadBlueprint, "~/load_blueprint", self._load_blueprint)]
@@ -83,6 +88,7 @@ class RefitWorkerNode(RefitNode):
             self._action.destroy()
             self.destroy_timer(self._timer)
             self.destroy_subscription(self._states)
+            self.destroy_subscription(self._controller)
             for service in self._made:
                 self.destroy_service(service)
             self.destroy_publisher(self.parameters)
@@ -214,6 +220,10 @@ class RefitWorkerNode(RefitNode):
     def diagnose(self) -> None:
         if getattr(self, "_action", None) is not None:
             self.diagnostics.set("blueprint", self.session.blueprint or "none")
+            planned = self._planned
+            if planned is not None and (why := other_model(self.session.hybrid.hash, planned.model_hash)):
+                self.diagnostics.warn(f"the controller plans with {planned.blueprint or 'no networks'} and refuses refits from here: they are "
+                                      f"{why} ({self._obstacle or ('being compiled' if self._loading else 'load_blueprint on both')})")
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -247,6 +257,8 @@ class RefitWorkerNode(RefitNode):
         vector = np.array(request.parameters.vector, dtype=float)
         if self._thread is not None:
             response.message = "a fit is running; try again"
+        elif why := other_model(request.parameters.model_hash, self.session.hybrid.hash):
+            response.message = why
         elif vector.shape != (self.model.np_,) or not np.all(np.isfinite(vector)):
             response.message = f"expected {self.model.np_} finite numbers, found {vector.size}"
         else:
@@ -257,6 +269,7 @@ class RefitWorkerNode(RefitNode):
                 response.message = str(error)
         return response
 
+    # -- networks ----------------------------------------------------------------------------------
 
     def _load_blueprint(self, request, response):
         """Fit around other networks: checked now, compiled beside the fits, put in between two of them."""
@@ -266,24 +279,53 @@ class RefitWorkerNode(RefitNode):
             response.message = "another blueprint is being compiled; try again"
             return response
         try:
-            weights = augment(self.model, request.blueprint).np_ - self.model.np_ if request.blueprint else 0
+            weights = self._with(request.blueprint).np_ - self.model.np_
         except (ValueError, OSError) as error:
             response.message = f"{error}; the model before stays"
             return response
-
-        def build():
-            try:
-                built = session.around(request.blueprint)
-            except Exception as error:      # fits go on with the model they have
-                built = error
-            if self.executor is not None:
-                self.executor.create_task(self._on_built, session, request.blueprint, built)
-
-        self._loading = threading.Thread(target=build, name="blueprint", daemon=True)
-        self._loading.start()
+        self._compile(request.blueprint)
         response.success, response.revision, response.weights = True, session.blueprints + 1, weights
         response.message = f"fitted around {weights} weights as soon as that is compiled (see diagnostics)"
         return response
+
+    def _with(self, blueprint: str):
+        """The model with the networks of a file, or with none."""
+        return augment(self.model, blueprint) if blueprint else self.model
+
+    def _on_planned(self, message: PlanningModel) -> None:
+        self._planned, self._behind = message, True
+        self._follow()
+
+    def _follow(self) -> None:
+        """Fit around the networks that the controller has come to plan with: it refuses what is fitted around others."""
+        if not self._behind or self._loading is not None:
+            return
+        planned, self._behind, self._obstacle = self._planned, False, ""
+        if planned.model_hash == self.session.hybrid.hash:
+            return
+        try:
+            if why := other_model(planned.model_hash, self._with(planned.blueprint).hash):
+                raise ValueError(f"what {planned.blueprint or 'this model'} holds here is another: {why}")
+        except (ValueError, OSError) as error:
+            self._obstacle = str(error)
+            self.get_logger().warning(f"cannot follow the controller: {error}")
+            return
+        self._compile(planned.blueprint)
+
+    def _compile(self, blueprint: str) -> None:
+        """Build the refit around other networks in a thread of its own."""
+        session = self.session
+
+        def build():
+            try:
+                built = session.around(blueprint)
+            except Exception as error:      # fits go on with the model they have
+                built = error
+            if self.executor is not None:
+                self.executor.create_task(self._on_built, session, blueprint, built)
+
+        self._loading = threading.Thread(target=build, name="blueprint", daemon=True)
+        self._loading.start()
 
     def _on_built(self, session: RefitSession, blueprint: str, built) -> None:
         if session is self.session:         # not configured anew meanwhile
@@ -298,15 +340,17 @@ class RefitWorkerNode(RefitNode):
         if isinstance(built, Exception):
             self.get_logger().error(f"the model with '{blueprint}' cannot be used ({built}); the one before stays")
             self.diagnostics.error(f"the model with '{blueprint}' cannot be used: {built}")
-            return
-        self.session.exchange(blueprint, built)
-        self.get_logger().info(f"fits around the networks of {blueprint}" if blueprint else "fits without networks")
+            self._obstacle = str(built)
+        else:
+            self.session.exchange(blueprint, built)
+            self.get_logger().info(f"fits around the networks of {blueprint}" if blueprint else "fits without networks")
+        self._follow()
 
 
 def parameter_set(model, spec, outcome: Round) -> ParameterSet:
-    """A round as a message: the vector for the controller, the estimates for people."""
+    """A round as a message: the vector for the controller, the estimates for people. The hash is of the model that was fitted."""
     message = ParameterSet(
-        robot=model.name, model_hash=model.hash, revision=outcome.revision, source=ParameterSet.SOURCE_REFIT,
+        robot=model.name, model_hash=spec.model.hash, revision=outcome.revision, source=ParameterSet.SOURCE_REFIT,
         accepted=outcome.accepted, vector=outcome.p.tolist(), window_start=outcome.window_start,
         window_end=outcome.window_end, loss_before=np.nan, loss_after=np.nan, message=outcome.reason)
     result = outcome.result

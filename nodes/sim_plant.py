@@ -22,6 +22,7 @@ from tf2_msgs.msg import TFMessage
 from nodes.config import setting
 from nodes.diagnostics import ERROR, OK
 from nodes.lifecycle import RefitNode, spin_main
+from nodes.parameter_book import other_model
 from nodes.plant_messages import PlantMessages, command_from_message, to_stamp
 from nodes.plant_world import PlantWorld
 from nodes.polled import create_polled_subscription, take
@@ -207,9 +208,10 @@ class SimPlant(RefitNode):
         told = request.parameters
         try:
             model = load_model(self.config.robot)
-            if told.model_hash != model.hash or len(told.vector) != model.np_:
-                raise PlantError(f"expected {model.np_} parameters of {model.name} (model {model.hash[:8]}), found {len(told.vector)} "
-                                 f"of '{told.robot}' (model {told.model_hash[:8]}); nothing was changed")
+            if why := other_model(told.model_hash or "none", model.hash):
+                raise PlantError(f"{why}; nothing was changed")
+            if len(told.vector) != model.np_:
+                raise PlantError(f"expected {model.np_} parameters of {model.name}, found {len(told.vector)}; nothing was changed")
             values = dict(zip(model.parameters.names, (float(value) for value in told.vector)))
             self.loop.call(lambda plant: plant.set_parameters(values))
         except (PlantError, ModelError) as error:

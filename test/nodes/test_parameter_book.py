@@ -42,6 +42,7 @@ def test_a_rejected_proposal_is_a_sign_of_life_and_nothing_else(book):
     (parameter_set((1, -1), 2), "a mass is negative"),
     (parameter_set(robot="leg"), "robot 'leg'"),
     (parameter_set(model_hash="xyz"), "another model"),
+    (parameter_set(model_hash="abc+0123"), "computed with networks 0123 in the model, here are no networks"),
 ])
 def test_a_bad_set_leaves_the_last_good_one(book, bad, words):
     book.offer(parameter_set(), 0.0)
@@ -49,6 +50,22 @@ def test_a_bad_set_leaves_the_last_good_one(book, bad, words):
     assert state(book) == (Source.LAST_GOOD, 1, [1, 2])
     book.offer(parameter_set((3, 3), 3), 0.2)
     assert state(book) == (Source.REFIT, 3, [3, 3])
+
+
+def test_after_an_exchange_of_networks_only_a_refit_of_the_new_model_counts(book):
+    book.offer(parameter_set(), 0.0)
+    book.model_changed("abc+0123")
+    assert state(book) == (Source.LAST_GOOD, 1, [1, 2]) and "exchanged" in book.message
+    assert "no networks in the model, here are networks 0123" in book.offer(parameter_set((3, 3), 2), 0.5)
+    book.offer(parameter_set((3, 3), 3, accepted=False, model_hash="abc+0123"), 1.0)
+    assert state(book) == (Source.LAST_GOOD, 1, [1, 2])         # a sign of life, but nothing to return to
+    assert book.offer(parameter_set((4, 4), 4, model_hash="abc+0123"), 1.5) == ""
+    assert state(book) == (Source.REFIT, 4, [4, 4])
+    book.model_changed("abc")                                   # taken out, and nobody follows
+    for t in np.arange(2.0, 6.0, 0.5):
+        book.offer(parameter_set((9, 9), 5, accepted=t > 4.0, model_hash="abc+0123"), t)
+        book.tick(t)
+    assert state(book) == (Source.NOMINAL, 0, [5, 5])
 
 
 def test_bad_sets_alone_end_at_nominal(book):

@@ -8,7 +8,7 @@ from nodes.refit_session import RefitSession, RefitWorkerConfig
 from sim_core.articulated import load_model
 from sim_core.articulated.cartpole_parameters import base_parameters
 from sim_core.articulated.parameter_file import ParameterFile, ParameterValue
-from sim_core.augmentation import Blueprint, Network, save_blueprints, save_parameters
+from sim_core.augmentation import Blueprint, Network, augment, save_blueprints, save_parameters
 from sim_core.plant import MujocoPlant
 
 DAMPING = 4.0
@@ -129,8 +129,68 @@ def test_the_worker_exchanges_its_networks_while_it_runs(ros, friction, samples,
     found = result.result().result
     client.destroy()
     model = load_model("cartpole")
-    assert found.accepted and found.parameters.model_hash == model.hash and len(found.parameters.vector) == model.np_
+    assert found.accepted and found.parameters.model_hash == augment(model, blueprint).hash and len(found.parameters.vector) == model.np_
     # What was fitted around networks names them on disk.
     hybrid, p = ParameterFile.load(tmp_path / "run" / "parameters.yaml").open("cartpole")
     assert hybrid.parameters.nominal[-1] == -DAMPING and np.allclose(p[: model.np_], found.parameters.vector)
     assert ParameterFile.load(tmp_path / "run" / "revisions" / "revision-0001.yaml").networks
+
+
+def test_networks_that_the_controller_alone_is_asked_to_take_reach_the_worker(ros, model, friction, tmp_path):
+    """And a refit of the model before, which may be on its way meanwhile, is never planned with."""
+    from refit_interfaces.msg import ControllerStatus, ParameterSet
+    from refit_interfaces.srv import LoadBlueprint
+
+    from nodes.qos import LEDGER
+
+    blueprint = str(save_blueprints(tmp_path / "friction.yaml", [friction]))
+    worker, controller = ros.diagnostics("/refit_worker"), ros.diagnostics("/adaptive_mpc")
+    ros.start("refit_worker", robot="cartpole", schedule="episodic", sample_period=model.timestep)
+    ros.start("adaptive_mpc", robot="cartpole", mode="episode", lockstep=True, refit="episodic")
+    ros.up("/refit_worker")
+    ros.up("/adaptive_mpc")
+    parameters = ros.node.create_publisher(ParameterSet, "refit/parameters", LEDGER)
+
+    def offered(revision, model_hash):
+        """(source, revision) in force after an accepted set of a model."""
+        vector = model.parameters.values({"slider.damping": 0.01 * revision}).tolist()
+        parameters.publish(ParameterSet(robot="cartpole", model_hash=model_hash, revision=revision, accepted=True, vector=vector))
+        seen = ros.listen(ControllerStatus, "controller/status")
+        ros.until(lambda: len(seen) > 4, 15.0, "the controller's status")       # idle ones come twenty times a second
+        return seen[-1].parameters_source, seen[-1].parameters_revision
+
+    ros.until(lambda: parameters.get_subscription_count() > 0, 15.0, "the controller's subscription")
+    hybrid = augment(model, blueprint)
+    assert offered(1, model.hash) == (ControllerStatus.PARAMETERS_REFIT, 1)
+    assert offered(2, hybrid.hash) == (ControllerStatus.PARAMETERS_LAST_GOOD, 1)    # fitted around networks that are not there
+    assert offered(3, model.hash) == (ControllerStatus.PARAMETERS_REFIT, 3)
+    assert ros.call(LoadBlueprint, "/adaptive_mpc/load_blueprint", blueprint=blueprint).success
+    ros.until(lambda: controller()[2].get("blueprint") == blueprint, 60.0, "the controller's exchange")
+    assert offered(4, model.hash) == (ControllerStatus.PARAMETERS_LAST_GOOD, 3)
+    assert offered(5, hybrid.hash) == (ControllerStatus.PARAMETERS_REFIT, 5)
+    ros.until(lambda: worker()[2].get("blueprint") == blueprint, 60.0, "the worker's exchange")
+    assert ros.call(LoadBlueprint, "/adaptive_mpc/load_blueprint", blueprint="").success
+    ros.until(lambda: worker()[2].get("blueprint") == "none", 60.0, "the way back")
+
+
+def test_a_worker_that_cannot_follow_says_so_until_both_are_the_same(ros, model, friction, tmp_path):
+    from refit_interfaces.msg import PlanningModel
+    from refit_interfaces.srv import LoadBlueprint
+
+    from nodes.diagnostics import OK, WARN
+    from nodes.qos import LATCHED
+
+    blueprint = str(save_blueprints(tmp_path / "friction.yaml", [friction]))
+    newest = ros.diagnostics("/refit_worker")
+    planned = ros.node.create_publisher(PlanningModel, "controller/model", LATCHED)
+    planned.publish(PlanningModel(robot="cartpole", blueprint="/elsewhere/friction.yaml", model_hash=augment(model, blueprint).hash))
+    ros.start("refit_worker", robot="cartpole", sample_period=model.timestep)
+    ros.up("/refit_worker")
+    ros.until(lambda: newest()[0] == WARN[0], 30.0, "the warning")
+    assert "refuses refits from here" in newest()[1] and "/elsewhere/friction.yaml: cannot be read" in newest()[1]
+    assert ros.call(LoadBlueprint, "/refit_worker/load_blueprint", blueprint=blueprint).success     # the same networks, found here
+    ros.until(lambda: newest()[2].get("blueprint") == blueprint and newest()[0] == OK[0], 60.0, "the end of the warning")
+    # A file that was trained on since is not what the controller read.
+    planned.publish(PlanningModel(robot="cartpole", blueprint=blueprint, model_hash=f"{model.hash}+0123456789abcdef"))
+    ros.until(lambda: newest()[0] == WARN[0], 30.0, "the warning")
+    assert "holds here is another" in newest()[1] and newest()[2]["blueprint"] == blueprint

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodes.joint_state_gate import JointSample
-from nodes.refit_session import RefitSession, RefitWorkerConfig, replay
+from nodes.refit_session import RefitSession, RefitWorkerConfig, Round, replay
 from sim_core.articulated import load_model
 from sim_core.plant import MujocoPlant
 
@@ -14,8 +14,9 @@ CONFIG = RefitWorkerConfig(robot="dxl_arm", sample_period=0.004, window=0.8, max
 class Published:
     """What a replay reads of a published parameter set."""
 
-    def __init__(self, done):
+    def __init__(self, done, model_hash):
         self.window_start, self.window_end, self.accepted, self.vector = done.window_start, done.window_end, done.accepted, done.p
+        self.model_hash = model_hash
 
 
 def readings(seconds, rng):
@@ -39,10 +40,20 @@ def test_recorded_readings_off_the_grid_give_the_same_rounds(missed):
     for sample in samples[missed:]:
         session.see(sample)
         if session.due:
-            published.append(Published(session.round()))
+            published.append(Published(session.round(), model.hash))
     assert len(published) > 4 and published[0].window_start < published[0].window_end
     repeated = list(replay(model, CONFIG, samples, published))
     assert len(repeated) == len(published)
     for message, done in repeated:
         np.testing.assert_array_equal(done.p, message.vector)
         assert done.accepted == message.accepted
+
+
+def test_a_replay_ends_where_the_worker_took_networks_that_the_bag_does_not_hold():
+    model = load_model("cartpole")
+    config = RefitWorkerConfig(robot="cartpole", sample_period=model.timestep, schedule="episodic")
+    stamps = np.arange(3)
+    published = [Published(Round(None, False, "", model.parameters.nominal, 0, 0.0, 1.0 + t), f"{model.hash}{networks}")
+                 for t, networks in zip(stamps, ("", "", "+0123456789abcdef"))]
+    samples = [JointSample(float(t), np.zeros(2), np.zeros(2), np.zeros(2)) for t in (0.0, *(1.0 + stamps))]
+    assert [message for message, _ in replay(model, config, samples, published)] == published[:2]
