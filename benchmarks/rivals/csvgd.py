@@ -88,15 +88,15 @@ class JaxCsvgd:
         step = self.jax.checkpoint(step) if self.remat else step
         p = self._physical(s.lower + z * s.width).T  # (np_, N)
         p = jnp.repeat(p, S1 + 1, axis=1)  # (np_, N S): windows of one particle side by side
-        at = jnp.broadcast_to(s._start, (N, S1 + 1, nx)).at[:, 1:].add(starts * s.state_scale)
+        at = jnp.broadcast_to(s.recorded.start, (N, S1 + 1, nx)).at[:, 1:].add(starts * s.state_scale)
         inertia, x0 = inertias(p), at.reshape(-1, nx).T
-        u, y = jnp.asarray(s._controls.transpose(1, 2, 0)), jnp.asarray(s._y[:, 1:].transpose(1, 2, 0))  # (H, ., S)
+        u, y = jnp.asarray(s.recorded.u.transpose(1, 2, 0)), jnp.asarray(s.recorded.y[:, 1:].transpose(1, 2, 0))  # (H, ., S)
 
         def advance(carry, inputs):
             x, misfit = carry
             u_k, y_k = (jnp.tile(a, (1, N)) for a in inputs)
             x = step(x, u_k, p, inertia)
-            return (x, misfit + 0.5 * (((x - y_k) * s._per_sigma[:, None]) ** 2).sum(0)), None
+            return (x, misfit + 0.5 * (((x - y_k) * s.recorded.per_sigma[:, None]) ** 2).sum(0)), None
 
         (end, misfit), _ = self.jax.lax.scan(advance, (x0, jnp.zeros(x0.shape[1])), (u, y))
         end = end.T.reshape(N, S1 + 1, nx)

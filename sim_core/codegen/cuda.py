@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import functools
 import importlib.util
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -41,8 +43,9 @@ def compile_cuda(
     Args:
         name: readable start of the cached file's name.
         functions: C name -> function; printed by the same emitter as for the CPU.
-        source: path of the file with the ``extern "C" __global__`` kernels.
+        source: path of the file with the ``extern "C" __global__`` kernels; it may include headers beside it.
         dtype: "float64" or "float32".
+        defines: macros for the source.
         architecture: e.g. "sm_90"; default that of GPU 0, or ``DEFAULT_ARCHITECTURE``.
 
     Returns:
@@ -59,8 +62,8 @@ def compile_cuda(
         defines["REFIT_FLOAT"] = 1
     if architecture is None:
         architecture = Device.architecture() if device_count() else DEFAULT_ARCHITECTURE
-    headers = {n: (RUNTIME / n).read_text() for n in ("real.h", "cuda.h")}
-    headers |= {block.header.name: block.header.read_text() for block in blocks}
+    headers = [*(RUNTIME / n for n in ("real.h", "cuda.h", "thread.h")), *Path(source).parent.glob("*.h")]
+    headers = {h.name: h.read_text() for h in [*headers, *(block.header for block in blocks)]}
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=true",
                *(f"-D{k}={v}" for k, v in sorted(defines.items()))]
     nvrtc = _Nvrtc()
@@ -107,6 +110,15 @@ class _Nvrtc:
             raise CompileError(f"NVRTC: {self.lib.nvrtcGetErrorString(status).decode()}")
 
 
+@functools.cache
+def usable() -> bool:
+    """Whether there are a GPU, its driver and NVRTC."""
+    try:
+        return device_count() > 0 and bool(_Nvrtc())
+    except CudaUnavailable:
+        return False
+
+
 def device_count() -> int:
     """Number of usable GPUs; 0 without a driver."""
     try:
@@ -150,49 +162,69 @@ class Device:
         self._check(self.driver.cuModuleLoadData(ctypes.byref(module), cubin.read_bytes()[:-32]))
         return module
 
+    def memory(self, nbytes: int) -> Memory:
+        """Memory of the GPU, not initialised."""
+        return Memory(self, nbytes)
+
+    def upload(self, array: np.ndarray) -> Memory:
+        """Memory of the GPU that holds a copy of an array."""
+        memory = self.memory(array.nbytes)
+        memory.write(array)
+        return memory
+
     def launch(self, module, kernel: str, threads: int, arguments: Sequence) -> None:
         """Run a kernel and wait for it.
 
         Args:
-            threads: how many robots.
-            arguments: in the kernel's order: int64 as int, int as ctypes.c_int, and
-                arrays as ``Buffer``; buffers marked ``out`` are copied back.
+            threads: how many are to run, at least.
+            arguments: in the kernel's order: int64 as int, other numbers and structures as ctypes, arrays as ``Buffer``;
+                buffers marked ``out`` are copied back.
         """
         check, driver = self._check, self.driver
         check(driver.cuCtxSetCurrent(self.context))
         function = ctypes.c_void_p()
         check(driver.cuModuleGetFunction(ctypes.byref(function), module, kernel.encode()))
-        taken: list[tuple[ctypes.c_uint64, Buffer]] = []
-        try:
-            values = []
-            for a in arguments:
-                if isinstance(a, Buffer):
-                    address = ctypes.c_uint64()
-                    check(driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(a.array.nbytes, 8))))
-                    taken.append((address, a))
-                    if a.array.nbytes:
-                        check(driver.cuMemcpyHtoD_v2(address, ctypes.c_void_p(pointer(a.array)),
-                                                     ctypes.c_size_t(a.array.nbytes)))
-                    values.append(address)
-                else:
-                    values.append(ctypes.c_int64(a) if isinstance(a, int) else a)
-            packed = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
-            blocks = (threads + self.BLOCK - 1) // self.BLOCK
-            check(driver.cuLaunchKernel(function, blocks, 1, 1, self.BLOCK, 1, 1, 0, None, packed, None))
-            check(driver.cuCtxSynchronize())
-            for address, a in taken:
-                if a.out and a.array.nbytes:
-                    check(driver.cuMemcpyDtoH_v2(ctypes.c_void_p(pointer(a.array)), address,
-                                                 ctypes.c_size_t(a.array.nbytes)))
-        finally:
-            for address, _ in taken:
-                driver.cuMemFree_v2(address)
+        sent = {i: self.upload(a.array) for i, a in enumerate(arguments) if isinstance(a, Buffer)}
+        values = [ctypes.c_uint64(sent[i].address) if i in sent else ctypes.c_int64(a) if isinstance(a, int) else a
+                  for i, a in enumerate(arguments)]
+        packed = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+        blocks = (threads + self.BLOCK - 1) // self.BLOCK
+        check(driver.cuLaunchKernel(function, blocks, 1, 1, self.BLOCK, 1, 1, 0, None, packed, None))
+        check(driver.cuCtxSynchronize())
+        for i, memory in sent.items():
+            if arguments[i].out:
+                memory.read(arguments[i].array)
 
     def _check(self, status: int) -> None:
         if status:
             text = ctypes.c_char_p()
             self.driver.cuGetErrorString(status, ctypes.byref(text))
             raise RuntimeError(f"CUDA driver, error {status}: {(text.value or b'unknown').decode()}")
+
+
+class Memory:
+    """Memory of the GPU; given back when the object goes."""
+
+    def __init__(self, device: Device, nbytes: int):
+        self._device, self.nbytes = device, nbytes
+        address = ctypes.c_uint64()
+        device._check(device.driver.cuCtxSetCurrent(device.context))
+        device._check(device.driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(nbytes, 8))))
+        self.address = address.value
+        weakref.finalize(self, device.driver.cuMemFree_v2, address)
+
+    def write(self, array: np.ndarray) -> None:
+        """Copy a contiguous array here."""
+        self._copy(self._device.driver.cuMemcpyHtoD_v2, ctypes.c_uint64(self.address), ctypes.c_void_p(pointer(array)), array)
+
+    def read(self, array: np.ndarray) -> None:
+        """Fill a contiguous array from here."""
+        self._copy(self._device.driver.cuMemcpyDtoH_v2, ctypes.c_void_p(pointer(array)), ctypes.c_uint64(self.address), array)
+
+    def _copy(self, copy, to, origin, array) -> None:
+        if array.nbytes:
+            self._device._check(self._device.driver.cuCtxSetCurrent(self._device.context))
+            self._device._check(copy(to, origin, ctypes.c_size_t(array.nbytes)))
 
 
 class Buffer:

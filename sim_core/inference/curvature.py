@@ -89,7 +89,7 @@ class ShootingCurvature:
         Args:
             z: (N, M). start: states the windows start from (N, R S, nx). damping: weight of the defects' curvature.
         """
-        windows, nx, steps = start.shape[1], start.shape[2], self._shooting._controls.shape[1]
+        windows, nx, steps = start.shape[1], start.shape[2], self._shooting.recorded.u.shape[1]
         each = windows * (steps + 1) * nx * (nx + z.shape[1]) * 8
         chunk = max(1, int(ROOM / each))
         return Curvature.concatenated([self._part(z[i : i + chunk], start[i : i + chunk], damping) for i in range(0, len(z), chunk)])
@@ -125,18 +125,18 @@ class ShootingCurvature:
         s, (N, W, nx), M = self._shooting, start.shape, theta.shape[1]
         p, D = self._library.call("map", theta)
         with np.errstate(all="ignore"):
-            X, Z = s.dynamics.rollout_sensitivity(start, s._controls, p[:, None], D[:, None])
+            X, Z = s.dynamics.rollout_sensitivity(start, s.recorded.u, p[:, None], D[:, None])
             X, J = X[:, :, 1:], Z[:, :, 1:]
             end, y = J[:, :, -1], X
             if not self._plain:
                 y, hx, ht = self._library.call("observation", X, np.broadcast_to(theta[:, None, None], (*X.shape[:3], M)))
                 J = hx @ J
                 J[..., nx:] += ht
-            r = (y - s._y[:, 1:]) * s._per_sigma
+            r = (y - s.recorded.y[:, 1:]) * s.recorded.per_sigma
             size = np.abs(r)
             inner = np.minimum(size, HUBER) if s.loss == "huber" else size
             misfit = (inner * (size - inner / 2)).sum(axis=(2, 3))
-            weight = s._per_sigma * np.sqrt(inner / np.maximum(size, 1e-300)) if s.loss == "huber" else s._per_sigma
+            weight = s.recorded.per_sigma * np.sqrt(inner / np.maximum(size, 1e-300)) if s.loss == "huber" else s.recorded.per_sigma
             J = (J * np.broadcast_to(weight, r.shape)[..., None]).reshape(N, W, -1, nx + M)
         return misfit, J, end
 

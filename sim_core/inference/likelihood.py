@@ -19,7 +19,7 @@ import numpy as np
 
 from .curvature import Curvature, ShootingCurvature
 from .density import Box
-from .shooting_kernel import ShootingKernel, pull
+from .shooting_kernel import Recorded, ShootingKernel, pull
 from .trajectories import Trajectories, standard_deviation
 
 __all__ = ["Evaluation", "ExtendedShooting", "MultipleShooting", "SingleShooting"]
@@ -73,9 +73,11 @@ class MultipleShooting(Box):
         scale: units of the observations (ny,); default their standard deviation.
         state_scale: units of the states (nx,), in which defects are measured and shooting states move; default their standard
             deviation, which is too small for joints that were meant to stand still.
+        device: "cpu", "cuda" or "auto", see ShootingKernel.
 
     Attributes:
-        trajectories, starts_shape (R, S-1, nx); state_scale (nx,); not_finite: particles masked so far.
+        recorded: the data as the kernel takes them; trajectories, starts_shape (R, S-1, nx); state_scale (nx,); not_finite: particles
+            masked so far. observe; measured: observations (R, T+1, ny) it is held against, in their own units; scale (ny,).
 
     Raises:
         ValueError: what does not fit together, in one sentence.
@@ -83,7 +85,7 @@ class MultipleShooting(Box):
 
     def __init__(self, dynamics, parameters, trajectories: Trajectories, windows: int = 10, sigma_obs=0.2,
                  sigma_def: float = 0.1, combine: str = "sum", loss: str = "gaussian", observe=None, scale=None,
-                 state_scale=None):
+                 state_scale=None, device: str = "auto"):
         super().__init__(parameters.names, parameters.lower, parameters.upper)
         if combine not in ("sum", "product"):
             raise ValueError(f"combine: expected 'sum' or 'product', found '{combine}'")
@@ -104,17 +106,14 @@ class MultipleShooting(Box):
         self.state_scale = trajectories.scale if state_scale is None else np.asarray(state_scale, dtype=float)
         if self.state_scale.shape != (nx,) or not (self.state_scale > 0).all():
             raise ValueError(f"state_scale: expected {nx} numbers > 0, found {state_scale}")
-        self.kernel, self._observe, self._curvature = ShootingKernel(dynamics, parameters, observe, loss), observe, None
-        self._start, self._controls = cut.x[:, 0].copy(), cut.u
-        self._y, all_y = self._measured(cut, observe), self._measured(trajectories, observe)
+        y, all_y = self._measured(cut, observe), self._measured(trajectories, observe)
         self.scale = standard_deviation(all_y) if scale is None else np.asarray(scale, dtype=float)
         sigma = self.scale * sigma_obs
-        if sigma.shape != self._y.shape[-1:] or not (sigma > 0).all() or not sigma_def > 0:
-            raise ValueError(f"scale and sigma: expected {self._y.shape[-1]} numbers > 0, found {sigma} and sigma_def {sigma_def}")
-        self._per_sigma = 1.0 / sigma
-        self._per_defect = np.tile(1.0 / (self.state_scale * self.sigma_def), (R, S, 1))
-        self._per_defect[:, -1] = 0.0
-        self._per_defect = self._per_defect.reshape(R * S, nx)
+        if sigma.shape != y.shape[-1:] or not (sigma > 0).all() or not sigma_def > 0:
+            raise ValueError(f"scale and sigma: expected {y.shape[-1]} numbers > 0, found {sigma} and sigma_def {sigma_def}")
+        self.recorded = Recorded(S, cut.x[:, 0], cut.u, y, 1.0 / sigma, self.state_scale, 1.0 / (self.state_scale * self.sigma_def))
+        self.observe, self.measured, self._curvature = observe, all_y, None
+        self.kernel = ShootingKernel(dynamics, parameters, self.recorded, observe, loss, device)
         # Densities are over normalised observations and states.
         self._log_norm_obs = -S * cut.steps * np.log(np.sqrt(2 * np.pi) * sigma / self.scale).sum()
         self._log_norm_def = -(S - 1) * nx * np.log(np.sqrt(2 * np.pi) * self.sigma_def)
@@ -122,8 +121,6 @@ class MultipleShooting(Box):
 
     def _measured(self, trajectories, observe):
         if trajectories.y is not None and observe is not None:
-            if trajectories.y.shape[2] != self.kernel.ny:
-                raise ValueError(f"expected {self.kernel.ny} observations per sample as from the observation map, found {trajectories.y.shape[2]}")
             return trajectories.y
         x = trajectories.x.reshape(-1, trajectories.x.shape[2]).T
         p = ca.DM(self.dynamics.model.parameters.nominal) if observe is not None else ca.DM()
@@ -196,9 +193,9 @@ class MultipleShooting(Box):
         iterated least squares.
         """
         if self._curvature is None:
-            self._curvature = ShootingCurvature(self, self._observe)
+            self._curvature = ShootingCurvature(self, self.observe)
         z, (R, S1, nx) = self.checked(z), self.starts_shape
-        at = np.broadcast_to(self._start, (len(z), *self._start.shape)).copy()
+        at = np.broadcast_to(self.recorded.start, (len(z), *self.recorded.start.shape)).copy()
         if starts is not None:
             at.reshape(len(z), R, S1 + 1, nx)[:, :, 1:] += starts * self.state_scale
         return self._curvature(z, at, damping)
@@ -207,36 +204,27 @@ class MultipleShooting(Box):
 class SingleShooting(MultipleShooting):
     """p_ss (Eqs. 4.2-4.4): one roll-out per trajectory from its measured first state."""
 
-    def __init__(self, dynamics, parameters, trajectories, sigma_obs=0.2, combine="sum", loss="gaussian", observe=None, scale=None):
-        super().__init__(dynamics, parameters, trajectories, 1, sigma_obs, combine=combine, loss=loss, observe=observe, scale=scale)
+    def __init__(self, dynamics, parameters, trajectories, sigma_obs=0.2, combine="sum", loss="gaussian", observe=None, scale=None,
+                 device="auto"):
+        super().__init__(dynamics, parameters, trajectories, 1, sigma_obs, combine=combine, loss=loss, observe=observe,
+                         scale=scale, device=device)
 
 
 class _Simulation:
     """One call of the kernel for N particles, in the likelihood's units; what is not finite is found and counted."""
 
     def __init__(self, shooting: MultipleShooting, z, starts, **options):
-        s, z = shooting, shooting.checked(z)
-        N, (R, S1, nx) = len(z), shooting.starts_shape
-        usable = np.isfinite(z).all(axis=1)
-        at = s._start
-        if starts is not None and S1:
-            usable &= np.isfinite(starts).all(axis=(1, 2, 3))
-            at = np.broadcast_to(at, (N, *at.shape)).copy()
-            at.reshape(N, R, S1 + 1, nx)[:, :, 1:] += np.where(usable[:, None, None, None], starts, 0.0) * s.state_scale
-        if (multipliers := options.get("multipliers")) is not None:
-            padded = np.zeros((N, R, S1 + 1, multipliers.shape[-1]))
-            padded[:, :, :-1] = multipliers
-            options["multipliers"] = padded.reshape(N, R * (S1 + 1), -1)
+        z = shooting.checked(z)
         # The centre of the limits stands in for what cannot be simulated at all.
-        theta = s.theta(np.where(usable[:, None], z, 0.5))
-        self._shooting, self._width, self._scale = s, s.width, s.state_scale
-        misfit, d, startbar, thetabar = s.kernel(at, theta, s._controls, s._y, s._per_defect, s._per_sigma, **options)
-        self.log_obs = s._log_norm_obs - misfit.reshape(N, R, S1 + 1).sum(axis=2)
-        self.defects = d.reshape(N, R, S1 + 1, nx)[:, :, :-1]
-        self._startbar = startbar.reshape(N, R, S1 + 1, nx, -1)
-        self._thetabar = thetabar.reshape(N, R, S1 + 1, s.n, -1)
+        usable = np.isfinite(z).all(axis=1)
+        theta = shooting.theta(z if usable.all() else np.where(usable[:, None], z, 0.5))
+        self._shooting = shooting
+        misfit, self.defects, self._offsetbar, self._thetabar = shooting.kernel(theta, starts, **options)
+        self.log_obs = shooting._log_norm_obs - misfit
         with np.errstate(invalid="ignore", over="ignore"):
-            far = np.abs(self.defects).sum(axis=(1, 2, 3)) - self.log_obs.sum(axis=1)
+            far = misfit.sum(axis=1)
+            if self.defects.size:
+                far = far + np.abs(self.defects).reshape(len(z), -1).sum(axis=1)
         self.finite = usable & (far < DIVERGED)
         if not self.finite.all():
             self.defects = np.where(self.finite[:, None, None, None], self.defects, 0.0)
@@ -254,10 +242,10 @@ class _Simulation:
     def gradient(self, column: int, weights=None):
         """d/dz (N, M) and d/d starts (N, R, S-1, nx) of what the kernel summed up in a column, trajectories weighted (N, R)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            thetabar, startbar = self._thetabar[..., column].sum(axis=2), self._startbar[:, :, 1:, :, column] * self._scale
-            if weights is None:
-                return thetabar.sum(axis=1) * self._width, startbar
-            return np.einsum("nri,nr->ni", thetabar, weights) * self._width, startbar * weights[:, :, None, None]
+            thetabar, offsetbar = self._thetabar[..., column], self._offsetbar[..., column]
+            if weights is not None:
+                thetabar, offsetbar = thetabar * weights[:, :, None], offsetbar * weights[:, :, None, None]
+            return thetabar.sum(axis=1) * self._shooting.width, offsetbar
 
 
 class ExtendedShooting(Box):
@@ -266,7 +254,7 @@ class ExtendedShooting(Box):
     def __init__(self, shooting: MultipleShooting, reach: float):
         self._shooting, self._reach = shooting, float(reach)
         R, S1, nx = shooting.starts_shape
-        middle, spread = shooting._start.reshape(R, S1 + 1, nx)[:, 1:].ravel(), np.tile(reach * shooting.state_scale, R * S1)
+        middle, spread = shooting.recorded.start.reshape(R, S1 + 1, nx)[:, 1:].ravel(), np.tile(reach * shooting.state_scale, R * S1)
         names = [f"trajectory{r + 1}.window{s + 2}.x{i + 1}" for r in range(R) for s in range(S1) for i in range(nx)]
         super().__init__(
             (*shooting.names, *names), np.r_[shooting.lower, middle - spread], np.r_[shooting.upper, middle + spread]

@@ -2,121 +2,218 @@
 
 The parameters' map p(theta) is part of the step, so that constants fold away and the reverse sweep carries theta's
 gradient alone; observation map and loss are part of the kernel too. Nothing as long as a trajectory is written to memory.
+The same text runs on a CPU's lanes and threads and on a GPU (`shooting_cuda.py`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 
-from sim_core.codegen import compile_library
-from sim_core.codegen.library import check, pointers
+from sim_core.codegen import compile_library, cuda
+from sim_core.codegen.library import check, pointer
 
 from .observation import observed
 
-__all__ = ["HUBER", "ShootingKernel"]
+__all__ = ["HUBER", "Recorded", "ShootingKernel", "pull"]
 
 HUBER = 1.345  # residuals beyond this many sigma count linearly: 95 % efficient where noise is Gaussian after all
-SOURCE = Path(__file__).parent / "runtime" / "shooting.c"
-_POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+RUNTIME = Path(__file__).parent / "runtime"
+DEVICES = ("auto", "cpu", "cuda")
+GPU_FROM = 512  # windows: with fewer a GPU waits for its slowest thread longer than a core takes for all (an estimate)
+WORTH_A_THREAD = 1e5  # operations on a block of lanes, some 25 us: what starting a thread costs
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Data of W windows, `windows` to each trajectory, and the units they count in.
+
+    Attributes:
+        windows: S, so that W = trajectories S.
+        start: measured start states (W, nx). u: (W, H, nu). y: (W, H+1, ny), of which the first sample is not used.
+        per_sigma: (ny,), 1 / noise. scale: (nx,), unit of `offsets`. per_defect: (nx,), 1 / unit of a defect.
+    """
+
+    windows: int
+    start: np.ndarray
+    u: np.ndarray
+    y: np.ndarray
+    per_sigma: np.ndarray
+    scale: np.ndarray
+    per_defect: np.ndarray
+
+
+class Job(ctypes.Structure):
+    """`shooting_job` of runtime/shooting.h."""
+
+    DATA = ("start", "u", "y", "per_sigma", "scale", "per_defect")
+    GIVEN = ("theta", "offsets", "multipliers")
+    EACH = ("misfit_each", "thetabar_each")
+    RESULTS = ("misfit", "d", "offsetbar", "thetabar")
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in (*DATA, *GIVEN, *EACH, *RESULTS, "states")),
+        *((name, ctypes.c_int64) for name in ("particles", "trajectories", "windows", "steps")),
+        ("damping", ctypes.c_double),
+        ("gradient", ctypes.c_int64),
+    ]
 
 
 class ShootingKernel:
     """Misfit and defects of windows, and their gradients.
 
     Args:
-        dynamics: Dynamics.
+        dynamics: Dynamics; its dtype and threads hold here too.
         parameters: `expression` (SX of p by theta) and n.
+        recorded: Recorded.
         observe: CasADi function y = h(x) or h(x, p), or None for the state.
         loss: "gaussian" or "huber".
+        device: "cpu"; "cuda", GPU 0; "auto", the GPU for calls of GPU_FROM windows and more where there is one.
 
     Raises:
-        ValueError: an observation map with other inputs.
+        ValueError: an observation map with other inputs, or another number of observations; an unknown device.
+        CudaUnavailable: device "cuda" without NVRTC, driver or GPU.
     """
 
-    def __init__(self, dynamics, parameters, observe, loss: str):
+    def __init__(self, dynamics, parameters, recorded: Recorded, observe=None, loss: str = "gaussian", device: str = "auto"):
+        if device not in DEVICES:
+            raise ValueError(f"device: expected one of {', '.join(DEVICES)}, found '{device}'")
         self.dynamics, self.n = dynamics, parameters.n
         x, u, theta = ca.SX.sym("x", dynamics.nx), ca.SX.sym("u", dynamics.nu), ca.SX.sym("theta", self.n)
         p = parameters.expression(theta)
         self._step = _function("step", [x, u, theta], [dynamics._step(x, u, p)])
         y = observed(observe, x, p, dynamics.np_)
-        self.ny, self._misfit, self._libraries = y.numel(), _misfit(x, theta, y, loss), {}
+        if y.numel() != recorded.y.shape[-1]:
+            raise ValueError(f"expected {y.numel()} observations per sample as from the observation map, found {recorded.y.shape[-1]}")
+        self._misfit, self._libraries = _misfit(x, theta, y, loss), {}
+        self.recorded = Recorded(recorded.windows, *(
+            np.ascontiguousarray(getattr(recorded, name), dynamics.dtype) for name in Job.DATA))
+        self._addresses = {name: pointer(getattr(self.recorded, name)) for name in Job.DATA}
+        self._cuda, self._cuda_from = None, math.inf
+        if device == "cuda" or (device == "auto" and cuda.usable()):
+            from .shooting_cuda import ShootingOnCuda
 
-    def __call__(self, start, theta, U, y, per_defect, per_sigma, multipliers=None, damping=1.0, form="vector", separate=False,
-                 gradient=True):
+            self._cuda, self._cuda_from = ShootingOnCuda(self), GPU_FROM if device == "auto" else 0
+
+    def __call__(self, theta, offsets=None, multipliers=None, damping=1.0, form="vector", separate=False, gradient=True):
         """
         Args:
-            start: start states (W, nx), or (N, W, nx).
-            theta: (N, n). U: (W, H, nu). y: (W, H+1, ny), of which the first sample is not used. per_sigma: (ny,).
-            per_defect: (W, nx), 1 / unit of the defect; 0 for a window that ends its trajectory.
-            multipliers: (N, W, nx) for form "vector", (N, W, 1) for "squared"; None: 0.
+            theta: (N, n).
+            offsets: where later windows start, (start - measured) / scale, (N, R, S-1, nx); None: 0.
+            multipliers: (N, R, S-1, nx) for form "vector", (N, R, S-1, 1) for "squared"; None: 0.
             separate: gradients of misfit and of the pull on defects apart; else of their sum.
 
         Returns:
-            misfit (N, W): sum of the loss over samples and observations.
-            d (N, W, nx): (next window's start - end) per_defect.
-            startbar (N, W, nx, 2) or (.., 1), thetabar (N, W, n, 2 or 1): gradients of misfit, and of the end states' part
-            of pull' d with pull = (multipliers + damping g) dg/dd held constant. Undefined without `gradient`.
+            misfit (N, R): sum of the loss over windows, samples and observations.
+            d (N, R, S-1, nx): (next window's start - end) per_defect.
+            offsetbar (N, R, S-1, nx, 2) or (.., 1), thetabar (N, R, n, 2 or 1): gradients of misfit, and of the end states'
+            part of pull' d with pull = (multipliers + damping g) dg/dd held constant. Undefined without `gradient`.
+
+        Raises:
+            ValueError: other shapes.
         """
-        N, W, H = len(theta), len(y), y.shape[1] - 1
-        lead, seeds, width = (N, W), 2 if separate else 1, self.dynamics.nx if form == "vector" else 1
-        if multipliers is None:
-            multipliers = np.zeros((*lead, width))
-        dtype = self.dynamics.dtype
-        arrays = [np.ascontiguousarray(a, dtype) for a in (start, theta, U, y, per_defect, per_sigma, multipliers)]
-        expected = [(*lead[2 - np.ndim(start) + 1:], self.dynamics.nx), (N, self.n), (W, H, self.dynamics.nu), (W, H + 1, self.ny),
-                    (W, self.dynamics.nx), (self.ny,), (*lead, width)]
-        if (found := [a.shape for a in arrays]) != expected:
-            raise ValueError(f"shooting: expected arrays of shapes {expected}, found {found}")
-        out = [np.empty((*lead, *core), dtype) for core in ((), (self.dynamics.nx,), (self.dynamics.nx, seeds), (self.n, seeds))]
+        N, (W, S), nx, seeds = len(theta), self._windows, self.dynamics.nx, 2 if separate else 1
+        joints = (N, W // S, S - 1)
+        given = [self._given("theta", theta, (N, self.n)), self._given("offsets", offsets, (*joints, nx)),
+                 self._given("multipliers", multipliers, (*joints, nx if form == "vector" else 1))]
+        shapes = ((N, W // S), (*joints, nx), (*joints, nx, seeds), (N, W // S, self.n, seeds))
+        out = [np.empty(shape, self.dynamics.dtype) for shape in shapes]
+        if not N:
+            return out
+        if N * W >= self._cuda_from:
+            self._cuda(given, out, float(damping), seeds, form, gradient)
+            return out
         library = self._library(seeds, form, N * W == 1)
-        if N and library.compiled:
-            symbol = library.symbol("shooting", [_POINTER, _POINTER, ctypes.c_double, _INT64, _INT64, _INT64, _INT, _INT, _INT, _INT])
-            check(symbol(pointers(arrays), pointers(out), damping, N, W, H, self.dynamics.substeps, np.ndim(start) == 3, gradient,
-                         self.dynamics.threads))
-        elif N:
-            self._in_python(library, arrays, out, damping, gradient)
+        (self._on_cpu if library.compiled else self._in_python)(library, given, out, damping, gradient)
         return out
+
+    @property
+    def _windows(self):
+        """W and S."""
+        return len(self.recorded.start), self.recorded.windows
+
+    def _given(self, name, array, expected):
+        if array is None:
+            return None
+        array = np.ascontiguousarray(array, self.dynamics.dtype)
+        if array.shape != expected:
+            raise ValueError(f"shooting, argument {name}: expected shape {expected}, found {array.shape}")
+        return array
+
+    # ---- what the CPU's and the GPU's form share -----------------------------------------------------------------
+
+    def functions(self, seeds: int, form: str):
+        """C name -> function, for a reverse sweep in `seeds` columns and a form of the constraints."""
+        return {"step": self._step, "step_vjp": _step_vjp(self._step, seeds), "misfit": self._misfit,
+                "defect": _defect(self.dynamics.nx, form)}
+
+    def defines(self, seeds: int):
+        """Macros of runtime/shooting.h."""
+        return {"SEEDS": seeds, "SUBSTEPS": self.dynamics.substeps}
+
+    def job(self, N: int, damping: float, gradient: bool, addresses) -> Job:
+        """What a launch with N particles takes; addresses: name -> address, or None."""
+        W, S = self._windows
+        return Job(particles=N, trajectories=W // S, windows=S, steps=self.recorded.u.shape[1], damping=damping,
+                   gradient=gradient, **addresses)
+
+    # ---- CPU -----------------------------------------------------------------------------------------------------
+
+    def _on_cpu(self, library, given, out, damping, gradient):
+        N, W, dtype = len(out[0]), len(self.recorded.start), self.dynamics.dtype
+        each = np.empty(N * W, dtype), np.empty((N * W, *out[3].shape[2:]), dtype)
+        arrays = zip((*Job.GIVEN, *Job.EACH, *Job.RESULTS), (*given, *each, *out))
+        addresses = self._addresses | {name: None if a is None else pointer(a) for name, a in arrays}
+        worth = 1 + int(N * W / library.lanes * self._operations(library) / WORTH_A_THREAD)
+        launch = library.symbol("shooting", [ctypes.c_void_p, ctypes.c_int])
+        check(launch(ctypes.byref(self.job(N, damping, gradient, addresses)), min(self.dynamics.threads, worth)))
+
+    def _operations(self, library):
+        """Of one window, there and back."""
+        step, reverse = (library.functions[name].n_instructions() for name in ("step", "step_vjp"))
+        return self.recorded.u.shape[1] * self.dynamics.substeps * (step + reverse)
 
     def _library(self, seeds, form, single):
         key = seeds, form, single
         if key not in self._libraries:
-            functions = {"step": self._step, "step_vjp": _step_vjp(self._step, seeds), "misfit": self._misfit,
-                         "defect": _defect(self.dynamics.nx, form)}
             self._libraries[key] = compile_library(
-                "refit_shooting", functions, [SOURCE], dtype=self.dynamics.dtype.name, lanes=1 if single else self.dynamics._lanes,
-                defines={"SEEDS": seeds},
+                "refit_shooting", self.functions(seeds, form), [RUNTIME / "shooting.c"], dtype=self.dynamics.dtype.name,
+                lanes=1 if single else self.dynamics._lanes, defines=self.defines(seeds),
             )
         return self._libraries[key]
 
-    def _in_python(self, library, arrays, out, damping, gradient):
-        """shooting.c over CasADi's virtual machine."""
-        start, theta, U, y, per_defect, per_sigma, multipliers = arrays
-        misfit, d, startbar, thetabar = out
-        (N, W), seeds, H = misfit.shape, startbar.shape[-1], U.shape[1]
-        whole = lambda a: np.broadcast_to(a, (N, W, *a.shape[-1:]))  # noqa: E731
-        theta = whole(theta[:, None])
-        X = [whole(start).copy()]
+    def _in_python(self, library, given, out, damping, gradient):
+        """shooting.h over CasADi's virtual machine."""
+        theta, offsets, multipliers = given
+        misfit, d, offsetbar, thetabar = out
+        data, (W, S), seeds = self.recorded, self._windows, thetabar.shape[-1]
+        lead, H = (len(theta), W // S, S), data.u.shape[1]
+        of_windows = lambda a: np.broadcast_to(a.reshape(*lead[1:], -1), (*lead, a.shape[-1]))  # noqa: E731
+        theta = np.broadcast_to(theta[:, None, None], (*lead, self.n))
+        start = of_windows(data.start).copy()
+        start[:, :, 1:] += 0.0 if offsets is None else offsets * data.scale
+        X = [start]
         for k in range(H):
-            X.append(self._advance(library, X[-1], whole(U[:, k]), theta)[-1])
-        following = np.roll(whole(start), -1, axis=1)
-        d[...], seed = library.call("defect", X[H], following, whole(per_defect), multipliers, np.full((N, W, 1), damping))
-        startbar[...], thetabar[...], misfit[...] = 0.0, 0.0, 0.0
-        lam, total = startbar.copy(), thetabar.copy()
-        lam[..., -1] = seed
+            X.append(self._advance(library, X[-1], of_windows(data.u[:, k]), theta)[-1])
+        lam, total, misfit[...] = np.zeros((*start.shape, seeds)), np.zeros((*theta.shape, seeds)), 0.0
+        if S > 1:
+            columns = [np.zeros((*d.shape[:-1], library.functions["defect"].size1_in(3))), np.full((*d.shape[:-1], 1), damping)]
+            columns[0][...] = 0.0 if multipliers is None else multipliers
+            d[...], lam[:, :, :-1, :, -1] = library.call("defect", X[H][:, :, :-1], start[:, :, 1:], data.per_defect, *columns)
         for k in range(H, 0, -1):
-            rho, xbar, tbar = library.call("misfit", X[k], theta, whole(y[:, k]), per_sigma)
-            misfit += rho[..., 0]
+            rho, xbar, tbar = library.call("misfit", X[k], theta, of_windows(data.y[:, k]), data.per_sigma)
+            misfit += rho[..., 0].sum(axis=2)
             if gradient:
                 lam[..., 0] += xbar
                 total[..., 0] += tbar
-                u = whole(U[:, k - 1])
+                u = of_windows(data.u[:, k - 1])
                 for x in reversed(self._advance(library, X[k - 1], u, theta)[:-1]):
-                    lam, total = (a.reshape(N, W, -1, seeds) for a in library.call("step_vjp", x, u, theta, *_columns(lam, total)))
-        startbar[...], thetabar[...] = lam, total
+                    lam, total = (a.reshape(*lead, -1, seeds) for a in library.call("step_vjp", x, u, theta, *_columns(lam, total)))
+        offsetbar[...], thetabar[...] = lam[:, :, 1:] * data.scale[:, None], total.sum(axis=2)
 
     def _advance(self, library, x, u, theta):
         states = [x]

@@ -4,25 +4,11 @@
  * Arrays have the batch as last dimension, so that neighbouring threads read neighbouring
  * numbers: x0 (NX, B), U (H, NU, B), X (H+1, NX, B). p is (NP, B), or (NP) when shared.
  */
+#include "thread.h"
+
 #define NX step_IN0_SIZE
 #define NU step_IN1_SIZE
 #define NP step_IN2_SIZE
-#define AT_LEAST_1(n) ((n) > 0 ? (n) : 1)
-
-REFIT_INLINE void load(S *r, const S *a, int n, int64_t batch) {
-#pragma unroll
-  for (int i = 0; i < n; i++) r[i] = a[i * batch];
-}
-
-REFIT_INLINE void store(S *a, const S *r, int n, int64_t batch) {
-#pragma unroll
-  for (int i = 0; i < n; i++) a[i * batch] = r[i];
-}
-
-REFIT_INLINE void copy(S *to, const S *from, int n) {
-#pragma unroll
-  for (int i = 0; i < n; i++) to[i] = from[i];
-}
 
 REFIT_INLINE void advance(S *x, const S *u, const S *p) {
   S next[NX];
@@ -41,7 +27,7 @@ REFIT_INLINE const S *parameters(const S *p, int shared, S *own, int64_t robot, 
 
 extern "C" __global__ void rollout(const S *x0, const S *U, const S *p, int shared, S *X,
                                    int64_t batch, int64_t steps, int substeps) {
-  const int64_t robot = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  const int64_t robot = THREAD;
   if (robot >= batch) return;
   S x[NX], u[AT_LEAST_1(NU)], own[AT_LEAST_1(NP)];
   const S *const pr = parameters(p, shared, own, robot, batch);
@@ -57,7 +43,7 @@ extern "C" __global__ void rollout(const S *x0, const S *U, const S *p, int shar
 /* pbar (NP, B) must come in as zeros: the sum over time is kept in memory. */
 extern "C" __global__ void reverse(const S *U, const S *p, int shared, const S *X, const S *Xbar,
                                    S *x0bar, S *Ubar, S *pbar, int64_t batch, int64_t steps, int substeps) {
-  const int64_t robot = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  const int64_t robot = THREAD;
   if (robot >= batch) return;
   S lambda[NX], before[NX], x[NX], u[AT_LEAST_1(NU)], ubar[AT_LEAST_1(NU)], usum[AT_LEAST_1(NU)];
   S own[AT_LEAST_1(NP)], sum[AT_LEAST_1(NP)], sum_before[AT_LEAST_1(NP)];

@@ -1,0 +1,65 @@
+"""The shooting kernel on a GPU: a thread per window, sums over windows there too.
+
+Data stay on the GPU; a call sends the particles' coordinates and fetches likelihoods, defects and gradients.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sim_core.codegen import cuda
+
+from .shooting_kernel import RUNTIME, Job, ShootingKernel
+
+__all__ = ["ShootingOnCuda"]
+
+
+class ShootingOnCuda:
+    """Calls of a ShootingKernel on GPU 0.
+
+    Raises:
+        CudaUnavailable: no NVRTC, driver or GPU.
+    """
+
+    def __init__(self, kernel: ShootingKernel, device: cuda.Device | None = None):
+        self._kernel, self._device = kernel, device or cuda.Device()
+        self._data = {name: self._device.upload(getattr(kernel.recorded, name)) for name in Job.DATA}
+        self._modules, self._room = {}, {}
+
+    def __call__(self, given, out, damping: float, seeds: int, form: str, gradient: bool) -> None:
+        """Fill `out` = (misfit, d, offsetbar, thetabar) from `given` = (theta, offsets, multipliers); see ShootingKernel."""
+        kernel, device = self._kernel, self._device
+        (W, H, _), nx, size = kernel.recorded.u.shape, kernel.dynamics.nx, kernel.dynamics.dtype.itemsize
+        N, columns = len(out[0]), math.prod(out[3].shape[2:])
+        memory = dict(self._data)
+        for name, array in zip(Job.GIVEN, given):
+            if array is not None:
+                memory[name] = self._at_least(name, array.nbytes)
+                memory[name].write(array)
+        for name, array in zip(Job.RESULTS, out):
+            memory[name] = self._at_least(name, array.nbytes)
+        for name, elements in zip((*Job.EACH, "states"), (1, columns, (H + 1) * nx)):
+            memory[name] = self._at_least(name, N * W * elements * size)
+        job = kernel.job(N, damping, gradient, {name: m.address for name, m in memory.items()})
+        module = self._module(seeds, form)
+        device.launch(module, "shooting", N * W, [job])
+        device.launch(module, "sums", out[0].size * columns, [job])
+        for name, array in zip(Job.RESULTS, out):
+            memory[name].read(array)
+
+    def _at_least(self, name: str, nbytes: int):
+        """Memory under a name, kept from call to call while it is large enough."""
+        if name not in self._room or self._room[name].nbytes < nbytes:
+            self._room[name] = self._device.memory(nbytes)
+        return self._room[name]
+
+    def _module(self, seeds, form):
+        if (seeds, form) not in self._modules:
+            self._modules[seeds, form] = self._device.load(compile_kernels(self._kernel, seeds, form))
+        return self._modules[seeds, form]
+
+
+def compile_kernels(kernel: ShootingKernel, seeds: int, form: str, architecture=None):
+    """Path of the compiled kernels; needs no GPU when `architecture` (e.g. "sm_80") is given."""
+    return cuda.compile_cuda("refit_shooting_cuda", kernel.functions(seeds, form), RUNTIME / "shooting.cu",
+                             dtype=kernel.dynamics.dtype.name, defines=kernel.defines(seeds), architecture=architecture)
