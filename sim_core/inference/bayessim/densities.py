@@ -12,6 +12,8 @@ import math
 import torch
 from torch import nn
 
+from .mixture import LOG_DIAGONAL, log_mixture, split
+
 __all__ = ["FEATURES", "ConditionalMixture", "random_frequencies"]
 
 
@@ -19,48 +21,53 @@ class ConditionalMixture(nn.Module):
     """q(theta | s) = sum_k w_k(s) N(theta; mu_k(s), (L_k(s) L_k(s)')^-1), L lower triangular: the precision's factor.
 
     Args:
-        features: module s (N, F) -> (N, out).   out: its width.   n: dimension of theta.   components: K.
+        basis: fixed module s (N, F) -> (N, B); training evaluates it once (`log_prob_given`).
+        network: module (N, B) -> (N, out) that is trained.   out: its width.
+        n: dimension of theta.   components: K.
     """
 
-    def __init__(self, features: nn.Module, out: int, n: int, components: int):
+    def __init__(self, basis: nn.Module, network: nn.Module, out: int, n: int, components: int):
         super().__init__()
-        self.n, self.components, self.features = n, components, features
-        below = torch.tril_indices(n, n, -1)
-        self.register_buffer("_rows", below[0])
-        self.register_buffer("_columns", below[1])
-        self.head = nn.Linear(out, components * (1 + 2 * n + below.shape[1]))
+        self.n, self.components, self.basis, self.network = n, components, basis, network
+        self.head = nn.Linear(out, components * (1 + 2 * n + n * (n - 1) // 2))
         with torch.no_grad():  # begins as broad kernels spread over the unit interval
             self.head.weight.mul_(0.1)
-            bias = self.head.bias.view(components, -1)
-            bias.zero_()
-            bias[:, 1 : 1 + n] = torch.rand(components, n)
-            bias[:, 1 + n : 1 + 2 * n] = math.log(4.0)
+            logits, mu, log_diagonal, below = split(self.head.bias.view(components, -1, 1), n)
+            for entries in (logits, below):
+                entries.zero_()
+            mu.copy_(torch.rand(mu.shape))
+            log_diagonal.fill_(math.log(4.0))
 
-    def mixture(self, s: torch.Tensor):
-        """log w (N, K), mu (N, K, n), log of L's diagonal (N, K, n), L below it row by row (N, K, n (n-1) / 2)."""
-        n = self.n
-        raw = self.head(self.features(s)).view(len(s), self.components, -1)
-        log_diagonal = raw[..., 1 + n : 1 + 2 * n].clamp(-3.0, 7.0)  # std between 1e-3 and 20 of the range
-        return torch.log_softmax(raw[..., 0], -1), raw[..., 1 : 1 + n], log_diagonal, raw[..., 1 + 2 * n :]
+    def raw(self, basis: torch.Tensor) -> torch.Tensor:
+        """Entries of the mixture (K, P, N), see `mixture.split`, of values of the basis (N, B)."""
+        h = self.network(basis)
+        return torch.addmm(self.head.bias[:, None], self.head.weight, h.T).view(self.components, -1, len(h))
 
     def log_prob(self, theta: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
         """log q(theta | s), (N,), of theta (N, n) and s (N, F)."""
-        log_w, mu, log_diagonal, below = self.mixture(s)
-        apart = theta[:, None] - mu
-        white = (log_diagonal.exp() * apart).index_add(2, self._columns, below * apart[..., self._rows])  # L' (theta - mu)
-        inside = log_w + log_diagonal.sum(-1) - 0.5 * (white**2).sum(-1)
-        return torch.logsumexp(inside, -1) - 0.5 * self.n * math.log(2 * math.pi)
+        return self.log_prob_given(theta, self.basis(s))
+
+    def log_prob_given(self, theta: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
+        """The same of the basis' values (N, B) in place of s."""
+        return log_mixture(self.raw(basis), theta.T)
 
     @torch.no_grad()
+    def mixture(self, s: torch.Tensor):
+        """w (K,), mu (K, n), L (K, n, n) given one summary s (F,)."""
+        n = self.n
+        logits, mu, log_diagonal, below = split(self.raw(self.basis(s[None])), n)
+        L = torch.diag_embed(log_diagonal[..., 0].clamp(*LOG_DIAGONAL).exp())
+        column, row = torch.triu_indices(n, n, 1)
+        L[:, row, column] = below[..., 0]
+        return torch.softmax(logits[:, 0], 0), mu[..., 0], L
+
     def sample(self, s: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
         """theta (count, n) given one summary s (F,)."""
-        log_w, mu, log_diagonal, below = self.mixture(s[None])
-        L = torch.diag_embed(log_diagonal.exp())
-        L[..., self._rows, self._columns] = below
-        k = torch.multinomial(log_w[0].exp(), count, replacement=True, generator=generator)
+        w, mu, L = self.mixture(s)
+        k = torch.multinomial(w, count, replacement=True, generator=generator)
         white = torch.randn(count, self.n, 1, generator=generator, dtype=mu.dtype)
         # The covariance is (L L')^-1, so its factor is L'^-1.
-        return mu[0, k] + torch.linalg.solve_triangular(L[0, k].mT, white, upper=True)[..., 0]
+        return mu[k] + torch.linalg.solve_triangular(L[k].mT, white, upper=True)[..., 0]
 
 
 class FourierFeatures(nn.Module):
@@ -91,7 +98,7 @@ def random_frequencies(kernel: str, count: int, dimension: int, generator: torch
 
 def mdn(s: torch.Tensor, n: int, components: int, generator: torch.Generator, width: int = 24) -> ConditionalMixture:
     network = nn.Sequential(nn.Linear(s.shape[1], width), nn.Tanh(), nn.Linear(width, width), nn.Tanh())
-    return ConditionalMixture(network, width, n, components)
+    return ConditionalMixture(nn.Identity(), network, width, n, components)
 
 
 def mdrff(kernel: str, s: torch.Tensor, n: int, components: int, generator: torch.Generator, count: int = 128):
@@ -100,7 +107,7 @@ def mdrff(kernel: str, s: torch.Tensor, n: int, components: int, generator: torc
     scale = torch.pdist(few).median().clamp_min(1e-6)
     W = random_frequencies(kernel, count, s.shape[1], generator, s.dtype) / scale
     phase = 2 * math.pi * torch.rand(count, generator=generator, dtype=s.dtype)
-    return ConditionalMixture(FourierFeatures(W, phase), count, n, components)
+    return ConditionalMixture(FourierFeatures(W, phase), nn.Identity(), count, n, components)
 
 
 #: name -> f(s (N, F), n, components, generator) -> ConditionalMixture, not trained yet

@@ -1,6 +1,7 @@
 """Statistics of a trajectory that take its place in likelihood-free inference.
 
-All take trajectories x (..., T, d) and return (..., F). For 400 x 4 they have 80, 88, 34 and 84 entries.
+All take trajectories x (..., T, d) and return (..., F). For 400 x 4 they have 80, 88, 34 and 84 entries; the published ones
+of the Panda keep every 200th sample and signatures of depth 2.
 
 Source: thesis, section A.2.4; Ramos, Possas, Fox, BayesSim, RSS 2019.
 """
@@ -48,20 +49,24 @@ def statistics(x, lags=LAGS):
     return np.concatenate([mean, variance, cross, *auto], axis=-1)
 
 
+#: name -> f(x, every, depth)
 SUMMARIES = {
-    "downsampled": downsampled,
-    "difference": difference,
-    "summary": statistics,
-    "signature": partial(path_signature, depth=3),
+    "downsampled": lambda x, every, depth: downsampled(x, every),
+    "difference": lambda x, every, depth: difference(x, every),
+    "summary": lambda x, every, depth: statistics(x),
+    "signature": lambda x, every, depth: path_signature(x, depth),
 }
 
 
-def summary(name: str):
+def summary(name: str, every: int = 20, depth: int = 3):
     """The function of that name.
+
+    Args:
+        every: samples from one kept to the next, of "downsampled" and "difference".   depth: of "signature".
 
     Raises:
         ValueError: there is none.
     """
     if name not in SUMMARIES:
         raise ValueError(f"There is no trajectory summary '{name}'. Known: {', '.join(SUMMARIES)}.")
-    return SUMMARIES[name]
+    return partial(SUMMARIES[name], every=every, depth=depth)

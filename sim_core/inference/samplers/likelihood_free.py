@@ -9,48 +9,50 @@ from .sampler import Run, Sampler, sobol
 __all__ = ["BAYESSIM"]
 
 
-def bayessim(run: Run, iterations: int, statistics: str = "downsampled", features: str = "mdn", simulations: int = 10_000,
-             components: int = 10, step: float = 1e-3, patience: int | None = 30):
-    """Simulate the prior once, in one roll-out; train; draw N samples at the recording.
+def bayessim(run: Run, iterations: int, statistics: str = "downsampled", features: str = "mdn", simulations=10_000,
+             components: int = 10, step: float = 5e-3, patience: int | None = 60, every: int = 20, depth: int = 3, noise: float = 0.0):
+    """Simulate the prior once, in batched roll-outs; train; draw N samples at the recording.
 
     Of several recordings each has its own network, and an equal share of the samples: the mixture that the sum over
     trajectories means.
 
     Args:
-        run: of a SingleShooting density: its simulator, limits and recording are used, its likelihood only reported.
+        run: of a SingleShooting density: its simulator, observations, limits and recordings are used, its likelihood only
+            reported.
         iterations: epochs at most.
         statistics: "downsampled", "difference", "summary" or "signature".
         features: "mdn", "mdrff-rbf" or "mdrff-matern".
-        patience: see `fit`.
+        simulations: how many, or those of `bayessim.simulate`, which several variants may share.
+        step, patience: see `fit`.   every, depth, noise: see `simulate`; they are those of given simulations.
 
     Raises:
-        ValueError: a density without recorded states.
+        ValueError: a density without recordings of its own; given simulations lack the statistics.
     """
-    from ..bayessim import fit, simulate, summary  # torch is slow to load
+    from ..bayessim import Simulations, fit, simulate, summary  # torch is slow to load
 
     density = run.density
-    if not hasattr(density, "trajectories") or density.trajectories.y is not None:
-        raise ValueError("bayessim needs a SingleShooting density over recorded states; use another method for others")
-    z = sobol(simulations, run.n, run.seed)
-    X, psi = simulate(density, z), summary(statistics)
-    run.evaluations += simulations
-    run.not_finite += int((~np.isfinite(X).all((1, 2, 3))).sum())
-    count = density.trajectories.count
-    shares = [len(part) for part in np.array_split(np.arange(run.samples), count)]
+    if not hasattr(density, "measured"):
+        raise ValueError("bayessim needs a SingleShooting density over recordings; use another method for others")
+    summary(statistics)
+    if not isinstance(simulations, Simulations):
+        simulations = simulate(density, sobol(int(simulations), run.n, run.seed), (statistics,), every, depth, noise, run.seed)
+    if statistics not in simulations.summaries:
+        raise ValueError(f"bayessim: expected simulations with '{statistics}', found {', '.join(simulations.summaries)}; simulate them too")
+    run.evaluations += len(simulations.z)
+    run.not_finite += simulations.not_finite
+    S, recorded = simulations.summaries[statistics], simulations.recorded[statistics]
+    shares = [len(part) for part in np.array_split(np.arange(run.samples), len(recorded))]
     drawn = []
     for r, share in enumerate(shares):
-        with np.errstate(over="ignore", invalid="ignore"):
-            s = psi(X[:, r])
-
         def stop(epoch, loss, r=r):
             run.record(r * iterations + epoch, np.empty((0, run.n)), np.empty(0), held_out=loss)
             return run.cancelled
 
-        fitted = fit(z, s, features, components, iterations, step, run.seed, patience=patience,
+        fitted = fit(simulations.z, S[:, r], features, components, iterations, step, run.seed, patience=patience,
                      track=lambda epochs: run.iterate(len(epochs), f"BayesSim, {statistics}, {features}"), stop=stop)
-        drawn.append(fitted.sample(psi(density.trajectories.x[r, 1:]), share, run.seed))
+        drawn.append(fitted.sample(recorded[r], share, run.seed))
     z = np.concatenate(drawn)
     return z, run.log_p(z)
 
 
-BAYESSIM = Sampler(bayessim, False, 3000, "BayesSim: conditional density learnt from prior simulations (likelihood-free)")
+BAYESSIM = Sampler(bayessim, False, 300, "BayesSim: conditional density learnt from prior simulations (likelihood-free)")

@@ -14,6 +14,23 @@ def test_sizes_of_400_by_4(name, size):
     np.testing.assert_allclose(s[1, 1], summary(name)(x[1, 1]))
 
 
+@pytest.mark.parametrize("name, size", [("downsampled", 9 * 12), ("difference", 9 * 12 + 24), ("summary", 12 * 7 + 66), ("signature", 12 + 144)])
+def test_sizes_of_twelve_coordinates_as_published(name, size):
+    x = np.random.default_rng(0).standard_normal((2, 1800, 12))
+    assert summary(name, every=200, depth=2)(x).shape == (2, size)
+
+
+def test_statistics_one_by_one():
+    x = np.random.default_rng(1).standard_normal((150, 3)).cumsum(0)
+    s = statistics(x)
+    R = np.corrcoef(x.T)
+    np.testing.assert_allclose(s[:9], [*x.mean(0), *x.var(0), R[0, 1], R[0, 2], R[1, 2]])
+    for k, lag in enumerate((5, 10, 20, 50, 100)):
+        for i in range(3):
+            c = x[:, i] - x[:, i].mean()
+            assert s[9 + 3 * k + i] == pytest.approx(sum(c[t] * c[t + lag] for t in range(150 - lag)) / sum(c**2))
+
+
 def test_values():
     t = np.arange(400)
     x = np.stack([t, t**2], 1).astype(float)

@@ -1,0 +1,75 @@
+"""Simulations of the prior as summaries: made once, for every conditional density that learns from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from sim_core.codegen import compile_library
+
+from ..observation import observed
+from .summaries import SUMMARIES, summary
+
+__all__ = ["Simulations", "simulate"]
+
+CHUNK = 2**22  # numbers in the states of those simulated at once: their trajectories are not kept
+
+
+@dataclass(frozen=True)
+class Simulations:
+    """What a network learns from, and what it is asked about.
+
+    Attributes:
+        z (N, M): parameters.   summaries: name -> (N, R, F), not finite where a simulation is not.
+        recorded: name -> (R, F), of the R recordings.   not_finite: simulations that flew apart.
+    """
+
+    z: np.ndarray
+    summaries: dict[str, np.ndarray]
+    recorded: dict[str, np.ndarray]
+    not_finite: int
+
+
+def simulate(density, z: np.ndarray, names=tuple(SUMMARIES), every: int = 20, depth: int = 3, noise: float = 0.0, seed: int = 0) -> Simulations:
+    """Simulate the recordings of a SingleShooting density at z (N, M), in its observations.
+
+    Observations are those of the density, its map applied, in units of its scale, without the known first sample.
+
+    Args:
+        names, every, depth: of the summaries, see `summary`.
+        noise: standard deviation added to every simulated observation, in units of the density's scale. 0, as published:
+            the posterior of a simulator without noise, which no recording comes from.
+    """
+    functions = {name: summary(name, every, depth) for name in names}
+    recorded, measured = density.trajectories, density.measured[:, 1:] / density.scale
+    observe = _observation(density)
+    rng = np.random.default_rng(seed)
+    parts, not_finite = {name: [] for name in names}, 0
+    at_once = max(1, CHUNK // recorded.x.size)
+    for rows in (slice(i, i + at_once) for i in range(0, len(z), at_once)):
+        theta = density.theta(z[rows])
+        p = density.parameters.to_physical(theta)
+        X = density.dynamics.rollout(recorded.x[:, 0], recorded.u, p[:, None, :])[:, :, 1:]
+        y = observe(X, theta) / density.scale
+        if noise:
+            y += noise * rng.standard_normal(y.shape)
+        not_finite += int((~np.isfinite(y).all((1, 2, 3))).sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            for name, psi in functions.items():
+                parts[name].append(psi(y))
+    return Simulations(
+        z, {name: np.concatenate(part) for name, part in parts.items()},
+        {name: psi(measured) for name, psi in functions.items()}, not_finite,
+    )
+
+
+def _observation(density):
+    """y (N, R, T, ny) of X (N, R, T, nx) and theta (N, M)."""
+    if density.observe is None:
+        return lambda X, theta: X
+    x, theta = ca.SX.sym("x", density.dynamics.nx), ca.SX.sym("theta", density.n)
+    y = observed(density.observe, x, density.parameters.expression(theta), density.dynamics.np_)
+    library = compile_library("refit_observation", {"observe": ca.Function("observe", [x, theta], [y])})
+    return lambda X, theta: library.call("observe", X, np.broadcast_to(theta[:, None, None], (*X.shape[:3], density.n)))[0]
