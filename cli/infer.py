@@ -43,10 +43,10 @@ def infer_command(paths, free, limits, config: dict, cluster: str, checkpoint, a
 
 
 def _print_posterior(console: Console, inference: Inference) -> None:
-    table = Table("quantity", "mean", "std", "90 % interval", "limits", "unit", box=None, header_style="bold")
+    table = Table("quantity", "mean", "std", "90 % interval", "limits", "unit", box=None, header_style="bold", padding=(0, 1, 0, 0))
     for row in inference.posterior.summary():
-        table.add_row(row["name"], f"{row['mean']:.5g}", f"{row['std']:.2g}", f"{row['q05']:.5g} .. {row['q95']:.5g}",
-                      f"{row['lower']:.4g} .. {row['upper']:.4g}", row["unit"])
+        table.add_row(row["name"], f"{row['mean']:.4g}", f"{row['std']:.2g}", f"{row['q05']:.3g} .. {row['q95']:.3g}",
+                      f"{row['lower']:.2g} .. {row['upper']:.2g}", row["unit"])
     console.print(table)
     if masked := inference.posterior.meta.get("not_finite"):
         console.print(f"{masked} evaluations were masked: their roll-outs were not finite", markup=False, highlight=False)
