@@ -20,10 +20,9 @@ from sensor_msgs.msg import JointState
 from nodes.actuation import Actuation
 from nodes.asking import ask
 from nodes.config import setting
-from nodes.job_process import JobProcess
+from nodes.job_action import JobAction
 from nodes.joint_state_gate import JointStateGate
 from nodes.lifecycle import RefitNode, spin_main
-from nodes.long_action import LongAction
 from nodes.particles import matrix, state_names
 from nodes.polled import create_polled_subscription, take
 from nodes.prediction_watch import PredictionWatch
@@ -36,7 +35,6 @@ from sim_core.augmentation.from_recordings import LOSSES
 
 __all__ = ["Augmentation", "AugmentationConfig", "Predictor", "main"]
 
-POLL_PERIOD = 0.05      # [s] between two looks at the job
 TAKE_PERIOD = 0.02      # [s] between two looks for joint states
 
 
@@ -87,9 +85,7 @@ class Augmentation(RefitNode):
     name = "augmentation"
     Config = AugmentationConfig
     executor_threads = 4
-    _job: JobProcess | None = None
-    _goal = None
-    _action: LongAction | None = None
+    _training: JobAction | None = None
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
@@ -111,24 +107,23 @@ class Augmentation(RefitNode):
             self.create_service(LoadBlueprint, "~/load_blueprint", self._load_blueprint, callback_group=computing),
             self.create_service(PredictRollout, "~/predict_rollout", self._predict_rollout, callback_group=computing),
         ]
-        self._action = LongAction(self, TrainAugmentation, "~/train_augmentation", self._begin, self._refuse, self._cancel)
+        self._training = JobAction(self, TrainAugmentation, "~/train_augmentation", "training", train_job, self._job, self._refusal,
+                                   self._trained)
         self._periodic = [self.create_timer(period, callback, clock=self.steady_clock) for period, callback in (
-            (POLL_PERIOD, self._look), (TAKE_PERIOD, self._receive), (config.period, self._judge))]
+            (TAKE_PERIOD, self._receive), (config.period, self._judge))]
 
     def activate(self) -> None:
         take(self._states)
         self._watch.forget()
 
     def stop(self) -> None:
-        if self._job is not None:
-            self._job.close()
-            self._job = None
-        self._finish(None, "stopped", "abort")
+        if self._training is not None:
+            self._training.stop("stopped")
 
     def cleanup(self) -> None:
-        if self._action is None:
+        if self._training is None:
             return
-        self._action.destroy()
+        self._training.destroy()
         for timer in self._periodic:
             self.destroy_timer(timer)
         for service in self._made:
@@ -136,10 +131,10 @@ class Augmentation(RefitNode):
         self.destroy_subscription(self._states)
         self.destroy_subscription(self._refits)
         self.destroy_publisher(self.error)
-        self._action = None
+        self._training = None
 
     def time_jumped_back(self) -> None:
-        if self._action is not None:
+        if self._training is not None:
             self._watch.forget()
 
     # -- live prediction ---------------------------------------------------------------------------
@@ -185,9 +180,9 @@ class Augmentation(RefitNode):
             self._p, self._p_revision = vector, int(message.revision)
 
     def diagnose(self) -> None:
-        if self._action is not None:
+        if self._training is not None:
             self.diagnostics.set("blueprint", self._predictor.blueprint or "none")
-            self.diagnostics.set("training", self._job is not None)
+            self.diagnostics.set("training", self._training.running)
 
     # -- services ----------------------------------------------------------------------------------
 
@@ -241,57 +236,25 @@ class Augmentation(RefitNode):
 
     # -- training ----------------------------------------------------------------------------------
 
-    def _refuse(self, goal) -> str:
-        if not self.is_active:
-            return "not active"
-        if self._goal is not None:
-            return "another training is running"
+    def _refusal(self, goal) -> str:
         if not goal.bags or not goal.blueprint:
             return "expected bags and a blueprint"
         if goal.loss and goal.loss not in LOSSES:
             return f"there is no loss '{goal.loss}'; there are {', '.join(LOSSES)}"
         return ""
 
-    def _begin(self, handle) -> None:
-        goal = handle.request
-        self._goal, self._cancelling, self._feedback = handle, False, TrainAugmentation.Feedback(stage="starting")
-        self._job = JobProcess(train_job, {
-            "bags": list(goal.bags), "blueprint": goal.blueprint, "output_directory": goal.output_directory,
-            "config": {"robot": goal.robot, "loss": goal.loss or LOSSES[0], "iterations": goal.iterations or None,
-                       "horizon": goal.horizon or None, "seed": goal.seed, "length": self.config.length}})
+    def _job(self, goal) -> dict:
+        return {"bags": list(goal.bags), "blueprint": goal.blueprint, "output_directory": goal.output_directory,
+                "config": {"robot": goal.robot, "loss": goal.loss or LOSSES[0], "iterations": goal.iterations or None,
+                           "horizon": goal.horizon or None, "seed": goal.seed, "length": self.config.length}}
 
-    def _cancel(self, handle) -> None:
-        self._cancelling = True
-        if self._job is not None:
-            self._job.cancel()
-
-    def _look(self) -> None:
-        """What the job has to say."""
-        if self._job is None:
-            return
-        said, ended = self._job.take(self._feedback)
-        if ended is not None:
-            (kind, content), self._job = ended, None
-            if kind == "failed":
-                self.get_logger().error(f"training failed: {content}")
-                self._finish(None, content, "canceled" if self._cancelling else "abort")
-            else:
-                share = content["metrics"]["roll-out error, with / without networks"]
-                self.diagnostics.tick("trained")
-                self._finish(content, f"held-out roll-out error {100 * share:.3g} % of that without networks, "
-                             f"{content['diverged']} evaluations diverged", "canceled" if self._cancelling else "succeed")
-        elif said and self._goal is not None:
-            self._goal.publish_feedback(self._feedback)
-
-    def _finish(self, trained: dict | None, text: str, outcome: str) -> None:
-        if self._goal is None:
-            return
-        handle, self._goal = self._goal, None
-        result = TrainAugmentation.Result(success=trained is not None and trained["better"], message=text)
-        if trained is not None:
-            result.blueprint, result.report = trained["blueprint"], trained["report"]
-            result.metrics, result.values = list(trained["metrics"]), [float(v) for v in trained["metrics"].values()]
-        self._action.finish(handle, result, outcome)
+    def _trained(self, trained: dict) -> TrainAugmentation.Result:
+        self.diagnostics.tick("trained")
+        share = trained["metrics"]["roll-out error, with / without networks"]
+        return TrainAugmentation.Result(
+            success=trained["better"], blueprint=trained["blueprint"], report=trained["report"], metrics=list(trained["metrics"]),
+            values=[float(v) for v in trained["metrics"].values()],
+            message=f"held-out roll-out error {100 * share:.3g} % of that without networks, {trained['diverged']} evaluations diverged")
 
 
 def _rms(a: np.ndarray) -> float:

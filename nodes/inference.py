@@ -22,9 +22,8 @@ from refit_interfaces.srv import RolloutPosterior, SetParameterSet, SetParticleS
 from nodes.asking import ask
 from nodes.config import setting
 from nodes.inference_job import infer_job
-from nodes.job_process import JobProcess
+from nodes.job_action import JobAction
 from nodes.lifecycle import RefitNode, spin_main
-from nodes.long_action import LongAction
 from nodes.particles import matrix, one_set, particle_set, state_names, vectors_of
 from nodes.qos import LATCHED
 from sim_core.articulated import Dynamics
@@ -36,8 +35,6 @@ from sim_core.inference.particle_posterior import ParticlePosterior
 
 __all__ = ["Inference", "InferenceConfig", "main"]
 
-# Time between two looks at the job [s].
-POLL_PERIOD = 0.05
 # Names of the service that takes one parameter set: a controller's, a refit worker's.
 SETTERS = ("set_physical_parameters", "set")
 
@@ -63,16 +60,13 @@ class Inference(RefitNode):
     name = "inference"
     Config = InferenceConfig
     executor_threads = 4        # services that compute or wait for an answer beside everything else
-    _job: JobProcess | None = None
-    _goal = None
-    _action: LongAction | None = None
+    _inferring: JobAction | None = None
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
     def configure(self) -> None:
         self._posterior: ParticleSet | None = None
         self._revision = 0
-        self._cancelling = False
         self._models: dict[tuple, tuple] = {}
         self._computing, self._asking = MutuallyExclusiveCallbackGroup(), ReentrantCallbackGroup()
         self.posterior = self.create_publisher(ParticleSet, "~/posterior", LATCHED)
@@ -80,81 +74,51 @@ class Inference(RefitNode):
             self.create_service(RolloutPosterior, "~/rollout_posterior", self._rollout_posterior, callback_group=self._computing),
             self.create_service(SetSimParameters, "~/set_sim_parameters", self._set_sim_parameters, callback_group=self._computing),
         ]
-        self._action = LongAction(self, InferParameters, "~/infer_parameters", self._begin, self._refuse, self._cancel)
-        self._timer = self.create_timer(POLL_PERIOD, self._look, clock=self.steady_clock)
+        self._inferring = JobAction(self, InferParameters, "~/infer_parameters", "inference", infer_job, self._job, self._refusal,
+                                    self._found, self._show)
 
     def stop(self) -> None:
-        if self._job is not None:
-            self._job.close()
-            self._job = None
-        self._finish(None, "stopped; what was reached is in the checkpoint", "abort")
+        if self._inferring is not None:
+            self._inferring.stop("stopped; what was reached is in the checkpoint")
 
     def cleanup(self) -> None:
-        if self._action is None:
+        if self._inferring is None:
             return
-        self._action.destroy()
-        self.destroy_timer(self._timer)
+        self._inferring.destroy()
         for service in self._made:
             self.destroy_service(service)
         self.destroy_publisher(self.posterior)
-        self._action = None
+        self._inferring = None
 
     def diagnose(self) -> None:
-        self.diagnostics.set("inferring", self._job is not None)
+        self.diagnostics.set("inferring", self._inferring is not None and self._inferring.running)
 
     # -- the action --------------------------------------------------------------------------------
 
-    def _refuse(self, goal) -> str:
-        if not self.is_active:
-            return "not active"
-        if self._goal is not None:
-            return "another inference is running"
+    def _refusal(self, goal) -> str:
         if not goal.bags:
             return "no bags; name at least one"
         if goal.method and goal.method not in (*method_names(), "cma"):
             return f"there is no method '{goal.method}'; there are {', '.join(method_names())}"
         return ""
 
-    def _begin(self, handle) -> None:
-        goal, config = handle.request, self.config
-        method = goal.method or "csvgd"
+    def _job(self, goal) -> dict:
+        config, method = self.config, goal.method or "csvgd"
         settings = {
             "method": method, "free": tuple(goal.free), "robot": goal.robot, "particles": goal.particles or 100,
             "iterations": goal.iterations or None, "windows": goal.windows or None, "seed": goal.seed, "length": config.length,
-            "sigma_obs": config.sigma_obs, "sigma_def": config.sigma_def, "combine": config.combine}
+            "sigma_obs": config.sigma_obs, "sigma_def": config.sigma_def, "combine": config.combine, "blueprint": goal.blueprint}
         # The same goal finds its own checkpoint again, and another goal never finds it.
-        checkpoint = goal.checkpoint or str(Path(config.checkpoints) / _fingerprint(goal, settings))
-        self._checkpoint, self._cancelling, self._goal = checkpoint, False, handle
-        self._feedback = InferParameters.Feedback(stage="starting")
-        self._job = JobProcess(infer_job, {
-            "bags": list(goal.bags), "config": settings, "limits": goal.limits, "cluster": config.cluster, "checkpoint": checkpoint,
-            "output_directory": goal.output_directory})
-        self.get_logger().info(f"{method} on {', '.join(goal.bags)}; checkpoint in {checkpoint}")
+        self._checkpoint = goal.checkpoint or str(Path(config.checkpoints) / _fingerprint(goal, settings))
+        self.get_logger().info(f"{method} on {', '.join(goal.bags)}; checkpoint in {self._checkpoint}")
+        return {"bags": list(goal.bags), "config": settings, "limits": goal.limits, "cluster": config.cluster,
+                "checkpoint": self._checkpoint, "output_directory": goal.output_directory}
 
-    def _cancel(self, handle) -> None:
-        self._cancelling = True
-        if self._job is not None:
-            self._job.cancel()
+    def _show(self, feedback) -> None:
+        for name in ("stage", "iteration", "best_log_p", "not_finite"):
+            self.diagnostics.set(name, getattr(feedback, name))
 
-    def _look(self) -> None:
-        """What the job has to say."""
-        if self._job is None:
-            return
-        said, ended = self._job.take(self._feedback)
-        if ended is not None:
-            (kind, content), self._job = ended, None
-            if kind == "failed":
-                self.diagnostics.error(f"inference failed: {content}")
-                self.get_logger().error(f"inference failed: {content}")
-                self._finish(None, content, "canceled" if self._cancelling else "abort")
-            else:
-                self._on_found(content)
-        elif said and self._goal is not None:
-            self._goal.publish_feedback(self._feedback)
-            for name in ("stage", "iteration", "best_log_p", "not_finite"):
-                self.diagnostics.set(name, getattr(self._feedback, name))
-
-    def _on_found(self, found: dict) -> None:
+    def _found(self, found: dict) -> InferParameters.Result:
         self._revision += 1
         message = particle_set(found, self._revision, self.stamp_now())
         self._posterior = message
@@ -165,17 +129,9 @@ class Inference(RefitNode):
         if found["cancelled"]:
             text += "; stopped early" + (f", the same goal goes on from {self._checkpoint}" if found["resumable"] else "")
         self.get_logger().info(text)
-        self._finish(found, text, "canceled" if self._cancelling else "succeed", message)
-
-    def _finish(self, found: dict | None, text: str, outcome: str, posterior: ParticleSet | None = None) -> None:
-        if self._goal is None:
-            return
-        handle, self._goal = self._goal, None
-        result = InferParameters.Result(success=found is not None and found["passed"] and not found["cancelled"], message=text)
-        if found is not None:
-            result.report, result.posterior, result.not_finite = found["report"], posterior, found["not_finite"]
-            result.metrics, result.values = list(found["metrics"]), [float(v) for v in found["metrics"].values()]
-        self._action.finish(handle, result, outcome)
+        return InferParameters.Result(
+            success=found["passed"] and not found["cancelled"], message=text, report=found["report"], posterior=message,
+            not_finite=found["not_finite"], metrics=list(found["metrics"]), values=[float(v) for v in found["metrics"].values()])
 
     # -- services ----------------------------------------------------------------------------------
 

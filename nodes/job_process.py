@@ -6,9 +6,9 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import threading
-import time
 from collections.abc import Callable
+
+from sim_core.child_process import belong_to
 
 __all__ = ["JobProcess", "Told"]
 
@@ -83,15 +83,8 @@ class JobProcess:
 
 
 def _run(work, job, pipe, sentences, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)        # Ctrl-C is the parent's, which ends this
+    belong_to(parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    def watch():
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
     try:
         answer = ("done", work(job, Told(pipe)))
     except Exception as error:

@@ -15,13 +15,13 @@ import importlib
 import multiprocessing
 import os
 import pickle
-import signal
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
+
+from sim_core.child_process import belong_to
 
 __all__ = ["LocalProcesses", "Serial", "WorkerLost", "open_executor", "spread"]
 
@@ -143,7 +143,7 @@ class LocalProcesses(Executor):
                 raise RuntimeError("these processes have been shut down")
             if self._pool is None:
                 # A forked copy of a process with threads may wait for ever for a lock that one of them held.
-                self._pool = ProcessPoolExecutor(self.workers, multiprocessing.get_context("spawn"), _start_worker, (os.getpid(),))
+                self._pool = ProcessPoolExecutor(self.workers, multiprocessing.get_context("spawn"), belong_to, (os.getpid(),))
             pool = self._pool
             try:
                 inner = pool.submit(job.call)
@@ -171,18 +171,6 @@ class LocalProcesses(Executor):
                 job.future.set_exception(error)
             else:
                 job.future.set_result(inner.result())
-
-
-def _start_worker(parent: int) -> None:
-    """A worker leaves Ctrl-C to its parent, and does not survive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch():
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager
