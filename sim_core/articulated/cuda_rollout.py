@@ -15,6 +15,8 @@ from .rollout import RUNTIME
 
 __all__ = ["CudaRollout"]
 
+SOURCE = RUNTIME / "rollout.cu"
+
 
 class CudaRollout:
     """`rollout` and `rollout_vjp` of a Dynamics on GPU 0; same arguments and results as there.
@@ -56,10 +58,12 @@ class CudaRollout:
 
 def compile_kernels(dynamics, architecture=None):
     """Path of the compiled kernels; needs no GPU when `architecture` (e.g. "sm_80") is given."""
-    functions = {"step": dynamics._step, "step_vjp": derivatives.step_vjp(dynamics._step)}
-    return cuda.compile_cuda(
-        "refit_cuda", functions, RUNTIME / "rollout.cu", dtype=dynamics.dtype.name, architecture=architecture
-    )
+    return cuda.compile_cuda("refit_cuda", functions(dynamics), SOURCE, dtype=dynamics.dtype.name, architecture=architecture)
+
+
+def functions(dynamics):
+    """C name -> function."""
+    return {"step": dynamics._step, "step_vjp": derivatives.step_vjp(dynamics._step)}
 
 
 def _inputs(batch, which):

@@ -13,6 +13,8 @@ from .shooting_kernel import RUNTIME, Job, ShootingKernel
 
 __all__ = ["ShootingOnCuda"]
 
+SOURCE = RUNTIME / "shooting.cu"
+
 
 class ShootingOnCuda:
     """Calls of a ShootingKernel on GPU 0.
@@ -55,11 +57,14 @@ class ShootingOnCuda:
 
     def _module(self, seeds, form):
         if (seeds, form) not in self._modules:
-            self._modules[seeds, form] = self._device.load(compile_kernels(self._kernel, seeds, form))
+            self._modules[seeds, form] = self._load(seeds, form)
         return self._modules[seeds, form]
+
+    def _load(self, seeds, form):
+        return self._device.load(compile_kernels(self._kernel, seeds, form))
 
 
 def compile_kernels(kernel: ShootingKernel, seeds: int, form: str, architecture=None):
     """Path of the compiled kernels; needs no GPU when `architecture` (e.g. "sm_80") is given."""
-    return cuda.compile_cuda("refit_shooting_cuda", kernel.functions(seeds, form), RUNTIME / "shooting.cu",
+    return cuda.compile_cuda("refit_shooting_cuda", kernel.functions(seeds, form), SOURCE,
                              dtype=kernel.dynamics.dtype.name, defines=kernel.defines(seeds), architecture=architecture)

@@ -8,7 +8,7 @@ import pytest
 from sim_core.articulated import load_model
 
 # Test modules are imported by path; this makes the models importable beside them.
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import articulated_models as zoo  # noqa: E402
 

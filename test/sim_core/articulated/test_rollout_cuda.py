@@ -1,28 +1,13 @@
 """The CUDA form of the kernels: compiled by NVRTC anywhere, run as host code anywhere, run on a GPU where one is."""
 
-import ctypes
-import shutil
-import subprocess
-
 import articulated_models as zoo
 import casadi as ca
 import numpy as np
 import pytest
+from cuda_on_host import HostDevice, needs_gpu, needs_host, needs_nvrtc
 
-from sim_core.articulated import Dynamics, derivatives
-from sim_core.articulated import cuda_rollout
-from sim_core.articulated.rollout import RUNTIME
-from sim_core.codegen import CompileError, compiler, cuda, emit, graph
-from sim_core.codegen.library import pointer
-
-try:
-    cuda._Nvrtc()
-    NVRTC = True
-except cuda.CudaUnavailable:
-    NVRTC = False
-
-needs_nvrtc = pytest.mark.skipif(not NVRTC, reason="NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12")
-needs_gpu = pytest.mark.skipif(not (NVRTC and cuda.device_count()), reason="no NVIDIA GPU and driver on this machine")
+from sim_core.articulated import Dynamics, cuda_rollout
+from sim_core.codegen import CompileError, cuda, graph
 
 
 def problem(model, batch=5, steps=12):
@@ -61,54 +46,6 @@ def test_nvrtc_errors_are_shown(tmp_path):
         cuda.compile_cuda("bad", {}, tmp_path / "bad.cu", architecture="sm_80")
 
 
-HOST = """
-#include <math.h>
-#define __global__
-#define __device__
-#define __forceinline__ inline
-#define int64_t refit_int64
-#define int32_t refit_int32
-static struct { int x; } blockIdx, blockDim = {1}, threadIdx;
-#define EACH(call) for (blockIdx.x = 0; blockIdx.x < batch + 3; blockIdx.x++) call;  /* some threads too many */
-#include "real.h"
-"""
-LAUNCHERS = """
-extern "C" void host_rollout(const S *x0, const S *U, const S *p, int shared, S *X, int64_t batch, int64_t steps,
-                             int substeps) {
-  EACH(rollout(x0, U, p, shared, X, batch, steps, substeps))
-}
-extern "C" void host_reverse(const S *U, const S *p, int shared, const S *X, const S *Xbar, S *x0bar, S *Ubar, S *pbar,
-                             int64_t batch, int64_t steps, int substeps) {
-  EACH(reverse(U, p, shared, X, Xbar, x0bar, Ubar, pbar, batch, steps, substeps))
-}
-"""
-
-
-class HostDevice:
-    """Runs the .cu file's kernels thread after thread on the CPU; it imitates neither memory spaces nor concurrency."""
-
-    def __init__(self, dynamics, folder):
-        functions = {"step": dynamics._step, "step_vjp": derivatives.step_vjp(dynamics._step)}
-        source = folder / "kernels.cpp"
-        source.write_text("\n".join([HOST, *(emit(n, f) for n, f in functions.items()),
-                                     (RUNTIME / "rollout.cu").read_text(), LAUNCHERS]))
-        subprocess.run(
-            ["g++", "-x", "c++", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas", "-DREFIT_CUDA", "-DREFIT_LANES=1",
-             f"-I{compiler.RUNTIME}", str(source), "-o", str(folder / "host.so")],
-            check=True,
-        )
-        self.library = ctypes.CDLL(str(folder / "host.so"))
-
-    def launch(self, _, kernel, threads, arguments):
-        converted = []
-        for a in arguments:
-            if isinstance(a, cuda.Buffer):
-                converted.append(ctypes.c_void_p(pointer(a.array)))
-            else:
-                converted.append(ctypes.c_longlong(a) if isinstance(a, int) else a)
-        getattr(self.library, f"host_{kernel}")(*converted)
-
-
 def agrees_with_the_cpu(gpu, dynamics, x0, U, p):
     X = dynamics.rollout(x0, U, p)
     np.testing.assert_allclose(gpu.rollout(x0, U, p), X, rtol=1e-9, atol=1e-9)
@@ -119,12 +56,13 @@ def agrees_with_the_cpu(gpu, dynamics, x0, U, p):
         np.testing.assert_allclose(found, bar, rtol=1e-8, atol=1e-8 * np.abs(bar).max())
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++ to run the kernels on the host")
+@needs_host
 @pytest.mark.parametrize("substeps", [1, 3])
 def test_kernels_run_as_host_code_agree_with_the_cpu(load, tmp_path, substeps):
     dynamics = Dynamics(load("double_cartpole"), substeps=substeps, dt=substeps * load("double_cartpole").timestep)
     gpu = object.__new__(cuda_rollout.CudaRollout)
-    gpu.dynamics, gpu._device, gpu._module = dynamics, HostDevice(dynamics, tmp_path), None
+    gpu.dynamics, gpu._device = dynamics, HostDevice(tmp_path)
+    gpu._module = gpu._device.load(cuda_rollout.functions(dynamics), cuda_rollout.SOURCE)
     x0, U, P = problem(load("double_cartpole"))
     agrees_with_the_cpu(gpu, dynamics, x0, U, P)
     agrees_with_the_cpu(gpu, dynamics, x0, U, P[0])
