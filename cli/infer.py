@@ -13,7 +13,7 @@ from sim_core.inference.bag_data import DataError
 from sim_core.inference.executors import WorkerLost, open_executor
 from sim_core.inference.identify import IdentificationError
 from sim_core.inference.infer import InferConfig, Inference, infer, read_limits
-from sim_core.inference.infer_report import inference_result, write_inference
+from sim_core.inference.infer_report import inference_result, inference_warnings, write_inference
 
 __all__ = ["infer_command"]
 
@@ -36,6 +36,8 @@ def infer_command(paths, free, limits, config: dict, cluster: str, checkpoint, a
     folder = write_run("infer", lambda run: write_inference(inference, result, run, source), out, bag=source)
     result.print(console)
     _print_posterior(console, inference)
+    for warning in inference_warnings(inference):
+        console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     if json is not None:
         result.to_json(json)

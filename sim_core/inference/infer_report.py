@@ -12,12 +12,16 @@ from sim_core.augmentation import attached, save_parameters
 
 from .infer import Inference
 
-__all__ = ["inference_result", "write_inference"]
+__all__ = ["inference_result", "inference_warnings", "write_inference"]
 
 # Particles this close to a limit, as a share of its range, are on it.
 AT_LIMIT = 0.01
 # Quantities in one corner plot.
 CORNER = 12
+# A run whose mean log density rose by more than this [nat] over its last fifth has not arrived.
+RISE = 1.0
+# Windows whose ends lie farther apart than this [sigma_def] are no trajectory (acceptance list of CSVGD).
+DEFECT = 2.0
 
 
 def inference_result(inference: Inference) -> Result:
@@ -40,6 +44,31 @@ def at_limits(posterior) -> list[str]:
     z = (posterior.values - posterior.lower) / (posterior.upper - posterior.lower)
     share = ((z < AT_LIMIT) | (z > 1 - AT_LIMIT)).mean(0)
     return [name for name, on in zip(posterior.names, share) if on >= 0.05]
+
+
+def inference_warnings(inference: Inference) -> list[str]:
+    """Why this posterior is to be taken with care, a sentence or two each; empty if nothing speaks against it."""
+    found, trace = [], inference.trace
+    if inference.posterior.meta.get("cancelled"):
+        found.append("Stopped before the last iteration." + (" The same command goes on from the checkpoint." if inference.resumable else ""))
+    elif trace is not None and (rise := _rise(trace.mean)) > RISE:
+        found.append(f"Not converged: the mean log density still rose by {rise:.3g} over the last fifth of the iterations; ask for more.")
+    if trace is not None and len(defect := trace.extra.get("defect", ())) and not defect[-1] <= DEFECT:
+        found.append(f"The windows do not join: defects of {defect[-1]:.3g} sigma_def, {DEFECT:g} at most are expected; "
+                     "ask for more iterations or fewer windows.")
+    if on := at_limits(inference.posterior):
+        found.append(f"At a limit: {', '.join(on)}. The data ask for more; widen the limits if that is possible at all.")
+    return found
+
+
+def _rise(mean: np.ndarray) -> float:
+    """By how much a straight line through the last fifth of the values rises; 0 if they scatter as much about it."""
+    last = np.asarray(mean)[-(-len(mean) * 4 // 5):]
+    if len(last) < 5 or not np.isfinite(last).all():
+        return 0.0
+    at = np.linspace(0.0, 1.0, len(last))
+    slope, start = np.polyfit(at, last, 1)
+    return float(slope) if slope > 2.0 * np.std(last - start - slope * at) else 0.0
 
 
 def write_inference(inference: Inference, result: Result, folder, source: str, truth: dict | None = None) -> None:
@@ -72,10 +101,8 @@ def inference_report(inference: Inference, result: Result, source: str, truth: d
         "inferred from": f"{meta['trajectories']} x {meta['seconds'] / meta['trajectories']:.3g} s",
         "roll-outs masked": meta.get("not_finite", 0),
     })
-    if on := at_limits(posterior):
-        report.warning(f"At a limit: {', '.join(on)}. The data ask for more; widen the limits if that is possible at all.")
-    if meta.get("cancelled"):
-        report.warning("Stopped before the last iteration." + (" The same command goes on from the checkpoint." if inference.resumable else ""))
+    for warning in inference_warnings(inference):
+        report.warning(warning)
     for note in inference.notes:
         report.text(note)
     report.checks(result)

@@ -13,7 +13,7 @@ from sim_core.augmentation import Blueprint, Network, save_blueprints
 from sim_core.inference.bag_data import DataError
 from sim_core.inference.executors import open_executor
 from sim_core.inference.infer import InferConfig, cut, infer, read_limits, read_recordings
-from sim_core.inference.infer_report import inference_result, write_inference
+from sim_core.inference.infer_report import inference_result, inference_warnings, write_inference
 from sim_core.inference.limited_parameters import LimitedParameters
 from sim_core.inference.particle_posterior import ParticlePosterior
 from sim_core.inference.spread_density import Recipe
@@ -66,6 +66,20 @@ def test_particles_find_the_truth_and_predict_what_they_have_not_seen(recording,
     np.testing.assert_array_equal(loaded.values, found.posterior.values)
     page = (tmp_path / "report.html").read_text()
     assert all(title in page for title in ("Posterior", "Prediction of the held-out part", "Convergence"))
+
+
+def test_a_run_that_has_not_arrived_says_so(recording):
+    early = infer([recording], config("svgd", iterations=30, options={"step": 0.002}))
+    assert any("Not converged" in text and "iterations; ask for more" in text for text in inference_warnings(early))
+    z = (early.posterior.values - early.posterior.lower) / (early.posterior.upper - early.posterior.lower)
+    assert any("At a limit" in text for text in inference_warnings(early)) == bool((((z < 0.01) | (z > 0.99)).mean(0) >= 0.05).any())
+    trace = SimpleNamespace(mean=np.r_[np.linspace(-900, -3, 200), -3 + 0.5 * np.sin(np.arange(50))], extra={"defect": np.array([9.0, 2.5])})
+    done = SimpleNamespace(posterior=early.posterior, trace=trace, resumable=False)
+    (windows,) = (text for text in inference_warnings(done) if "At a limit" not in text)
+    assert windows.startswith("The windows do not join: defects of 2.5 sigma_def")
+    done.posterior.meta["cancelled"] = True
+    assert inference_warnings(done)[0] == "Stopped before the last iteration."
+
 
 
 def test_the_same_seed_gives_the_same_posterior_on_any_number_of_workers(recording):
