@@ -103,20 +103,20 @@ def applied_forces(model, q, v, u, p, taps):
     return passive, driven, dragging, pushing
 
 
-def joint_force(model, q, v, u, p):
+def joint_force(model, q, v, u, p, taps=None):
     """Everything that drives the rigid-body equations, (nv,), but constrained friction: that depends on accelerations."""
-    passive, driven, dragging, pushing = applied_forces(model, q, v, u, p, Taps(model, p))
+    passive, driven, dragging, pushing = applied_forces(model, q, v, u, p, taps or Taps(model, p))
     return driven + passive + dragging + pushing
 
 
-def resisting_force(model, q, v, u, p, with_actuators):
+def resisting_force(model, q, v, u, p, with_actuators, taps=None):
     """`joint_force`, and K (nv, nv): how strongly forces resist velocities.
 
     K_ii = -d force_i / d v_i of passive forces, to which `with_actuators` adds the actuators' and the whole, symmetric,
     matrix of a fluid's drag. K is that of the equations alone: networks and contacts act explicitly. Their derivative would enter every step, and the
     derivative of that every gradient; without it the scheme keeps its order.
     """
-    passive, driven, dragging, pushing = applied_forces(model, q, v, u, p, Taps(model, p))
+    passive, driven, dragging, pushing = applied_forces(model, q, v, u, p, taps or Taps(model, p))
     tau = passive + driven + dragging + pushing
     if model.augmentation:
         passive, driven, dragging, _ = applied_forces(model, q, v, u, p, Taps(model, p, silent=True))

@@ -24,31 +24,35 @@ from sim_core.contact.impulse import after_impulses
 from .configuration import displacement_rate, integrate_position
 from .forces import joint_force, resisting_force
 from .friction import forward_dynamics
+from .taps import Taps
 
 __all__ = ["INTEGRATORS", "ONE_STAGE", "acceleration", "integrate_step"]
 
 ONE_STAGE = ("semi_implicit_euler", "mujoco_euler", "implicitfast")
 
 
-def acceleration(model, q, v, u, p, h):
+def acceleration(model, q, v, u, p, h, taps=None):
     """Forward dynamics with actuators, passive forces and friction in steps of h [s], (nv,)."""
-    return forward_dynamics(model, q, v, joint_force(model, q, v, u, p), p, h)
+    return forward_dynamics(model, q, v, joint_force(model, q, v, u, p, taps), p, h)
 
 
 def semi_implicit_euler(model, q, v, u, p, h):
-    return _advance(model, q, v + h * acceleration(model, q, v, u, p, h), p, h)
+    taps = Taps(model, p)
+    return _advance(model, q, v, v + h * acceleration(model, q, v, u, p, h, taps), p, h, taps)
 
 
 def _implicit(model, q, v, u, p, h, with_actuators):
-    tau, K = resisting_force(model, q, v, u, p, with_actuators)
-    return _advance(model, q, v + h * forward_dynamics(model, q, v, tau, p, h, h * K), p, h)
+    taps = Taps(model, p)
+    tau, K = resisting_force(model, q, v, u, p, with_actuators, taps)
+    return _advance(model, q, v, v + h * forward_dynamics(model, q, v, tau, p, h, h * K), p, h, taps)
 
 
-def _advance(model, q, v, p, h):
+def _advance(model, q, v, v_next, p, h, taps):
     """Contact impulses on the new velocity, then the position with it."""
+    mean = v_next
     if model.contacts and model.options.contact == "impulse":
-        v = after_impulses(model, q, v, p, h)
-    return integrate_position(model, q, v, h), v
+        v_next, mean = after_impulses(model, q, v, v_next, p, h, taps)
+    return integrate_position(model, q, mean, h), v_next
 
 
 def mujoco_euler(model, q, v, u, p, h):

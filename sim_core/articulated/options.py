@@ -33,6 +33,9 @@ class ModelOptions:
             Coulomb friction as a complementarity problem in every step (docs/contact.md).
         contact_pairs: "auto": all pairs of geoms that the plant would test; or a tuple of pairs of name patterns such as
             (("floor", "foot*"), ("tip", "box")), which act alone. What one pair of patterns catches shares parameters.
+        impact_time: of contact="impulse". "step": what penetrates when a step begins has touched. "continuous": what would by
+            its end touches within it, at a time that depends on the state, so that gradients through impacts are right
+            (docs/contact.md).
     """
 
     friction: str | bool | tuple[str, ...] = "auto"
@@ -46,6 +49,7 @@ class ModelOptions:
     fluid: str | bool = "auto"
     contact: str = "none"
     contact_pairs: str | tuple[tuple[str, str], ...] = "auto"
+    impact_time: str = "step"
 
     def __post_init__(self):
         for name in ("friction_velocity", "limit_width"):
@@ -66,6 +70,10 @@ class ModelOptions:
             raise ValueError(f'fluid must be "auto", True or False, found "{self.fluid}".')
         if self.contact not in ("none", "force", "impulse"):
             raise ValueError(f'contact must be "none", "force" or "impulse", found "{self.contact}".')
+        if self.impact_time not in ("step", "continuous"):
+            raise ValueError(f'impact_time must be "step" or "continuous", found "{self.impact_time}".')
+        if self.impact_time == "continuous" and self.contact != "impulse":
+            raise ValueError(f'impact_time="continuous" is of contact="impulse", found contact="{self.contact}".')
         if self.contact_pairs != "auto":
             object.__setattr__(self, "contact_pairs", _pattern_pairs(self.contact_pairs))
 

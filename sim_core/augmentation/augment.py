@@ -14,6 +14,7 @@ import numpy as np
 
 from sim_core.articulated import forces
 from sim_core.articulated.taps import Taps, captured, filled
+from sim_core.contact.impulse import after_impulses
 
 from .blueprint import Blueprint
 from .blueprint_file import load_blueprints
@@ -54,6 +55,8 @@ def tap_names(model):
     q, v, u, p = (ca.SX.sym(name, n) for name, n in sizes.items())
     taps = Taps(detach(model), p, everything=True)
     forces.applied_forces(taps.model, q, v, u, p, taps)
+    if model.contacts and model.options.contact == "impulse":
+        after_impulses(taps.model, q, v, v, p, model.timestep, taps)
     return tuple(taps.values), tuple(taps.correctable)
 
 

@@ -35,6 +35,9 @@ TABLE = '<body name="table" pos="0 0 0.1"><joint name="x" type="slide" axis="1 0
     ) + "</body>"
 
 
+both = pytest.mark.parametrize("impact_time", ["step", "continuous"])
+
+
 # -- the complementarity problem ---------------------------------------------------------------
 
 
@@ -90,9 +93,10 @@ def test_a_ball_bounces_by_its_restitution(e):
         assert top == pytest.approx(e**2 * 0.2, abs=0.004)
 
 
-def test_a_sliding_ball_ends_up_rolling():
+@both
+def test_a_sliding_ball_ends_up_rolling(impact_time):
     """v = 5/7 v0 when slip ends, whatever the friction; at 2 v0 / (7 mu g)."""
-    model = bodies(FLOOR.format(mu=0.3) + BALL.format(mu=0.3))
+    model = bodies(FLOOR.format(mu=0.3) + BALL.format(mu=0.3), impact_time=impact_time)
     X = rollout(model, [0, -1e-4, 0, 1.0, 0, 0], 0.2)
     t = 2 / (7 * 0.3 * G)
     before = X[int(0.8 * t / 0.001)]
@@ -100,12 +104,12 @@ def test_a_sliding_ball_ends_up_rolling():
     assert X[-1, 3] == pytest.approx(5 / 7, rel=2e-3) and X[-1, 5] * 0.1 == pytest.approx(X[-1, 3], rel=1e-3)
 
 
-@pytest.mark.parametrize("mu", [0.3, 0.7])
-def test_a_table_sticks_below_and_slides_above_its_friction_angle(mu):
+@pytest.mark.parametrize("mu, impact_time", [(0.3, "step"), (0.7, "step"), (0.7, "continuous")])
+def test_a_table_sticks_below_and_slides_above_its_friction_angle(mu, impact_time):
     """Spec 07, acceptance 3; four feet share the load."""
     text = FLOOR.format(mu=mu) + TABLE.format(mu=mu)
     start = [0, 0, -1e-4, 0, 0, 0, 0, 0]
-    choices = {"contact_pairs": (("floor", "*"),)}
+    choices = {"contact_pairs": (("floor", "*"),), "impact_time": impact_time}
     X = rollout(bodies(text, angle=np.arctan(0.88 * mu), **choices), start, 1.0)
     assert abs(X[-1, 4]) < 1e-3 and abs(X[-1, 0] - X[500, 0]) < 1e-4
     angle = np.arctan(1.15 * mu)
@@ -113,19 +117,22 @@ def test_a_table_sticks_below_and_slides_above_its_friction_angle(mu):
     assert (X[-1, 4] - X[500, 4]) / 0.5 == pytest.approx(G * (np.sin(angle) - mu * np.cos(angle)), rel=0.05)
 
 
-def test_a_resting_table_stays_where_it_is():
-    X = rollout(bodies(FLOOR.format(mu=0.5) + TABLE.format(mu=0.5), contact_pairs=(("floor", "*"),)), [0, 0, -1e-3] + [0] * 5, 2.0)
+@both
+def test_a_resting_table_stays_where_it_is(impact_time):
+    model = bodies(FLOOR.format(mu=0.5) + TABLE.format(mu=0.5), contact_pairs=(("floor", "*"),), impact_time=impact_time)
+    X = rollout(model, [0, 0, -1e-3] + [0] * 5, 2.0)
     late = X[-500:]
     assert -2e-5 < late[:, 2].min() <= late[:, 2].max() < 2e-5  # pushed out of the floor, then held within g h^2
     assert np.abs(late[:, [0, 1, 3]]).max() < 1e-6
 
 
-def test_two_bodies_keep_their_momentum_and_lose_energy():
+@both
+def test_two_bodies_keep_their_momentum_and_lose_energy(impact_time):
     model = bodies("""
       <body name="a"><joint name="ax" type="slide" axis="1 0 0"/><joint name="ay" type="slide" axis="0 1 0"/>
         <joint name="as" type="hinge" axis="0 0 1"/><geom name="a" type="sphere" size="0.1" mass="1"/></body>
       <body name="b" pos="0.25 0.05 0"><joint name="bx" type="slide" axis="1 0 0"/><joint name="by" type="slide" axis="0 1 0"/>
-        <joint name="bs" type="hinge" axis="0 0 1"/><geom name="b" type="sphere" size="0.1" mass="0.4"/></body>""")
+        <joint name="bs" type="hinge" axis="0 0 1"/><geom name="b" type="sphere" size="0.1" mass="0.4"/></body>""", impact_time=impact_time)
     model_p = model.parameters.values({"contact.a.b.baumgarte": 0.0, "contact.a.b.restitution": 0.3, "gravity.z": 0.0})
     X = rollout(model, np.r_[np.zeros(6), 1.5, 0, 3.0, -0.2, 0.1, 0], 0.3, model_p)
     v = X[:, 6:].reshape(-1, 2, 3)
