@@ -5,6 +5,8 @@
 A double pendulum whose joint torques a network of growing size corrects from q and v. "inlined": every weight is a
 product in straight-line C; "dense": one call of loops over the weights, with an adjoint of its own. Each is compiled into
 an empty cache (compile time: roll-out and reverse sweep, for one robot and for batches), then takes turns with the other.
+
+A second table: what it brings that a batch shares the weights, in time and memory, beside a copy for each robot.
 """
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ import contextlib
 import os
 import tempfile
 import time
+import tracemalloc
 
 import numpy as np
 
@@ -25,6 +28,7 @@ from sim_core.augmentation.network import INLINED
 LAYERS = {"full": [(), (5,), (5, 5), (8, 8), (16, 16), (32, 32), (64, 64)], "quick": [(5, 5), (16, 16)]}
 BATCHES, STEPS, ROUNDS = (1, 128), 100, 7
 AGREE = 1e-9
+SHARING = {"full": ([(8, 8), (16, 16), (32, 32), (64, 64)], (16, 128, 1024, 4096)), "quick": ([(32, 32)], (16, 128))}
 
 
 def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
@@ -47,7 +51,43 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
     result.check("sizes at which the automatic choice costs at most a quarter more than the better one",
                  np.mean(right), 1.0, ">=", "1", "docs/kernels.md")
     result.detail("cost", rows)
+    rows = [sharing(base, hidden, B, seed) for hidden in SHARING[size][0]
+            for B in progress.track(SHARING[size][1], f"shared weights {hidden}")]
+    result.check("largest relative difference between shared weights and a copy for each", max(row["difference"] for row in rows),
+                 AGREE, "<=", "1", "docs/kernels.md")
+    quicker = [row["own: reverse [us/robot]"] / row["shared: reverse [us/robot]"] for row in rows if row["weights"] > INLINED]
+    result.check("shared weights as blocks: least gain of the reverse sweep", min(quicker), 1.0, ">", "1", "docs/kernels.md")
+    result.detail("shared weights", rows)
     return result
+
+
+def sharing(base, hidden, B, seed):
+    """A row of times and of memory that arrays take at most, weights of each robot's own and shared by all."""
+    model = hybrid(base, hidden, "auto", seed)
+    rng, dynamics, p = np.random.default_rng(seed), Dynamics(model), model.parameters.nominal
+    x0, U = rng.normal(size=(B, model.nx)), np.zeros((STEPS, model.nu))
+    own = np.tile(p, (B, 1))
+    own[:, -1] += 1e-12 * np.arange(B)  # equal rows would be recognised
+    row, gradient = {"hidden layers": "x".join(map(str, hidden)), "weights": model.np_ - base.np_, "robots": B}, {}
+    for name, P in (("own", own), ("shared", p)):
+        X = dynamics.rollout(x0, U, P)
+        ways = {"roll-out": lambda: dynamics.rollout(x0, U, P),
+                "reverse": lambda: dynamics.rollout_vjp(x0, U, P, X, X, summed=name == "shared")}
+        gradient[name] = ways["reverse"]()[2]
+        for way, call in ways.items():
+            row[f"{name}: {way} [us/robot]"] = 1e6 / B * min(timed(call) for _ in range(ROUNDS if B < 1000 else 3))
+        row[f"{name}: memory of the reverse sweep [MB]"] = largest(ways["reverse"]) / 1e6
+    total = gradient["own"].sum(axis=0)
+    return row | {"difference": np.abs(gradient["shared"] - total).max() / np.abs(total).max()}
+
+
+def largest(call) -> int:
+    """Bytes that arrays made in a call take at most."""
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 def hybrid(base, hidden, kind, seed):
@@ -65,12 +105,12 @@ def measure(model, seed):
         begin = time.process_time() + children()
         for B in BATCHES:
             X = dynamics.rollout(x0[:B] if B > 1 else x0[0], U, p)
-            dynamics.rollout_vjp(x0[:B] if B > 1 else x0[0], U, p, X, X)
+            dynamics.rollout_vjp(x0[:B] if B > 1 else x0[0], U, p, X, X, summed=True)
         row = {"compile [s]": time.process_time() + children() - begin}
     for B in BATCHES:
         x = x0[:B] if B > 1 else x0[0]
         X = dynamics.rollout(x, U, p)
-        ways = {"roll-out": lambda: dynamics.rollout(x, U, p), "reverse": lambda: dynamics.rollout_vjp(x, U, p, X, X)}
+        ways = {"roll-out": lambda: dynamics.rollout(x, U, p), "reverse": lambda: dynamics.rollout_vjp(x, U, p, X, X, summed=True)}
         shortest = {way: min(timed(call) for _ in range(ROUNDS)) for way, call in ways.items()}
         row |= {f"{B} robot{'s' * (B > 1)}: {way} [us/robot]": 1e6 * t / B for way, t in shortest.items()}
         row[f"{B} robot{'s' * (B > 1)}: roll-out + reverse [us/robot]"] = 1e6 * sum(shortest.values()) / B

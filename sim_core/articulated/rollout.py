@@ -6,12 +6,15 @@ same loops run in Python over CasADi's virtual machine; they are also the oracle
 """
 
 import ctypes
+import functools
 import math
 from pathlib import Path
 
 import numpy as np
 
 from sim_core.codegen import compile_library
+from sim_core.codegen.dense import DenseBlock
+from sim_core.codegen.graph import read
 from sim_core.codegen.library import Batch, check, pointer, pointers
 
 from . import build, derivatives, linearization
@@ -19,6 +22,7 @@ from . import build, derivatives, linearization
 __all__ = ["Dynamics"]
 
 RUNTIME = Path(__file__).parent / "runtime"
+P = 2  # p among the arguments of a step
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 
 
@@ -97,7 +101,7 @@ class Dynamics:
         """States X (..., H+1, nx) from x0 (..., nx) under controls U (..., H, nu) with parameters p (..., np_)."""
         batch, steps = self._horizon("rollout", x0, U, p)
         X = batch.empty((steps + 1, self.nx))
-        library = self._library("rollout", batch)
+        library = self._library("rollout", batch, self._same_networks(batch))
         if library.compiled and batch.size:
             symbol = library.symbol("rollout", [_POINTER, _POINTER, _INT64, _INT64, _INT, _INT])
             check(symbol(batch.rows(), pointer(X), batch.size, steps, self.substeps, self.threads))
@@ -105,23 +109,37 @@ class Dynamics:
             self._rollout_in_python(library, batch, X)
         return X
 
-    def rollout_vjp(self, x0, U, p, X, Xbar):
+    def rollout_vjp(self, x0, U, p, X, Xbar, summed=False):
         """Gradient of a scalar L(X) from Xbar = dL/dX, by a reverse sweep over a roll-out's states.
 
         Args:
             x0, U, p: as given to `rollout`.   X: what it returned.   Xbar: (..., H+1, nx).
+            summed: dL/dp of the whole batch in place of each robot's, where it shares p. Networks of many weights are then
+                quicker and need a fraction of the memory.
 
         Returns:
-            dL/dx0 (..., nx), dL/dU (..., H, nu), dL/dp (..., np_), one per robot even where inputs were shared.
+            dL/dx0 (..., nx), dL/dU (..., H, nu), dL/dp (..., np_), one per robot even where inputs were shared; `summed`:
+            dL/dp (np_,), not finite where any robot's is not.
+
+        Raises:
+            ValueError: `summed`, and p differs between the robots.
         """
         batch, steps = self._horizon("rollout_vjp", x0, U, p, ("X", X), ("Xbar", Xbar))
-        out = [batch.empty((self.nx,)), batch.empty((steps, self.nu)), batch.empty((self.np_,))]
-        library = self._library("reverse", batch)
+        if summed and not batch.shared[P]:
+            raise ValueError(f"rollout_vjp, summed: expected one p ({self.np_},) for the whole batch, found {np.shape(p)}; "
+                             "sum the gradients of different p yourself.")
+        together = summed and batch.size > 1 and self._weights is not None
+        library = self._library("reverse", batch, together)
+        together = together and library.compiled
+        rows = (-(-batch.size // library.lanes),) if together else batch.lead
+        out = [batch.empty((self.nx,)), batch.empty((steps, self.nu)), np.empty((*rows, self.np_), self.dtype)]
         if library.compiled and batch.size:
             symbol = library.symbol("reverse", [_POINTER, _POINTER, _INT64, _INT64, _INT, _INT])
             check(symbol(batch.rows(slice(1, None)), pointers(out), batch.size, steps, self.substeps, self.threads))
         elif batch.size:
             self._reverse_in_python(library, batch, out)
+        if summed:
+            out[2] = out[2].sum(axis=tuple(range(out[2].ndim - 1)))
         return tuple(out)
 
     def rollout_sensitivity(self, x0, U, p, dpdxi):
@@ -146,7 +164,7 @@ class Dynamics:
         batch, steps = self._horizon("rollout_sensitivity", x0, U, p, ("dpdxi", D))
         n = D.shape[-1]
         X, Z = batch.empty((steps + 1, self.nx)), batch.empty((steps + 1, self.nx, self.nx + n))
-        library = self._library("sensitivity", batch)
+        library = self._library("sensitivity", batch, self._same_networks(batch))
         if library.compiled and batch.size:
             symbol = library.symbol("sensitivity", [_POINTER, _POINTER, _INT64, _INT64, _INT64, _INT, _INT])
             check(symbol(batch.rows(), pointers([X, Z]), n, batch.size, steps, self.substeps, self.threads))
@@ -170,19 +188,38 @@ class Dynamics:
             for single in (True, False):
                 self._get_library(names.get(kind, kind), single)
 
-    def _library(self, kind, batch):
+    def _library(self, kind, batch, shared=False):
         # One robot alone gains nothing from lanes, and scalar kernels move less memory.
-        return self._get_library(kind, batch.size == 1)
+        return self._get_library(kind, batch.size == 1, shared)
 
-    def _get_library(self, kind, single):
-        key = (kind, single, self._active if kind == "sensitivity" else None)
+    def _get_library(self, kind, single, shared=False):
+        """shared: a kernel that reads the networks' weights from the first row of p, for all (`emitter.emit`)."""
+        key = (kind, single, shared, self._active if kind == "sensitivity" else None)
         if key not in self._libraries:
             functions, sources = self._parts(kind)
             self._libraries[key] = compile_library(
                 "refit_" + kind, functions, [RUNTIME / s for s in sources], dtype=self.dtype.name,
-                lanes=1 if single else self._lanes,
+                lanes=1 if single else self._lanes, shared=P if shared else None,
+                defines={"SUMMED": 1} if shared and kind == "reverse" else {},
             )
         return self._libraries[key]
+
+    @functools.cached_property
+    def _weights(self):
+        """Where p holds the weights of networks that are evaluated as blocks (slice), or None; None for scalar kernels."""
+        if self._lanes == 1 or not self._step.find_functions():
+            return None
+        graph = read(self._step)
+        elements = [graph.values[w].args for call in graph.values if call.op == "call" and DenseBlock.of_call(call.args[0])
+                    for w in call.args[2] if graph.values[w].op == "input"]
+        return slice(min(elements)[1], max(elements)[1] + 1) if elements else None
+
+    def _same_networks(self, batch):
+        """Whether every robot of a batch has the same weights in its networks of many."""
+        if batch.size == 1 or self._weights is None:
+            return False
+        p = batch.arrays[P]
+        return batch.shared[P] or bool((p[..., self._weights] == p.reshape(-1, self.np_)[0, self._weights]).all())
 
     def _parts(self, kind):
         """Emitted functions and C sources of a library."""

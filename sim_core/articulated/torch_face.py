@@ -22,7 +22,7 @@ class _Rollout(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, Xbar):
         inputs = ctx.saved_tensors
-        bars = ctx.dynamics.rollout_vjp(*(t.detach().numpy() for t in inputs), Xbar.numpy())
+        bars = ctx.dynamics.rollout_vjp(*(t.detach().numpy() for t in inputs), Xbar.numpy(), summed=inputs[2].ndim == 1)
         # An input that the batch shares collects the gradients of all.
         return None, *(torch.from_numpy(bar).sum_to_size(t.shape) for bar, t in zip(bars, inputs))
 

@@ -50,7 +50,7 @@ class TrajectoryError:
             weight = 1.0 / (windows.count * windows.steps * self.dynamics.nx)
             error = (X - part.x) / self.scale
             loss += weight * float(np.sum(error**2))
-            pbar += self.dynamics.rollout_vjp(part.x[:, 0], part.u, p, X, 2 * weight * error / self.scale)[2].sum(axis=0)
+            pbar += self.dynamics.rollout_vjp(part.x[:, 0], part.u, p, X, 2 * weight * error / self.scale, summed=True)[2]
         return (loss, pbar) if np.isfinite(pbar).all() else (np.inf, np.zeros_like(p))
 
     def value(self, p, horizon=None) -> float:

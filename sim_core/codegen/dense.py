@@ -95,8 +95,11 @@ class DenseBlock:
         return block, kind or ""
 
     def text(self) -> str:
-        """C of the block: NAME(x, w, y); NAME_fwd(x, w, xdot, wdot or NULL, ydot); NAME_adj(x, w, ybar, xbar, wbar), which
-        adds to wbar."""
+        """C of the block: NAME(x, w, y); NAME_fwd(x, w, xdot, wdot or NULL, ydot); NAME_adj(x, w, ybar, xbar, wbar or NULL),
+        which adds to wbar. Each again as ..._shared, where w is one row of S for all lanes and wbar the sum over them."""
+        return self._text("", "R") + self._text("_shared", "S")
+
+    def _text(self, shared, T):
         layers, widest = self.layers, max(self.widths)
         store = "".join(f", h{k}[{n}], d{k}[{n}]" for k, (n, *_) in enumerate(layers))
 
@@ -104,7 +107,7 @@ class DenseBlock:
             source = "x"
             for k, (rows, columns, at, bias, activation) in enumerate(layers):
                 b = "NULL" if bias is None else f"w + {bias}"
-                yield f"  dense_product(w + {at}, {b}, {source}, h{k}, {rows}, {columns});"
+                yield f"  dense_product{shared}(w + {at}, {b}, {source}, h{k}, {rows}, {columns});"
                 slope = f"&d{k}[i]" if with_derivatives else "&slope"
                 yield f"  for (int i = 0; i < {rows}; i++) h{k}[i] = dense_{activation}(h{k}[i], {slope});"
                 source = f"h{k}"
@@ -112,21 +115,21 @@ class DenseBlock:
         last, n_out = len(layers) - 1, self.widths[-1]
         plain = "".join(f", h{k}[{n}]" for k, (n, *_) in enumerate(layers))
         lines = [
-            f"REFIT_FN void {self.name}(const R *x, const R *w, R *y) {{", f"  R slope{plain};", *through(False),
+            f"REFIT_FN void {self.name}{shared}(const R *x, const {T} *w, R *y) {{", f"  R slope{plain};", *through(False),
             f"  (void)slope;\n  for (int i = 0; i < {n_out}; i++) y[i] = h{last}[i];\n}}",
-            f"REFIT_FN void {self.name}_fwd(const R *x, const R *w, const R *xdot, const R *wdot, R *ydot) {{",
+            f"REFIT_FN void {self.name}_fwd{shared}(const R *x, const {T} *w, const R *xdot, const R *wdot, R *ydot) {{",
             f"  R v[2][{widest}]{store};", *through(True),
         ]
         source, dot = "x", "xdot"
         for k, (rows, columns, at, bias, _) in enumerate(layers):
             to = "ydot" if k == last else f"v[{k % 2}]"
-            lines.append(f"  dense_product(w + {at}, NULL, {dot}, {to}, {rows}, {columns});")
+            lines.append(f"  dense_product{shared}(w + {at}, NULL, {dot}, {to}, {rows}, {columns});")
             b = "NULL" if bias is None else f"wdot + {bias}"
             lines.append(f"  if (wdot) dense_add_product(wdot + {at}, {b}, {source}, {to}, {rows}, {columns});")
             lines.append(f"  for (int i = 0; i < {rows}; i++) {to}[i] *= d{k}[i];")
             source, dot = f"h{k}", to
         lines += [
-            "}", f"REFIT_FN void {self.name}_adj(const R *x, const R *w, const R *ybar, R *xbar, R *wbar) {{",
+            "}", f"REFIT_FN void {self.name}_adj{shared}(const R *x, const {T} *w, const R *ybar, R *xbar, {T} *wbar) {{",
             f"  R v[2][{widest}]{store};", *through(True),
         ]
         bar = "ybar"
@@ -134,7 +137,8 @@ class DenseBlock:
             to, source = (f"v[{k % 2}]", f"h{k - 1}") if k else ("xbar", "x")
             lines.append(f"  for (int i = 0; i < {rows}; i++) d{k}[i] *= {bar}[i];")
             b = "NULL" if bias is None else f"wbar + {bias}"
-            lines.append(f"  dense_adjoint(w + {at}, {source}, d{k}, {to}, wbar + {at}, {b}, {rows}, {columns});")
+            lines.append(f"  dense_back{shared}(w + {at}, d{k}, {to}, {rows}, {columns});")
+            lines.append(f"  if (wbar) dense_gradient{shared}({source}, d{k}, wbar + {at}, {b}, {rows}, {columns});")
             bar = to
         return "\n".join([*lines, "}", ""])
 

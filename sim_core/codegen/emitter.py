@@ -29,7 +29,7 @@ _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SAME_TWICE = {"sq": "*", "twice": "+"}
 
 
-def emit(name: str, function: ca.Function, scalar: bool = False, part: int = PART) -> str:
+def emit(name: str, function: ca.Function, scalar: bool = False, part: int = PART, shared: int | None = None) -> str:
     """C text of one function.
 
     ``static inline void NAME(const R *const *in, R *const *out, R *w)``: in[i]
@@ -44,6 +44,9 @@ def emit(name: str, function: ca.Function, scalar: bool = False, part: int = PAR
         scalar: print over the scalar type ``S`` instead of ``R``, for a
             function that runs on one robot inside a library of vectors.
         part: operations per part.
+        shared: an argument that is the same for all lanes where it holds weights. Dense blocks read them from
+            in[NAME_N_IN], that argument as a row of S (cast), and add their gradient, summed over the lanes, to
+            out[NAME_N_OUT], a row of S like it, in place of the output where it is summed (``gradient_sums``).
 
     Raises:
         UnsupportedOperation, ValueError: from ``graph.read``.
@@ -51,7 +54,7 @@ def emit(name: str, function: ca.Function, scalar: bool = False, part: int = PAR
     if not name.isidentifier() or not name.isascii():
         raise ValueError(f"function name {name!r} is not a C identifier")
     graph = read(function)
-    return "\n".join([*_macros(name, graph), *_Printer(name, graph, scalar, part).lines(), ""])
+    return "\n".join([*_macros(name, graph), *_Printer(name, graph, scalar, part, shared).lines(), ""])
 
 
 def called_blocks(functions) -> list:
@@ -88,8 +91,9 @@ def _macros(name: str, graph: Graph) -> list[str]:
 class _Printer:
     """One function: where each value is computed, kept and stored."""
 
-    def __init__(self, name: str, graph: Graph, scalar: bool, part: int):
-        self.name, self.graph = name, graph
+    def __init__(self, name: str, graph: Graph, scalar: bool, part: int, shared: int | None):
+        self.name, self.graph, self.shared = name, graph, shared
+        self.read = {v.args[:2] for v in graph.values if v.op == "of_call"}  # (call, output)
         self.R, self.r, self.C = ("S", "s_", "K") if scalar else ("R", "r_", "C")
         self.angles = _both_sin_and_cos(graph)
         self.reciprocals = _shared_denominators(graph)
@@ -107,7 +111,8 @@ class _Printer:
         for i, value in enumerate(self.graph.values):
             parts[self.home[i]] += self._statement(i, value)
         parts[0] += [f"{target} = {self.C}(0.0);" for target in self.stores.get(None, ())]
-        parts[0][:0] = self._starts_of_sums()
+        if self.shared is None:
+            parts[0][:0] = self._starts_of_sums()
         R = self.R
         signature = f"(const {R} *const *in, {R} *const *out, {R} *w)"
         unused = "  (void)in; (void)out; (void)w;"
@@ -232,35 +237,67 @@ class _Printer:
         """Call of a block, arguments in arrays of their own where they do not lie in a row already."""
         name, *given = value.args
         block, kind = block_of_call(name)
-        dense = isinstance(block, DenseBlock)
+        if isinstance(block, DenseBlock):
+            return self._dense_call(i, block, kind, given, part)
         lines, R = [], self.R
         arguments = []
         for k, values in enumerate(given):
-            if not values and (k > 1 or not dense):
+            if not values:
                 continue  # the undifferentiated output, which derivatives here do without
             text, line = self._array(f"c{i}_a{k}", values, part)
             arguments.append(text)
             lines += line
-        if dense and kind == "fwd" and all(_is_zero(self.graph.values[a]) for a in given[-1]):
-            arguments[-1] = "NULL"
         for j, size in enumerate(block.results(kind)):
-            if j == 1 and i in self.sums.target:
-                arguments.append("&out[{}][{}]".format(*self.sums.target[i]))
-                continue
             arguments.append(f"c{i}_{j}")
             lines.append(f"{R} c{i}_{j}[{size}];")
-            if j == 1 and dense:  # the adjoint adds
-                lines.append(f"for (int i = 0; i < {size}; i++) c{i}_{j}[i] = {self.C}(0.0);")
-        suffix = f"_{kind}" if kind else ""
+        return [*lines, f"{block.name}{kind and '_' + kind}({', '.join(arguments)});"]
+
+    def _dense_call(self, i: int, block: DenseBlock, kind: str, given, part: int) -> list[str]:
+        """Call of a network: weights from its robot or from the row that all share, their gradient to its own place."""
+        x, w, *rest = given
+        if kind:
+            rest = rest[1:]  # the undifferentiated output, which derivatives here do without
+        row = self._consecutive_inputs(w)
+        wanted = kind == "adj" and (i, 1) in self.read
+        shared = row is not None and row[0] == self.shared and (not wanted or i in self.sums.target)
+        lines, arguments = [], []
+        for k, values in enumerate((x, w, *rest)):
+            if k == 1 and shared:
+                arguments.append(f"(const S *)in[{len(self.graph.in_shapes)}] + {row[1]}")
+            elif k == 3 and all(_is_zero(self.graph.values[a]) for a in values):
+                arguments.append("NULL")  # the tangent of the weights
+            else:
+                text, line = self._array(f"c{i}_a{k}", values, part)
+                arguments.append(text)
+                lines += line
+        lines.append(f"{self.R} c{i}_0[{block.results(kind)[0]}];")
+        arguments.append(f"c{i}_0")
+        if wanted and i in self.sums.target:
+            output, at = self.sums.target[i]
+            arguments.append(f"(S *)out[{len(self.graph.out_shapes)}] + {at}" if shared else f"&out[{output}][{at}]")
+        elif wanted:
+            lines += [f"{self.R} c{i}_1[{block.n_weights}];",
+                      f"for (int i = 0; i < {block.n_weights}; i++) c{i}_1[i] = {self.C}(0.0);"]
+            arguments.append(f"c{i}_1")
+        elif kind == "adj":
+            arguments.append("NULL")
+        suffix = (kind and f"_{kind}") + "_shared" * shared
         return [*lines, f"{block.name}{suffix}({', '.join(arguments)});"]
 
-    def _array(self, name: str, values, part: int) -> tuple[str, list[str]]:
-        """How a call reads values as one array, and the statements that make it."""
+    def _consecutive_inputs(self, values) -> tuple[int, int] | None:
+        """(argument, first element) where the values lie in a row in an argument."""
         first = self.graph.values[values[0]]
         if first.op == "input":
             argument, at = first.args
             if all(self.graph.values[a] == Value("input", (argument, at + e)) for e, a in enumerate(values)):
-                return f"&in[{argument}][{at}]", []
+                return argument, at
+        return None
+
+    def _array(self, name: str, values, part: int) -> tuple[str, list[str]]:
+        """How a call reads values as one array, and the statements that make it."""
+        row = self._consecutive_inputs(values)
+        if row is not None:
+            return "&in[{}][{}]".format(*row), []
         if all(_is_zero(self.graph.values[a]) for a in values):
             return name, [f"{self.R} {name}[{len(values)}];",
                           f"for (int i = 0; i < {len(values)}; i++) {name}[i] = {self.C}(0.0);"]

@@ -1,6 +1,6 @@
 /* Roll-out of a batch: x[k+1] = step(x[k], u[k], p), `substeps` times per k with u held.
  *
- * Compiled with the emitted function step(x, u, p) -> x'.
+ * Compiled with the emitted function step(x, u, p) -> x'; behind p the first robot's row, whose weights may be everyone's.
  */
 #define NX step_IN0_SIZE
 #define NU step_IN1_SIZE
@@ -24,7 +24,7 @@ static void rollout_slice(const void *argument, int64_t first, int64_t last, R *
     for (int64_t k = 0; k < job->steps; k++) {
       gather(u, (Rows){job->U.data + k * NU, job->U.stride}, NU, b, job->batch);
       for (int s = 0; s < job->substeps; s++) {
-        step((const R *[]){x, u, p}, (R *[]){next}, NULL);
+        step((const R *[]){x, u, p, (const R *)job->p.data}, (R *[]){next}, NULL);
         R *const swap = x;
         x = next, next = swap;
       }

@@ -3,7 +3,7 @@
  * S[0] = [1, 0];  S[k+1] = (dx[k+1]/dx[k]) S[k] + [0, (dx[k+1]/dp) (dp/dxi)].
  *
  * Compiled with step_jac(x, u, p) -> x', dx'/dx (NX, NX), dx'/dp (NX, NA), for the NA
- * parameters that xi moves.
+ * parameters that xi moves; behind p the first robot's row, whose weights may be everyone's.
  */
 #define NX step_jac_IN0_SIZE
 #define NU step_jac_IN1_SIZE
@@ -60,7 +60,7 @@ static void sensitivity_slice(const void *argument, int64_t first, int64_t last,
     for (int64_t k = 0; k < job->steps; k++) {
       gather(u, (Rows){job->U.data + k * NU, job->U.stride}, NU, b, job->batch);
       for (int s = 0; s < job->substeps; s++) {
-        step_jac((const R *[]){x, u, p}, (R *[]){x_next, A, Cp}, NULL);
+        step_jac((const R *[]){x, u, p, (const R *)job->p.data}, (R *[]){x_next, A, Cp}, NULL);
         for (int64_t i = 0; i < NX * m; i++) Z_next[i] = C(0.0);
         add_product(Z_next, m, 0, A, Z, NX, NX, m);
         add_product(Z_next, m, NX, Cp, D, NX, NA, n);
