@@ -1,8 +1,8 @@
 """A network imitates the quadratic programme of a quadruped's stance controller: ten times faster, and it keeps walking?
 
 An A1-like robot trots in MuJoCo under convex MPC (OSQP, horizon 10). Its answers under random linear and angular targets
-train a network of 41 inputs and two hidden layers of 192, which then takes its place: at 0.3 m/s, turning and in place, on the
-robot it was trained with and on one whose trunk is 15 % heavier, whose torques come 4 ms late and whose sensors are noisier.
+train a network of 41 inputs and two hidden layers of 192, which then takes its place: at several speeds, sideways, turning and in
+place, on the robot it was trained with and on one whose trunk is 15 % heavier, whose torques come 4 ms late and whose sensors are noisier.
 Both solvers are timed in one process on the same observations. The controllers see IMU, joints and contact switches only.
 
 Source: Heiden, NeuralSim (2021), MPC imitation (Fig. 4.6): OSQP 2 ms and 160 Hz, network 0.2 ms and 300 Hz; on the real robot
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from reporting import PALETTE, Report, Result, SilentProgress, figure
-from sim_core.control.quadruped.controller import TrotController
+from sim_core.control.quadruped.controller import TrotConfig, TrotController
 from sim_core.control.quadruped.imitation import collect, train
 from sim_core.control.quadruped.observation import Observation
 from sim_core.control.quadruped.robot import LEGS, QuadrupedRobot, rotation_rpy
@@ -28,10 +28,13 @@ from sim_core.control.quadruped.walking import Target, Walk, walk
 from sim_core.plant import MujocoPlant
 
 SOURCE, DEFAULT = "spec 07 N6 (paper)", "spec 07 item 13 (project default)"
+ASKED = "the robot does what it is asked to (project default)"
 SIZES = {"quick": (4000, 80), "full": (10_000, 200)}  # transitions, epochs
 SECONDS, SETTLE = 12.0, 2.0  # of a walk [s], and its beginning that does not count
 PERIODS = {"160 Hz": 1 / 160, "300 Hz": 1 / 300}
-GOALS = {"0.3 m/s": Target((0.3, 0.0)), "0.3 m/s, turning": Target((0.3, 0.0), 0.4), "in place": Target()}
+GOALS = {"0.3 m/s": Target((0.3, 0.0)), "0.3 m/s, turning": Target((0.3, 0.0), 0.4), "in place": Target(),
+         "0.1 m/s": Target((0.1, 0.0)), "0.2 m/s": Target((0.2, 0.0)), "0.4 m/s": Target((0.4, 0.0)),
+         "0.1 m/s sideways": Target((0.0, 0.1))}
 NOISE = dict(position_noise=5e-4, velocity_noise=0.02, orientation_noise=2e-3, gyro_noise=0.01, accelerometer_noise=0.1)
 # 15 % of the trunk's mass is 7 % of the robot's; thighs and calves 20 % is 7 % more.
 REAL = dict(command_delay=0.004, **{name: 2 * value for name, value in NOISE.items()}, scenario=[
@@ -95,14 +98,18 @@ def judge_walks(result: Result, walks: dict[tuple, tuple[Walk, int]], robot: Qua
     """Seconds on its feet, errors against the programme's, height; one row per walk in the details."""
     rows, traces = [], {}
     for (where, goal, rate, name), (trace, fallbacks) in walks.items():
-        after = trace.after(SETTLE)
+        after, asked = trace.after(SETTLE), GOALS[goal]
+        velocity = trace.array("velocity")[after, :2].mean(0) if after.any() else np.full(2, np.nan)
+        speed = np.hypot(*asked.velocity)
         rows.append({
             "robot": where, "target": goal, "rate": rate, "solver": name, "seconds": trace.t[-1] + PERIODS[rate],
-            "forward [m/s]": trace.array("velocity")[after, 0].mean() if after.any() else np.nan,
+            "forward [m/s]": velocity[0], "sideways [m/s]": velocity[1],
+            "speed over asked - 1": velocity @ asked.velocity / speed**2 - 1 if speed else np.nan,
             "turning [rad/s]": trace.array("yaw_rate")[after].mean() if after.any() else np.nan,
             "RMS velocity error [m/s]": trace.velocity_error(SETTLE),
             "mean velocity error [m/s]": trace.mean_velocity_error(SETTLE),
             "height [m]": trace.mean_height(SETTLE),
+            "height over asked [m]": trace.mean_height(SETTLE) - (TrotConfig().height - robot.com[2]),
             "largest tilt [rad]": np.abs(trace.array("tilt")[after]).max(initial=0.0),
             "outside the friction cone": outside_cone(robot, trace),
             "cycles by the programme": fallbacks if name != "OSQP" else ""})
@@ -117,10 +124,10 @@ def judge_walks(result: Result, walks: dict[tuple, tuple[Walk, int]], robot: Qua
 
     names = list(dict.fromkeys(row["solver"] for row in rows))
     for where in ("nominal", "real"):
+        for name in names:
+            judge_tracking(result, where, name, [r for r in rows if (r["robot"], r["solver"]) == (where, name)])
         qp = measure(where, "0.3 m/s", "OSQP")
         result.check(f"{where} robot, OSQP: walks at 0.3 m/s", qp["seconds"], 10.0, ">=", "s", DEFAULT)
-        result.check(f"{where} robot, OSQP: mean forward velocity", qp["forward [m/s]"], (0.24, 0.36), "in", "m/s",
-                     "0.3 within a fifth")
         for name in names[1:]:
             net = measure(where, "0.3 m/s", name)
             result.check(f"{where} robot, {name}: walks at 0.3 m/s", net["seconds"], 10.0, ">=", "s", DEFAULT)
@@ -131,6 +138,17 @@ def judge_walks(result: Result, walks: dict[tuple, tuple[Walk, int]], robot: Qua
             share = net["cycles by the programme"] / (net["seconds"] / PERIODS["160 Hz"])
             result.check(f"{where} robot, {name}: cycles answered by the programme", share, 0.01, "<=", "1",
                          "the network walks, not the programme")
+
+
+def judge_tracking(result: Result, where: str, name: str, rows: list[dict]) -> None:
+    """Does the robot do what it is asked? The worst of all walks counts."""
+    label = f"{where} robot, {name}: "
+    worst = lambda key: float(np.max([abs(r[key]) for r in rows if GOALS[r["target"]] != Target() or "height" in key]))
+    result.check(label + "mean speed over the one asked for, worst", worst("speed over asked - 1"), 0.03, "<=", "1", ASKED)
+    turns = [r["turning [rad/s]"] / GOALS[r["target"]].yaw_rate - 1 for r in rows if GOALS[r["target"]].yaw_rate]
+    if turns:
+        result.check(label + "turning over the one asked for", float(np.max(np.abs(turns))), 0.05, "<=", "1", ASKED)
+    result.check(label + "height over the one asked for, worst", worst("height over asked [m]"), 0.005, "<=", "m", ASKED)
 
 
 def outside_cone(robot: QuadrupedRobot, trace: Walk) -> float:

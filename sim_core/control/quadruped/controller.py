@@ -17,6 +17,7 @@ import numpy as np
 from sim_core.control.quadruped.estimator import BaseEstimate, BaseEstimator, ImuSample
 from sim_core.control.quadruped.gait import TROT, Gait
 from sim_core.control.quadruped.observation import Observation
+from sim_core.control.quadruped.offset_free import OffsetFree, OffsetFreeConfig
 from sim_core.control.quadruped.robot import QuadrupedRobot
 from sim_core.control.quadruped.stance import Stance, StanceSolver
 from sim_core.control.quadruped.swing import SwingConfig, SwingLegs
@@ -27,13 +28,14 @@ __all__ = ["LegCommand", "TrotConfig", "TrotController"]
 @dataclass(frozen=True)
 class TrotConfig:
     """gait; height: of the centre of mass [m]; friction: assumed at every foot; early_contact: share of the swing after
-    which a foot that touches stands; swing: SwingConfig."""
+    which a foot that touches stands; swing: SwingConfig; offset_free: OffsetFreeConfig."""
 
     gait: Gait = TROT
     height: float = 0.27
     friction: float = 0.45
     early_contact: float = 0.5
     swing: SwingConfig = field(default_factory=SwingConfig)
+    offset_free: OffsetFreeConfig = field(default_factory=OffsetFreeConfig)
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class TrotController:
         self.robot, self.solver, self.config = robot, solver, config
         self.estimator = BaseEstimator(robot)
         self.swing = SwingLegs(robot, config.gait.stance, config.gait.swing, config.swing)
+        self.offset_free = OffsetFree(config.offset_free)
         self.reset()
 
     def reset(self) -> None:
@@ -72,6 +75,7 @@ class TrotController:
         self.estimator.reset()
         self.solver.reset()
         self.swing.reset()
+        self.offset_free.reset()
         self._begin = self._before = None
         self._swinging = np.zeros(4, bool)
 
@@ -81,7 +85,7 @@ class TrotController:
 
         Args:
             imu: ImuSample. q, qd: (12,) [rad, rad/s]. contacts: feet that touch the ground, (4,) bool.
-            velocity: desired, forward and to the left (2,) [m/s]. yaw_rate: desired [rad/s].
+            velocity: asked for, forward and to the left (2,) [m/s]. yaw_rate: asked for [rad/s].
 
         Raises:
             ValueError: measurements are not finite.
@@ -93,24 +97,29 @@ class TrotController:
         early = (phase > self.config.early_contact) & contacts
         standing = np.isnan(phase) | early
         feet, J = self.robot.feet(q), self.robot.jacobians(q)
-        base = self.estimator.update(t - self._before, imu, q, qd, feet, J, standing & contacts)
-        self._before = t
-        desired = np.array([velocity[0], velocity[1], 0.0])
-        observation = self.observe(base, feet, standing, desired, yaw_rate)
+        dt, self._before = t - self._before, t
+        base = self.estimator.update(dt, imu, q, qd, feet, J, standing & contacts)
+        height = base.height + base.R_HB[2] @ self.robot.com
+        *along, yaw_rate, height = self.offset_free.reference(
+            dt, np.array([*velocity, yaw_rate, self.config.height]),
+            np.array([*base.velocity[:2], base.angular_velocity[2], height]))
+        desired = np.array([*along, 0.0])
+        observation = self.observe(base, feet, standing, desired, yaw_rate, height)
         stance = self.solver.solve(observation)
         self.swing.lift(~standing & ~self._swinging, feet @ base.R_HB.T)
         self._swinging = ~standing
-        q_swing, qd_swing = self.swing.joints(phase, base, desired, yaw_rate)
+        q_swing, qd_swing, qdd_swing = self.swing.joints(phase, base, desired, yaw_rate)
         swings = ~standing[:, None]
+        own = self.robot.leg_torques(q, np.where(swings, qd_swing, 0.0), np.where(swings, qdd_swing, 0.0), base.R_HB[2])
         gains = self.config.swing
         return LegCommand(
-            effort=(stance.torques + self.robot.leg_weight(q, base.R_HB[2])).ravel(), position=np.where(swings, q_swing, q).ravel(),
+            effort=(stance.torques + own).ravel(), position=np.where(swings, q_swing, q).ravel(),
             velocity=np.where(swings, qd_swing, 0.0).ravel(), kp=np.repeat(np.where(standing, 0.0, gains.kp), 3),
             kd=np.repeat(np.where(standing, 0.0, gains.kd), 3),
             stance=stance, observation=observation, base=base, standing=standing)
 
     def observe(self, base: BaseEstimate, feet: np.ndarray, standing: np.ndarray, desired_velocity: np.ndarray,
-                yaw_rate: float) -> Observation:
+                yaw_rate: float, height: float) -> Observation:
         """The stance solver's 41 inputs."""
         o = Observation()
         o.velocity[:] = base.velocity + np.cross(base.angular_velocity, base.R_HB @ self.robot.com)
@@ -119,7 +128,7 @@ class TrotController:
         o.contacts[:] = standing
         o.feet[:] = feet
         o.friction[:] = self.config.friction
-        o.desired_position[2] = self.config.height
+        o.desired_position[2] = height
         o.desired_velocity[:] = desired_velocity
         o.desired_angular_velocity[2] = yaw_rate
         return o

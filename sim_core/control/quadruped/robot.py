@@ -18,7 +18,7 @@ import numpy as np
 
 from sim_core.robots import robot_file
 
-__all__ = ["LEGS", "QuadrupedRobot", "rotation_from_quaternion", "rotation_rpy", "skew"]
+__all__ = ["LEGS", "QuadrupedRobot", "rotation_from_quaternion", "rotation_rpy", "skew", "times"]
 
 LEGS = ("FL", "FR", "RL", "RR")
 _JOINTS = ("hip", "thigh", "calf")
@@ -41,6 +41,7 @@ class QuadrupedRobot:
         home: joint angles of the home posture, (4, 3) [rad].
         effort_limit: (12,) [N m].
         link_mass: of hips, thighs and calves, (4, 3) [kg]. link_com: their centres in their own frames, (4, 3, 3) [m].
+        link_inertia: about those centres in those frames, (4, 3, 3, 3) [kg m^2]. armature: of the rotors, (4, 3) [kg m^2].
     """
 
     joints: tuple[str, ...]
@@ -57,6 +58,8 @@ class QuadrupedRobot:
     effort_limit: np.ndarray
     link_mass: np.ndarray
     link_com: np.ndarray
+    link_inertia: np.ndarray
+    armature: np.ndarray
 
     @classmethod
     def load(cls, robot: str = "quadruped") -> QuadrupedRobot:
@@ -82,12 +85,15 @@ class QuadrupedRobot:
         feet = [model.geom(f"{leg}_foot") for leg in LEGS]
         links = model.jnt_bodyid[[j.id for j in joint]]
         body = model.body_pos[links].reshape(4, 3, 3)
+        axes = [rotation_from_quaternion(quat) for quat in model.body_iquat[links]]              # principal ones
         return cls(
             joints=tuple(names), mass=mass, com=com, inertia=inertia, gravity=-float(model.opt.gravity[2]),
             hips=body[:, 0], abduction=body[:, 1, 1], thigh=-float(body[0, 2, 2]), calf=-float(feet[0].pos[2]),
             foot_radius=float(feet[0].size[0]), home=data.qpos[[j.qposadr[0] for j in joint]].reshape(4, 3),
             effort_limit=np.array([model.actuator(name).ctrlrange[1] for name in names]),
-            link_mass=model.body_mass[links].reshape(4, 3), link_com=model.body_ipos[links].reshape(4, 3, 3))
+            link_mass=model.body_mass[links].reshape(4, 3), link_com=model.body_ipos[links].reshape(4, 3, 3),
+            link_inertia=np.array([R @ np.diag(model.body_inertia[b]) @ R.T for R, b in zip(axes, links)]).reshape(4, 3, 3, 3),
+            armature=model.dof_armature[[j.dofadr[0] for j in joint]].reshape(4, 3))
 
     def feet(self, q: np.ndarray) -> np.ndarray:
         """Feet in the trunk's frame, (4, 3) [m], from joint angles (4, 3) [rad]."""
@@ -119,22 +125,33 @@ class QuadrupedRobot:
         axes = self._axes(q)
         return np.cross(axes, self.foot_radius * up).transpose(0, 2, 1)
 
-    def leg_weight(self, q: np.ndarray, up: np.ndarray) -> np.ndarray:
-        """Joint torques (4, 3) [N m] that hold the legs' own links against gravity; `up` as in `rolling`."""
-        (a, b, c), y = q.T, self.abduction
-        zero = np.zeros(4)
-        knee = np.stack([-self.thigh * np.sin(b), y, -self.thigh * np.cos(b)], 1)
-        coms = np.stack([self.link_com[:, 0], _turn_y(self.link_com[:, 1], b) + np.stack([zero, y, zero], 1),
-                         _turn_y(self.link_com[:, 2], b + c) + knee], 1)            # in the hip's frame, (4, link, 3)
-        origins = np.stack([np.zeros((4, 3)), np.stack([zero, y, zero], 1), knee], 1)
-        # In the hip's frame its own axis is x, the others' y; `up` turned into that frame.
-        up_hip = np.stack([np.full(4, up[0]), np.cos(a) * up[1] + np.sin(a) * up[2], np.cos(a) * up[2] - np.sin(a) * up[1]], 1)
-        weight = self.gravity * self.link_mass
-        torque = np.zeros((4, 3))
-        for joint, axis in enumerate(np.eye(3)[[0, 1, 1]]):
-            arm = np.einsum("lk,lkx->lx", weight[:, joint:], coms[:, joint:] - origins[:, joint, None])
-            torque[:, joint] = np.cross(arm, up_hip) @ -axis                        # against the weight, -up
-        return -torque
+    def leg_torques(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, up: np.ndarray) -> np.ndarray:
+        """Joint torques (4, 3) [N m] under which the legs move so, (4, 3) each, on a trunk that goes straight ahead.
+
+        Newton and Euler link by link, in the trunk's frame, rotors included; at rest it is what holds the legs' own weight.
+        `up` as in `rolling`.
+        """
+        R_x, R_y = _rotations_x(q[:, 0]), _rotations_y(np.stack([0.0 * q[:, 0], q[:, 1], q[:, 1] + q[:, 2]], 1))
+        R = R_x[:, None] @ R_y                                                      # of hip, thigh and calf, (4, 3, 3, 3)
+        axes = self._axes(q)
+        offset = np.zeros((4, 3, 3))                                                # to the next link's origin
+        offset[:, 0] = self.abduction[:, None] * R_x[:, :, 1]
+        offset[:, 1] = -self.thigh * R[:, 1, :, 2]
+        origin = self.hips[:, None] + np.cumsum(offset, 1) - offset
+        arm = times(R, self.link_com)
+        inertia = R @ self.link_inertia @ R.swapaxes(-1, -2)
+        w = np.cumsum(axes * qd[..., None], 1)
+        # The joints before turn an axis: joint 0's is fixed, the other two are parallel, so only joint 0 turns them.
+        turned = axes * qdd[..., None]
+        turned[:, 1:] += _cross(w[:, :1], axes[:, 1:] * qd[:, 1:, None])
+        dw = np.cumsum(turned, 1)
+        w_x = skew(w)
+        accelerated = skew(dw) + w_x @ w_x                                          # times r: dw x r + w x (w x r)
+        step = times(accelerated, offset)
+        f = self.link_mass[..., None] * (self.gravity * up + np.cumsum(step, 1) - step + times(accelerated, arm))
+        n = times(inertia, dw) + times(w_x @ inertia, w) + _cross(origin + arm, f)
+        f, n = (x[:, ::-1].cumsum(1)[:, ::-1] for x in (f, n))                      # of the link and all after it
+        return ((n - _cross(origin, f)) * axes).sum(-1) + self.armature * qdd
 
     def _axes(self, q: np.ndarray) -> np.ndarray:
         """Joint axes in the trunk's frame, (4, 3, 3), one row per joint."""
@@ -172,10 +189,30 @@ def _composite(model, data, root: int) -> tuple[float, np.ndarray, np.ndarray]:
     return float(mass.sum()), R_WB.T @ (com_W - data.xpos[root]), R_WB.T @ inertia_W @ R_WB
 
 
-def _turn_y(r: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """R_y(angle) r of each row."""
-    sin, cos = np.sin(angle), np.cos(angle)
-    return np.stack([cos * r[:, 0] + sin * r[:, 2], r[:, 1], cos * r[:, 2] - sin * r[:, 0]], 1)
+def _rotations_x(angle: np.ndarray) -> np.ndarray:
+    """R_x of each angle, (..., 3, 3)."""
+    R = np.zeros((*angle.shape, 3, 3))
+    R[..., 0, 0], R[..., 1, 1], R[..., 2, 1] = 1.0, np.cos(angle), np.sin(angle)
+    R[..., 1, 2], R[..., 2, 2] = -R[..., 2, 1], R[..., 1, 1]
+    return R
+
+
+def _rotations_y(angle: np.ndarray) -> np.ndarray:
+    """R_y of each angle, (..., 3, 3)."""
+    R = np.zeros((*angle.shape, 3, 3))
+    R[..., 1, 1], R[..., 0, 0], R[..., 0, 2] = 1.0, np.cos(angle), np.sin(angle)
+    R[..., 2, 0], R[..., 2, 2] = -R[..., 0, 2], R[..., 0, 0]
+    return R
+
+
+def times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A x for each of the leading axes: (..., 3, 3) times (..., 3)."""
+    return (A @ x[..., None])[..., 0]
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a x b along the last axis; np.cross takes three times as long on arrays of this size."""
+    return a[..., [1, 2, 0]] * b[..., [2, 0, 1]] - a[..., [2, 0, 1]] * b[..., [1, 2, 0]]
 
 
 def skew(r: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim_core.control.quadruped.estimator import BaseEstimate
-from sim_core.control.quadruped.robot import QuadrupedRobot
+from sim_core.control.quadruped.robot import QuadrupedRobot, times
 
 __all__ = ["SwingConfig", "SwingLegs"]
 
@@ -60,17 +60,24 @@ class SwingLegs:
         return place, v
 
     def joints(self, phase: np.ndarray, base: BaseEstimate, desired_velocity: np.ndarray, desired_yaw_rate: float
-               ) -> tuple[np.ndarray, np.ndarray]:
-        """Joint angles and velocities (4, 3) of the swinging legs, those with a finite `phase` (4,); NaN for the others."""
+               ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Joint angles, velocities and accelerations (4, 3) of the swinging legs, those with a finite `phase` (4,); NaN for
+        the others."""
         target, v = self.targets(base, desired_velocity, desired_yaw_rate)
         s, start, m = phase[:, None], self._start, -self._swing * v
         # Along the ground a cubic that leaves and meets it at its own speed, upwards a raised cosine: feet neither hit nor drag.
         foot = start + (3 - 2 * s) * s**2 * (target - start) + m * s * (1 - s) * (1 - 2 * s)
         rate = 6 * s * (1 - s) * (target - start) + m * (1 - 6 * s + 6 * s**2)
-        foot[:, 2] += self.config.clearance * np.sin(np.pi * s[:, 0]) ** 2
-        rate[:, 2] += self.config.clearance * np.pi * np.sin(2 * np.pi * s[:, 0])
+        change = (6 - 12 * s) * (target - start) - m * (6 - 12 * s)
+        height, turn = self.config.clearance, 2 * np.pi * s[:, 0]
+        foot[:, 2] += 0.5 * height * (1 - np.cos(turn))
+        rate[:, 2] += height * np.pi * np.sin(turn)
+        change[:, 2] += 2 * height * np.pi**2 * np.cos(turn)
         q = self.robot.joint_angles(foot @ base.R_HB)                    # rows times R_HB: into the trunk's frame
         J = self.robot.jacobians(q)
         # Damped, so that a stretched leg asks for no infinite speed.
-        J_T, velocity = J.transpose(0, 2, 1), (rate / self._swing @ base.R_HB)[..., None]
-        return q, np.linalg.solve(J_T @ J + 1e-4 * np.eye(3), J_T @ velocity)[..., 0]
+        J_T = J.transpose(0, 2, 1)
+        inverse = np.linalg.solve(J_T @ J + 1e-4 * np.eye(3), J_T)
+        qd = times(inverse, rate / self._swing @ base.R_HB)
+        turning = (self.robot.jacobians(q + 1e-6 * qd) - J) / 1e-6       # J's rate
+        return q, qd, times(inverse, change / self._swing**2 @ base.R_HB - times(turning, qd))

@@ -44,7 +44,19 @@ def test_feet_jacobians_rolling_and_weight_equal_mujocos(robot, model):
             np.testing.assert_allclose(R @ J[i], jac[:, columns], atol=1e-12)
             mujoco.mj_jac(model, data, jac, None, foot.xpos - [0, 0, robot.foot_radius], body)
             np.testing.assert_allclose(R @ contact[i], jac[:, columns], atol=1e-12)
-        np.testing.assert_allclose(robot.leg_weight(q, R[2]).ravel(), data.qfrc_bias[6:], atol=1e-10)
+        rest = np.zeros((4, 3))
+        np.testing.assert_allclose(robot.leg_torques(q, rest, rest, R[2]).ravel(), data.qfrc_bias[6:], atol=1e-10)
+
+
+def test_torques_of_moving_legs_equal_mujocos_inverse_dynamics(robot, model):
+    rng = np.random.default_rng(8)
+    for q, R, data in postures(robot, model):
+        rate, change = rng.normal(0, 5, (4, 3)), rng.normal(0, 60, (4, 3))
+        data.qpos[2], data.qvel[:], data.qacc[:] = 5.0, 0, 0                    # in the air, the trunk held
+        data.qvel[6:], data.qacc[6:] = rate.ravel(), change.ravel()
+        mujoco.mj_inverse(model, data)
+        expected = (data.qfrc_inverse + data.qfrc_passive + data.qfrc_constraint)[6:]     # without friction in the joints
+        np.testing.assert_allclose(robot.leg_torques(q, rate, change, R[2]).ravel(), expected, atol=1e-10)
 
 
 def test_joint_angles_invert_the_feet_and_stretch_towards_what_is_out_of_reach(robot, model):
@@ -93,7 +105,7 @@ def test_it_is_the_published_robot():
     pin.computeGeneralizedGravity(model, data, full)
     ids = [model.getJointId(f"{leg}_{joint}_joint") for leg in LEGS for joint in ("hip", "thigh", "calf")]
     g = data.g[[model.joints[i].idx_v for i in ids]]
-    np.testing.assert_allclose(robot.leg_weight(q, np.array([0.0, 0.0, 1.0])).ravel(), g, atol=2e-4)
+    np.testing.assert_allclose(robot.leg_torques(q, *np.zeros((2, 4, 3)), np.array([0.0, 0.0, 1.0])).ravel(), g, atol=2e-4)
     assert (robot.effort_limit == 33.5).all()
 
 
