@@ -2,7 +2,8 @@
 
 The world is not the engine: rigid-body dynamics in the plane by numpy, a linear spring and damper at the tip, Coulomb
 friction of every patch of the base with the field mu(x, y) times a factor per axis, four times as many patches as the
-engine has points, another regularisation and a fifth of its step. The engine's model has 25 points 2 cm apart, each
+engine has points, another regularisation and a fifth of its step. MCube's recordings of the same square, where they are
+at hand, take the world's place (`recorded`). The engine's model has 25 points 2 cm apart, each
 pressing with the same force, one constant friction coefficient, and Hunt-Crossley and Brown-McPhee contacts.
 """
 
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from recording.mcube_pushes import PushError, find_pushes
 from sim_core.articulated import load_model
 from sim_core.inference.trajectories import Trajectories
 
-__all__ = ["Field", "Pushes", "draw_pushes", "measured", "planar_model", "push_in_the_world"]
+__all__ = ["Field", "Pushes", "draw_pushes", "measured", "planar_model", "push_in_the_world", "recorded"]
 
 SIDE, MASS, TIP_RADIUS = 0.09, 0.837, 0.00475  # MCube's rect1: a square of 90 mm in steel, a tip of 9.5 mm
 G = 9.81
@@ -125,6 +127,46 @@ def measured(pushes, poses, impulses, rng):
     noise = np.concatenate([np.zeros((n, 1, 2)), rng.normal(size=(n, steps, 2)).cumsum(1)], 1) * FORCE_NOISE * PERIOD
     rates = np.concatenate([np.zeros((n, steps + 1, 3)), pushes.velocity[:, None] - (impulses + noise) / TIP_MASS], -1)
     return Trajectories(PERIOD, np.concatenate([seen, tip, rates], -1), np.zeros((n, steps, 0)))
+
+
+def recorded(folder, count, rng, speeds=(0.08, 0.12), seconds=0.4):
+    """MCube's pushes of the square at constant speed, as `measured` gives the world's: Trajectories of at most `count` pushes.
+
+    Each is cut to `seconds` from where the tip has reached its speed; places count from the middle of all of them. The object's
+    rates are unknown, and zero at the start.
+
+    Args:
+        folder: of one surface, such as FOLDER/plywood. count, rng: so many, drawn at random.
+        speeds: of the tip, least and largest [m/s].
+
+    Raises:
+        PushError: a file is malformed; there are several surfaces, or fewer than sixteen pushes that are long enough.
+    """
+    files = find_pushes(folder, shape="rect1")
+    surfaces = sorted({file.surface for file in files})
+    if len(surfaces) > 1:
+        raise PushError(f"{folder}: expected the pushes of one surface, found {', '.join(surfaces)}; name the folder of one of them.")
+    files = [file for file in files if file.acceleration == 0 and speeds[0] <= file.speed <= speeds[1]]
+    steps, x = round(seconds / PERIOD), []
+    for k in rng.permutation(len(files)):
+        push = files[k].read(PERIOD)
+        pace = np.linalg.norm(np.diff(push.tip, axis=0), axis=1) / PERIOD
+        moving = np.flatnonzero(pace > 0.9 * files[k].speed)
+        if len(x) == count or not len(moving) or moving[-1] + 1 < moving[0] + steps:
+            continue
+        cut = slice(moving[0], moving[0] + steps + 1)
+        tip, impulse = push.tip[cut], push.force[cut].cumsum(0) * PERIOD
+        velocity = (tip[-1] - tip[0]) / seconds
+        rates = np.concatenate([np.zeros((steps + 1, 3)), velocity - (impulse - impulse[0]) / TIP_MASS], 1)
+        x.append(np.concatenate([push.object[cut], tip, rates], 1))
+    if len(x) < 16:
+        raise PushError(f"{folder}: expected sixteen pushes of rect1 or more, a=0, v={1e3 * speeds[0]:.0f} to {1e3 * speeds[1]:.0f}, of "
+                        f"{seconds} s at least, found {len(x)}; download more of that surface.")
+    x = np.array(x)
+    middle = x[..., :2].reshape(-1, 2).mean(0)
+    x[..., :2] -= middle
+    x[..., 3:5] -= middle
+    return Trajectories(PERIOD, x, np.zeros((len(x), steps, 0)))
 
 
 def planar_model(spacing=0.02, dt=1e-3):
