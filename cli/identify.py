@@ -29,7 +29,7 @@ from sim_core.augmentation import AugmentationError, BlueprintFileError, attache
 from sim_core.inference.bag_data import BagData, DataError, read_description, read_windows
 from sim_core.inference.change_point import ChangeConfig
 from sim_core.inference.free_names import FreeNameError, default_names, free_parameters
-from sim_core.inference.infer import laplace_posterior
+from sim_core.inference.infer import laplace_posterior, networks_meta
 from sim_core.inference.identify import Identification, IdentificationError, IdentifyConfig
 from sim_core.inference.shooting import DelayPrior
 from sim_core.inference.stretches import History, Stretch, identify_stretches
@@ -58,6 +58,7 @@ class BagIdentification:
     data: BagData
     result: Result
     truncated: str
+    blueprint: str = ""
 
     @property
     def found(self) -> Identification:
@@ -148,7 +149,8 @@ def identify_bag(bag, free=None, robot=None, begin=0.0, end=float("inf"), config
         history = identify_stretches(model, spec, data.windows, config, detect, progress)
     except (BagError, DataError, FreeNameError, IdentificationError, AugmentationError, BlueprintFileError) as error:
         raise CommandError(str(error)) from None
-    return BagIdentification(history, model, nominal.hash, data, _checks(history, nominal.name, config), reader.truncated)
+    return BagIdentification(history, model, nominal.hash, data, _checks(history, nominal.name, config), reader.truncated,
+                             str(blueprint or ""))
 
 
 def _checks(history: History, robot: str, config: IdentifyConfig) -> Result:
@@ -216,7 +218,8 @@ def write_results(outcome: BagIdentification, source: str, out: Path | None = No
         report = identification_report(outcome.history, outcome.model, outcome.result, source, notes, truth)
         report.write(run / "report.html")
         outcome.result.to_json(run / "result.json")
-        meta = {"method": GAUSS_NEWTON, "robot": outcome.model.name, "model_hash": outcome.model_hash}
+        meta = {"method": GAUSS_NEWTON, "robot": outcome.model.name, "model_hash": outcome.model_hash,
+                **networks_meta(outcome.blueprint, outcome.model)}
         spec, seed = outcome.found.problem.spec, outcome.result.seed
         laplace_posterior(outcome.found, spec, DRAWS, seed, meta).save(run / "posterior.npz")
         if outcome.result.passed:

@@ -10,6 +10,7 @@ Page: docs/nodes/inference.md.
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +25,11 @@ from nodes.config import setting
 from nodes.inference_job import infer_job
 from nodes.job_action import JobAction
 from nodes.lifecycle import RefitNode, spin_main
+from nodes.parameter_book import other_model
 from nodes.particles import matrix, one_set, particle_set, state_names, vectors_of
 from nodes.qos import LATCHED
 from sim_core.articulated import Dynamics
+from sim_core.augmentation import detach, with_weights
 from sim_core.inference.free_names import model_with
 from sim_core.inference.herding import herd
 from sim_core.inference.infer import method_names
@@ -107,7 +110,7 @@ class Inference(RefitNode):
         settings = {
             "method": method, "free": tuple(goal.free), "robot": goal.robot, "particles": goal.particles or 100,
             "iterations": goal.iterations or None, "windows": goal.windows or None, "seed": goal.seed, "length": config.length,
-            "sigma_obs": config.sigma_obs, "sigma_def": config.sigma_def, "combine": config.combine, "blueprint": goal.blueprint}
+            "sigma_obs": config.sigma_obs, "sigma_def": config.sigma_def, "combine": config.combine, "blueprint": str(Path(goal.blueprint).absolute()) if goal.blueprint else ""}
         # The same goal finds its own checkpoint again, and another goal never finds it.
         self._checkpoint = goal.checkpoint or str(Path(config.checkpoints) / _fingerprint(goal, settings))
         self.get_logger().info(f"{method} on {', '.join(goal.bags)}; checkpoint in {self._checkpoint}")
@@ -147,7 +150,7 @@ class Inference(RefitNode):
         if particles is None:
             raise ValueError("there is no posterior yet; infer one, or send particles")
         model, dynamics = self._model(particles, request.step)
-        P = vectors_of(particles, model.np_)
+        P = with_weights(model, vectors_of(particles, detach(model).np_))
         x0 = matrix(request.state, 1, model.nx, f"state [q, v] of {model.name}")[0]
         if not np.isfinite(x0).all():
             raise ValueError("the state holds NaN or infinity; send a finite one")
@@ -163,12 +166,11 @@ class Inference(RefitNode):
 
     def _model(self, particles: ParticleSet, step: float):
         """(model, Dynamics) of a set's robot; compiled once."""
-        key = (particles.robot, particles.model_hash, tuple(particles.names), step)
+        key = (particles.robot, particles.model_hash, particles.blueprint, tuple(particles.names), step)
         if key not in self._models:
-            model = model_with(particles.robot, list(particles.names))
-            if particles.model_hash and particles.model_hash != model.hash:
-                raise ValueError(f"the particles are of another version of '{particles.robot}' (hash {particles.model_hash[:12]}, "
-                                 f"here {model.hash[:12]}); infer them again")
+            model = model_with(particles.robot, list(particles.names), particles.blueprint or None)
+            if why := other_model(particles.model_hash, model.hash):
+                raise ValueError(f"the particles of '{particles.robot}' were {why}; infer them again")
             substeps = max(1, round(step / model.timestep)) if step else 1
             self._models[key] = model, Dynamics(model, dt=step or None, substeps=substeps, threads=self.config.threads)
         return self._models[key]
@@ -191,13 +193,16 @@ class Inference(RefitNode):
     def _loaded(self, path: str) -> ParticleSet:
         """A posterior's file as a message."""
         posterior = ParticlePosterior.load(path)
-        robot = posterior.meta.get("robot", "")
-        model = model_with(robot, list(posterior.names))
+        robot, blueprint = posterior.meta.get("robot", ""), posterior.meta.get("blueprint", "")
+        model = model_with(robot, list(posterior.names), blueprint or None)
+        if blueprint and posterior.meta.get("networks") != model.hash.partition("+")[2]:
+            raise ValueError(f"{path}: its networks {blueprint} have been trained on since; infer it again")
         vectors = LimitedParameters(model, dict(zip(posterior.names, zip(posterior.lower, posterior.upper)))).to_physical(posterior.values)
         return particle_set({
-            "robot": robot, "model_hash": model.hash, "method": posterior.meta.get("method", ""), "file": path, "names": list(posterior.names),
-            "units": list(posterior.units), "lower": posterior.lower, "upper": posterior.upper, "values": posterior.values,
-            "log_lik": posterior.log_p, "vectors": vectors}, self._revision, self.stamp_now())
+            "robot": robot, "model_hash": model.hash, "blueprint": blueprint, "method": posterior.meta.get("method", ""), "file": path,
+            "names": list(posterior.names), "units": list(posterior.units), "lower": posterior.lower, "upper": posterior.upper,
+            "values": posterior.values, "log_lik": posterior.log_p, "vectors": vectors[:, : detach(model).np_]},
+            self._revision, self.stamp_now())
 
     def _chosen(self, posterior: ParticleSet, request):
         """What to tell: a ParameterSet, or the ParticleSet of those chosen."""
@@ -230,7 +235,9 @@ class Inference(RefitNode):
 
 def _fingerprint(goal, settings: dict) -> str:
     """A folder's name for everything that decides a run."""
-    text = repr((sorted(settings.items(), key=lambda item: item[0]), list(goal.bags), goal.limits))
+    # Networks that were trained on since, in place, are others.
+    written = os.stat(goal.blueprint).st_mtime_ns if os.path.exists(goal.blueprint) else None
+    text = repr((sorted(settings.items(), key=lambda item: item[0]), list(goal.bags), goal.limits, written))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

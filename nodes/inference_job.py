@@ -6,6 +6,7 @@ from pathlib import Path
 
 from recording import open_recording
 from reporting import write_run
+from sim_core.augmentation import detach
 from sim_core.inference.executors import open_executor
 from sim_core.inference.infer import InferConfig, infer, read_limits
 from sim_core.inference.infer_report import inference_result, write_inference
@@ -40,10 +41,13 @@ def infer_job(job: dict, told) -> dict:
     out = Path(job["output_directory"]) if job["output_directory"] else None
     folder = write_run("infer", lambda run: write_inference(inference, result, run, source), out, bag=source)
     posterior = inference.posterior
+    # Weights are held, and whoever takes the particles has them from the file.
+    vectors = inference.vectors[:, : detach(inference.model).np_]
     return {
-        "robot": posterior.meta["robot"], "model_hash": inference.model.hash, "method": config.method, "names": list(posterior.names),
+        "robot": posterior.meta["robot"], "model_hash": inference.model.hash, "blueprint": posterior.meta.get("blueprint", ""),
+        "method": config.method, "names": list(posterior.names),
         "units": list(posterior.units), "lower": posterior.lower, "upper": posterior.upper, "values": posterior.values,
-        "log_lik": posterior.log_p, "vectors": inference.vectors, "file": str(Path(folder / "posterior.npz").resolve()),
+        "log_lik": posterior.log_p, "vectors": vectors, "file": str(Path(folder / "posterior.npz").resolve()),
         "report": str(Path(folder / "report.html").resolve()), "metrics": inference.metrics, "passed": result.passed,
         "not_finite": int(posterior.meta.get("not_finite", 0)), "cancelled": bool(posterior.meta.get("cancelled")),
         "resumable": inference.resumable, "error_ratio": inference.error_ratio,

@@ -11,7 +11,7 @@ __all__ = ["matrix", "one_set", "particle_set", "state_names", "vectors_of"]
 def particle_set(found: dict, revision: int, stamp) -> ParticleSet:
     """The result of `infer_job` as a message."""
     message = ParticleSet(
-        robot=found["robot"], model_hash=found["model_hash"], revision=revision, method=found["method"], file=found["file"],
+        robot=found["robot"], model_hash=found["model_hash"], blueprint=found["blueprint"], revision=revision, method=found["method"], file=found["file"],
         names=found["names"], units=found["units"], lower=found["lower"].tolist(), upper=found["upper"].tolist(),
         values=found["values"].ravel().tolist(), log_lik=found["log_lik"].tolist(), vectors=found["vectors"].ravel().tolist())
     message.header.stamp = stamp
@@ -31,7 +31,7 @@ def matrix(numbers, rows: int, columns: int, what: str) -> np.ndarray:
 
 
 def vectors_of(message: ParticleSet, size: int) -> np.ndarray:
-    """Physical vectors (N, size) of a set; () of an empty one has N = 0.
+    """Physical vectors (N, size) of a set, without weights; () of an empty one has N = 0.
 
     Raises:
         ValueError: it has none, or of another model.

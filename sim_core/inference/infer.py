@@ -30,7 +30,8 @@ from .samplers import METHODS, Trace, sample
 from .spread_density import Recipe, SpreadDensity
 from .trajectories import Trajectories
 
-__all__ = ["Held", "InferConfig", "Inference", "Step", "cut", "infer", "laplace_posterior", "method_names", "read_limits", "read_recordings"]
+__all__ = ["Held", "InferConfig", "Inference", "Step", "cut", "infer", "laplace_posterior", "method_names", "networks_meta",
+           "read_limits", "read_recordings"]
 
 GAUSS_NEWTON = "gauss-newton"
 ALIASES = {"cma": "cma-es"}
@@ -192,7 +193,7 @@ def infer(recordings, config: InferConfig, executor: Executor | None = None, che
     trace, resumable = None, False
     meta = {"robot": nominal.name, "model_hash": nominal.hash, "seed": config.seed, "windows": config.windows,
             "trajectories": training.count, "seconds": training.count * training.steps * training.dt,
-            **({"blueprint": config.blueprint} if networks else {})}
+            **networks_meta(config.blueprint, model)}
     if config.method == GAUSS_NEWTON:
         posterior = _laplace(source, networks, windows, parameters, config, progress, meta)
     else:
@@ -335,6 +336,11 @@ def laplace_posterior(found, spec, count: int, seed: int, meta: dict) -> Particl
     margin = 0.05 * (high - low) + 1e-12 * (1 + np.abs(high))
     return ParticlePosterior(tuple(row.name for row in rows), low - margin, high + margin, values, -0.5 * (draws**2).sum(1), meta,
                              tuple(row.unit for row in rows))
+
+
+def networks_meta(blueprint, model) -> dict:
+    """What a posterior's meta says of the networks it was inferred around: their file, and what it held; {} for none."""
+    return {"blueprint": str(Path(blueprint).absolute()), "networks": model.hash.partition("+")[2]} if blueprint else {}
 
 
 def read_limits(text: str) -> dict[str, tuple[float, float]]:

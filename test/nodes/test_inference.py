@@ -12,11 +12,12 @@ from action_msgs.msg import GoalStatus  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
 from refit_interfaces.action import InferParameters  # noqa: E402
 from refit_interfaces.msg import ParticleSet  # noqa: E402
-from refit_interfaces.srv import RolloutPosterior, SetSimParameters  # noqa: E402
+from refit_interfaces.srv import LoadBlueprint, RolloutPosterior, SetSimParameters  # noqa: E402
 
 from nodes.inference import InferenceConfig  # noqa: E402
 from nodes.qos import LATCHED  # noqa: E402
 from sim_core.articulated import Dynamics, load_model  # noqa: E402
+from sim_core.augmentation import Blueprint, Network, augment, save_blueprints  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from test_identify import drive, write  # noqa: E402
@@ -56,6 +57,20 @@ def result(ros, handle, timeout=90.0):
     future = handle.get_result_async()
     ros.until(future.done, timeout, "the result")
     return future.result()
+
+
+@pytest.fixture(scope="module")
+def controller(node):
+    """A controller that takes particles."""
+    node.start("adaptive_mpc", robot="cartpole", mode="episode", particles=2, lockstep=True)
+    node.up("/adaptive_mpc")
+
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """Half of the slider's damping of 0.5 N s/m, as a network of one weight."""
+    net = Blueprint("half", "slider.passive_torque", "slider.velocity", Network((), biases=False), weights=[-0.25])
+    return save_blueprints(tmp_path_factory.mktemp("networks") / "half.yaml", [net])
 
 
 @pytest.fixture(scope="module")
@@ -144,12 +159,11 @@ def test_a_posterior_is_rolled_out(node, inferred):
     assert not short.success and "4 numbers" in short.message
 
 
-def test_particles_are_written_into_a_running_controller(node, inferred):
+def test_particles_are_written_into_a_running_controller(node, inferred, request):
     found = inferred[0].result.posterior
     alone = node.call(SetSimParameters, "/inference/set_sim_parameters", timeout=30.0, which=SetSimParameters.Request.BEST)
     assert not alone.success and "is it running" in alone.message
-    node.start("adaptive_mpc", robot="cartpole", mode="episode", particles=2, lockstep=True)
-    node.up("/adaptive_mpc")
+    request.getfixturevalue("controller")
     said = {}
     for name, fields in {
         "best": {"which": SetSimParameters.Request.BEST}, "mean": {"which": SetSimParameters.Request.MEAN},
@@ -163,6 +177,60 @@ def test_particles_are_written_into_a_running_controller(node, inferred):
     assert np.all(np.diff(revisions) > 0), revisions        # each was taken
     none = node.call(SetSimParameters, "/inference/set_sim_parameters", which=SetSimParameters.Request.PARTICLE, particle=99)
     assert not none.success and "16 particles" in none.message
+
+
+def test_physics_is_inferred_around_networks_and_taken_only_where_they_are(node, bag, half, controller):
+    answer = result(node, send(node, bag, blueprint=str(half), windows=1, iterations=100, output_directory=str(node.folder / "around")))
+    assert answer.status == GoalStatus.STATUS_SUCCEEDED, answer.result.message
+    found, model = answer.result.posterior, load_model("cartpole")
+    hybrid = augment(model, half)
+    assert np.mean(found.values) == pytest.approx(0.25, abs=0.06)       # what the network explains is not absorbed
+    assert found.blueprint == str(half) and found.model_hash == hybrid.hash and len(found.vectors) == 16 * model.np_
+    state, U = [0.0, 0.3, 0.0, 0.0], np.linspace(-5, 5, 20)
+    rolled = node.call(RolloutPosterior, "/inference/rollout_posterior", timeout=60.0, particles=found, state=state,
+                       controls=U.tolist(), step=0.01)
+    assert rolled.success, rolled.message
+    P = np.column_stack([np.reshape(found.vectors, (16, -1)), np.full(16, -0.25)])
+    expected = Dynamics(hybrid, dt=0.01, substeps=round(0.01 / model.timestep)).rollout(state, U[:, None], P)
+    np.testing.assert_array_equal(np.reshape(rolled.states, (16, 21, 4)), expected)
+
+    def written(**fields):
+        return node.call(SetSimParameters, "/inference/set_sim_parameters", timeout=30.0, targets=["/adaptive_mpc"], **fields)
+
+    file = {"which": SetSimParameters.Request.BEST, "posterior": found.file}
+    for fields in ({"which": SetSimParameters.Request.MEAN}, {"which": SetSimParameters.Request.SET}, file):
+        refused = written(**fields)
+        assert not refused.success and "here are no networks" in refused.message
+    newest = node.diagnostics("/adaptive_mpc")
+    assert node.call(LoadBlueprint, "/adaptive_mpc/load_blueprint", blueprint=str(half)).success
+    node.until(lambda: newest()[2].get("blueprint") == str(half), 60.0, "the swap")
+    for fields in ({"which": SetSimParameters.Request.MEAN}, {"which": SetSimParameters.Request.SET}, file):
+        taken = written(**fields)
+        assert taken.success, taken.message
+    content = half.with_suffix(".safetensors").read_bytes()
+    try:
+        save_blueprints(half, [Blueprint("half", "slider.passive_torque", "slider.velocity", Network((), biases=False), weights=[-0.3])])
+        refused = written(**file)
+        assert not refused.success and "trained on since" in refused.message
+    finally:
+        half.with_suffix(".safetensors").write_bytes(content)
+
+
+def test_a_blueprint_that_cannot_be_used_ends_the_goal_with_a_sentence(node, bag, tmp_path):
+    heard = node.listen(ParticleSet, "/inference/posterior", LATCHED)
+    node.spin(0.5)
+    before = len(heard)
+    wheel = Blueprint("wheel", "wheel.passive_torque", "slider.velocity", Network((), biases=False), weights=[1.0])
+    strange = save_blueprints(tmp_path / "wheel.yaml", [wheel])
+    damaged = save_blueprints(tmp_path / "damaged.yaml", [wheel])
+    damaged.with_suffix(".safetensors").write_bytes(b"half a fi")
+    for path, text in ((tmp_path / "none.yaml", "none.yaml: cannot be read"), (strange, "wheel.passive_torque"),
+                       (damaged, "its weights damaged.safetensors are damaged")):
+        answer = result(node, send(node, bag, blueprint=str(path), output_directory=str(tmp_path / "out")))
+        assert answer.status == GoalStatus.STATUS_ABORTED and not answer.result.success
+        assert text in answer.result.message and "\n" not in answer.result.message
+        assert not len(answer.result.posterior.values) and not (tmp_path / "out").exists()
+    assert len(heard) == before
 
 
 def test_the_page_names_everything(documentation):
