@@ -31,8 +31,9 @@ class ShootingOnCuda:
     def __call__(self, given, out, damping: float, seeds: int, form: str, gradient: bool) -> None:
         """Fill `out` = (misfit, d, offsetbar, thetabar) from `given` = (theta, offsets, multipliers); see ShootingKernel."""
         kernel, device = self._kernel, self._device
-        (W, H, _), nx, size = kernel.recorded.u.shape, kernel.dynamics.nx, kernel.dynamics.dtype.itemsize
-        N, columns = len(out[0]), math.prod(out[3].shape[2:])
+        N, (W, H, _), itemsize = len(out[0]), kernel.recorded.u.shape, kernel.dynamics.dtype.itemsize
+        columns, record = math.prod(out[3].shape[2:]), sum(map(kernel.functions(seeds, form)["step"].numel_out, (0, 1)))
+        elements = 1, columns, (H * kernel.dynamics.substeps + 1) * record
         memory = dict(self._data)
         for name, array in zip(Job.GIVEN, given):
             if array is not None:
@@ -40,8 +41,8 @@ class ShootingOnCuda:
                 memory[name].write(array)
         for name, array in zip(Job.RESULTS, out):
             memory[name] = self._at_least(name, array.nbytes)
-        for name, elements in zip((*Job.EACH, "states"), (1, columns, (H + 1) * nx)):
-            memory[name] = self._at_least(name, N * W * elements * size)
+        for name, n in zip((*Job.EACH, "records"), elements):
+            memory[name] = self._at_least(name, N * W * n * itemsize)
         job = kernel.job(N, damping, gradient, {name: m.address for name, m in memory.items()})
         module = self._module(seeds, form)
         device.launch(module, "shooting", N * W, [job])

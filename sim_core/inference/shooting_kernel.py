@@ -17,6 +17,7 @@ import numpy as np
 
 from sim_core.codegen import compile_library, cuda
 from sim_core.codegen.library import check, pointer
+from sim_core.codegen.stages import stages
 
 from .observation import observed
 
@@ -56,7 +57,7 @@ class Job(ctypes.Structure):
     EACH = ("misfit_each", "thetabar_each")
     RESULTS = ("misfit", "d", "offsetbar", "thetabar")
     _fields_ = [
-        *((name, ctypes.c_void_p) for name in (*DATA, *GIVEN, *EACH, *RESULTS, "states")),
+        *((name, ctypes.c_void_p) for name in (*DATA, *GIVEN, *EACH, *RESULTS, "records")),
         *((name, ctypes.c_int64) for name in ("particles", "trajectories", "windows", "steps")),
         ("damping", ctypes.c_double),
         ("gradient", ctypes.c_int64),
@@ -89,7 +90,7 @@ class ShootingKernel:
         y = observed(observe, x, p, dynamics.np_)
         if y.numel() != recorded.y.shape[-1]:
             raise ValueError(f"expected {y.numel()} observations per sample as from the observation map, found {recorded.y.shape[-1]}")
-        self._misfit, self._libraries = _misfit(x, theta, y, loss), {}
+        self._misfit, self._stages, self._libraries = _misfit(x, theta, y, loss), {}, {}
         self.recorded = Recorded(recorded.windows, *(
             np.ascontiguousarray(getattr(recorded, name), dynamics.dtype) for name in Job.DATA))
         self._addresses = {name: pointer(getattr(self.recorded, name)) for name in Job.DATA}
@@ -148,8 +149,10 @@ class ShootingKernel:
 
     def functions(self, seeds: int, form: str):
         """C name -> function, for a reverse sweep in `seeds` columns and a form of the constraints."""
-        return {"step": self._step, "step_vjp": _step_vjp(self._step, seeds), "misfit": self._misfit,
-                "defect": _defect(self.dynamics.nx, form)}
+        if seeds not in self._stages:
+            names = "prepare", "step", "step_vjp"
+            self._stages[seeds] = dict(zip(names, stages(self._step, _step_vjp(self._step, seeds))))
+        return self._stages[seeds] | {"misfit": self._misfit, "defect": _defect(self.dynamics.nx, form)}
 
     def defines(self, seeds: int):
         """Macros of runtime/shooting.h."""
@@ -196,30 +199,27 @@ class ShootingKernel:
         theta = np.broadcast_to(theta[:, None, None], (*lead, self.n))
         start = of_windows(data.start).copy()
         start[:, :, 1:] += 0.0 if offsets is None else offsets * data.scale
-        X = [start]
-        for k in range(H):
-            X.append(self._advance(library, X[-1], of_windows(data.u[:, k]), theta)[-1])
+        (prepared,) = library.call("prepare", theta)
+        X, kept, substeps = [start], [], self.dynamics.substeps
+        for k in range(H * substeps):
+            x, *beside = library.call("step", X[-1], of_windows(data.u[:, k // substeps]), theta, prepared)
+            X.append(x)
+            kept += beside
         lam, total, misfit[...] = np.zeros((*start.shape, seeds)), np.zeros((*theta.shape, seeds)), 0.0
         if S > 1:
             columns = [np.zeros((*d.shape[:-1], library.functions["defect"].size1_in(3))), np.full((*d.shape[:-1], 1), damping)]
             columns[0][...] = 0.0 if multipliers is None else multipliers
-            d[...], lam[:, :, :-1, :, -1] = library.call("defect", X[H][:, :, :-1], start[:, :, 1:], data.per_defect, *columns)
-        for k in range(H, 0, -1):
-            rho, xbar, tbar = library.call("misfit", X[k], theta, of_windows(data.y[:, k]), data.per_sigma)
-            misfit += rho[..., 0].sum(axis=2)
-            if gradient:
+            d[...], lam[:, :, :-1, :, -1] = library.call("defect", X[-1][:, :, :-1], start[:, :, 1:], data.per_defect, *columns)
+        for k in range(H * substeps, 0, -1):
+            if k % substeps == 0:
+                rho, xbar, tbar = library.call("misfit", X[k], theta, of_windows(data.y[:, k // substeps]), data.per_sigma)
+                misfit += rho[..., 0].sum(axis=2)
                 lam[..., 0] += xbar
                 total[..., 0] += tbar
-                u = of_windows(data.u[:, k - 1])
-                for x in reversed(self._advance(library, X[k - 1], u, theta)[:-1]):
-                    lam, total = (a.reshape(*lead, -1, seeds) for a in library.call("step_vjp", x, u, theta, *_columns(lam, total)))
+            if gradient:
+                at = X[k - 1], of_windows(data.u[:, (k - 1) // substeps]), theta, prepared, kept[k - 1]
+                lam, total = (a.reshape(*lead, -1, seeds) for a in library.call("step_vjp", *at, *_columns(lam, total)))
         offsetbar[...], thetabar[...] = lam[:, :, 1:] * data.scale[:, None], total.sum(axis=2)
-
-    def _advance(self, library, x, u, theta):
-        states = [x]
-        for _ in range(self.dynamics.substeps):
-            states += library.call("step", states[-1], u, theta)
-        return states
 
 
 def _misfit(x, theta, y, loss: str):

@@ -16,7 +16,7 @@ static void shooting_slice(const void *argument, int64_t first, int64_t last, R 
       if (same_window) robot[l] = (n < job->particles ? n : job->particles - 1) * of_particle + block / particle_blocks(job);
       else robot[l] = b < batch ? b : batch - 1;
     }
-    shoot(job, robot, same_window, scratch, 1, scratch + (job->steps + 1) * NX);
+    shoot(job, robot, same_window, scratch, 1, scratch + (job->steps * SUBSTEPS + 1) * RECORD);
   }
 }
 
@@ -26,7 +26,7 @@ int EXPORT(shooting)(const shooting_job *job, int threads) {
   const int64_t of_particle = job->trajectories * job->windows, sums = job->particles * job->trajectories;
   const int64_t blocks = REFIT_LANES > 1 && job->particles >= REFIT_LANES ? particle_blocks(job) * of_particle
                                                                          : refit_blocks(job->particles * of_particle);
-  const size_t scratch = (size_t)(job->steps + 1) * NX SHOOTING_ARRAYS(PLUS_SIZE);
+  const size_t scratch = (size_t)(job->steps * SUBSTEPS + 1) * RECORD SHOOTING_ARRAYS(PLUS_SIZE);
   const int status = refit_parallel(shooting_slice, job, blocks, threads, scratch);
   if (status) return status;
   for (int64_t i = 0; i < sums; i++) job->misfit[i] = sum_of_windows(job->misfit_each, 1, job->windows, i);

@@ -8,7 +8,7 @@ extern "C" __global__ void shooting(const shooting_job job) {
   const int64_t of_particle = job.trajectories * job.windows, batch = job.particles * of_particle, thread = THREAD;
   if (thread >= batch) return;
   const int64_t robot = thread % job.particles * of_particle + thread / job.particles;
-  shoot(&job, &robot, 1, job.states + thread, batch, NULL);
+  shoot(&job, &robot, 1, job.records + thread, batch, NULL);
 }
 
 extern "C" __global__ void sums(const shooting_job job) {

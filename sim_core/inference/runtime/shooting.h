@@ -7,7 +7,8 @@
  *   gradients of misfit and of pull'd by a reverse sweep, in SEEDS = 2 columns apart from each
  *   other or, with SEEDS = 1, as one sum.
  *
- * Compiled with step(x, u, theta), step_vjp(x, u, theta, lambda', thetabar) over SEEDS columns,
+ * Compiled with prepare(theta) -> what of a step depends on theta alone, step(x, u, theta, prepared) -> x', kept: what is
+ * dear to compute again, step_vjp(x, u, theta, prepared, kept, lambda', thetabar) over SEEDS columns (codegen/stages.py),
  * misfit(x, theta, y, per_sigma) -> rho, xbar, thetabar and
  * defect(end, next, per_defect, multipliers, damping) -> d, seed of the reverse sweep at x[H].
  */
@@ -17,6 +18,8 @@
 #define NY misfit_IN2_SIZE
 #define NL defect_IN3_SIZE
 #define LAST (SEEDS - 1)
+#define PREPARED step_IN3_SIZE
+#define RECORD (NX + step_OUT1_SIZE) /* a state, and what is kept of the step from it */
 
 /* `windows` to a trajectory; robot b is window b % (trajectories windows) of particle b / (trajectories windows). A
  * trajectory's last window has no defect, its first one no offset: rows of those arrays are per joint between windows. */
@@ -27,7 +30,7 @@ typedef struct {
   const S *offsets, *multipliers;          /* per joint: (NX), (NL); NULL: zeros */
   S *misfit_each, *thetabar_each;          /* per robot: (1), (NT, SEEDS) */
   S *misfit, *d, *offsetbar, *thetabar;    /* per trajectory, joint, joint, trajectory: (1), (NX), (NX, SEEDS), (NT, SEEDS) */
-  S *states;                               /* GPU: (steps+1, NX, robots) */
+  S *records;                              /* GPU: (steps SUBSTEPS + 1, RECORD, robots) */
   int64_t particles, trajectories, windows, steps;
   double damping;
   int64_t gradient;
@@ -39,6 +42,10 @@ typedef struct {
 /* arrays of their own stay in registers; a pointer that changes sides would put them into memory */
 #define SHOOTING_ARRAY(name, size) S name[AT_LEAST_1(size)];
 #define HAND_OVER(to, from, size) copy(to, from, size)
+/* what lies in records, and what goes there: copied to and from registers */
+#define RECALL(name, from, size) S name[AT_LEAST_1(size)]; load(name, from, size, stride)
+#define ROOM_FOR(name, to, size) S name[AT_LEAST_1(size)]
+#define RECORDED(name, to, size) store(to, name, size, stride)
 #else
 #define UNROLL
 #if REFIT_LANES == 1
@@ -47,11 +54,14 @@ typedef struct {
 #define LANE(v, l) (v)[l]
 #endif
 #define SHOOTING_ARRAY(name, size) R *name = work; work += (size);
+#define RECALL(name, from, size) const R *const name = from
+#define ROOM_FOR(name, to, size) R *const name = to
+#define RECORDED(name, to, size)
 #define HAND_OVER(to, from, size) do { R *swap = to; to = from; from = swap; } while (0)
 #endif
 
 #define SHOOTING_ARRAYS(A) \
-  A(inner, (SUBSTEPS + 1) * NX) A(theta, NT) A(u, NU) A(y, NY) A(per_sigma, NY) A(rho, 1) A(misfit_sum, 1) \
+  A(theta, NT) A(prepared, PREPARED) A(u, NU) A(y, NY) A(per_sigma, NY) A(rho, 1) A(misfit_sum, 1) \
   A(next, NX) A(per, NX) A(multipliers, NL) A(damping, 1) A(d, NX) A(seed, NX) A(xbar, NX) A(tbar, NT) \
   A(lambda, NX * SEEDS) A(before, NX * SEEDS) A(sum, NT * SEEDS) A(sum_before, NT * SEEDS)
 
@@ -82,15 +92,6 @@ REFIT_INLINE void starts(const shooting_job *job, int64_t robot, int ahead, R *x
   UNROLL for (int i = 0; i < NX; i++) LANE(x[i], l) = measured[i] + (offset ? offset[i] * job->scale[i] : K(0.0));
 }
 
-/* x[1..substeps] from x[0] under one control. */
-REFIT_INLINE void advance(R *x, const R *u, const R *theta, int substeps) {
-  for (int s = 0; s < substeps; s++) {
-    const R *const in[] = {x + s * NX, u, theta};
-    R *const out[] = {x + (s + 1) * NX};
-    step(in, out, NULL);
-  }
-}
-
 /* Element i of the sums over windows of arrays with `size` elements per robot, size elements per trajectory. */
 REFIT_INLINE S sum_of_windows(const S *each, int64_t size, int64_t windows, int64_t i) {
   const S *const first = each + i / size * windows * size + i % size;
@@ -99,9 +100,9 @@ REFIT_INLINE S sum_of_windows(const S *each, int64_t size, int64_t windows, int6
   return sum;
 }
 
-/* The lanes' robots; x: room for steps+1 states whose elements lie `stride` apart. */
-REFIT_INLINE void shoot(const shooting_job *job, const int64_t *robot, int same_window, R *x, int64_t stride, R *work) {
-  (void)work;
+/* The lanes' robots; records: room for those of steps SUBSTEPS + 1, elements `stride` apart. */
+REFIT_INLINE void shoot(const shooting_job *job, const int64_t *robot, int same_window, R *records, int64_t stride, R *work) {
+  (void)work, (void)stride;
   SHOOTING_ARRAYS(SHOOTING_ARRAY)
   const int64_t H = job->steps, of_particle = job->trajectories * job->windows;
   Lanes of_theta, of_u, of_y;
@@ -113,7 +114,7 @@ REFIT_INLINE void shoot(const shooting_job *job, const int64_t *robot, int same_
     of_theta.row[l] = job->theta + b / of_particle * NT;
     of_u.row[l] = job->U + window * H * NU;
     of_y.row[l] = job->y + window * (H + 1) * NY;
-    starts(job, b, 0, inner, l);
+    starts(job, b, 0, before, l);
     starts(job, b, !last, next, l);
     UNROLL for (int i = 0; i < NX; i++) LANE(per[i], l) = last ? K(0.0) : job->per_defect[i];
     UNROLL for (int i = 0; i < NL; i++) LANE(multipliers[i], l) = lambdas ? lambdas[i] : K(0.0);
@@ -121,44 +122,55 @@ REFIT_INLINE void shoot(const shooting_job *job, const int64_t *robot, int same_
   take(theta, &of_theta, 0, NT);
   UNROLL for (int i = 0; i < NY; i++) per_sigma[i] = r_splat(job->per_sigma[i]);
   damping[0] = r_splat((S)job->damping);
-  for (int64_t k = 0; k < H; k++) {
-    UNROLL for (int i = 0; i < NX; i++) x[(k * NX + i) * stride] = inner[i];
-    take(u, &of_u, k * NU, NU);
-    advance(inner, u, theta, SUBSTEPS);
-    UNROLL for (int i = 0; i < NX; i++) inner[i] = inner[SUBSTEPS * NX + i];
+  {
+    const R *const in[] = {theta};
+    R *const out[] = {prepared};
+    prepare(in, out, NULL);
+  }
+  UNROLL for (int i = 0; i < NX; i++) records[i * stride] = before[i];
+  for (int64_t k = 0; k < H * SUBSTEPS; k++) {
+    R *const now = records + k * RECORD * stride, *const then = now + RECORD * stride, *const beside = now + NX * stride;
+    if (k % SUBSTEPS == 0) take(u, &of_u, k / SUBSTEPS * NU, NU);
+    RECALL(x, now, NX);
+    ROOM_FOR(after, then, NX);
+    ROOM_FOR(kept, beside, RECORD - NX);
+    const R *const in[] = {x, u, theta, prepared};
+    R *const out[] = {after, kept};
+    step(in, out, NULL);
+    RECORDED(after, then, NX);
+    RECORDED(kept, beside, RECORD - NX);
   }
   {
-    const R *const in[] = {inner, next, per, multipliers, damping};
+    RECALL(end, records + H * SUBSTEPS * RECORD * stride, NX);
+    const R *const in[] = {end, next, per, multipliers, damping};
     R *const out[] = {d, seed};
     defect(in, out, NULL);
   }
-  UNROLL for (int i = 0; i < NX; i++) x[(H * NX + i) * stride] = inner[i];
   misfit_sum[0] = C(0.0);
   UNROLL for (int i = 0; i < NX * SEEDS; i++) lambda[i] = C(0.0);
   UNROLL for (int i = 0; i < NT * SEEDS; i++) sum[i] = C(0.0);
   UNROLL for (int i = 0; i < NX; i++) lambda[i * SEEDS + LAST] = seed[i];
-  for (int64_t k = H; k > 0; k--) {
-    take(y, &of_y, k * NY, NY);
-    UNROLL for (int i = 0; i < NX; i++) inner[i] = x[(k * NX + i) * stride];
-    {
-      const R *const in[] = {inner, theta, y, per_sigma};
+  for (int64_t k = H * SUBSTEPS; k > 0; k--) {
+    if (k % SUBSTEPS == 0) {
+      RECALL(x, records + k * RECORD * stride, NX);
+      take(y, &of_y, k / SUBSTEPS * NY, NY);
+      const R *const in[] = {x, theta, y, per_sigma};
       R *const out[] = {rho, xbar, tbar};
       misfit(in, out, NULL);
+      misfit_sum[0] += rho[0];
+      if (!job->gradient) continue;
+      UNROLL for (int i = 0; i < NX; i++) lambda[i * SEEDS] += xbar[i];
+      UNROLL for (int i = 0; i < NT; i++) sum[i * SEEDS] += tbar[i];
+      take(u, &of_u, (k / SUBSTEPS - 1) * NU, NU);
     }
-    misfit_sum[0] += rho[0];
     if (!job->gradient) continue;
-    UNROLL for (int i = 0; i < NX; i++) lambda[i * SEEDS] += xbar[i];
-    UNROLL for (int i = 0; i < NT; i++) sum[i * SEEDS] += tbar[i];
-    take(u, &of_u, (k - 1) * NU, NU);
-    UNROLL for (int i = 0; i < NX; i++) inner[i] = x[((k - 1) * NX + i) * stride];
-    advance(inner, u, theta, SUBSTEPS - 1);
-    for (int s = SUBSTEPS - 1; s >= 0; s--) {
-      const R *const in[] = {inner + s * NX, u, theta, lambda, sum};
-      R *const out[] = {before, sum_before};
-      step_vjp(in, out, NULL);
-      HAND_OVER(lambda, before, NX * SEEDS);
-      HAND_OVER(sum, sum_before, NT * SEEDS);
-    }
+    RECALL(x, records + (k - 1) * RECORD * stride, NX);
+    RECALL(kept, records + ((k - 1) * RECORD + NX) * stride, RECORD - NX);
+    const R *const in[] = {x, u, theta, prepared, kept, lambda, sum};
+    R *const out[] = {before, sum_before};
+    step_vjp(in, out, NULL);
+    HAND_OVER(lambda, before, NX * SEEDS);
+    HAND_OVER(sum, sum_before, NT * SEEDS);
   }
   for (int l = 0; l < REFIT_LANES; l++) {
     const int64_t b = robot[l], joint = b - b / job->windows;
