@@ -1,8 +1,12 @@
 """Where emulated devices meet the simulated robot: one file in shared memory, written by both sides.
 
 The plant publishes the joints' state and the wrench at its sensor; emulated servos publish the torque their
-motors exert. Two numbers written at once must not be read half new and half old, so that each side's block
-carries a counter that is odd while it is written (a seqlock).
+motors exert. Two numbers written at once must not be read half new and half old, and a writer that waits for a
+processor in the middle, or dies there, must hold up nobody. So every record is a ring of a few slots and a count of
+the finished writes: what is written goes into the next slot, which nobody reads before it is counted.
+
+The plant's state is one record with one writer. Efforts are one record per joint, because the joints of an arm and of
+its gripper have emulators, and so writers, of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import json
 import mmap
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +23,9 @@ import numpy as np
 
 __all__ = ["DEAD_AFTER", "SharedWorld", "WorldState"]
 
-_MAGIC = b"refit-world-1\n\0\0"
-_PATIENCE = 0.05            # [s] with a writer that began and does not end: it may wait for a processor, or be dead
+_MAGIC = b"refit-world-2\n\0\0"
+# Slots of a ring: what is being read is overwritten by the third write from then on at the earliest.
+_SLOTS = 4
 # [s] without a word of an emulator: it has died. Not sooner: a motor keeps its torque while a busy machine does not run its
 # emulator, and the dxl_arm, limp, lies on its scanner after 0.4 s.
 DEAD_AFTER = 0.2
@@ -56,11 +61,12 @@ class SharedWorld:
         self.path, self.joints, self.mjcf, self._memory = path, joints, mjcf, memory
         n = len(joints)
         self._index = {name: i for i, name in enumerate(joints)}
-        numbers = np.frombuffer(memory, np.float64, 2 * n + 8 + 3 * n, offset + 16)
-        counters = np.frombuffer(memory, np.uint64, 2, offset)
-        self._state_count, self._effort_count = counters[:1], counters[1:]
-        self._state = numbers[: 2 * n + 8]          # t, host, wrench, q, v
-        self._tau, self._host, self._powered = numbers[2 * n + 8 :].reshape(3, n)
+        self._every = np.arange(n)
+        counts = np.frombuffer(memory, np.int64, 1 + n, offset)
+        numbers = np.frombuffer(memory, np.float64, _SLOTS * (2 * n + 8 + 3 * n), offset + counts.nbytes)
+        self._state_count, self._effort_counts = counts[:1], counts[1:]
+        self._states = numbers[: _SLOTS * (2 * n + 8)].reshape(_SLOTS, 2 * n + 8)       # t, host, wrench, q, v
+        self._efforts = numbers[self._states.size :].reshape(_SLOTS, n, 3)              # tau, host, powered
 
     @classmethod
     def create(cls, path: str | os.PathLike, joints: Sequence[str], mjcf: str) -> SharedWorld:
@@ -72,7 +78,7 @@ class SharedWorld:
         fresh = path.with_name(f"{path.name}.{os.getpid()}.part")
         with fresh.open("wb") as file:
             file.write(_MAGIC + len(text).to_bytes(8, "little") + text)
-            file.truncate(offset + 16 + 8 * (5 * len(joints) + 8))
+            file.truncate(offset + 8 * (1 + len(joints)) + 8 * _SLOTS * (5 * len(joints) + 8))
         os.replace(fresh, path)
         return cls.open(path)
 
@@ -103,20 +109,16 @@ class SharedWorld:
     # -- the plant ---------------------------------------------------------------------------------
     def publish(self, t: float, q, v, wrench=None) -> None:
         """The robot's state at simulated time t; q, v (n,), wrench (6,) or None: as before."""
-        n, state = len(self.joints), self._state
-        self._state_count += 1
+        n, count = len(self.joints), int(self._state_count[0])
+        last, state = self._states[count % _SLOTS], self._states[(count + 1) % _SLOTS]
         state[0], state[1] = t, time.monotonic()
-        if wrench is not None:
-            state[2:8] = wrench
+        state[2:8] = last[2:8] if wrench is None else wrench
         state[8 : 8 + n], state[8 + n :] = q, v
-        self._state_count += 1
+        self._state_count[0] = count + 1
 
     def efforts(self, age_limit: float = DEAD_AFTER) -> tuple[np.ndarray, np.ndarray]:
         """What the motors exert: tau (n,) [N m], held until nobody has written for age_limit [s], then zero; and which are powered, (n,) bool."""
-        def read():
-            return self._tau.copy(), self._host.copy(), self._powered.copy()
-
-        tau, host, powered = _consistent(self._effort_count, read)
+        tau, host, powered = _newest(self._effort_counts, lambda count: self._efforts[count % _SLOTS, self._every]).T
         alive = time.monotonic() - host <= age_limit
         return np.where(alive, tau, 0.0), alive & (powered > 0.5)
 
@@ -124,7 +126,7 @@ class SharedWorld:
     def state(self) -> WorldState:
         """The robot's newest state; t = 0 and all zero before the plant's first."""
         n = len(self.joints)
-        s = _consistent(self._state_count, self._state.copy)
+        s = _newest(self._state_count, lambda count: self._states[count[0] % _SLOTS].copy())
         return WorldState(float(s[0]), float(s[1]), s[8 : 8 + n], s[8 + n :], s[2:8])
 
     def indices(self, names: Sequence[str]) -> np.ndarray:
@@ -143,23 +145,18 @@ class SharedWorld:
 
         One emulator process per joint: whoever writes must repeat it within `age_limit` of `efforts`.
         """
-        self._effort_count += 1
-        self._tau[joints] = tau
-        self._powered[joints] = powered
-        self._host[joints] = time.monotonic()
-        self._effort_count += 1
+        count = self._effort_counts[joints] + 1
+        rows = np.empty((len(joints), 3))
+        rows[:, 0], rows[:, 1], rows[:, 2] = tau, time.monotonic(), powered
+        self._efforts[count % _SLOTS, joints] = rows
+        self._effort_counts[joints] = count
 
 
-def _consistent(count: np.ndarray, read):
-    """A copy made while nobody wrote; whatever is there if a writer died half-way."""
-    until = None
+def _newest(counts: np.ndarray, read: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """read(counts), again if the writer has come round to the slot that was read meanwhile."""
     while True:
-        before = int(count[0])
-        value = read()
-        if before % 2 == 0 and int(count[0]) == before:
+        before = counts.copy()
+        value = read(before)
+        # A write beyond the counted ones may be under way: it is in the slot after theirs.
+        if (counts - before < _SLOTS - 1).all():
             return value
-        now = time.monotonic()
-        until = until or now + _PATIENCE
-        if now > until:
-            return value
-        time.sleep(20e-6)

@@ -140,14 +140,60 @@ world, k, end = SharedWorld.open(sys.argv[1]), 0.0, time.monotonic() + 1.5
 while time.monotonic() < end:
     k += 1.0
     world.publish(k, [k] * 4, [k] * 4, [k] * 6)
+print(k)
 """
-    writer = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "world")])
-    seen = set()
+    writer = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "world")], stdout=subprocess.PIPE, text=True)
+    last = 0.0
     while writer.poll() is None:
         state = world.state()
-        assert {state.t} == {*state.q, *state.v, *state.wrench}
-        seen.add(state.t)
-    assert writer.returncode == 0 and len(seen) > 100
+        assert {state.t} == {*state.q, *state.v, *state.wrench} and state.t >= last
+        last = state.t
+    assert writer.returncode == 0 and world.state().t == float(writer.stdout.read()) > 1000
+
+
+def test_a_writer_stuck_in_the_middle_leaves_the_state_before(tmp_path):
+    """Whether it waits for a processor there or has died: nobody waits for it, nobody sees its half."""
+    world, reader = SharedWorld.create(tmp_path / "world", ["a"], ""), SharedWorld.open(tmp_path / "world")
+    world.publish(1.0, [1.0], [1.0], np.ones(6))
+    seen = []
+
+    class Dies:
+        def __array__(self, *arguments, **options):
+            for _ in range(100):
+                seen.append(reader.state())
+            raise KeyboardInterrupt
+
+    begin = time.process_time()
+    with pytest.raises(KeyboardInterrupt):
+        world.publish(2.0, [2.0], Dies())
+    seen.append(reader.state())
+    assert all((s.t, s.q, s.v, *s.wrench) == (1.0, 1.0, 1.0, *np.ones(6)) for s in seen) and time.process_time() - begin < 0.2
+    world.publish(3.0, [3.0], [3.0])
+    assert reader.state().t == 3.0 and reader.state().wrench.tolist() == [1.0] * 6       # without a wrench: as before
+
+
+def test_motors_of_several_emulators_do_not_disturb_each_other(tmp_path):
+    """Two writers as fast as they can, an arm's and a gripper's; a joint's torque is odd where it is powered."""
+    world = SharedWorld.create(tmp_path / "world", ["a", "b", "c"], "")
+    program = """
+import sys, time
+from hardware.emulation.world import SharedWorld
+world, k, end = SharedWorld.open(sys.argv[1]), 0, time.monotonic() + 1.0
+joints = world.indices(sys.argv[2:])
+while time.monotonic() < end:
+    k += 1
+    world.apply(joints, k, powered=k % 2 == 1)
+print(k)
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "world"), *joints], stdout=subprocess.PIPE, text=True)
+               for joints in (["a", "b"], ["c"])]
+    last = np.zeros(3)
+    while any(writer.poll() is None for writer in writers):
+        tau, powered = world.efforts(age_limit=60.0)
+        assert (tau % 2 == powered).all() and (tau >= last).all()
+        last = tau
+    arm, gripper = (int(writer.stdout.read()) for writer in writers)
+    assert world.efforts(age_limit=60.0)[0].tolist() == [arm, arm, gripper]
 
 
 def test_requests_to_an_emulator_that_has_ended_say_so():
