@@ -131,9 +131,8 @@ def infer(study: Study, shooting: str, grid: list[Setting], size: str, seed: int
 
 
 def budget(method: str, iterations: int) -> int:
-    """Iterations. Those of BayesSim are epochs, published as 3000 and ended earlier where nothing improves; one of NUTS
-    takes up to 63 gradients."""
-    few = {"bayessim": {1000: 100, 2000: 3000}, "nuts": {1000: 300, 2000: 1000}}
+    """Iterations. Those of BayesSim are epochs; one of NUTS takes up to 63 gradients."""
+    few = {"bayessim": {1000: 100, 2000: 300}, "nuts": {1000: 300, 2000: 1000}}
     return few.get(method, {}).get(iterations, iterations)
 
 
