@@ -22,14 +22,15 @@ from sim_core.codegen.dense import DenseBlock
 from sim_core.codegen.gradient_sums import gradient_sums
 from sim_core.codegen.graph import Graph, Value, read
 
-#: Operations per part.
+#: Operations up to which a function is one part, and operations per part of a longer one.
+WHOLE = 1000
 PART = 200
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SAME_TWICE = {"sq": "*", "twice": "+"}
 
 
-def emit(name: str, function: ca.Function, scalar: bool = False, part: int = PART, shared: int | None = None) -> str:
+def emit(name: str, function: ca.Function, scalar: bool = False, part: int | None = None, shared: int | None = None) -> str:
     """C text of one function.
 
     ``static inline void NAME(const R *const *in, R *const *out, R *w)``: in[i]
@@ -43,7 +44,7 @@ def emit(name: str, function: ca.Function, scalar: bool = False, part: int = PAR
         function: SX function, or MX function that can be expanded.
         scalar: print over the scalar type ``S`` instead of ``R``, for a
             function that runs on one robot inside a library of vectors.
-        part: operations per part.
+        part: operations per part; default WHOLE or PART, by the function's length.
         shared: an argument that is the same for all lanes where it holds weights. Dense blocks read them from
             in[NAME_N_IN], that argument as a row of S (cast), and add their gradient, summed over the lanes, to
             out[NAME_N_OUT], a row of S like it, in place of the output where it is summed (``gradient_sums``).
@@ -91,7 +92,7 @@ def _macros(name: str, graph: Graph) -> list[str]:
 class _Printer:
     """One function: where each value is computed, kept and stored."""
 
-    def __init__(self, name: str, graph: Graph, scalar: bool, part: int, shared: int | None):
+    def __init__(self, name: str, graph: Graph, scalar: bool, part: int | None, shared: int | None):
         self.name, self.graph, self.shared = name, graph, shared
         self.read = {v.args[:2] for v in graph.values if v.op == "of_call"}  # (call, output)
         self.R, self.r, self.C = ("S", "s_", "K") if scalar else ("R", "r_", "C")
@@ -144,9 +145,10 @@ class _Printer:
             names.append(f"{R} *const REFIT_RESTRICT k = w;")
         return [*names, *text.split("\n")]
 
-    def _cut(self, part: int) -> list[int]:
+    def _cut(self, part: int | None) -> list[int]:
         """Consecutive parts of about ``part`` operations; sin and cos of one angle together."""
         home, count = [], 0
+        part = part or (WHOLE if sum(map(_costs, self.graph.values)) <= WHOLE else PART)
         for i, value in enumerate(self.graph.values):
             # what a call returns is read out beside it: its array is local to the part
             home.append(home[value.args[0]] if value.op == "of_call" else count // part)

@@ -180,8 +180,9 @@ class MultipleShooting(Box):
         simulation = _Simulation(self, z, starts, form=form, separate=pulled, **options)
         log_p, weights = self._combined(simulation.log_obs)
         grad, grad_starts = simulation.gradient(0, -weights)
-        penalty_grad, penalty_grad_starts = np.zeros_like(grad), np.zeros_like(grad_starts)
-        if pulled:
+        if not pulled:
+            penalty_grad, penalty_grad_starts = np.zeros_like(grad), np.zeros_like(grad_starts)
+        else:
             penalty_grad, penalty_grad_starts = simulation.gradient(1)
             penalty_grad_starts = penalty_grad_starts + pull(simulation.defects, multipliers, damping, form) / self.sigma_def
         return Evaluation(*simulation.masked(log_p, grad, grad_starts, simulation.defects, penalty_grad, penalty_grad_starts))
@@ -232,8 +233,9 @@ class _Simulation:
     def masked(self, log_p, *gradients):
         """The same with -inf and 0 for particles of which anything is not finite; these are counted."""
         finite = self.finite
-        for g in gradients:
-            finite = finite & np.isfinite(g).reshape(len(g), -1).all(axis=1)
+        if gradients:
+            with np.errstate(over="ignore", invalid="ignore"):  # a sum is the cheapest look at every element
+                finite = finite & np.isfinite(sum(g.reshape(len(g), -1).sum(axis=1) for g in gradients if g.size))
         if finite.all():
             return log_p, *gradients
         self._shooting.not_finite += int((~finite).sum())

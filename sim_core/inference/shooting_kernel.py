@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import casadi as ca
@@ -122,7 +123,7 @@ class ShootingKernel:
         given = [self._given("theta", theta, (N, self.n)), self._given("offsets", offsets, (*joints, nx)),
                  self._given("multipliers", multipliers, (*joints, nx if form == "vector" else 1))]
         shapes = ((N, W // S), (*joints, nx), (*joints, nx, seeds), (N, W // S, self.n, seeds))
-        out = [np.empty(shape, self.dynamics.dtype) for shape in shapes]
+        out = _rooms(shapes, self.dynamics.dtype)
         if not N:
             return out
         if N * W >= self._cuda_from:
@@ -168,9 +169,9 @@ class ShootingKernel:
 
     def _on_cpu(self, library, given, out, damping, gradient):
         N, W, dtype = len(out[0]), len(self.recorded.start), self.dynamics.dtype
-        each = np.empty(N * W, dtype), np.empty((N * W, *out[3].shape[2:]), dtype)
-        arrays = zip((*Job.GIVEN, *Job.EACH, *Job.RESULTS), (*given, *each, *out))
-        addresses = self._addresses | {name: None if a is None else pointer(a) for name, a in arrays}
+        each = _rooms([(N, W), (N, W, *out[3].shape[2:])], dtype)
+        addresses = self._addresses | {name: None if a is None else pointer(a) for name, a in zip(Job.GIVEN, given)}
+        addresses |= dict(zip(Job.EACH, _addresses(each))) | dict(zip(Job.RESULTS, _addresses(out)))
         worth = 1 + int(N * W / library.lanes * self._operations(library) / WORTH_A_THREAD)
         launch = library.symbol("shooting", [ctypes.c_void_p, ctypes.c_int])
         check(launch(ctypes.byref(self.job(N, damping, gradient, addresses)), min(self.dynamics.threads, worth)))
@@ -215,15 +216,27 @@ class ShootingKernel:
                 rho, xbar, tbar = library.call("misfit", X[k], theta, of_windows(data.y[:, k // substeps]), data.per_sigma)
                 misfit += rho[..., 0].sum(axis=2)
                 lam[..., 0] += xbar
-                total[..., 0] += tbar
+                total[..., : tbar.shape[-1], 0] += tbar
             if gradient:
                 at = X[k - 1], of_windows(data.u[:, (k - 1) // substeps]), theta, prepared, kept[k - 1]
                 lam, total = (a.reshape(*lead, -1, seeds) for a in library.call("step_vjp", *at, *_columns(lam, total)))
         offsetbar[...], thetabar[...] = lam[:, :, 1:] * data.scale[:, None], total.sum(axis=2)
 
 
+def _rooms(shapes, dtype):
+    """Arrays of these shapes, side by side in memory."""
+    ends = [*accumulate(map(math.prod, shapes), initial=0)]
+    memory = np.empty(ends[-1], dtype)
+    return [memory[begin:end].reshape(shape) for begin, end, shape in zip(ends, ends[1:], shapes)]
+
+
+def _addresses(rooms):
+    """Of arrays that lie side by side."""
+    return accumulate((a.nbytes for a in rooms[:-1]), initial=pointer(rooms[0]))
+
+
 def _misfit(x, theta, y, loss: str):
-    """f(x, theta, measured, per_sigma) -> rho and its gradients with respect to x and theta."""
+    """f(x, theta, measured, per_sigma) -> rho and its gradients with respect to x and theta (empty where y is of x alone)."""
     measured, per_sigma = ca.SX.sym("measured", y.numel()), ca.SX.sym("per_sigma", y.numel())
     r = (y - measured) * per_sigma
     if loss == "huber":
@@ -231,7 +244,8 @@ def _misfit(x, theta, y, loss: str):
         rho = ca.dot(inner, r - inner / 2)
     else:
         rho = ca.dot(r, r) / 2
-    return _function("misfit", [x, theta, measured, per_sigma], [rho, ca.gradient(rho, x), ca.gradient(rho, theta)])
+    by_theta = ca.gradient(rho, theta) if ca.depends_on(y, theta) else ca.SX(0, 1)
+    return _function("misfit", [x, theta, measured, per_sigma], [rho, ca.gradient(rho, x), by_theta])
 
 
 def _step_vjp(step, seeds: int):

@@ -62,7 +62,7 @@ typedef struct {
 
 #define SHOOTING_ARRAYS(A) \
   A(theta, NT) A(prepared, PREPARED) A(u, NU) A(y, NY) A(per_sigma, NY) A(rho, 1) A(misfit_sum, 1) \
-  A(next, NX) A(per, NX) A(multipliers, NL) A(damping, 1) A(d, NX) A(seed, NX) A(xbar, NX) A(tbar, NT) \
+  A(next, NX) A(per, NX) A(multipliers, NL) A(damping, 1) A(d, NX) A(seed, NX) A(xbar, NX) A(tbar, misfit_OUT2_SIZE) \
   A(lambda, NX * SEEDS) A(before, NX * SEEDS) A(sum, NT * SEEDS) A(sum_before, NT * SEEDS)
 
 /* First element of each lane's row; where all lanes work on one window its data are one row. */
@@ -160,7 +160,7 @@ REFIT_INLINE void shoot(const shooting_job *job, const int64_t *robot, int same_
       misfit_sum[0] += rho[0];
       if (!job->gradient) continue;
       UNROLL for (int i = 0; i < NX; i++) lambda[i * SEEDS] += xbar[i];
-      UNROLL for (int i = 0; i < NT; i++) sum[i * SEEDS] += tbar[i];
+      UNROLL for (int i = 0; i < misfit_OUT2_SIZE; i++) sum[i * SEEDS] += tbar[i];
       take(u, &of_u, (k / SUBSTEPS - 1) * NU, NU);
     }
     if (!job->gradient) continue;
