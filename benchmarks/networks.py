@@ -67,7 +67,7 @@ def sharing(base, hidden, B, seed):
     rng, dynamics, p = np.random.default_rng(seed), Dynamics(model), model.parameters.nominal
     x0, U = rng.normal(size=(B, model.nx)), np.zeros((STEPS, model.nu))
     own = np.tile(p, (B, 1))
-    own[:, -1] += 1e-12 * np.arange(B)  # equal rows would be recognised
+    own[1:, -1] += 1e-15  # equal rows would be recognised
     row, gradient = {"hidden layers": "x".join(map(str, hidden)), "weights": model.np_ - base.np_, "robots": B}, {}
     for name, P in (("own", own), ("shared", p)):
         X = dynamics.rollout(x0, U, P)

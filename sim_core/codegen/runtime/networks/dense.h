@@ -54,10 +54,19 @@ DENSE_BACK(dense_back_shared, S)
 
 /* Wbar += d x';  bbar += d (or NULL) */
 REFIT_INLINE void dense_gradient(const R *x, const R *d, R *Wbar, R *bbar, int rows, int columns) {
-  for (int i = 0; i < rows; i++)
+  int i = 0;
+  for (; i + 4 <= rows; i += 4) {
+    const R d0 = d[i], d1 = d[i + 1], d2 = d[i + 2], d3 = d[i + 3];
+    R *const g0 = Wbar + i * columns, *const g1 = g0 + columns, *const g2 = g1 + columns, *const g3 = g2 + columns;
+    for (int j = 0; j < columns; j++) {
+      const R h = x[j];
+      g0[j] += d0 * h, g1[j] += d1 * h, g2[j] += d2 * h, g3[j] += d3 * h;
+    }
+  }
+  for (; i < rows; i++)
     for (int j = 0; j < columns; j++) Wbar[i * columns + j] += d[i] * x[j];
   if (bbar)
-    for (int i = 0; i < rows; i++) bbar[i] += d[i];
+    for (i = 0; i < rows; i++) bbar[i] += d[i];
 }
 
 /* The same summed over the lanes. As many columns at once as there are lanes: x is turned, so that a vector holds neighbouring
