@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from scipy.signal import lfilter
 
 from sim_core.codegen import compile_library
 
@@ -32,7 +33,8 @@ class Simulations:
     not_finite: int
 
 
-def simulate(density, z: np.ndarray, names=tuple(SUMMARIES), every: int = 20, depth: int = 3, noise: float = 0.0, seed: int = 0) -> Simulations:
+def simulate(density, z: np.ndarray, names=tuple(SUMMARIES), every: int = 20, depth: int = 3, noise: float = 0.0,
+             lasting: float = 0.0, seed: int = 0) -> Simulations:
     """Simulate the recordings of a SingleShooting density at z (N, M), in its observations.
 
     Observations are those of the density, its map applied, in units of its scale, without the known first sample.
@@ -41,6 +43,7 @@ def simulate(density, z: np.ndarray, names=tuple(SUMMARIES), every: int = 20, de
         names, every, depth: of the summaries, see `summary`.
         noise: standard deviation added to every simulated observation, in units of the density's scale. 0, as published:
             the posterior of a simulator without noise, which no recording comes from.
+        lasting: samples over which the noise's correlation falls to 1/e (a first-order process); 0: white.
     """
     functions = {name: summary(name, every, depth) for name in names}
     recorded, measured = density.trajectories, density.measured[:, 1:] / density.scale
@@ -54,7 +57,7 @@ def simulate(density, z: np.ndarray, names=tuple(SUMMARIES), every: int = 20, de
         X = density.dynamics.rollout(recorded.x[:, 0], recorded.u, p[:, None, :])[:, :, 1:]
         y = observe(X, theta) / density.scale
         if noise:
-            y += noise * rng.standard_normal(y.shape)
+            y += noise * _process(rng, y.shape, lasting)
         not_finite += int((~np.isfinite(y).all((1, 2, 3))).sum())
         with np.errstate(over="ignore", invalid="ignore"):
             for name, psi in functions.items():
@@ -63,6 +66,16 @@ def simulate(density, z: np.ndarray, names=tuple(SUMMARIES), every: int = 20, de
         z, {name: np.concatenate(part) for name, part in parts.items()},
         {name: psi(measured) for name, psi in functions.items()}, not_finite,
     )
+
+
+def _process(rng, shape, lasting: float):
+    """Stationary noise (N, R, T, ny) of variance 1."""
+    w = rng.standard_normal(shape)
+    if not lasting:
+        return w
+    a = np.exp(-1 / lasting)
+    w[:, :, 1:] *= np.sqrt(1 - a**2)
+    return lfilter([1.0], [1.0, -a], w, axis=2)
 
 
 def _observation(density):

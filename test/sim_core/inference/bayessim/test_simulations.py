@@ -61,6 +61,14 @@ def test_noise_has_the_observations_scale():
     np.testing.assert_allclose(np.cov(y.T), 0.3**2 * np.eye(6), atol=0.01)
 
 
+def test_noise_that_lasts():
+    z = np.full((4000, 1), 0.5)
+    y = simulate(falling(), z, ("downsampled",), every=10, noise=0.3, lasting=15.0).summaries["downsampled"].reshape(4000, 10, 3)
+    C = np.cov(y[:, :, 0].T)  # samples 10 apart: 0.3^2 exp(-10 |i - j| / 15)
+    i = np.arange(10)
+    np.testing.assert_allclose(C, 0.3**2 * np.exp(-np.abs(i[:, None] - i) * 10 / 15), atol=0.01)
+
+
 @pytest.mark.parametrize("features", ["mdn", "mdrff-matern"])
 def test_a_linear_gaussian_posterior_through_the_table_of_methods(features):
     # Every observation is linear in gravity with slope a, so that the posterior is normal with variance sigma^2 / a'a.
