@@ -217,7 +217,7 @@ def report(result: Result) -> Report:
     page = Report("Planar pushing over a hidden friction field", result.size)
     page.checks(result)
     details = result.details
-    page.section("Held-out pushes", "Last pose against the truth; every point is a push.")
+    page.section("Held-out pushes", "Last pose against the truth, or against the recorded one; every point is a push.")
     errors = {name: np.asarray(value) for name, value in details["errors"].items()}
     fig, axes = figure(1, 2, size=(8.4, 3.4))
     for k, (axis, name, factor) in enumerate(zip(axes, ("position error [mm]", "yaw error [deg]"), (1e3, np.rad2deg(1.0)))):

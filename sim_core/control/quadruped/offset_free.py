@@ -1,7 +1,7 @@
 """References under which the walk has no lasting error: what the robot does beyond its model is estimated and taken off.
 
-The programme knows of no disturbance and is soft, 240 N/m in height and 67 N s/m along the ground: what pushes all the time, feet
-that touch down, a load nobody told of, moves the robot away for good. The loop of robot and programme is modelled as a lag
+The programme settles away from its reference: its forces cost over a finite horizon, so that it lifts too early, and it knows neither
+of the feet that touch down nor of a load nobody told of (docs/quadruped.md). The loop of robot and programme is modelled as a lag
 with a constant disturbance on its output,
 
     dy/dt = (r - y) / tau,   measured = y + d,
