@@ -9,7 +9,9 @@ gradients, kernel matrix, Adam, multipliers. Both must hold the same particles a
 limits. They take turns and the shortest iteration counts. Ours runs on the threads stated, JAX on whatever XLA takes,
 which is every core; of JAX's two ways (storing or recomputing a step's intermediates) the faster counts.
 
-Then the cost of ours against the number of particles, each in a process of its own, with the memory it takes.
+Then the cost of ours against the number of particles, each in a process of its own, with the memory it takes; and the
+likelihood with all its gradients for 100 particles against that for one: 10 windows of 40 and of 400 steps, on one thread,
+on all cores, and on the GPU where there is one.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from experiments._panda_box import BOX_LIMITS, box_model, controls, motion
 from reporting import Report, Result, SilentProgress
 from reporting.figures import figure
 from sim_core.articulated import Dynamics, load_model
+from sim_core.codegen import cuda
 from sim_core.inference.likelihood import MultipleShooting
 from sim_core.inference.limited_parameters import LimitedParameters
 from sim_core.inference.samplers import sample
@@ -37,17 +40,18 @@ WINDOWS, STEPS = 10, 40
 PARTICLES = {"double pendulum": 100, "Panda and box": 50}
 COUNTS = {"quick": (16, 64, 256), "full": (16, 64, 256, 1024, 4096)}
 ITERATIONS = 20  # of a run that is timed
+ALONE = {"CPU": 10.0, "GPU": 3.0}  # item 13: 100 particles take less than so many times as long as one
 SAME = 3  # iterations after which ours and JAX's are compared
 
 
-def pendulum(threads: int = 1) -> MultipleShooting:
-    """A second of the double pendulum swinging, its mass, COM, inertia, damping and length free."""
+def pendulum(threads: int = 1, steps: int = STEPS, device: str = "cpu") -> MultipleShooting:
+    """Some seconds of the double pendulum swinging, its mass, COM, inertia, damping and length free."""
     model = load_model("double_pendulum")
     dynamics, parameters = Dynamics(model, threads=threads), limited(model)
     theta = parameters.lower + np.array([0.4, 0.05, 0.52, 0.3, 0.01, 0.4, 0.03, 0.5, 0.35, 0.01, 0.2]) * parameters.width
-    x0, U = np.array([1.0, 0.5, 0.0, 0.0]), np.zeros((WINDOWS * STEPS, 0))
+    x0, U = np.array([1.0, 0.5, 0.0, 0.0]), np.zeros((WINDOWS * steps, 0))
     X = dynamics.rollout(x0, U, parameters.to_physical(theta))
-    return MultipleShooting(dynamics, parameters, Trajectories(dynamics.dt, X[None], U[None]), WINDOWS)
+    return MultipleShooting(dynamics, parameters, Trajectories(dynamics.dt, X[None], U[None]), WINDOWS, device=device)
 
 
 def panda_box(threads: int = 1) -> MultipleShooting:
@@ -61,7 +65,7 @@ def panda_box(threads: int = 1) -> MultipleShooting:
     X = dynamics.rollout(x0, U, parameters.to_physical(theta))
     scale = np.repeat([0.05, 0.3], dynamics.nx // 2)
     data = Trajectories(dynamics.dt, X[None], U[None])
-    return MultipleShooting(dynamics, parameters, data, WINDOWS, scale=scale, state_scale=scale)
+    return MultipleShooting(dynamics, parameters, data, WINDOWS, scale=scale, state_scale=scale, device="cpu")
 
 
 PROBLEMS = {"double pendulum": pendulum, "Panda and box": panda_box}
@@ -78,6 +82,7 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
         cost(name, count, seed) for name in PROBLEMS
         for count in progress.track(COUNTS[size], f"{name}: particles")
     ])
+    result.detail("100 particles against one", against_one(result, size, progress))
     return result
 
 
@@ -127,6 +132,37 @@ def shortest_iteration(shooting: MultipleShooting, particles: int, seed: int) ->
     return float(np.diff(times).min())
 
 
+def against_one(result: Result, size: str, progress) -> list[dict]:
+    """Wall time of the likelihood with all gradients, for 1, 16 and 100 particles of the pendulum."""
+    cores, rows = os.cpu_count() or 1, []
+    settings = [("1 thread", 1, "cpu"), *([(f"{cores} threads", cores, "cpu")] if cores > 1 else []),
+                *([("GPU", 1, "cuda")] if cuda.usable() else [])]
+    for steps in (STEPS, 10 * STEPS):
+        calls = {(text, count): evaluation(pendulum(threads, steps, device), count)
+                 for text, threads, device in settings for count in (1, 16, 100)}
+        shortest = dict.fromkeys(calls, np.inf)
+        for _ in progress.track(range(max(10, (20 if size == "quick" else 200) * STEPS // steps)), f"windows of {steps} steps"):
+            for key, call in calls.items():
+                for _ in range(5):  # the first finds its data gone from the cache
+                    begin = time.perf_counter()
+                    call()
+                    shortest[key] = min(shortest[key], time.perf_counter() - begin)
+        for text, *_ in settings:
+            one, some, many = (shortest[text, count] for count in (1, 16, 100))
+            rows.append({"steps of a window": steps, "on": text, "1 [ms]": 1e3 * one, "16 [ms]": 1e3 * some, "100 [ms]": 1e3 * many,
+                         "100 against 1": many / one})
+            bound = ALONE["GPU" if text == "GPU" else "CPU"]
+            result.check(f"10 windows of {steps} steps, {text}: 100 particles against one", many / one, bound, "<", "1", "spec 06, item 13")
+    return rows
+
+
+def evaluation(shooting: MultipleShooting, count: int):
+    """A call without arguments: the likelihood of `count` particles, its gradients and its constraints'."""
+    z = sobol(count, shooting.n, 0)
+    starts = np.zeros((count, *shooting.starts_shape))
+    return lambda: shooting.evaluate(z, starts, starts)
+
+
 def cost(name: str, count: int, seed: int) -> dict:
     """Time and memory of an iteration with `count` particles, in a process of its own."""
     context = multiprocessing.get_context("spawn")
@@ -159,6 +195,8 @@ def report(result: Result) -> Report:
     page.section("Shortest iteration").table(list(rows[0]), [list(row.values()) for row in rows])
     rows = result.details["cost against particles"]
     page.section("Cost against the number of particles").table(list(rows[0]), [list(row.values()) for row in rows])
+    against = result.details["100 particles against one"]
+    page.section("Likelihood with gradients: 100 particles against one").table(list(against[0]), [list(row.values()) for row in against])
     fig, axes = figure(1, 2, size=(8.4, 3.2))
     for name in PROBLEMS:
         mine = [row for row in rows if row["problem"] == name]

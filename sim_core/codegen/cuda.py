@@ -211,7 +211,7 @@ class Memory:
         device._check(device.driver.cuCtxSetCurrent(device.context))
         device._check(device.driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(nbytes, 8))))
         self.address = address.value
-        weakref.finalize(self, device.driver.cuMemFree_v2, address)
+        weakref.finalize(self, _give_back, device, address)
 
     def write(self, array: np.ndarray) -> None:
         """Copy a contiguous array here."""
@@ -225,6 +225,11 @@ class Memory:
         if array.nbytes:
             self._device._check(self._device.driver.cuCtxSetCurrent(self._device.context))
             self._device._check(copy(to, origin, ctypes.c_size_t(array.nbytes)))
+
+
+def _give_back(device: Device, address: ctypes.c_uint64) -> None:
+    device.driver.cuCtxSetCurrent(device.context)  # whichever thread collects the object
+    device.driver.cuMemFree_v2(address)
 
 
 class Buffer:

@@ -6,6 +6,7 @@ Data stay on the GPU; a call sends the particles' coordinates and fetches likeli
 from __future__ import annotations
 
 import math
+import threading
 
 from sim_core.codegen import cuda
 
@@ -27,9 +28,14 @@ class ShootingOnCuda:
         self._kernel, self._device = kernel, device or cuda.Device()
         self._data = {name: self._device.upload(getattr(kernel.recorded, name)) for name in Job.DATA}
         self._modules, self._room = {}, {}
+        self._one_at_a_time = threading.Lock()  # calls share the room
 
     def __call__(self, given, out, damping: float, seeds: int, form: str, gradient: bool) -> None:
         """Fill `out` = (misfit, d, offsetbar, thetabar) from `given` = (theta, offsets, multipliers); see ShootingKernel."""
+        with self._one_at_a_time:
+            self._run(given, out, damping, seeds, form, gradient)
+
+    def _run(self, given, out, damping, seeds, form, gradient):
         kernel, device = self._kernel, self._device
         N, (W, H, _), itemsize = len(out[0]), kernel.recorded.u.shape, kernel.dynamics.dtype.itemsize
         columns, record = math.prod(out[3].shape[2:]), sum(map(kernel.functions(seeds, form)["step"].numel_out, (0, 1)))
