@@ -199,7 +199,7 @@ class Dynamics:
             functions, sources = self._parts(kind)
             self._libraries[key] = compile_library(
                 "refit_" + kind, functions, [RUNTIME / s for s in sources], dtype=self.dtype.name,
-                lanes=1 if single else self._lanes, shared=P if shared else None,
+                lanes=1 if single else self._lanes, shared=dict.fromkeys(functions, P) if shared else {},
                 defines={"SUMMED": 1} if shared and kind == "reverse" else {},
             )
         return self._libraries[key]

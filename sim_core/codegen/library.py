@@ -38,7 +38,7 @@ def compile_library(
     scalar: Sequence[str] = (),
     defines: Mapping[str, object] = {},
     flags: Sequence[str] = (),
-    shared: int | None = None,
+    shared: Mapping[str, int] = {},
 ) -> Library:
     """Compile CasADi functions, and C written by hand on top of them, into one library.
 
@@ -55,7 +55,7 @@ def compile_library(
         scalar: names of functions to print over S rather than R.
         defines: macros for the sources.
         flags: further compiler flags (they come last and win).
-        shared: see ``emitter.emit``; such functions serve the sources alone, not ``call``.
+        shared: function -> its argument that lanes share (``emitter.emit``); it serves the sources alone, not ``call``.
 
     Returns:
         Library. Without a compiler its ``compiled`` is False: ``call`` works, on
@@ -88,14 +88,14 @@ def compile_library(
     blocks = called_blocks(functions.values())
     text = "\n".join([
         '#include "real.h"\n#include "batch.h"\n' + block_text(blocks),
-        *(emit(n, f, scalar=n in scalar, shared=shared) for n, f in functions.items()),
-        *(f"REFIT_CALLABLE{'_SCALAR' if n in scalar else ''}({n})" for n in functions if shared is None),
+        *(emit(n, f, scalar=n in scalar, shared=shared.get(n)) for n, f in functions.items()),
+        *(f"REFIT_CALLABLE{'_SCALAR' if n in scalar else ''}({n})" for n in functions if n not in shared),
         *(f'#include "{s.name}"' for s in sources), "",
     ])
     path = cc.build(name, text, compiler=compiler, defines=defines,
                     include=list(dict.fromkeys([s.parent for s in sources] + [block.header.parent for block in blocks])),
                     flags=[*cc.FLAGS, *flags])
-    return Library(name, functions, dtype, lanes, path, callable=shared is None)
+    return Library(name, functions, dtype, lanes, path, callable=functions.keys() - shared.keys())
 
 
 @functools.cache
@@ -117,7 +117,7 @@ class Library:
         path: the shared object, or None.
     """
 
-    def __init__(self, name, functions, dtype, lanes, path, callable=True):
+    def __init__(self, name, functions, dtype, lanes, path, callable=()):
         self.name, self.functions, self.lanes, self.path = name, dict(functions), lanes, path
         self.dtype = np.dtype(dtype)
         self.compiled = path is not None
@@ -128,7 +128,7 @@ class Library:
                           [_core(f.size_out(j)) for j in range(f.n_out())])
                       for n, f in self.functions.items()}
         self._calls = {n: self.symbol(f"call_{n}", [_POINTER, _POINTER, _INT64, _INT])
-                       for n in self.functions} if path and callable else {}
+                       for n in callable} if path else {}
 
     def symbol(self, name: str, argtypes: Sequence | None = None, restype=_INT):
         """Exported C function ``<library>_<name>`` through ctypes (it releases the GIL)."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from sim_core.articulated import build, derivatives, linearization
 from sim_core.codegen import compile_library
+from sim_core.codegen.dense import DenseBlock
 from sim_core.control.cost import Cost
 
 RUNTIME = Path(__file__).parent / "runtime"
@@ -169,10 +170,14 @@ class BoxIlqr:
         else:
             step_jac = derivatives.step_jacobian(step, "xu")
         smooth = bool(np.any(cost.smoothness > 0))
+        functions = {"step": step, "step_jac": step_jac, **cost.functions()}
+        # A particle's networks are the same in all lanes, which hold knots or step lengths.
+        shared = {"step": 2, "step_jac": 2} if any(DenseBlock.of_call(f.name()) for f in step.find_functions()) else {}
+        self._period = "period" if shared else "step"  # what Python may call
+        functions[self._period] = step
         self.lib = compile_library(
-            "ilqr", {"step": step, "step_jac": step_jac, **cost.functions()},
-            sources=[RUNTIME / "ilqr.c"], lanes=lanes, defines={"SMOOTH": int(smooth), "PARTICLES": particles},
-            flags=["-ftree-loop-vectorize"])
+            "ilqr", functions, sources=[RUNTIME / "ilqr.c"], lanes=lanes,
+            defines={"SMOOTH": int(smooth), "PARTICLES": particles}, flags=["-ftree-loop-vectorize"], shared=shared)
         self._solve = self.lib.symbol("solve", [ctypes.POINTER(_Task)], None)
         self.u_lower = _shaped(model.u_lower if u_lower is None else u_lower, (self.nu,), "u_lower")
         self.u_upper = _shaped(model.u_upper if u_upper is None else u_upper, (self.nu,), "u_upper")
@@ -221,7 +226,7 @@ class BoxIlqr:
         """States (..., nx) one control period after x under u (..., nu) and parameters p (..., np_)."""
         x, u, p = (np.asarray(a, float) for a in (x, u, p))
         for _ in range(self.config.substeps):
-            (x,) = self.lib.call("step", x, u, p)
+            (x,) = self.lib.call(self._period, x, u, p)
         return x
 
     def predict(self, x, u, p=None) -> np.ndarray:

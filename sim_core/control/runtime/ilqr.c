@@ -112,15 +112,18 @@ static int64_t layout(int64_t H, char *base, buffers *b)
 /* The emitted functions need no scratch (NAME_W is 0). */
 #define CALL(name, ...) name((const R *const[]){__VA_ARGS__}, out, 0)
 
+/* Parameters of particle i in every lane, and behind them as a row, from which networks' weights are read. */
+#define PARAMETERS(i) b->p + (i) * NP, (const R *)(t->p + (i) * NP)
+
 /* next = x after all substeps of one control period, every lane. */
-INLINE void advance(const ilqr_task *t, const R *p, const R *x, const R *u, R *next)
+INLINE void advance(const ilqr_task *t, const buffers *b, int i, const R *x, const R *u, R *next)
 {
     R from[NX];
     R *out[] = {next};
-    CALL(step, x, u, p);
+    CALL(step, x, u, PARAMETERS(i));
     for (int s = 1; s < t->substeps; s++) {
         memcpy(from, next, sizeof from);
-        CALL(step, from, u, p);
+        CALL(step, from, u, PARAMETERS(i));
     }
 }
 
@@ -162,7 +165,7 @@ static void roll_out(const ilqr_task *t, const buffers *b, const double *alpha, 
             const R *p = b->p + i * NP;
             CALL(stage, x, u, p, r, b->w);
             total += SHARE * l[0];
-            advance(t, p, x, u, x + NXS);
+            advance(t, b, i, x, u, x + NXS);
         }
         for (int i = 0; i < SMOOTH * NU; i++) {
             const R change = u[i] - (n ? u[i - NU] : r_splat(t->u_previous[i]));
@@ -238,17 +241,17 @@ INLINE void chain(const R *A_s, const R *B_s, R *A, R *B)
 }
 
 /* Jacobians of the control period at x, u in every lane; x is overwritten. */
-INLINE void jacobians(const ilqr_task *t, const R *p, R *x, const R *u, R *A, R *B)
+INLINE void jacobians(const ilqr_task *t, const buffers *b, int i, R *x, const R *u, R *A, R *B)
 {
     R next[NX], A_s[NX * NX], B_s[NX * NU];
     {
         R *out[] = {next, A, B};
-        CALL(step_jac, x, u, p);
+        CALL(step_jac, x, u, PARAMETERS(i));
     }
     for (int s = 1; s < t->substeps; s++) {
         R *out[] = {next, A_s, B_s};
         memcpy(x, next, sizeof next);
-        CALL(step_jac, x, u, p);
+        CALL(step_jac, x, u, PARAMETERS(i));
         chain(A_s, B_s, A, B);
     }
 }
@@ -278,7 +281,7 @@ static void linearise_particle(const ilqr_task *t, const buffers *b, int q)
         }
         R *out[] = {lx, lu, lxx, lux, luu};
         CALL(stage_quad, x, u, p, r, b->w);
-        jacobians(t, p, x, u, A, B);
+        jacobians(t, b, q, x, u, A, B);
         for (int m = 0; m < LANES && first + m < H; m++) {
             knot *c = b->knots + (first + m) * PARTICLES + q;
             for (int i = 0; i < NX; i++) {

@@ -7,6 +7,8 @@ from hybrids import STATE, TORQUES, blueprint
 from sim_core.articulated import Dynamics
 from sim_core.augmentation import Blueprint, Network, augment
 from sim_core.codegen import emit
+from sim_core.control.cost import ControlTerm, Cost, StateTerm
+from sim_core.control.ilqr import BoxIlqr, IlqrConfig
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +124,21 @@ def test_the_text_reads_one_row(hybrid):
     text = emit("step", Dynamics(hybrid)._step, shared=2)
     assert text.count("_shared(") == 3 and "(const S *)in[3]" in text
     assert "_shared(" not in emit("step", Dynamics(hybrid)._step)
+
+
+def test_mpc_plans_with_blocks_as_with_networks_written_out(pendulum, rng):
+    """Also on two particles whose weights differ, and for prediction: what is shared is a particle's, not the solver's."""
+    weights = 0.3 * rng.normal(size=(2, blueprint(hidden=(12, 9)).n_weights))
+    found = []
+    for evaluation in ("inlined", "dense"):
+        model = augment(pendulum, blueprint(hidden=(12, 9), evaluation=evaluation))
+        cost = Cost(model, [StateTerm(np.ones(4), 10 * np.ones(4)), ControlTerm(1e-2)])
+        mpc = BoxIlqr(model, cost, IlqrConfig(12, 0.02, substeps=2, max_iterations=5), particles=2, u_lower=np.full(2, -5.0),
+                      u_upper=np.full(2, 5.0))
+        p = np.c_[np.tile(pendulum.parameters.nominal, (2, 1)), weights]
+        x0 = np.array([0.5, -0.3, 0.2, 0.1])
+        plan = mpc.solve(x0, p=p)
+        found.append((plan.U, plan.X, plan.K, mpc.advance(x0, plan.U[0], p)))
+    for a, b in zip(*found):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
+    assert np.abs(found[0][3][0] - found[0][3][1]).max() > 1e-4  # the particles do differ
