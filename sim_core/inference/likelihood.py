@@ -12,6 +12,7 @@ Sources: thesis Eqs. 4.2-4.6; Huber, "Robust estimation of a location parameter"
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import casadi as ca
@@ -233,9 +234,12 @@ class _Simulation:
     def masked(self, log_p, *gradients):
         """The same with -inf and 0 for particles of which anything is not finite; these are counted."""
         finite = self.finite
-        if gradients:
-            with np.errstate(over="ignore", invalid="ignore"):  # a sum is the cheapest look at every element
-                finite = finite & np.isfinite(sum(g.reshape(len(g), -1).sum(axis=1) for g in gradients if g.size))
+        with np.errstate(over="ignore", invalid="ignore"):
+            # A sum is the cheapest look at every element; only a suspicious one is looked at closely.
+            if finite.all() and all(math.isfinite(np.add.reduce(g, axis=None)) for g in gradients):
+                return log_p, *gradients
+        for g in gradients:
+            finite = finite & np.isfinite(g).reshape(len(g), -1).all(axis=1)
         if finite.all():
             return log_p, *gradients
         self._shooting.not_finite += int((~finite).sum())
