@@ -18,7 +18,9 @@ from .shooting_kernel import HUBER
 
 __all__ = ["Curvature", "ShootingCurvature"]
 
+SMALLEST = 1e-11  # of a matrix's trace: what rounding leaves of a direction about which the data say nothing
 ROOM = 64e6  # bytes of sensitivities at a time
+DIVERGED = 1e12  # sensitivities (SI) beyond are on their way to infinity; their square must leave digits for the rest
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,9 @@ class Curvature:
         if not K:
             return np.zeros((N, R, 0)), np.zeros_like(self.mixed)
         # A particle that is not finite has no curvature, and stays.
-        finite = np.einsum("nrkk->n", self.starts) > 0
-        system = np.where(finite[:, None, None, None], self.starts, np.eye(K))
+        trace = np.einsum("nrkk->nr", self.starts)[:, :, None, None]
+        finite = trace[:, 0, 0, 0] > 0
+        system = self.starts + np.where(trace > 0, SMALLEST * trace, 1.0) * np.eye(K)
         solved = np.linalg.solve(system, np.concatenate([force.reshape(N, R, K, 1), -self.mixed], axis=3))
         solved *= finite[:, None, None, None]
         return solved[..., 0], solved[..., 1:]
@@ -97,13 +100,16 @@ class ShootingCurvature:
     def _part(self, z, start, damping):
         s = self._shooting
         (N, W, nx), M, (R, S1, _) = start.shape, z.shape[1], s.starts_shape
-        misfit, J, end = self._residuals(s.theta(z), start)
-        finite = np.isfinite(misfit).all(axis=1) & np.isfinite(end).all(axis=(1, 2, 3))
+        usable = np.isfinite(z).all(axis=1) & np.isfinite(start).all(axis=(1, 2))
+        misfit, J, end = self._residuals(s.theta(np.where(usable[:, None], z, 0.5)), np.where(usable[:, None, None], start, s.recorded.start))
+        with np.errstate(all="ignore"):
+            finite = usable & (np.abs(misfit).sum(axis=1) + sum(np.abs(a).max(axis=(1, 2, 3)) for a in (J, end)) < DIVERGED)
+        misfit = np.where(finite[:, None], misfit, 0.0)
         weights = s._combined(s._log_norm_obs - misfit.reshape(N, R, S1 + 1).sum(axis=2))[1]
         J, end = (np.where(finite.reshape(-1, *(1,) * (a.ndim - 1)), a, 0.0) for a in (J, end))
         units = np.concatenate([s.state_scale, s.width])
         information = (J.swapaxes(2, 3) @ J * units * units[:, None]).reshape(N, R, S1 + 1, nx + M, nx + M)
-        information *= np.where(finite[:, None], weights, 0.0)[:, :, None, None, None]
+        information *= weights[:, :, None, None, None]
         end = (end * units / (s.state_scale * s.sigma_def)[:, None]).reshape(N, R, S1 + 1, nx, nx + M)[:, :, :-1]
         theta = information[..., nx:, nx:].sum(axis=(1, 2)) + damping * np.einsum("nrsim,nrsip->nmp", end[..., nx:], end[..., nx:])
         # d[s] = starts[s] / sigma_def - end of window s, whose own start is starts[s - 1].

@@ -186,3 +186,30 @@ def test_local_maxima_vanish_with_windows():
         counts.append(int((log_p == maximum_filter(log_p, 3, mode="constant", cval=-np.inf)).sum()))
         assert np.abs(grid[np.argmax(log_p)] - [1.5, 2.0]).max() < axis[1] - axis[0]
     assert counts[0] >= 5 * counts[1]
+
+
+def test_curvature_is_the_hessian_where_the_model_fits():
+    """Central differences of the gradient of -log p_obs + c/2 |d|^2 in theta and all shooting states, at residuals of zero."""
+    d = dynamics()
+    parameters = lengths(d.model)
+    density = MultipleShooting(d, parameters, simulated(d, parameters, [[1.5, 2.0]], steps=60), 4)
+    z, c = density.z(np.array([[1.5, 2.0]])), 0.7
+    curvature = density.curvature(z, damping=c)
+
+    def gradient(v):
+        starts = v[:, 2:].reshape(len(v), *density.starts_shape)
+        e = density.evaluate(v[:, :2], starts, np.zeros_like(starts), c)
+        return np.c_[e.penalty_grad - e.grad, (e.penalty_grad_starts - e.grad_starts).reshape(len(v), -1)]
+
+    K = curvature.starts.shape[-1]
+    step = 1e-6 * np.eye(2 + K)
+    at = np.r_[z[0], np.zeros(K)]
+    hessian = (gradient(at + step) - gradient(at - step)) / 2e-6
+    found = np.block([[curvature.theta[0], curvature.mixed[0, 0].T], [curvature.mixed[0, 0], curvature.starts[0, 0]]])
+    assert np.allclose(found, hessian, atol=1e-6 * np.abs(hessian).max())
+    # Condensed: the Schur complement, and shooting states that go where the quadratic model has its minimum.
+    force = np.random.default_rng(0).standard_normal((1, *density.starts_shape))
+    at, by = curvature.follow(force)
+    inverse = np.linalg.inv(found)
+    assert np.allclose(curvature.condensed(by)[0], np.linalg.inv(inverse[:2, :2]), rtol=1e-5)
+    assert np.allclose(found[2:, 2:] @ at[0, 0], force.ravel(), atol=1e-6) and np.allclose(found[2:, 2:] @ by[0, 0], -found[2:, :2], rtol=1e-6, atol=1e-4)

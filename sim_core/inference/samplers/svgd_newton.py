@@ -1,0 +1,117 @@
+"""SVGD and CSVGD by Newton steps: particles that do not creep along the ridges of a posterior."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from ..curvature import Curvature
+from .checkpoint import Checkpoint
+from .sampler import Run, sobol
+from .stein_newton import newton_system, shortened
+
+__all__ = ["csvgd_newton", "largest_norm"]
+
+REACH = 0.1  # longest Newton step of a coordinate, in units of the limits
+STARTS_REACH = 1.0  # longest move of a shooting state in one iteration, in its scale
+
+
+def csvgd_newton(run: Run, iterations: int, step: float, refresh: int, damping: float = 100.0, multiplier_step: float | None = None,
+                 sigma_lim: float = 1e-4, checkpoint=None):
+    """`csvgd` with metric "gauss-newton".
+
+    Each particle's Lagrangian has the Gauss-Newton matrix [[F_zz, F_zs], [F_sz, F_ss]] in z and its shooting states s, defects
+    included. Eliminating s leaves a score g_z - F_zs F_ss^-1 g_s and a curvature F_zz - F_zs F_ss^-1 F_sz of z alone, with which
+    `newton_system` moves the particle; s follows by F_ss^-1 (g_s - F_sz dz). Where defects vanish the score is that of
+    single shooting, so that the kernel averages whole scores; the printed form averages the likelihood's part and adds
+    each particle's own constraint forces.
+    """
+    z = sobol(run.samples, run.n, run.seed)
+    starts = np.zeros((run.samples, *run.density.starts_shape))
+    on_defects, on_limits = np.zeros_like(starts), np.zeros_like(z)
+    eta = step * damping if multiplier_step is None else multiplier_step
+    identity = {
+        "method": "csvgd, gauss-newton", "samples": run.samples, "n": run.n, "seed": run.seed, "iterations": iterations,
+        "step": step, "refresh": refresh, "multiplier_step": eta, "damping": damping, "sigma_lim": sigma_lim, "starts": starts.shape,
+    }
+    file, first, curvature = Checkpoint(checkpoint, identity), 0, None
+    if (resumed := file.load(run)) is not None:
+        first, arrays = resumed
+        z, starts, on_defects, on_limits = (arrays[name] for name in ("z", "starts", "on_defects", "on_limits"))
+        curvature = _curvature(arrays)
+    for i in run.iterate(iterations, "CSVGD", first):
+        inside = np.clip(z, 0.0, 1.0)
+        now = run.evaluate(inside, starts, on_defects, damping)
+        if i % refresh == 0:
+            curvature = run.density.curvature(inside, starts, damping)
+        run.record(i, z, now.log_p, defect=largest_norm(now.defects), violation=float(np.abs(inside - z).max()))
+        # The Lagrangian with the shooting states where they belong, as a function of theta alone: its gradient and curvature.
+        force = now.grad_starts - now.penalty_grad_starts
+        at, by = curvature.follow(force)
+        score = now.grad - now.penalty_grad + np.einsum("nrkm,nrk->nm", by, force.reshape(at.shape))
+        drive, Q = newton_system(z, score, curvature.condensed(by))
+        full, decrement = limited_step(Q, drive, z, on_limits, damping, sigma_lim)
+        lost = ~np.isfinite(now.log_p) | (np.einsum("nmm->n", curvature.theta) <= 0.0)
+        if lost.any() and not lost.all():
+            # Without a density, or about to lose it, there is no direction but to the nearest particle that is well.
+            near = np.flatnonzero(~lost)[cdist(z[lost], z[~lost]).argmin(axis=1)]
+            full[lost], at[lost] = z[near] - z[lost], (starts[near] - starts[lost]).reshape(at[lost].shape)
+        # Multipliers of a particle rest while it has far to go: they would wind up against places it is about to leave.
+        pace = eta / (1.0 + decrement + np.einsum("nrk,nrk->n", at, force.reshape(at.shape)))
+        dz = step * shortened(full, REACH)
+        ds = shortened((step * at + np.einsum("nrkm,nm->nrk", by, dz)).reshape(at.shape[0] * at.shape[1], at.shape[2]), STARTS_REACH)
+        starts = starts + ds.reshape(starts.shape)
+        on_limits = sigma_lim * limit_force(z, on_limits, pace[:, None], sigma_lim)
+        on_defects = on_defects + pace[:, None, None, None] * now.defects
+        z = z + dz
+        if run.cancelled or file.due(i + 1):
+            file.save(run, i + 1, {"z": z, "starts": starts, "on_defects": on_defects, "on_limits": on_limits, **_arrays(curvature)})
+    z = np.clip(z, 0.0, 1.0)
+    return z, run.evaluate(z, starts).log_p
+
+
+def limited_step(Q, drive, z, multipliers, c: float, sigma_lim: float, rounds: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Newton steps (N, M) that see where they would meet a limit, and their squared lengths in the metric Q (N,).
+
+    Solves Q step = drive + force(z + step), which is linear piece by piece, by a few rounds over which limits are active.
+
+    Source: Hintermueller, Ito & Kunisch, "The primal-dual active set strategy as a semismooth Newton method", SIAM J.
+    Optim. 13(3), 2002.
+    """
+    step = np.linalg.solve(Q, drive[..., None])[..., 0]
+    active = np.zeros(z.shape, bool)
+    for _ in range(rounds):
+        force = limit_force(z + step, multipliers, c, sigma_lim)
+        if np.array_equal(active, force != 0.0):
+            break
+        active = force != 0.0
+        stiffness = c / sigma_lim**2 * active
+        step = np.linalg.solve(Q + stiffness[:, :, None] * np.eye(z.shape[1]), (drive + force + stiffness * step)[..., None])[..., 0]
+    return step, np.einsum("nm,nmk,nk->n", step, Q, step)
+
+
+def limit_force(z, multipliers, c: float, sigma_lim: float) -> np.ndarray:
+    """Force (N, M) of the limits as inequalities g <= 0 with multipliers (N, M), those of upper limits negative: inwards by
+    max(0, lambda + c g) / sigma_lim with g = -z / sigma_lim or (z - 1) / sigma_lim. The next multipliers are sigma_lim times
+    the same with their step for c.
+
+    The printed form's equality lets go as soon as a particle is inside, and a whole Newton step would follow outwards.
+
+    Source: Rockafellar, "The multiplier method of Hestenes and Powell applied to convex programming", JOTA 12(6), 1973.
+    """
+    lower = np.maximum(0.0, multipliers - c * z / sigma_lim)
+    upper = np.minimum(0.0, multipliers + c * (1.0 - z) / sigma_lim)
+    return (lower + upper) / sigma_lim
+
+
+def largest_norm(defects: np.ndarray) -> float:
+    """Norm of the largest defect of any particle, in sigma_def; 0 where there are none."""
+    return float(np.sqrt(np.einsum("nrsi,nrsi->nrs", defects, defects).max(initial=0.0)))
+
+
+def _arrays(curvature: Curvature) -> dict[str, np.ndarray]:
+    return {f"curvature.{name}": getattr(curvature, name) for name in Curvature.__dataclass_fields__}
+
+
+def _curvature(arrays) -> Curvature:
+    return Curvature(*(arrays[f"curvature.{name}"] for name in Curvature.__dataclass_fields__))
