@@ -37,6 +37,7 @@ __all__ = ["RealSenseDevice", "Settings"]
 
 SILENT_PERIODS = 5          # without a frame: the stream has stalled
 SHORTEST_SILENCE = 0.15     # [s]; a busy host must not restart a 200 Hz gyroscope
+TURN = 0.06                 # [s]; a turn of the device's thread that takes longer has waited for a processor
 START_TIME = 2.0            # [s] for the first frame after a start
 SETTLED = 2.0               # [s] of flow after which the next stall begins at the first step again
 QUEUED = 8                  # images waiting here; the SDK has 16 of each stream
@@ -189,9 +190,11 @@ class RealSenseDevice(Device):
         now = time.monotonic()
         self._heard = dict.fromkeys(found, now + START_TIME)
         self._primary = next(name for name in (*VIDEO, *MOTION) if name in found)
-        self._flowing_since = now
+        self._flowing_since = self._looked = now
         self._next_temperature = now
         try:
+            if recorded:        # it begins with the first sensor, and passes over what it holds of those that are not started yet
+                self._camera.playback.pause()
             for sensor, profiles in chosen:
                 if not profiles:
                     continue
@@ -200,6 +203,8 @@ class RealSenseDevice(Device):
                 self._running.append(sensor)
                 video = any(p.is_video_stream_profile() for p in profiles)
                 sensor.start(self._syncer if video and self._syncer is not None else self._frame)
+            if recorded:
+                self._camera.playback.resume()
         except RuntimeError as error:
             raise DeviceError(f"{self.facts['name']} does not start its streams: {error}") from error
         self._on_layout(describe(found, self._sensors))
@@ -414,6 +419,10 @@ class RealSenseDevice(Device):
 
     def _watch(self, now: float) -> None:
         """Answer silence: streams anew, hardware reset, camera anew."""
+        # A host that lets this thread wait lets those wait that bring the frames: that time is no silence of the camera.
+        late, self._looked = now - self._looked - TURN, now
+        if late > 0.0:
+            self._heard = {name: max(heard, min(heard + late, now)) for name, heard in self._heard.items()}
         silent = [name for name, heard in self._heard.items()
                   if now - heard > max(SILENT_PERIODS / self.stream_rates[name], SHORTEST_SILENCE)]
         if not silent:

@@ -1,15 +1,16 @@
 """The link against the emulated camera: streams, settings, faults and the way back."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pyrealsense2 as rs
 import pytest
 
 from hardware.emulation.process import EmulatorProcess
-from hardware.link import State
+from hardware.link import Counters, State
 from hardware.realsense import camera as cameras
-from hardware.realsense.device import Settings
+from hardware.realsense.device import RealSenseDevice, Settings
 from hardware.realsense.imager import Swing
 from hardware.realsense.imu import Unite
 from hardware.realsense.processing import Filters
@@ -235,6 +236,18 @@ def test_stalled_stream_is_restarted_then_reset_then_opened_anew(hand_fed, colle
             camera.push("depth", np.full((240, 424), 900 + n, np.uint16), 33.3 * n, SMALL)
             time.sleep(0.03)
         assert device.got["depth"] and not device.faults
+
+
+def test_a_host_that_was_busy_blames_no_camera():
+    """Turns of the device's thread, by the clock: one of 0.6 s is the host's, a silence over many short ones the camera's."""
+    restarts = []
+    device = SimpleNamespace(_heard={"depth": 10.0}, _looked=10.0, _flowing_since=0.0, _step=0, stream_rates={"depth": 30}, faults={},
+                             counters=Counters(), _restart=lambda: restarts.append(1))
+    for now in (10.03, 10.06, 10.66, 10.69):
+        RealSenseDevice._watch(device, now)
+    assert not restarts
+    RealSenseDevice._watch(device, 10.72)
+    assert len(restarts) == 1 and "no depth frames" in device.counters.last_error
 
 
 def test_stalled_stream_of_the_emulator(emulator, source, collect):
