@@ -130,6 +130,7 @@ class ShootingCurvature:
         """Misfit (N, W), weighted Jacobian of the residuals (N, W, H ny, nx + M) and of the ends (N, W, nx, nx + M)."""
         s, (N, W, nx), M = self._shooting, start.shape, theta.shape[1]
         p, D = self._library.call("map", theta)
+        D = D.reshape(*p.shape, M)      # of one parameter the library makes a vector
         with np.errstate(all="ignore"):
             X, Z = s.dynamics.rollout_sensitivity(start, s.recorded.u, p[:, None], D[:, None])
             X, J = X[:, :, 1:], Z[:, :, 1:]
@@ -137,7 +138,7 @@ class ShootingCurvature:
             if not self._plain:
                 y, hx, ht = self._library.call("observation", X, np.broadcast_to(theta[:, None, None], (*X.shape[:3], M)))
                 J = hx @ J
-                J[..., nx:] += ht
+                J[..., nx:] += ht.reshape(*J.shape[:-1], M)
             r = (y - s.recorded.y[:, 1:]) * s.recorded.per_sigma
             size = np.abs(r)
             inner = np.minimum(size, HUBER) if s.loss == "huber" else size
