@@ -178,4 +178,4 @@ def _moments(adam: Adam) -> dict[str, np.ndarray]:
 
 
 SVGD = Sampler(svgd, True, 500, "Stein variational gradient descent (Liu & Wang)")
-CSVGD = Sampler(csvgd, True, 1000, "constrained Stein variational gradient descent over multiple-shooting windows (Heiden et al.)")
+CSVGD = Sampler(csvgd, True, 200, "constrained Stein variational gradient descent over multiple-shooting windows (Heiden et al.)")

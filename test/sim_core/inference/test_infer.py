@@ -53,7 +53,7 @@ def config(method="csvgd", **changes):
 
 
 def test_particles_find_the_truth_and_predict_what_they_have_not_seen(recording, tmp_path):
-    found = infer([recording], config(iterations=150, options={"step": 0.05}))
+    found = infer([recording], config(iterations=150))
     z = np.abs(found.posterior.mean - list(TRUTH.values())) / (found.posterior.upper - found.posterior.lower)
     assert z.max() < 0.03 and found.error_ratio < 0.1
     assert found.metrics["held-out log p, best particle"] > found.metrics["held-out log p, nominal"]
@@ -132,7 +132,7 @@ def test_physics_is_inferred_around_networks_whose_weights_are_held(recording, t
     half = Blueprint("half", "slider.passive_torque", "slider.velocity", Network((), biases=False), weights=[-0.25])
     path = save_blueprints(tmp_path / "half.yaml", [half])
     settings = config(blueprint=str(path), limits={"slider.damping": (0.0, 1.0), "pole.mass": (0.05, 0.2)}, particles=10,
-                      iterations=80, options={"step": 0.05})
+                      iterations=80)
     found = infer([recording], settings)
     assert found.posterior.names == tuple(LIMITS)
     assert found.posterior.mean[0] == pytest.approx(0.25, abs=0.03) and found.error_ratio < 0.1
