@@ -29,7 +29,7 @@ SEEN, AHEAD, SWIMS = 200, 900, 10
 BEST, PUBLISHED, STUDIED = "on each body", "on the joints", "water at 25 °C"
 STAGES = (Stage(1, 300, "lbfgs"), Stage(20, 300, "lbfgs"), Stage(SEEN, 300, "lbfgs"))
 LARGEST, RIVAL = 1637, 1900  # parameters: of the published network, of the LSTM
-# Under a decay of 30 the LSTM is hardly more than "the state stays", and in water thereby better than when it has learnt the swims.
+# Under a decay of 30 the LSTM is hardly more than "the state stays", and thereby better than one that has learnt the swims.
 SIZES = {  # schedule of the LSTM, its decays of weights (the best counts), numbers of swims of hybrid and LSTM
     "quick": (Schedule(taught=200, alone=((60, 20), (200, 25))), (30.0,), (1, 3, 10), (10, 30)),
     "full": (Schedule(taught=600, alone=((60, 100), (200, 150))), (0.0, 3.0, 30.0), (1, 2, 3, 5, 10), (10, 30, 100)),
