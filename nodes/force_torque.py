@@ -268,7 +268,7 @@ class ForceTorque(DeviceNode):
                 speed = max(speed, self._motion.peak())
                 if speed > c.still_speed:
                     return f"the robot moves: {speed:.3g} rad/s, at most {c.still_speed:g} are at rest"
-                if not self.device.valid or time.monotonic() > end:
+                if resting.collected < c.bias_samples and (not self.device.valid or time.monotonic() > end):
                     return f"only {resting.collected} of {c.bias_samples} samples came: {self.device.invalid_reason or 'too slowly'}"
         finally:
             self._resting = None

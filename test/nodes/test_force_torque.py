@@ -67,6 +67,18 @@ def after(ros, messages, n=20):
     return mean(messages, n)
 
 
+def bias(ros):
+    """The answer to a request for the bias; asked again where a busy machine let samples wait."""
+    answers = []
+
+    def asked():
+        answers.append(ros.call(Trigger, f"{NODE}/bias"))
+        return "No sample for" not in answers[-1].message
+
+    ros.until(asked, 20, "a bias")
+    return answers[-1]
+
+
 def test_page(documentation):
     assert documentation.missing("force_torque.md", ForceTorqueConfig, "nodes/force_torque.py") == []
 
@@ -87,7 +99,7 @@ def test_wrench_bias_latch_and_validity(ros, sensor):
     assert 0.007 < np.std([values(m)[0] for m in raw[-200:]]) < 0.013
     assert raw[-1].header.frame_id == "ft_sensor_link"
 
-    answer = ros.call(Trigger, f"{NODE}/bias")
+    answer = bias(ros)
     assert answer.success and "nobody looked" in answer.message
     np.testing.assert_allclose(after(ros, wrench), np.zeros(6), atol=0.02)
     np.testing.assert_allclose(after(ros, raw), WRENCH, atol=0.02)
@@ -146,19 +158,19 @@ def test_bias_is_refused_while_anything_moves(ros, sensor):
 
     timer = ros.node.create_timer(0.01, move)
     ros.spin(0.1)
-    refused = ros.call(Trigger, f"{NODE}/bias")
+    refused = bias(ros)
     assert not refused.success and "moves: 0.02 rad/s" in refused.message
     speed[0] = 0.005
     ros.spin(0.2)
-    taken = ros.call(Trigger, f"{NODE}/bias")
+    taken = bias(ros)
     assert taken.success and "nobody looked" not in taken.message
     sensor.set(amplitude=[2.0, 0, 0, 0, 0, 0], frequency=20.0)
-    refused = ros.call(Trigger, f"{NODE}/bias")
+    refused = bias(ros)
     assert not refused.success and "standard deviation is 1." in refused.message
     sensor.set(amplitude=[0.0] * 6)
     ros.node.destroy_timer(timer)
     ros.spin(0.1)
-    refused = ros.call(Trigger, f"{NODE}/bias")
+    refused = bias(ros)
     assert not refused.success and "joint states" in refused.message
 
 
