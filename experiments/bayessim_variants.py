@@ -28,8 +28,8 @@ SOURCE = "thesis, Tab. A.2, Fig. A.6"
 LENGTHS = np.array([1.5, 2.0])  # [m]
 STATISTICS = ("downsampled", "difference", "summary", "signature")
 FEATURES = ("mdn", "mdrff-rbf", "mdrff-matern")
-# simulations, epochs at most, particles, iterations of CSVGD
-SIZES = {"quick": (2000, 80, 40, 1000), "full": (10_000, 300, 100, 2000)}
+# simulations, epochs at most, particles, Newton iterations of CSVGD
+SIZES = {"quick": (2000, 80, 40, 100), "full": (10_000, 300, 100, 200)}
 
 # KL(real||sim), KL(sim||real), MMD; log p per sample of the Panda's box
 PUBLISHED = {
@@ -107,11 +107,11 @@ def two_lengths() -> SingleShooting:
 
 def weights(size: str, seed: int, progress):
     """Phase II of the Panda's box, the empty one having been found by CSVGD; and CSVGD's log p per sample of held-out motion."""
-    particles, first, second = panda.SIZES[size][:3]
-    empty = panda.find_box(Result("empty box", seed=seed, size=size), particles, first, seed, progress)
+    particles, newton = panda.SIZES[size][0], panda.SIZES[size][4]
+    empty = panda.find_box(Result("empty box", seed=seed, size=size), particles, {"csvgd": newton}, seed, progress)
     model = box_model(weights=True, values=empty)
     loaded = panda.Problem.of(model, LimitedParameters(model, WEIGHT_LIMITS), WEIGHTS, seed + 10)
-    return loaded, loaded.predictive_log_p(panda.draw("csvgd", loaded, particles, second, seed, progress).z)
+    return loaded, loaded.predictive_log_p(panda.draw("csvgd", loaded, particles, newton, seed, progress).z)
 
 
 def simulations(density, size: str, seed: int, **options):
