@@ -33,8 +33,8 @@ BASELINES = ("cem", "sgld", "emcee", "nuts")
 METRICS = ("KL real||sim", "KL sim||real", "MMD^2")
 # iterations of each method, and seeds. CEM and emcee move 100 points per iteration, SGLD and NUTS one.
 ITERATIONS = {
-    "quick": {"svgd": 300, "csvgd": 300, "cem": 100, "sgld": 4000, "emcee": 300, "nuts": 300},
-    "full": {"svgd": 500, "csvgd": 500, "cem": 100, "sgld": 10000, "emcee": 500, "nuts": 600},
+    "quick": {"svgd": 300, "csvgd": 60, "cem": 100, "sgld": 4000, "emcee": 300, "nuts": 300},
+    "full": {"svgd": 500, "csvgd": 100, "cem": 100, "sgld": 10000, "emcee": 500, "nuts": 600},
 }
 SEEDS = {"quick": 1, "full": 5}
 LOOKS = 12  # points of the convergence curves
