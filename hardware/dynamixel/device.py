@@ -31,7 +31,7 @@ from hardware.dynamixel.readout import Readout, parts
 from hardware.dynamixel.services import ServoServices
 from hardware.dynamixel.servo_setup import ServoLimits, goal_to_present, hold_in_servo, prepare, set_torque, watchdog
 from hardware.dynamixel.tables import VELOCITY
-from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, SerialPort
+from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, SerialPort, State
 from hardware.link.serial_port import latency_timer
 
 __all__ = ["GroupOptions", "ServoGroup"]
@@ -462,9 +462,10 @@ class ServoGroup(Device):
         Raises:
             DeviceError: streaming, or the port cannot be opened.
         """
-        if self._enabled and self._bus is not None:
-            raise DeviceError("a scan would stop the bus cycle: deactivate first")
         with self._lock:
+            # An attempt to connect that is under way or has just failed has no cycle.
+            if self._enabled and self.state in (State.READY, State.STREAMING, State.STALE):
+                raise DeviceError("a scan would stop the bus cycle: deactivate first")
             port = self._port or SerialPort(self.path, self.baud)
             try:
                 yield port
