@@ -22,11 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 #: exit codes of every refit command
 EXIT_OK, EXIT_CHECK_FAILED, EXIT_USAGE = 0, 1, 2
+#: columns from which a terminal also shows where each target is from
+WIDE = 120
 
 
 def _contains(value: Any, target: Any) -> bool:
@@ -187,15 +190,16 @@ class Result:
         """Write the document to `path`, whole or not at all. Returns the path."""
         return write_json(path, self.to_dict())
 
-    def table(self) -> Table:
-        """The checks as a rich table."""
-        table = Table(title=self.title, title_justify="left", title_style="bold", header_style="bold")
+    def table(self, source: bool = True) -> Table:
+        """The checks as a rich table; without their sources it fits a terminal of 80 columns."""
+        table = Table(title=self.title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
         table.add_column("", width=6)
         table.add_column("check")
         table.add_column("value", justify="right")
         table.add_column("target", justify="right")
         table.add_column("unit")
-        table.add_column("source", style="dim")
+        if source:
+            table.add_column("source", style="dim")
         for check in self.checks:
             verdict = "[green]pass[/]" if check.passed else "[bold red]MISSED[/]"
             table.add_row(
@@ -204,7 +208,7 @@ class Result:
                 number_text(check.value),
                 f"{check.relation} {number_text(check.target)}",
                 check.unit,
-                check.source,
+                *([check.source] if source else []),
             )
         return table
 
@@ -227,7 +231,7 @@ class Result:
     def print(self, console: Console | None = None) -> None:
         """Print the table and the verdict."""
         console = console or Console()
-        console.print(self.table())
+        console.print(self.table(source=console.width >= WIDE))
         console.print(self.verdict, style="green" if self.passed else "bold red", markup=False, highlight=False)
 
 
