@@ -11,6 +11,7 @@ That is `--method gauss-newton`, the default. The other methods give particles o
 from __future__ import annotations
 
 import fnmatch
+import os
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -90,6 +91,7 @@ def identify(
     combine: Annotated[str, typer.Option(help="trajectories of one robot: product; of several: sum")] = "product",
     cluster: Annotated[str, typer.Option(help="where particles are computed: processes, processes:N, or a Dask scheduler "
                                               "tcp://HOST:PORT; default: here")] = "",
+    threads: Annotated[Optional[int], typer.Option(help="for particles; default: one per core", min=1)] = None,
     checkpoint: Annotated[Optional[Path], typer.Option(help="file to go on from and to leave behind (svgd, csvgd)")] = None,
     allow_truncated: Annotated[bool, typer.Option("--allow-truncated",
                                                   help="use what a cut-off bag still holds")] = False,
@@ -109,7 +111,7 @@ def identify(
     if method != GAUSS_NEWTON or len(bag) > 1 or bag[0].suffix == ".csv":
         config = {"method": method, "robot": robot or "", "particles": particles, "iterations": iterations, "windows": windows,
                   "length": length, "sigma_obs": sigma_obs, "combine": combine, "begin": begin, "end": end, "seed": seed,
-                  "blueprint": str(blueprint or "")}
+                  "blueprint": str(blueprint or ""), "threads": threads or len(os.sched_getaffinity(0))}
         return infer_command(bag, free, limits, config, cluster, checkpoint, allow_truncated, out, json, console)
     bag = bag[0]
     with progress_for(console) as progress:

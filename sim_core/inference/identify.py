@@ -182,10 +182,10 @@ def identify(
     )
 
 
-def dynamics_at(model, dt: float) -> Dynamics:
-    """Roll-outs at the period dt [s] of a recording, in steps of the model."""
+def dynamics_at(model, dt: float, threads: int = 1) -> Dynamics:
+    """Roll-outs at the period dt [s] of a recording, in steps of the model, on so many threads."""
     model.require_scalar_joints("Identification")
-    return Dynamics(model, dt=dt, substeps=max(1, round(dt / model.timestep)))
+    return Dynamics(model, dt=dt, substeps=max(1, round(dt / model.timestep)), threads=threads)
 
 
 def shooting_problem(dynamics, spec, windows: list[Window], duration: float, config: IdentifyConfig) -> ShootingProblem:

@@ -59,6 +59,7 @@ class InferConfig:
         blueprint: file of networks in the equations (docs/augmentation.md); their weights are held.
         begin, end: stretch of every recording to use [s].
         seed: the same seed gives the same posterior.
+        threads: of this process; without an executor they share the particles. The posterior is the same.
         options: of the method.
     """
 
@@ -79,6 +80,7 @@ class InferConfig:
     begin: float = 0.0
     end: float = np.inf
     seed: int = 0
+    threads: int = 1
     options: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
@@ -87,8 +89,9 @@ class InferConfig:
             raise DataError(f"there is no method '{self.method}'; there are {', '.join(method_names())}")
         if not 0.0 < self.held_out <= 0.5:
             raise DataError(f"held_out is {self.held_out}; expected a share above 0 and at most 0.5")
-        if self.particles < 1 or not self.length > 0:
-            raise DataError(f"expected at least one particle and a length > 0 s, found {self.particles} and {self.length}")
+        if self.particles < 1 or self.threads < 1 or not self.length > 0:
+            raise DataError("expected at least one particle, one thread and a length > 0 s, found "
+                            f"{self.particles}, {self.threads} and {self.length}")
         if self.method == GAUSS_NEWTON and self.limits:
             raise DataError("gauss-newton knows priors and no limits; name what is free, or take another method")
         if self.windows is None:
@@ -188,7 +191,7 @@ def infer(recordings, config: InferConfig, executor: Executor | None = None, che
     networks = tuple(load_blueprints(config.blueprint)) if config.blueprint else ()
     model, limits = _limits(source, config, networks)
     training, held_out = cut(windows, config.length, config.held_out)
-    dynamics = dynamics_at(model, training.dt)
+    dynamics = dynamics_at(model, training.dt, config.threads)
     parameters = LimitedParameters(model, limits)
     trace, resumable = None, False
     meta = {"robot": nominal.name, "model_hash": nominal.hash, "seed": config.seed, "windows": config.windows,
@@ -199,7 +202,7 @@ def infer(recordings, config: InferConfig, executor: Executor | None = None, che
     else:
         recipe = Recipe(
             source, limits, training, config.windows, config.sigma_obs, config.sigma_def, config.combine, config.loss, networks)
-        density = Watched(SpreadDensity(recipe, executor) if executor else recipe.density())
+        density = Watched(SpreadDensity(recipe, executor) if executor else recipe.density(config.threads))
         iterations = config.iterations or METHODS[config.method].iterations
 
         def callback(iteration, z, log_p) -> bool:

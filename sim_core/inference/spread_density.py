@@ -55,10 +55,11 @@ class Recipe:
     loss: str = "gaussian"
     networks: tuple[Blueprint, ...] = ()
 
-    def density(self) -> MultipleShooting:
+    def density(self, threads: int = 1) -> MultipleShooting:
+        """The likelihood itself, on so many threads of this process."""
         model = model_with(self.source, list(self.limits), self.networks)
         return MultipleShooting(
-            dynamics_at(model, self.trajectories.dt), LimitedParameters(model, self.limits), self.trajectories, self.windows,
+            dynamics_at(model, self.trajectories.dt, threads), LimitedParameters(model, self.limits), self.trajectories, self.windows,
             self.sigma_obs, self.sigma_def, self.combine, self.loss)
 
 

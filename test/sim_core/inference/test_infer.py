@@ -88,7 +88,9 @@ def test_the_same_seed_gives_the_same_posterior_on_any_number_of_workers(recordi
     other = infer([recording], config(iterations=12, seed=1))
     with open_executor("processes:2") as executor:
         spread = infer([recording], config(iterations=12), executor)
+    threaded = infer([recording], config(iterations=12, threads=3))
     np.testing.assert_array_equal(here.posterior.values, again.posterior.values)
+    np.testing.assert_array_equal(here.posterior.values, threaded.posterior.values)
     np.testing.assert_array_equal(here.posterior.values, spread.posterior.values)
     np.testing.assert_array_equal(here.posterior.log_p, spread.posterior.log_p)
     assert not np.array_equal(here.posterior.values, other.posterior.values)
