@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from hardware.link.errors import Disconnected
-from hardware.realsense.profiles import BYTES_PER_PIXEL, MODELS, MOTION, STREAMS, VIDEO, Mode
+from hardware.realsense.profiles import BYTES_PER_PIXEL, MODELS, MOTION, STREAMS, Mode
 
 __all__ = ["FramePort", "FrameReader", "Record"]
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from sim_core.codegen import compile_library
 
+from .density import concatenated
 from .observation import observed
 from .shooting_kernel import HUBER
 
@@ -36,11 +37,6 @@ class Curvature:
     theta: np.ndarray
     starts: np.ndarray
     mixed: np.ndarray
-
-    @classmethod
-    def concatenated(cls, parts) -> Curvature:
-        """Curvatures of slices of the particles, put together again."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
 
     def follow(self, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where shooting states go: ds = at + by dz minimises the quadratic model for a given dz.
@@ -95,7 +91,7 @@ class ShootingCurvature:
         windows, nx, steps = start.shape[1], start.shape[2], self._shooting.recorded.u.shape[1]
         each = windows * (steps + 1) * nx * (nx + z.shape[1]) * 8
         chunk = max(1, int(ROOM / each))
-        return Curvature.concatenated([self._part(z[i : i + chunk], start[i : i + chunk], damping) for i in range(0, len(z), chunk)])
+        return concatenated([self._part(z[i : i + chunk], start[i : i + chunk], damping) for i in range(0, len(z), chunk)])
 
     def _part(self, z, start, damping):
         s = self._shooting

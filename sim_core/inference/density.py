@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Box", "LogDensity"]
+__all__ = ["Box", "LogDensity", "concatenated"]
 
 
 @runtime_checkable
@@ -75,3 +75,9 @@ class Box:
         if a.shape[-1:] != (self.n,):
             raise ValueError(f"expected {self.n} coordinates ({', '.join(self.names)}), found shape {a.shape}")
         return a
+
+
+def concatenated(parts):
+    """Results of slices of the particles, dataclasses of arrays with a row for each, put together again."""
+    kind = type(parts[0])
+    return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in kind.__dataclass_fields__))

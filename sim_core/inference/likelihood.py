@@ -48,11 +48,6 @@ class Evaluation:
     penalty_grad: np.ndarray
     penalty_grad_starts: np.ndarray
 
-    @classmethod
-    def concatenated(cls, parts) -> Evaluation:
-        """Evaluations of slices of the particles, put together again."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
-
 
 class MultipleShooting(Box):
     """p_ms (Eq. 4.6): each trajectory as S windows with start states of their own, joined by Gaussian defects.

@@ -17,7 +17,7 @@ import numpy as np
 from sim_core.augmentation.blueprint import Blueprint
 
 from .curvature import Curvature
-from .density import Box
+from .density import Box, concatenated
 from .executors import spread
 from .free_names import model_with
 from .identify import dynamics_at
@@ -93,10 +93,10 @@ class SpreadDensity(Box):
         return tuple(map(np.concatenate, zip(*self._each("log_p_and_grad", z, starts))))
 
     def evaluate(self, z, starts=None, multipliers=None, damping: float = 1.0, form: str = "vector") -> Evaluation:
-        return Evaluation.concatenated(self._each("evaluate", z, starts, multipliers, damping, form))
+        return concatenated(self._each("evaluate", z, starts, multipliers, damping, form))
 
     def curvature(self, z, starts=None, damping: float = 1.0) -> Curvature:
-        return Curvature.concatenated(self._each("curvature", z, starts, damping))
+        return concatenated(self._each("curvature", z, starts, damping))
 
     def _each(self, method: str, *arguments) -> list:
         """The method's results, chunk by chunk; arguments that are arrays have a row for each particle."""

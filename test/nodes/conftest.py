@@ -1,7 +1,6 @@
 """A ROS graph of its own for each test module, and the check that nodes are documented."""
 
 import ast
-import contextlib
 import os
 import signal
 import subprocess

@@ -13,7 +13,6 @@ __all__ = ["common_metric", "newton_system", "shortened"]
 UNIFORM = 12.0  # precision of a uniform density over a unit range: what the limits know of a coordinate
 
 
-
 def common_metric(information: np.ndarray) -> np.ndarray:
     """M (M, M), one for all particles: the mean of the half of `information` (N, M, M) around the median log determinant.
 
