@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.rivals import engines
 from reporting import Report, Result, SilentProgress
 from reporting.figures import figure
-from sim_core.articulated import Dynamics, load_model
+from sim_core.multibody import Dynamics, load_model
 
 STEPS, PAIRS = 100, 50
 SOURCE = "issue 2, section 2"
@@ -133,8 +133,10 @@ class _Bench:
     def time_jacobians(self):
         x0, U, P = self.problem(PAIRS)
         u, p = np.ascontiguousarray(U[:, 0]), self.model.parameters.nominal
-        calls = {(name, "C", PAIRS): lambda d=engine.dynamics, a=engine.arguments(x0, u, p): d.linearize(*a)
-                 for name, engine in self.ours.items()}
+        calls = {
+            (name, "C", PAIRS): lambda d=engine.dynamics, a=engine.arguments(x0, u, p): d.linearize(*a)
+            for name, engine in self.ours.items()
+        }
         if "Pinocchio" in self.rivals:
             pinocchio = self.rivals["Pinocchio"]
             calls["Pinocchio", "C", PAIRS] = lambda: pinocchio.derivatives(x0[:, :7], x0[:, 7:], u)
@@ -188,14 +190,27 @@ class _Bench:
 
     def tables(self):
         names = list(dict.fromkeys(name for name, _, _ in self.times))
-        rows = [{"engine": name, "A, 1 robot": self.ms(name, "A", 1), "A, 128": self.ms(name, "A", 128),
-                 "B, 1 robot": self.ms(name, "B", 1), "B, 128": self.ms(name, "B", 128),
-                 "C": self.ms(name, "C", PAIRS)} for name in names]
+        rows = [
+            {
+                "engine": name,
+                "A, 1 robot": self.ms(name, "A", 1),
+                "A, 128": self.ms(name, "A", 128),
+                "B, 1 robot": self.ms(name, "B", 1),
+                "B, 128": self.ms(name, "B", 128),
+                "C": self.ms(name, "C", PAIRS),
+            }
+            for name in names
+        ]
         self.result.detail("milliseconds", rows)
         for what, text in (("A", "roll-out"), ("B", "value and gradient")):
-            self.result.detail(f"milliseconds of a {text} by batch", [
-                {"engine": name, **{str(b): self.ms(name, what, b) for b in self.batches}}
-                for name in names if any((name, what, b) in self.times for b in self.batches)])
+            self.result.detail(
+                f"milliseconds of a {text} by batch",
+                [
+                    {"engine": name, **{str(b): self.ms(name, what, b) for b in self.batches}}
+                    for name in names
+                    if any((name, what, b) in self.times for b in self.batches)
+                ],
+            )
         self.result.detail("compilation seconds", self.compilation)
         self.result.detail("lanes", self.lanes)
 
@@ -203,14 +218,26 @@ class _Bench:
         ours = "refit, 1 thread"
         for threads in ("1 thread", "2 threads"):
             if f"refit, {threads}" in self.ours:
-                self._speed_up(f"roll-out of 128 robots, {threads} each: times faster than mujoco.rollout",
-                               f"refit, {threads}", [f"MuJoCo rollout, {threads}"], "A", 128, 15.0)
+                self._speed_up(
+                    f"roll-out of 128 robots, {threads} each: times faster than mujoco.rollout",
+                    f"refit, {threads}",
+                    [f"MuJoCo rollout, {threads}"],
+                    "A",
+                    128,
+                    15.0,
+                )
         jax = ["JAX", "JAX, steps recomputed"]  # whichever is faster
         self._speed_up("value and gradient of 128 robots: times faster than JAX", ours, jax, "B", 128, 20.0)
         self._speed_up("value and gradient of one robot: times faster than JAX", ours, jax, "B", 1, 8.0)
         mine, theirs = self.ms(ours, "C", PAIRS), self.ms("Pinocchio", "C", PAIRS)
-        self.result.check(f"{PAIRS} Jacobian pairs: time over Pinocchio's derivatives",
-                          mine / theirs if theirs else None, 2.0, "<=", "1", SOURCE)
+        self.result.check(
+            f"{PAIRS} Jacobian pairs: time over Pinocchio's derivatives",
+            mine / theirs if theirs else None,
+            2.0,
+            "<=",
+            "1",
+            SOURCE,
+        )
 
     def _speed_up(self, text, ours, rivals, what, batch, target):
         mine = self.ms(ours, what, batch)
@@ -251,7 +278,9 @@ def _mujoco_differences(model, x0, U):
 
 def report(result: Result) -> Report:
     """The table of the design, times against batch size, targets."""
-    page = Report("Dynamics: roll-outs, gradients, Jacobians", f"Panda, {STEPS} steps, {result.size}, seed {result.seed}")
+    page = Report(
+        "Dynamics: roll-outs, gradients, Jacobians", f"Panda, {STEPS} steps, {result.size}, seed {result.seed}"
+    )
     page.text(__doc__.split("\n\n", 2)[2])
     page.section("Targets").checks(result)
 

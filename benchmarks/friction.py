@@ -6,6 +6,7 @@ Rivals in the same run: the smoothed law and a model without friction. Panda, 0.
 joint of the MuJoCo plant, and five times as much. Costs are operations and CPU time of compiled kernels; the gain is
 the tracking error of a hand that follows a figure eight under MPC, the friction known to the controller.
 """
+
 from __future__ import annotations
 
 import copy
@@ -16,10 +17,12 @@ import numpy as np
 
 from reporting.checks import Result
 from reporting.progress import SilentProgress
-from sim_core.articulated import Dynamics, build, derivatives, linearization, load_model
 from sim_core.codegen import count_operations
 from sim_core.control.ampc import AdaptiveMpc
 from sim_core.control.tasks import figure_eight, frame_tracking
+from sim_core.multibody import Dynamics, load_model
+from sim_core.multibody.model import build
+from sim_core.multibody.rollout import derivatives, linearization
 from sim_core.plant import MujocoPlant
 
 LAWS = {
@@ -38,20 +41,36 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
     rng = np.random.default_rng(seed)
     eta = rng.uniform(0.1, 0.6, 7)
     models = {law: load_model("panda", **options) for law, options in LAWS.items()}
-    result.check("200 steps against mj_step, largest difference", disagreement(models["constraint"], eta, rng), 1e-9, "<=",
-                 "rad, rad/s", SOURCE)
+    result.check(
+        "200 steps against mj_step, largest difference",
+        disagreement(models["constraint"], eta, rng),
+        1e-9,
+        "<=",
+        "rad, rad/s",
+        SOURCE,
+    )
     result.detail("operations", [{"law": law, **operations(model)} for law, model in models.items()])
-    result.detail(f"CPU time, {ROBOTS} robots, {STEPS} steps [ms]",
-                  [{"law": law, **cpu_times(model, eta, rng)} for law, model in progress.track(models.items(), "kernels")])
+    result.detail(
+        f"CPU time, {ROBOTS} robots, {STEPS} steps [ms]",
+        [{"law": law, **cpu_times(model, eta, rng)} for law, model in progress.track(models.items(), "kernels")],
+    )
     cases = [(factor, period) for factor in (1.0, 5.0) for period in (4.0, 12.0)][:: 1 if size == "full" else 3]
     rows = []
     for factor, period in progress.track(cases, "tracking"):
         for law, model in models.items():
-            rows.append({"friction": f"x {factor:g}", "period [s]": period, "law": law, **tracking(model, factor * eta, period)})
-        error = {row["law"]: row["RMSE [mm]"] for row in rows[-len(models):]}
+            rows.append(
+                {"friction": f"x {factor:g}", "period [s]": period, "law": law, **tracking(model, factor * eta, period)}
+            )
+        error = {row["law"]: row["RMSE [mm]"] for row in rows[-len(models) :]}
         for rival in ("smooth", "none"):
-            result.check(f"tracking error, friction x {factor:g}, period {period:g} s: constraint over {rival}",
-                         error["constraint"] / error[rival], 1.0, "<", "1", SOURCE)
+            result.check(
+                f"tracking error, friction x {factor:g}, period {period:g} s: constraint over {rival}",
+                error["constraint"] / error[rival],
+                1.0,
+                "<",
+                "1",
+                SOURCE,
+            )
     result.detail("tracking under MPC", rows)
     return result
 
@@ -132,5 +151,5 @@ def tracking(model, eta, period: float) -> dict:
         for _ in range(round(PERIOD / plant.tick_period)):
             x = np.r_[plant.true_q, plant.true_v]
             plant.step(np.clip(command.u + command.K @ (x - command.x_ref), model.u_lower, model.u_upper))
-    settled = np.array(errors[round(SETTLING / PERIOD):])
+    settled = np.array(errors[round(SETTLING / PERIOD) :])
     return {"RMSE [mm]": 1e3 * float(np.sqrt(np.mean(settled**2))), "solve [ms]": 1e3 * float(np.median(times))}

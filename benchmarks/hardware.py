@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from demo.device_bench import DeviceBench, Played, Usage
+from experiments.problems.device_bench import DeviceBench, Played, Usage
 from hardware.dynamixel.bus import Bus, GroupRead
 from hardware.dynamixel.commands import JointFeedback, Law
 from hardware.dynamixel.device import GroupOptions, ServoGroup
@@ -37,7 +37,7 @@ from reporting.progress import SilentProgress
 
 SOURCE = "issue 3"
 SERVOS = tuple(range(1, 8))
-GOAL, PRESENT = (116, 4), (126, 10)         # goal position; present current, velocity, position (XM430-W350)
+GOAL, PRESENT = (116, 4), (126, 10)  # goal position; present current, velocity, position (XM430-W350)
 CYCLES = {"quick": 300, "full": 2000}
 SCANS = {"quick": 30, "full": 150}
 SECONDS = {"quick": 4.0, "full": 15.0}
@@ -47,7 +47,7 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
     """Servos, scanner, force-torque sensor and images, one after the other."""
     result = Result("bench_hardware", seed=seed, size=size)
     parts = {"servo bus": servos, "scanner": scanner, "force-torque sensor": wrench, "images": images}
-    for name, part in progress.track(parts.items(), "devices"):
+    for _name, part in progress.track(parts.items(), "devices"):
         part(result, size, seed)
     return result
 
@@ -57,7 +57,9 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
 
 def servos(result: Result, size: str, seed: int) -> None:
     """CPU time of one bus cycle, ours and the SDK's, as fast as the emulator answers and at 1 Mbit/s."""
-    specs = "[" + ", ".join(f"{{id: {i}, model: XM430-W350, registers: {{return_delay_time: 0}}}}" for i in SERVOS) + "]"
+    specs = (
+        "[" + ", ".join(f"{{id: {i}, model: XM430-W350, registers: {{return_delay_time: 0}}}}" for i in SERVOS) + "]"
+    )
     rng, rows = np.random.default_rng(seed), []
     goals = rng.integers(0, 4096, (CYCLES[size], len(SERVOS)))
     for label, options in (("unpaced", ("--no-pace",)), ("1 Mbit/s", ())):
@@ -66,19 +68,47 @@ def servos(result: Result, size: str, seed: int) -> None:
             theirs = _sdk_cycles(emulator.link, goals)
         rows.append({"line": label, "client": "refit", **ours["cost"]})
         rows.append({"line": label, "client": "dynamixel-sdk", **theirs["cost"]})
-        result.check(f"servo bus, {label}: SDK's CPU time per cycle over ours", theirs["cost"]["CPU us"] / ours["cost"]["CPU us"],
-                     3.0, ">=", "1", SOURCE)
-        result.check(f"servo bus, {label}: frames sent that equal the SDK's, byte for byte",
-                     sum(a == b for a, b in zip(ours["frames"], theirs["frames"])), len(theirs["frames"]), "==", "", SOURCE)
-        result.check(f"servo bus, {label}: values read that equal the SDK's", int(np.sum(ours["values"] == theirs["values"])),
-                     theirs["values"].size, "==", "", SOURCE)
+        result.check(
+            f"servo bus, {label}: SDK's CPU time per cycle over ours",
+            theirs["cost"]["CPU us"] / ours["cost"]["CPU us"],
+            3.0,
+            ">=",
+            "1",
+            SOURCE,
+        )
+        result.check(
+            f"servo bus, {label}: frames sent that equal the SDK's, byte for byte",
+            sum(a == b for a, b in zip(ours["frames"], theirs["frames"])),
+            len(theirs["frames"]),
+            "==",
+            "",
+            SOURCE,
+        )
+        result.check(
+            f"servo bus, {label}: values read that equal the SDK's",
+            int(np.sum(ours["values"] == theirs["values"])),
+            theirs["values"].size,
+            "==",
+            "",
+            SOURCE,
+        )
     result.detail("one cycle: sync write and sync read of seven servos", rows)
     driver = _driver_cycles(SECONDS[size], seed)
-    result.check("servo driver: rate of 12 servos at 1 Mbit/s", driver["Hz"], (99.0, 101.0), "in", "Hz", "spec 21, section 1")
+    result.check(
+        "servo driver: rate of 12 servos at 1 Mbit/s", driver["Hz"], (99.0, 101.0), "in", "Hz", "spec 21, section 1"
+    )
     result.check("servo driver: cycle jitter, 99 %", driver["jitter p99 ms"], 2.0, "<=", "ms", "spec 21, section 1")
-    result.check("servo driver: from command to wire, 95 %", driver["command p95 ms"], 3.0, "<=", "ms", "spec 21, section 1")
-    result.check("servo driver: bytes on the wire from a command to the end of its goals, most", driver["bytes on the wire, most"], 300, "<=",
-                 "", "spec 21, section 1")
+    result.check(
+        "servo driver: from command to wire, 95 %", driver["command p95 ms"], 3.0, "<=", "ms", "spec 21, section 1"
+    )
+    result.check(
+        "servo driver: bytes on the wire from a command to the end of its goals, most",
+        driver["bytes on the wire, most"],
+        300,
+        "<=",
+        "",
+        "spec 21, section 1",
+    )
     result.detail("driver, 12 servos in current mode, 100 Hz, 40 commands a second", driver)
 
 
@@ -90,7 +120,7 @@ def _own_cycles(link: Path, goals: np.ndarray) -> dict:
     group = GroupRead(bus, SERVOS, *PRESENT, "sync")
     sent, write = [], port.write
     port.write = lambda data: (sent.append(bytes(data)), write(data))
-    for row in goals[:20]:                          # the frames, and what comes up at a first call
+    for row in goals[:20]:  # the frames, and what comes up at a first call
         bus.send(frame.encode(row))
         group.read()
     port.write = write
@@ -99,11 +129,18 @@ def _own_cycles(link: Path, goals: np.ndarray) -> dict:
     for row in goals:
         bus.send(frame.encode(row))
         lost += not group.read()
-    cost = {"CPU us": 1e6 * (time.process_time() - cpu) / len(goals), "wall us": 1e6 * (time.perf_counter() - wall) / len(goals),
-            "cycles lost": lost}
+    cost = {
+        "CPU us": 1e6 * (time.process_time() - cpu) / len(goals),
+        "wall us": 1e6 * (time.perf_counter() - wall) / len(goals),
+        "cycles lost": lost,
+    }
     raw = group.values[:, 1:]
-    values = np.column_stack([np.ascontiguousarray(raw[:, a:b]).view(kind)[:, 0] for a, b, kind in
-                              ((0, 2, "<i2"), (2, 6, "<i4"), (6, 10, "<i4"))])
+    values = np.column_stack(
+        [
+            np.ascontiguousarray(raw[:, a:b]).view(kind)[:, 0]
+            for a, b, kind in ((0, 2, "<i2"), (2, 6, "<i4"), (6, 10, "<i4"))
+        ]
+    )
     port.close()
     return {"cost": cost, "frames": sent, "values": values}
 
@@ -125,7 +162,7 @@ def _sdk_cycles(link: Path, goals: np.ndarray) -> dict:
         write.txPacket()
         write.clearParam()
         if read.txRxPacket() != sdk.COMM_SUCCESS:
-            lost.append(row)        # one late byte and the whole cycle is lost
+            lost.append(row)  # one late byte and the whole cycle is lost
             time.sleep(0.05)
             port.clearPort()
             return
@@ -140,11 +177,19 @@ def _sdk_cycles(link: Path, goals: np.ndarray) -> dict:
     cpu, wall = time.process_time(), time.perf_counter()
     for row in rows:
         cycle(row)
-    cost = {"CPU us": 1e6 * (time.process_time() - cpu) / len(rows), "wall us": 1e6 * (time.perf_counter() - wall) / len(rows),
-            "cycles lost": len(lost)}
+    cost = {
+        "CPU us": 1e6 * (time.process_time() - cpu) / len(rows),
+        "wall us": 1e6 * (time.perf_counter() - wall) / len(rows),
+        "cycles lost": len(lost),
+    }
     port.closePort()
-    signed = np.column_stack([values[:, 0].astype("<u2").view("<i2"), values[:, 1].astype("<u4").view("<i4"),
-                              values[:, 2].astype("<u4").view("<i4")])
+    signed = np.column_stack(
+        [
+            values[:, 0].astype("<u2").view("<i2"),
+            values[:, 1].astype("<u4").view("<i4"),
+            values[:, 2].astype("<u4").view("<i4"),
+        ]
+    )
     return {"cost": cost, "frames": sent, "values": signed}
 
 
@@ -159,8 +204,13 @@ def _driver_cycles(seconds: float, seed: int) -> dict:
     rng = np.random.default_rng(seed)
     with EmulatorProcess("dynamixel", "--servos", specs, "--baud", "1000000", seed=seed) as emulator:
         stamps, waiting, commanded, traffic = [], [], {}, []
-        group = ServoGroup(str(emulator.link), 1_000_000, joints, GroupOptions(rate=100.0, torque_on_activate=True),
-                           on_sample=lambda state, t: stamps.append(time.monotonic()))
+        group = ServoGroup(
+            str(emulator.link),
+            1_000_000,
+            joints,
+            GroupOptions(rate=100.0, torque_on_activate=True),
+            on_sample=lambda state, t: stamps.append(time.monotonic()),
+        )
         command = JointFeedback(group.arrays, group.loop, np.ones(n, bool), 60.0)
 
         def look() -> bool:
@@ -182,8 +232,10 @@ def _driver_cycles(seconds: float, seed: int) -> dict:
             assert group.take(command) == ""
             first, cpu, spent, end = len(stamps), time.process_time(), 0.0, time.monotonic() + seconds
             while time.monotonic() < end:
-                counts = (-1) ** len(commanded) * (10 + len(commanded)) + np.arange(n)        # no two commands alike
-                packet = b"".join(bytes([id]) + int(c).to_bytes(2, "little", signed=True) for id, c in enumerate(counts, 1)).hex()
+                counts = (-1) ** len(commanded) * (10 + len(commanded)) + np.arange(n)  # no two commands alike
+                packet = b"".join(
+                    bytes([id]) + int(c).to_bytes(2, "little", signed=True) for id, c in enumerate(counts, 1)
+                ).hex()
                 t = time.monotonic()
                 waiting.append((t, counts))
                 commanded[t] = packet
@@ -198,9 +250,15 @@ def _driver_cycles(seconds: float, seed: int) -> dict:
         traffic += emulator.stats()["traffic"]
     found = waits(traffic, commanded, 1_000_000)
     delays = np.array([wait.seconds for wait in found])
-    return {"Hz": float(1.0 / np.diff(times).mean()), "jitter p99 ms": 1e3 * jitter, "command p50 ms": 1e3 * float(np.median(delays)),
-            "command p95 ms": 1e3 * float(np.percentile(delays, 95)), "bytes on the wire, most": max(wait.bytes for wait in found),
-            "commands": len(found), "CPU share": cpu / seconds}
+    return {
+        "Hz": float(1.0 / np.diff(times).mean()),
+        "jitter p99 ms": 1e3 * jitter,
+        "command p50 ms": 1e3 * float(np.median(delays)),
+        "command p95 ms": 1e3 * float(np.percentile(delays, 95)),
+        "bytes on the wire, most": max(wait.bytes for wait in found),
+        "commands": len(found),
+        "CPU share": cpu / seconds,
+    }
 
 
 # -- scanner -----------------------------------------------------------------------------------------
@@ -214,12 +272,25 @@ def scanner(result: Result, size: str, seed: int) -> None:
         theirs = _hokuyolx_scans("127.0.0.1", port, SCANS[size])
         raw = _raw_scan("127.0.0.1", port)
     decoding = _decoding(raw)
-    result.check("scanner: hokuyolx's CPU time to decode a scan over ours", decoding["hokuyolx us"] / decoding["refit us"], 3.0, ">=",
-                 "1", "own")
+    result.check(
+        "scanner: hokuyolx's CPU time to decode a scan over ours",
+        decoding["hokuyolx us"] / decoding["refit us"],
+        3.0,
+        ">=",
+        "1",
+        "own",
+    )
     result.check("scanner: distances that equal hokuyolx's", decoding.pop("equal"), 682, "==", "", SOURCE)
     result.detail("decoding of one scan", decoding)
     result.check("scanner: scans per second", ours["Hz"], (9.9, 10.1), "in", "Hz", "spec 21, section 2")
-    result.check("scanner: hokuyolx's CPU time per streamed scan over ours, ranges and stamps on our side alone", theirs["CPU us"] / ours["CPU us"], 1.0, ">", "1", SOURCE)
+    result.check(
+        "scanner: hokuyolx's CPU time per streamed scan over ours, ranges and stamps on our side alone",
+        theirs["CPU us"] / ours["CPU us"],
+        1.0,
+        ">",
+        "1",
+        SOURCE,
+    )
     result.detail("one scan of 682 points", [{"client": "refit", **ours}, {"client": "hokuyolx", **theirs}])
 
 
@@ -272,7 +343,7 @@ def _own_scans(ip: str, port: int, n: int) -> dict:
     device.enable()
     try:
         assert device.wait_for(lambda: len(seen) >= 3, 20.0), device.last_error
-        cpu, wall, first = time.process_time(), time.perf_counter(), len(seen)
+        cpu, _wall, first = time.process_time(), time.perf_counter(), len(seen)
         time.sleep(n / 10.0)
         count = len(seen) - first
         cost = 1e6 * (time.process_time() - cpu) / count
@@ -367,27 +438,80 @@ def images(result: Result, size: str, seed: int) -> None:
     """The camera node at 30 Hz from the emulated camera's own scene: two images, then all that is made of them; and the assignment alone."""
     two = _camera(SECONDS[size], seed, "640x480x30")
     result.check("images: colour images received per second", two["color Hz"], 29.5, ">=", "Hz", "spec 21, section 4")
-    result.check("images: from the SDK's delivery to publication, 95 %", two["image publish p95 ms"], 15.0, "<=", "ms", "spec 21, section 4")
-    result.check("images: CPU share of the node, software camera and two streams", two["CPU share"], 0.5, "<=", "1", "own")
+    result.check(
+        "images: from the SDK's delivery to publication, 95 %",
+        two["image publish p95 ms"],
+        15.0,
+        "<=",
+        "ms",
+        "spec 21, section 4",
+    )
+    result.check(
+        "images: CPU share of the node, software camera and two streams", two["CPU share"], 0.5, "<=", "1", "own"
+    )
     everything = _camera(SECONDS[size], seed, "848x480x30", **{"align_depth.enable": True, "pointcloud.enable": True})
     for what, topic in (("colour images", "color"), ("aligned depth images", "aligned"), ("clouds", "cloud")):
-        result.check(f"848x480, aligned and textured: {what} received per second", everything[f"{topic} Hz"], 29.5, ">=", "Hz", "spec 21, section 4")
-    result.check("848x480, aligned and textured: delivery to publication of images, 95 %", everything["image publish p95 ms"], 15.0, "<=", "ms",
-                 "spec 21, section 4")
-    result.check("848x480, aligned and textured: delivery to publication of clouds, 95 %", everything["cloud publish p95 ms"], 40.0, "<=", "ms",
-                 "spec 21, section 4")
+        result.check(
+            f"848x480, aligned and textured: {what} received per second",
+            everything[f"{topic} Hz"],
+            29.5,
+            ">=",
+            "Hz",
+            "spec 21, section 4",
+        )
+    result.check(
+        "848x480, aligned and textured: delivery to publication of images, 95 %",
+        everything["image publish p95 ms"],
+        15.0,
+        "<=",
+        "ms",
+        "spec 21, section 4",
+    )
+    result.check(
+        "848x480, aligned and textured: delivery to publication of clouds, 95 %",
+        everything["cloud publish p95 ms"],
+        40.0,
+        "<=",
+        "ms",
+        "spec 21, section 4",
+    )
     ours, as_bytes, as_list = _assignment()
-    result.check("images: CPU time of a message filled from a list over ours, 640x480 colour", as_list / ours, 10.0, ">=", "1",
-                 "issue 3: never through Python lists")
-    result.detail("images", [{"mode": "640x480, two images", **two}, {"mode": "848x480, aligned depth and textured cloud", **everything}])
-    result.detail("one message", {"filling one message us": 1e6 * ours, "from bytes us": 1e6 * as_bytes, "from a list us": 1e6 * as_list})
+    result.check(
+        "images: CPU time of a message filled from a list over ours, 640x480 colour",
+        as_list / ours,
+        10.0,
+        ">=",
+        "1",
+        "issue 3: never through Python lists",
+    )
+    result.detail(
+        "images",
+        [{"mode": "640x480, two images", **two}, {"mode": "848x480, aligned depth and textured cloud", **everything}],
+    )
+    result.detail(
+        "one message",
+        {"filling one message us": 1e6 * ours, "from bytes us": 1e6 * as_bytes, "from a list us": 1e6 * as_list},
+    )
 
 
 def _camera(seconds: float, seed: int, mode: str, **parameters) -> dict:
     """What a subscriber gets of the camera node, how late it was published, what the node spends."""
-    camera = Played("camera", "realsense", ("realsense",), {
-        "device_source": "emulated", "emulator_link": "{link}", "depth_module.depth_profile": mode, "rgb_camera.color_profile": mode, **parameters})
-    with tempfile.TemporaryDirectory() as folder, DeviceBench(Path(folder), [camera], domain=1 + os.getpid() % 100, seed=seed) as bench:
+    camera = Played(
+        "camera",
+        "realsense",
+        ("realsense",),
+        {
+            "device_source": "emulated",
+            "emulator_link": "{link}",
+            "depth_module.depth_profile": mode,
+            "rgb_camera.color_profile": mode,
+            **parameters,
+        },
+    )
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        DeviceBench(Path(folder), [camera], domain=1 + os.getpid() % 100, seed=seed) as bench,
+    ):
         bench.up()
         pictures = _Pictures(bench)
         bench.listen(1.0)
@@ -398,9 +522,20 @@ def _camera(seconds: float, seed: int, mode: str, **parameters) -> dict:
         rates = {f"{name} Hz": (count - seen[name]) / seconds for name, count in pictures.count.items()}
         values = bench.health["camera"][-1].values
         grown = Usage.of(pid).memory - before.memory
-    late = {f"{what} publish p{q} ms": float(values[f"{what}_publish_p{q}_ms"]) for what in ("image", "cloud") for q in (50, 95)}
+    late = {
+        f"{what} publish p{q} ms": float(values[f"{what}_publish_p{q}_ms"])
+        for what in ("image", "cloud")
+        for q in (50, 95)
+    }
     skipped = {f"{what} skipped": int(values.get(f"{what}_skipped", 0)) for what in ("align", "cloud")}
-    return {**rates, **late, **skipped, "CPU share": share, "CPU ms per pair": 1e3 * share / max(rates["color Hz"], 1e-9), "memory grown MB": grown / 1e6}
+    return {
+        **rates,
+        **late,
+        **skipped,
+        "CPU share": share,
+        "CPU ms per pair": 1e3 * share / max(rates["color Hz"], 1e-9),
+        "memory grown MB": grown / 1e6,
+    }
 
 
 class _Pictures:
@@ -410,8 +545,11 @@ class _Pictures:
         from sensor_msgs.msg import Image, PointCloud2
 
         self.count = {"color": 0, "aligned": 0, "cloud": 0}
-        for name, kind, topic in (("color", Image, "color/image_raw"), ("aligned", Image, "aligned_depth_to_color/image_raw"),
-                                  ("cloud", PointCloud2, "depth/color/points")):
+        for name, kind, topic in (
+            ("color", Image, "color/image_raw"),
+            ("aligned", Image, "aligned_depth_to_color/image_raw"),
+            ("cloud", PointCloud2, "depth/color/points"),
+        ):
             # Serialised: what a Python subscriber spends on unpacking is not the camera's.
             bench.node.create_subscription(kind, f"camera/{topic}", lambda data, name=name: self._on(name), 5, raw=True)
 
@@ -436,13 +574,16 @@ def _assignment(rounds: int = 10) -> tuple[float, ...]:
     from builtin_interfaces.msg import Time
     from sensor_msgs.msg import Image
 
-    from nodes.realsense_messages import image
+    from nodes.devices.realsense_messages import image
 
     pixels = np.random.default_rng(0).integers(0, 256, (480, 640, 3), dtype=np.uint8)
     cost = []
     record = _record(pixels)
-    for fill in (lambda: image(record, Time(), "camera"), lambda: setattr(Image(), "data", pixels.tobytes()),
-                 lambda: setattr(Image(), "data", pixels.ravel().tolist())):
+    for fill in (
+        lambda: image(record, Time(), "camera"),
+        lambda: setattr(Image(), "data", pixels.tobytes()),
+        lambda: setattr(Image(), "data", pixels.ravel().tolist()),
+    ):
         fill()
         cpu = time.process_time()
         for _ in range(rounds):

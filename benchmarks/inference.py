@@ -23,17 +23,17 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments._ibm_pendulum import limited
-from experiments._panda_box import BOX_LIMITS, box_model, controls, motion
+from experiments.problems.ibm_pendulum import limited
+from experiments.problems.panda_box import BOX_LIMITS, box_model, controls, motion
 from reporting import Report, Result, SilentProgress
 from reporting.figures import figure
-from sim_core.articulated import Dynamics, load_model
 from sim_core.codegen import cuda
-from sim_core.inference.likelihood import MultipleShooting
-from sim_core.inference.limited_parameters import LimitedParameters
+from sim_core.inference.data.trajectories import Trajectories
 from sim_core.inference.samplers import sample
 from sim_core.inference.samplers.sampler import sobol
-from sim_core.inference.trajectories import Trajectories
+from sim_core.inference.shooting.likelihood import MultipleShooting
+from sim_core.inference.shooting.limited_parameters import LimitedParameters
+from sim_core.multibody import Dynamics, load_model
 
 SOURCE = "issue 4, targets"
 WINDOWS, STEPS = 10, 40
@@ -48,7 +48,9 @@ def pendulum(threads: int = 1, steps: int = STEPS, device: str = "cpu") -> Multi
     """Some seconds of the double pendulum swinging, its mass, COM, inertia, damping and length free."""
     model = load_model("double_pendulum")
     dynamics, parameters = Dynamics(model, threads=threads), limited(model)
-    theta = parameters.lower + np.array([0.4, 0.05, 0.52, 0.3, 0.01, 0.4, 0.03, 0.5, 0.35, 0.01, 0.2]) * parameters.width
+    theta = (
+        parameters.lower + np.array([0.4, 0.05, 0.52, 0.3, 0.01, 0.4, 0.03, 0.5, 0.35, 0.01, 0.2]) * parameters.width
+    )
     x0, U = np.array([1.0, 0.5, 0.0, 0.0]), np.zeros((WINDOWS * steps, 0))
     X = dynamics.rollout(x0, U, parameters.to_physical(theta))
     return MultipleShooting(dynamics, parameters, Trajectories(dynamics.dt, X[None], U[None]), WINDOWS, device=device)
@@ -78,10 +80,10 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
     for name in PROBLEMS:
         rows += compare(result, name, size, seed, progress)
     result.detail("milliseconds per iteration", rows)
-    result.detail("cost against particles", [
-        cost(name, count, seed) for name in PROBLEMS
-        for count in progress.track(COUNTS[size], f"{name}: particles")
-    ])
+    result.detail(
+        "cost against particles",
+        [cost(name, count, seed) for name in PROBLEMS for count in progress.track(COUNTS[size], f"{name}: particles")],
+    )
     result.detail("100 particles against one", against_one(result, size, progress))
     return result
 
@@ -108,7 +110,9 @@ def compare(result: Result, name: str, size: str, seed: int, progress) -> list[d
         for i in range(SAME):
             state = rival.iterate(state, i)
         error = float(np.abs(np.clip(np.asarray(state[0]), 0, 1) - mine).max())
-        result.check(f"{name}: particles after {SAME} iterations, {text} against ours", error, 1e-6, "<=", "limits", "same work")
+        result.check(
+            f"{name}: particles after {SAME} iterations, {text} against ours", error, 1e-6, "<=", "limits", "same work"
+        )
     shortest = {text: np.inf for text in (*ours, *rivals)}
     for _ in progress.track(range(rounds), f"{name}: timing"):
         for text, shooting in ours.items():
@@ -121,27 +125,50 @@ def compare(result: Result, name: str, size: str, seed: int, progress) -> list[d
                 shortest[text] = min(shortest[text], time.perf_counter() - begin)
     if rivals:
         jax = min(shortest[text] for text in rivals)
-        result.check(f"{name}, {particles} particles: times faster than JAX", jax / shortest["refit, 1 thread"], 10.0, ">=", "1", SOURCE)
+        result.check(
+            f"{name}, {particles} particles: times faster than JAX",
+            jax / shortest["refit, 1 thread"],
+            10.0,
+            ">=",
+            "1",
+            SOURCE,
+        )
     return [{"problem": name, "engine": text, "ms per iteration": 1e3 * t} for text, t in shortest.items()]
 
 
 def shortest_iteration(shooting: MultipleShooting, particles: int, seed: int) -> float:
     """Seconds of the shortest of ITERATIONS iterations."""
     times = []
-    sample("csvgd", shooting, particles, ITERATIONS, seed, metric="adam", callback=lambda *_: times.append(time.perf_counter()) and False)
+    sample(
+        "csvgd",
+        shooting,
+        particles,
+        ITERATIONS,
+        seed,
+        metric="adam",
+        callback=lambda *_: times.append(time.perf_counter()) and False,
+    )
     return float(np.diff(times).min())
 
 
 def against_one(result: Result, size: str, progress) -> list[dict]:
     """Wall time of the likelihood with all gradients, for 1, 16 and 100 particles of the pendulum."""
     cores, rows = os.cpu_count() or 1, []
-    settings = [("1 thread", 1, "cpu"), *([(f"{cores} threads", cores, "cpu")] if cores > 1 else []),
-                *([("GPU", 1, "cuda")] if cuda.usable() else [])]
+    settings = [
+        ("1 thread", 1, "cpu"),
+        *([(f"{cores} threads", cores, "cpu")] if cores > 1 else []),
+        *([("GPU", 1, "cuda")] if cuda.usable() else []),
+    ]
     for steps in (STEPS, 10 * STEPS):
-        calls = {(text, count): evaluation(pendulum(threads, steps, device), count)
-                 for text, threads, device in settings for count in (1, 16, 100)}
+        calls = {
+            (text, count): evaluation(pendulum(threads, steps, device), count)
+            for text, threads, device in settings
+            for count in (1, 16, 100)
+        }
         shortest = dict.fromkeys(calls, np.inf)
-        for _ in progress.track(range(max(10, (20 if size == "quick" else 200) * STEPS // steps)), f"windows of {steps} steps"):
+        for _ in progress.track(
+            range(max(10, (20 if size == "quick" else 200) * STEPS // steps)), f"windows of {steps} steps"
+        ):
             for key, call in calls.items():
                 for _ in range(5):  # the first finds its data gone from the cache
                     begin = time.perf_counter()
@@ -149,10 +176,25 @@ def against_one(result: Result, size: str, progress) -> list[dict]:
                     shortest[key] = min(shortest[key], time.perf_counter() - begin)
         for text, *_ in settings:
             one, some, many = (shortest[text, count] for count in (1, 16, 100))
-            rows.append({"steps of a window": steps, "on": text, "1 [ms]": 1e3 * one, "16 [ms]": 1e3 * some, "100 [ms]": 1e3 * many,
-                         "100 against 1": many / one})
+            rows.append(
+                {
+                    "steps of a window": steps,
+                    "on": text,
+                    "1 [ms]": 1e3 * one,
+                    "16 [ms]": 1e3 * some,
+                    "100 [ms]": 1e3 * many,
+                    "100 against 1": many / one,
+                }
+            )
             bound = ALONE["GPU" if text == "GPU" else "CPU"]
-            result.check(f"10 windows of {steps} steps, {text}: 100 particles against one", many / one, bound, "<", "1", "spec 06, item 13")
+            result.check(
+                f"10 windows of {steps} steps, {text}: 100 particles against one",
+                many / one,
+                bound,
+                "<",
+                "1",
+                "spec 06, item 13",
+            )
     return rows
 
 
@@ -168,8 +210,13 @@ def cost(name: str, count: int, seed: int) -> dict:
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         seconds, megabytes = pool.apply(_cost, (name, count, seed))
-    return {"problem": name, "particles": count, "ms per iteration": 1e3 * seconds, "us per particle": 1e6 * seconds / count,
-            "MB": megabytes}
+    return {
+        "problem": name,
+        "particles": count,
+        "ms per iteration": 1e3 * seconds,
+        "us per particle": 1e6 * seconds / count,
+        "MB": megabytes,
+    }
 
 
 def _cost(name, count, seed):
@@ -196,7 +243,9 @@ def report(result: Result) -> Report:
     rows = result.details["cost against particles"]
     page.section("Cost against the number of particles").table(list(rows[0]), [list(row.values()) for row in rows])
     against = result.details["100 particles against one"]
-    page.section("Likelihood with gradients: 100 particles against one").table(list(against[0]), [list(row.values()) for row in against])
+    page.section("Likelihood with gradients: 100 particles against one").table(
+        list(against[0]), [list(row.values()) for row in against]
+    )
     fig, axes = figure(1, 2, size=(8.4, 3.2))
     for name in PROBLEMS:
         mine = [row for row in rows if row["problem"] == name]

@@ -8,6 +8,7 @@ control and hand position, the same start. The solvers take turns, the shortest 
 counts. The costs that both report for the start and for the optimum must agree, or the
 comparison is void.
 """
+
 from __future__ import annotations
 
 import time
@@ -16,9 +17,9 @@ import numpy as np
 
 from reporting.checks import Result
 from reporting.progress import SilentProgress
-from sim_core.articulated import load_model
 from sim_core.control.cost import ControlTerm, Cost, FramePosition, StateTerm
 from sim_core.control.ilqr import BoxIlqr, IlqrConfig
+from sim_core.multibody import load_model
 
 KNOTS, DT, FRAME = 50, 0.02, "hand_site"
 TARGET = np.array([0.45, 0.25, 0.40])  # of the hand [m]
@@ -64,8 +65,14 @@ def _solvers(result: Result, progress, rounds: int) -> None:
         if rivals:
             result.detail(f"ms per iteration of {name}", _spread(theirs))
             _agreement(result, name, solver, rivals[name], reference, p, x0, U0)
-            result.check(f"iLQR iteration, Panda, {KNOTS} knots, against Crocoddyl {name}", min(times),
-                         min(theirs), "<=", "ms", f"{SOURCE}: no slower")
+            result.check(
+                f"iLQR iteration, Panda, {KNOTS} knots, against Crocoddyl {name}",
+                min(times),
+                min(theirs),
+                "<=",
+                "ms",
+                f"{SOURCE}: no slower",
+            )
     realtime = [1e3 * pairs["BoxFDDP"].solve(x0, iterations=1).solve_time for _ in range(50)]
     result.detail("ms of a real-time iteration (warm start, one iteration)", _spread(realtime))
 
@@ -81,12 +88,20 @@ def _agreement(result, name, solver, rival, reference, p, x0, U0) -> None:
     our_start = horizon_cost(solver, reference, p, x0, U0)
     best = solver.solve(x0, U0, p=p, reference=reference, iterations=200)
     rival.solve(states, list(U0), 200, True)
-    result.check(f"cost of the starting controls, ours against {name}'s", abs(our_start / their_start - 1),
-                 1e-9, "<=", "1", "same problem")
-    result.check(f"cost of the optimum, ours against {name}'s", abs(best.cost / rival.cost - 1), 1e-3, "<=",
-                 "1", "same problem")
-    result.detail(f"optimum beside {name}", {"ours": best.cost, "crocoddyl": rival.cost,
-                                             "iterations ours": best.iterations})
+    result.check(
+        f"cost of the starting controls, ours against {name}'s",
+        abs(our_start / their_start - 1),
+        1e-9,
+        "<=",
+        "1",
+        "same problem",
+    )
+    result.check(
+        f"cost of the optimum, ours against {name}'s", abs(best.cost / rival.cost - 1), 1e-3, "<=", "1", "same problem"
+    )
+    result.detail(
+        f"optimum beside {name}", {"ours": best.cost, "crocoddyl": rival.cost, "iterations ours": best.iterations}
+    )
 
 
 def undamped(model) -> np.ndarray:
@@ -98,8 +113,9 @@ def undamped(model) -> np.ndarray:
 
 
 def ours(model, bounded: bool) -> BoxIlqr:
-    cost = Cost(model, [StateTerm(STATE, TERMINAL * STATE), ControlTerm(CONTROL),
-                        FramePosition(FRAME, HAND, TERMINAL * HAND)])
+    cost = Cost(
+        model, [StateTerm(STATE, TERMINAL * STATE), ControlTerm(CONTROL), FramePosition(FRAME, HAND, TERMINAL * HAND)]
+    )
     config = IlqrConfig(KNOTS, DT, "semi_implicit_euler", max_iterations=ITERATIONS, tolerance=0.0)
     wide = np.full(model.nu, 1e9)  # a box, so that it is the same code, but out of reach
     return BoxIlqr(model, cost, config, u_lower=None if bounded else -wide, u_upper=None if bounded else wide)
@@ -107,7 +123,7 @@ def ours(model, bounded: bool) -> BoxIlqr:
 
 def holding(model, p) -> np.ndarray:
     """Controls (nu,) against gravity at home."""
-    from sim_core.articulated import build
+    from sim_core.multibody.model import build
 
     rest = np.zeros(model.nv)
     return np.asarray(build.inverse_dynamics(model)(model.q_home, rest, rest, p)).ravel()
@@ -167,13 +183,17 @@ def crocoddyl_problem(model, p, x0, solver: str):
 
     def weighted(residual, weights):
         return crocoddyl.CostModelResidual(
-            state, crocoddyl.ActivationModelWeightedQuad(np.asarray(weights, float)), residual)
+            state, crocoddyl.ActivationModelWeightedQuad(np.asarray(weights, float)), residual
+        )
 
     def action(scale, with_control):
         costs = crocoddyl.CostModelSum(state)
         costs.addCost("state", weighted(crocoddyl.ResidualModelState(state, x0), STATE), scale)
-        costs.addCost("hand", weighted(crocoddyl.ResidualModelFrameTranslation(
-            state, robot.getFrameId(FRAME), TARGET), np.full(3, HAND)), scale)
+        costs.addCost(
+            "hand",
+            weighted(crocoddyl.ResidualModelFrameTranslation(state, robot.getFrameId(FRAME), TARGET), np.full(3, HAND)),
+            scale,
+        )
         if with_control:
             costs.addCost("control", weighted(crocoddyl.ResidualModelControl(state), np.full(7, CONTROL)), scale)
         return crocoddyl.DifferentialActionModelFreeFwdDynamics(state, actuation, costs)
@@ -198,8 +218,10 @@ def _require_matching_pinocchio(robot, dynamics, x0) -> None:
     data, zero = dynamics.createData(), np.zeros(robot.nv)
     dynamics.calc(data, x0, zero)
     if not np.allclose(data.xout, pin.aba(robot, robot.createData(), x0[: robot.nq], zero, zero)):
-        raise ImportError(f"Crocoddyl {crocoddyl.__version__} was not compiled for Pinocchio "
-                          f"{pin.__version__}; version 3.2.1 needs pin==4.0.0.")
+        raise ImportError(
+            f"Crocoddyl {crocoddyl.__version__} was not compiled for Pinocchio "
+            f"{pin.__version__}; version 3.2.1 needs pin==4.0.0."
+        )
 
 
 def solve_rival(solver, U0) -> float:
@@ -215,9 +237,9 @@ def solve_rival(solver, U0) -> float:
 
 def _refit(result: Result, progress, seed: int, windows) -> None:
     """Time of one refit of a payload (4 parameters) against the length of its window at 500 Hz."""
-    from sim_core.articulated import Dynamics
-    from sim_core.articulated.parameters import BodyInertia, FreeParameters
     from sim_core.control.refit import Refit, RefitConfig
+    from sim_core.multibody import Dynamics
+    from sim_core.multibody.model.parameters import BodyInertia, FreeParameters
 
     model = load_model("panda")
     spec = FreeParameters(model, [BodyInertia("hand", kind="payload")])
@@ -230,15 +252,21 @@ def _refit(result: Result, progress, seed: int, windows) -> None:
     for seconds in progress.track(windows, "refit against window length"):
         window = recording.slice(0, round(seconds / model.timestep))
         fits = [refit.fit(window) for _ in range(3)]
-        rows.append({"window s": seconds, "samples": window.transitions,
-                     "refit ms": 1e3 * min(f.fit_time for f in fits), "evaluations": fits[0].iterations,
-                     "payload mass kg": float(fits[0].xi[0])})
+        rows.append(
+            {
+                "window s": seconds,
+                "samples": window.transitions,
+                "refit ms": 1e3 * min(f.fit_time for f in fits),
+                "evaluations": fits[0].iterations,
+                "payload mass kg": float(fits[0].xi[0]),
+            }
+        )
     result.detail("refit time against window length, Panda with 2 kg payload, 500 Hz", rows)
 
 
 def swaying(model, dynamics, p, seconds: float, seed: int):
     """A window of the arm swaying about home under servos with noisy sensors."""
-    from sim_core.inference.window import Window
+    from sim_core.inference.data.window import Window
 
     rng = np.random.default_rng(seed)
     gravity, gain = holding(model, model.parameters.nominal), np.array([300.0] * 4 + [100.0] * 3)
@@ -251,4 +279,4 @@ def swaying(model, dynamics, p, seconds: float, seed: int):
         U.append(np.clip(gravity + gain * (goal - q) - 0.1 * gain * v, model.u_lower, model.u_upper))
         X.append(dynamics.step(X[-1], U[-1], p))
     X = np.array(X) + rng.standard_normal((len(t), model.nx)) * np.repeat([1e-4, 1e-3], model.nq)
-    return Window(t, X[:, : model.nq], X[:, model.nq:], np.array(U))
+    return Window(t, X[:, : model.nq], X[:, model.nq :], np.array(U))

@@ -8,6 +8,7 @@ an empty cache (compile time: roll-out and reverse sweep, for one robot and for 
 
 A second table: what it brings that a batch shares the weights, in time and memory, beside a copy for each robot.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -18,12 +19,12 @@ import tracemalloc
 
 import numpy as np
 
-from experiments._friction_pendulum import frictionless
+from experiments.problems.friction_pendulum import frictionless
 from reporting.checks import Result
 from reporting.progress import SilentProgress
-from sim_core.articulated import Dynamics
 from sim_core.augmentation import Blueprint, Network, augment
 from sim_core.augmentation.network import INLINED
+from sim_core.multibody import Dynamics
 
 LAYERS = {"full": [(), (5,), (5, 5), (8, 8), (16, 16), (32, 32), (64, 64)], "quick": [(5, 5), (16, 16)]}
 BATCHES, STEPS, ROUNDS = (1, 128), 100, 7
@@ -42,21 +43,54 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
         measured, values = {}, {}
         for kind, model in hybrids.items():
             values[kind], measured[kind] = measure(model, seed)
-            rows.append({"hidden layers": "x".join(map(str, hidden)) or "none", "weights": weights, "form": kind, **measured[kind]})
+            rows.append(
+                {
+                    "hidden layers": "x".join(map(str, hidden)) or "none",
+                    "weights": weights,
+                    "form": kind,
+                    **measured[kind],
+                }
+            )
         worst = max(worst, *(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(*values.values())))
         cost = {kind: row["128 robots: roll-out + reverse [us/robot]"] for kind, row in measured.items()}
         chosen = "inlined" if weights <= INLINED else "dense"
         right.append(cost[chosen] <= 1.25 * min(cost.values()))
-    result.check("largest relative difference between the two forms, states and gradients", worst, AGREE, "<=", "1", "docs/kernels.md")
-    result.check("sizes at which the automatic choice costs at most a quarter more than the better one",
-                 np.mean(right), 1.0, ">=", "1", "docs/kernels.md")
+    result.check(
+        "largest relative difference between the two forms, states and gradients",
+        worst,
+        AGREE,
+        "<=",
+        "1",
+        "docs/kernels.md",
+    )
+    result.check(
+        "sizes at which the automatic choice costs at most a quarter more than the better one",
+        np.mean(right),
+        1.0,
+        ">=",
+        "1",
+        "docs/kernels.md",
+    )
     result.detail("cost", rows)
-    rows = [sharing(base, hidden, B, seed) for hidden in SHARING[size][0]
-            for B in progress.track(SHARING[size][1], f"shared weights {hidden}")]
-    result.check("largest relative difference between shared weights and a copy for each", max(row["difference"] for row in rows),
-                 AGREE, "<=", "1", "docs/kernels.md")
-    quicker = [row["own: reverse [us/robot]"] / row["shared: reverse [us/robot]"] for row in rows if row["weights"] > INLINED]
-    result.check("shared weights as blocks: least gain of the reverse sweep", min(quicker), 1.0, ">", "1", "docs/kernels.md")
+    rows = [
+        sharing(base, hidden, B, seed)
+        for hidden in SHARING[size][0]
+        for B in progress.track(SHARING[size][1], f"shared weights {hidden}")
+    ]
+    result.check(
+        "largest relative difference between shared weights and a copy for each",
+        max(row["difference"] for row in rows),
+        AGREE,
+        "<=",
+        "1",
+        "docs/kernels.md",
+    )
+    quicker = [
+        row["own: reverse [us/robot]"] / row["shared: reverse [us/robot]"] for row in rows if row["weights"] > INLINED
+    ]
+    result.check(
+        "shared weights as blocks: least gain of the reverse sweep", min(quicker), 1.0, ">", "1", "docs/kernels.md"
+    )
     result.detail("shared weights", rows)
     return result
 
@@ -71,8 +105,10 @@ def sharing(base, hidden, B, seed):
     row, gradient = {"hidden layers": "x".join(map(str, hidden)), "weights": model.np_ - base.np_, "robots": B}, {}
     for name, P in (("own", own), ("shared", p)):
         X = dynamics.rollout(x0, U, P)
-        ways = {"roll-out": lambda: dynamics.rollout(x0, U, P),
-                "reverse": lambda: dynamics.rollout_vjp(x0, U, P, X, X, summed=name == "shared")}
+        ways = {
+            "roll-out": lambda: dynamics.rollout(x0, U, P),
+            "reverse": lambda: dynamics.rollout_vjp(x0, U, P, X, X, summed=name == "shared"),
+        }
         gradient[name] = ways["reverse"]()[2]
         for way, call in ways.items():
             row[f"{name}: {way} [us/robot]"] = 1e6 / B * min(timed(call) for _ in range(ROUNDS if B < 1000 else 3))
@@ -94,7 +130,9 @@ def hybrid(base, hidden, kind, seed):
     """The pendulum with one network from all of q and v to both torques."""
     inputs = tuple(f"{joint}.{what}" for joint in base.joint_names for what in ("position", "velocity"))
     outputs = tuple(f"{joint}.passive_torque" for joint in base.joint_names)
-    return augment(base, Blueprint("net", outputs, inputs, Network(hidden, "tanh", evaluation=kind)).initialised(seed, 0.1))
+    return augment(
+        base, Blueprint("net", outputs, inputs, Network(hidden, "tanh", evaluation=kind)).initialised(seed, 0.1)
+    )
 
 
 def measure(model, seed):
@@ -110,7 +148,10 @@ def measure(model, seed):
     for B in BATCHES:
         x = x0[:B] if B > 1 else x0[0]
         X = dynamics.rollout(x, U, p)
-        ways = {"roll-out": lambda: dynamics.rollout(x, U, p), "reverse": lambda: dynamics.rollout_vjp(x, U, p, X, X, summed=True)}
+        ways = {
+            "roll-out": lambda: dynamics.rollout(x, U, p),
+            "reverse": lambda: dynamics.rollout_vjp(x, U, p, X, X, summed=True),
+        }
         shortest = {way: min(timed(call) for _ in range(ROUNDS)) for way, call in ways.items()}
         row |= {f"{B} robot{'s' * (B > 1)}: {way} [us/robot]": 1e6 * t / B for way, t in shortest.items()}
         row[f"{B} robot{'s' * (B > 1)}: roll-out + reverse [us/robot]"] = 1e6 * sum(shortest.values()) / B

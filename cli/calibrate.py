@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from cli.calibrate_camera import camera
-from cli.calibrate_scanner import scanner
-from cli.calibrate_servos import servos
-from cli.calibrate_tool import tool
+from identification.calibrate_camera import camera
+from identification.calibrate_scanner import scanner
+from identification.calibrate_servos import servos
+from identification.calibrate_tool import tool
 
 __all__ = ["app"]
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=False, help="""
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=False,
+    help="""
 Calibrate a robot from a bag: what its wrist carries, where its camera and its
 scanner are, how strong its servos are.
 
@@ -24,6 +28,7 @@ Record with:
 
 Step by step for a real robot: docs/calibration.md. Exit code 0: every check
 passed; 1: one failed, no parameters are written; 2: the bag cannot be used.
-""")
+""",
+)
 for function in (tool, camera, servos, scanner):
     app.command()(function)

@@ -1,4 +1,4 @@
-"""Experiments and benchmarks: one module each, with a docstring and a function `run`.
+"""Experiments and benchmarks: one module each, in folders by system, with a docstring and a function `run`.
 
     run(size: "quick" | "full", seed: int, progress: Progress, run_directory: RunDirectory) -> Result
 
@@ -12,6 +12,7 @@ import ast
 import difflib
 import importlib
 import inspect
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,21 +26,44 @@ from reporting import Report, Result, new_run, progress_for
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def entries(package: str, root: Path = ROOT) -> dict[str, str]:
-    """{name: first line of the docstring} of the modules in folder `package`, without importing them."""
-    found = {}
-    for path in sorted((root / package).glob("[!_]*.py")):
+#: folder of what experiments, benchmarks and tests share: nothing in it can be run by name
+SHARED = "problems"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What can be run by name: the module, and the first line of its docstring."""
+
+    module: str
+    line: str
+
+
+def entries(package: str, root: Path = ROOT) -> dict[str, Entry]:
+    """Name -> Entry of the modules below folder `package` that define `run`, without importing them.
+
+    Folders below it only group: names are file names, and unique.
+
+    Raises:
+        ValueError: two modules share a name.
+    """
+    found: dict[str, Entry] = {}
+    for path in sorted((root / package).rglob("[!_]*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        if SHARED in parts:
+            continue
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
-            found[path.stem] = (ast.get_docstring(tree) or "").strip().partition("\n")[0]
+            if path.stem in found:
+                raise ValueError(f"{path} and module {found[path.stem].module} share a name; rename one of them")
+            found[path.stem] = Entry(".".join(parts), (ast.get_docstring(tree) or "").strip().partition("\n")[0])
     return found
 
 
 def show(package: str, console: Console) -> None:
     """Print what there is."""
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, line in entries(package).items():
-        table.add_row(f"[bold]{name}[/]", line)
+    for name, entry in entries(package).items():
+        table.add_row(f"[bold]{name}[/]", entry.line)
     console.print(table)
 
 
@@ -54,7 +78,7 @@ def load(package: str, name: str) -> ModuleType:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(known) or 'none'}."
         raise CommandError(f"nothing named '{name}'; {hint}")
-    return importlib.import_module(f"{package}.{name}")
+    return importlib.import_module(known[name].module)
 
 
 def execute(package: str, name: str, size: str, seed: int | None, json_file: Path | None) -> int:
@@ -107,7 +131,11 @@ def _seed_text(result: Result) -> str:
 
 def _add_detail(report: Report, name: str, value: Any) -> None:
     """Lists of like mappings become tables, mappings of plain values two columns; the rest is in the JSON."""
-    if isinstance(value, list) and value and all(isinstance(row, dict) and row.keys() == value[0].keys() for row in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(row, dict) and row.keys() == value[0].keys() for row in value)
+    ):
         report.section(name).table(list(value[0]), [list(row.values()) for row in value])
     elif isinstance(value, dict) and value and not any(isinstance(item, (dict, list)) for item in value.values()):
         report.section(name).table(["", "value"], list(value.items()))

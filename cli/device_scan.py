@@ -28,10 +28,10 @@ from hardware.urg.device import UrgDevice, UrgSettings
 
 __all__ = ["KINDS", "Answer", "Port", "audio_inputs", "cameras", "net_ft", "probe", "serial_ports"]
 
-PATIENCE = 12.0             # [s] for a driver to find its device or say that it is not there
+PATIENCE = 12.0  # [s] for a driver to find its device or say that it is not there
 HOKUYO = "15d1"
-LATENCY = 0.04              # [s] for a servo's reply: an FTDI adapter as it comes holds it back for 16 ms, a busy machine for more
-LIKELY_IDS = range(1, 21)   # of Protocol 1.0, which has no broadcast ping that all models understand
+LATENCY = 0.04  # [s] for a servo's reply: an FTDI adapter as it comes holds it back for 16 ms, a busy machine for more
+LIKELY_IDS = range(1, 21)  # of Protocol 1.0, which has no broadcast ping that all models understand
 
 Say = Callable[[str], None]
 
@@ -93,7 +93,9 @@ def serial_ports(dev: str | os.PathLike = "/dev", sysfs: str | os.PathLike = "/s
 def describe_port(path: str, by_id: str = "", sysfs: str | os.PathLike = "/sys") -> Port:
     """What sysfs and the file system know about a port."""
     usb, product = _adapter(Path(sysfs) / "class/tty" / Path(os.path.realpath(path)).name / "device")
-    return Port(path, by_id, usb, product, _group(path), os.access(path, os.R_OK | os.W_OK), latency_timer(path, str(sysfs)))
+    return Port(
+        path, by_id, usb, product, _group(path), os.access(path, os.R_OK | os.W_OK), latency_timer(path, str(sysfs))
+    )
 
 
 def _adapter(device: Path) -> tuple[str, str]:
@@ -123,8 +125,15 @@ def _group(path: str) -> str:
 # -- who answers -----------------------------------------------------------------------------------
 
 
-def probe(port: Port, first: Iterable[str] = (), baud: int = 0, protocol: float = 2.0, ids: Iterable[int] = (),
-          bauds: Iterable[int] = (), say: Say = lambda text: None) -> list[Answer]:
+def probe(
+    port: Port,
+    first: Iterable[str] = (),
+    baud: int = 0,
+    protocol: float = 2.0,
+    ids: Iterable[int] = (),
+    bauds: Iterable[int] = (),
+    say: Say = lambda text: None,
+) -> list[Answer]:
     """Ask on a port in one protocol after the other, until somebody answers.
 
     Args:
@@ -137,7 +146,7 @@ def probe(port: Port, first: Iterable[str] = (), baud: int = 0, protocol: float 
         Disconnected: the port cannot be opened; the text says why.
     """
     with contextlib.closing(SerialPort(port.path, baud or 57_600)):
-        pass            # one sentence if it is in use or may not be opened, rather than one of each driver
+        pass  # one sentence if it is in use or may not be opened, rather than one of each driver
     kinds = list(dict.fromkeys([*first, *(["urg"] if port.usb.startswith(HOKUYO) else KINDS)]))
     for kind in kinds:
         if kind == "dynamixel":
@@ -174,6 +183,7 @@ def _identified(kind: str, device: Device) -> list[Answer]:
 def _servos(port: Port, baud: int, protocol: float, ids: set[int], bauds: tuple[int, ...], say: Say) -> list[Answer]:
     """Servos of both protocols at all rates, or all those expected."""
     with contextlib.closing(SerialPort(port.path, baud or (bauds or BAUD_RATES)[0])) as line:
+
         def look(protocol: float, rates: Iterable[int]) -> list[Answer]:
             found = []
             for rate in rates:
@@ -181,9 +191,11 @@ def _servos(port: Port, baud: int, protocol: float, ids: set[int], bauds: tuple[
                 try:
                     line.set_baud(rate)
                 except DeviceError:
-                    continue        # the adapter does not know this rate
-                found += [Answer("dynamixel", who.model, "", str(who.firmware), who.id, who.baud, who.protocol)
-                          for who in scan(line, protocol, LATENCY, (rate,), likely_ids=sorted({*LIKELY_IDS, *ids}))]
+                    continue  # the adapter does not know this rate
+                found += [
+                    Answer("dynamixel", who.model, "", str(who.firmware), who.id, who.baud, who.protocol)
+                    for who in scan(line, protocol, LATENCY, (rate,), likely_ids=sorted({*LIKELY_IDS, *ids}))
+                ]
             return found
 
         found = look(protocol, [baud]) if baud else []
@@ -243,8 +255,14 @@ def audio_inputs(server: str = "") -> list[dict]:
 def _in_a_process(program: str, what: str, package: str, environment: dict[str, str] | None = None) -> list[dict]:
     """What a program prints as JSON: makers' libraries crash and hang where they please."""
     try:
-        done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=30.0, stdin=subprocess.DEVNULL,
-                              env={**os.environ, **(environment or {})})
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=30.0,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **(environment or {})},
+        )
         return json.loads(done.stdout.strip().splitlines()[-1])
     except subprocess.TimeoutExpired:
         raise DeviceError(f"looking for {what} took more than 30 s: unplug what hangs") from None

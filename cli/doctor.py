@@ -53,13 +53,19 @@ class Finding:
 def system() -> Iterator[Finding]:
     name = _os_release().get("PRETTY_NAME", platform.system())
     status = OK if platform.system() == "Linux" else ESSENTIAL
-    yield Finding("system", status, f"{name}, {platform.machine()}", "" if status == OK else "Use Linux, or a Linux container.")
+    yield Finding(
+        "system", status, f"{name}, {platform.machine()}", "" if status == OK else "Use Linux, or a Linux container."
+    )
     version = platform.python_version()
     if sys.version_info[:2] in ((3, 11), (3, 12)):
         yield Finding("python", OK, version)
     else:
-        yield Finding("python", ESSENTIAL, f"{version}; refit needs 3.11 or 3.12",
-                      "Install one with venv and headers, or point REFIT_PYTHON at it.")
+        yield Finding(
+            "python",
+            ESSENTIAL,
+            f"{version}; refit needs 3.11 or 3.12",
+            "Install one with venv and headers, or point REFIT_PYTHON at it.",
+        )
 
 
 def cores() -> Iterator[Finding]:
@@ -70,7 +76,9 @@ def cores() -> Iterator[Finding]:
     else:
         yield Finding("cores", OK, str(count))
     if load > count:
-        yield Finding("load", WARNING, f"{load:.1f} on {count} cores; deadlines will be missed", "End what else is running.")
+        yield Finding(
+            "load", WARNING, f"{load:.1f} on {count} cores; deadlines will be missed", "End what else is running."
+        )
 
 
 def memory() -> Iterator[Finding]:
@@ -99,10 +107,19 @@ def shared_memory() -> Iterator[Finding]:
     except OSError:
         size, writable = 0.0, False
     if not writable:
-        yield Finding("shared memory", WARNING, "/dev/shm cannot be written; messages go through the network stack",
-                      "Mount /dev/shm (docker: --ipc=host).")
+        yield Finding(
+            "shared memory",
+            WARNING,
+            "/dev/shm cannot be written; messages go through the network stack",
+            "Mount /dev/shm (docker: --ipc=host).",
+        )
     elif size < 32:
-        yield Finding("shared memory", WARNING, f"{size:.0f} MiB free in /dev/shm", "Remove stale fastrtps_* files there, or docker: --shm-size=256m.")
+        yield Finding(
+            "shared memory",
+            WARNING,
+            f"{size:.0f} MiB free in /dev/shm",
+            "Remove stale fastrtps_* files there, or docker: --shm-size=256m.",
+        )
     else:
         yield Finding("shared memory", OK, f"{size:.0f} MiB free in /dev/shm")
 
@@ -113,7 +130,12 @@ def gpu() -> Iterator[Finding]:
         if answer.returncode == 0 and answer.stdout.strip():
             yield Finding("gpu", OK, answer.stdout.strip().splitlines()[0])
             return
-        yield Finding("gpu", WARNING, "nvidia-smi is there but finds no working GPU", "Check that driver and kernel module match (reboot after an update).")
+        yield Finding(
+            "gpu",
+            WARNING,
+            "nvidia-smi is there but finds no working GPU",
+            "Check that driver and kernel module match (reboot after an update).",
+        )
         return
     yield Finding("gpu", NOTE, "none; everything runs on the CPU")
 
@@ -123,14 +145,24 @@ def gpu() -> Iterator[Finding]:
 
 def compiler() -> Iterator[Finding]:
     needed_to_build = not _stamps().get("interfaces", "") == "ready"
-    for tool, use in (("gcc", "fast physics kernels, message types"), ("g++", "message types"), ("cmake", "message types"), ("make", "message types")):
+    for tool, use in (
+        ("gcc", "fast physics kernels, message types"),
+        ("g++", "message types"),
+        ("cmake", "message types"),
+        ("make", "message types"),
+    ):
         path = shutil.which(tool)
         if path:
             first = _run([tool, "--version"]).stdout.splitlines()[:1]
             found = re.search(r"\d+\.\d+(\.\d+)?", first[0] if first else "")
             yield Finding(tool, OK, found.group() if found else "found")
         else:
-            yield Finding(tool, ESSENTIAL if needed_to_build else WARNING, f"missing; needed for {use}", _apt("build-essential cmake"))
+            yield Finding(
+                tool,
+                ESSENTIAL if needed_to_build else WARNING,
+                f"missing; needed for {use}",
+                _apt("build-essential cmake"),
+            )
 
 
 def libraries() -> Iterator[Finding]:
@@ -157,19 +189,35 @@ def set_up() -> Iterator[Finding]:
         return
     for step, command in (("packages", "./refit setup"), ("interfaces", "./refit setup"), ("package", "./refit setup")):
         ready = stamps.get(step) == "ready"
-        yield Finding(f"set-up: {step}", OK if ready else WARNING, "up to date" if ready else "missing or out of date", "" if ready else f"Any command does it, or {command}")
+        yield Finding(
+            f"set-up: {step}",
+            OK if ready else WARNING,
+            "up to date" if ready else "missing or out of date",
+            "" if ready else f"Any command does it, or {command}",
+        )
     for tier, command in (("test", "./refit test"), ("bench", "./refit bench")):
         ready = stamps.get(f"packages-{tier}") == "ready"
-        yield Finding(f"set-up: {tier} packages", OK if ready else NOTE, "up to date" if ready else f"not installed; `{command}` does it")
+        yield Finding(
+            f"set-up: {tier} packages",
+            OK if ready else NOTE,
+            "up to date" if ready else f"not installed; `{command}` does it",
+        )
     building = ROOT / ".refit" / ("jazzy" if stamps.get("mode") == "jazzy" else "") / "building"
     if building.exists():
-        yield Finding("set-up", NOTE, "a build of the message types is running or was cut off", "The next start makes it anew.")
+        yield Finding(
+            "set-up", NOTE, "a build of the message types is running or was cut off", "The next start makes it anew."
+        )
 
 
 def versions() -> Iterator[Finding]:
     """Installed versions, and whether they are the locked ones."""
     if not _in_environment():
-        yield Finding("packages", WARNING, "not inside refit's environment; versions and middleware were not looked at", "Run ./refit setup first.")
+        yield Finding(
+            "packages",
+            WARNING,
+            "not inside refit's environment; versions and middleware were not looked at",
+            "Run ./refit setup first.",
+        )
         return
     for lock in ("requirements.lock", "requirements-ros.lock"):
         if lock == "requirements-ros.lock" and _stamps().get("mode") == "jazzy":
@@ -187,7 +235,12 @@ def versions() -> Iterator[Finding]:
         if absent:
             yield Finding(lock, ESSENTIAL, f"missing: {', '.join(absent)}", "Remove .venv and start again.")
         elif other:
-            yield Finding(lock, WARNING, f"other versions: {', '.join(other)}", "Remove .venv and start again for the locked ones.")
+            yield Finding(
+                lock,
+                WARNING,
+                f"other versions: {', '.join(other)}",
+                "Remove .venv and start again for the locked ones.",
+            )
         else:
             yield Finding(lock, OK, f"all {len(pins)} packages as locked")
     for name in ("mujoco", "casadi", "torch", "numpy"):
@@ -237,13 +290,22 @@ def middleware() -> Iterator[Finding]:
                   env={**os.environ, "ROS_DOMAIN_ID": "97"})  # fmt: skip
     lines = answer.stdout.split()
     if not lines:
-        yield Finding("rclpy", ESSENTIAL, f"does not work: {_last_line(answer.stderr)}", "Remove .refit and .venv and start again.")
+        yield Finding(
+            "rclpy",
+            ESSENTIAL,
+            f"does not work: {_last_line(answer.stderr)}",
+            "Remove .refit and .venv and start again.",
+        )
         return
     distribution = os.environ.get("ROS_DISTRO", "jazzy, from wheels")
     yield Finding("rclpy", OK, f"{distribution}; {lines[0]}, all message types import")
     if len(lines) < 2 or lines[1] == "silent":
-        yield Finding("discovery", ESSENTIAL, "two processes on this machine did not hear each other within 15 s",
-                      "Allow UDP on the loopback device (ip link set lo up; firewall), or set ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST.")
+        yield Finding(
+            "discovery",
+            ESSENTIAL,
+            "two processes on this machine did not hear each other within 15 s",
+            "Allow UDP on the loopback device (ip link set lo up; firewall), or set ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST.",
+        )
     else:
         reach = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")
         yield Finding("discovery", OK, f"a new process was heard after {lines[1]} s; range {reach}")
@@ -273,7 +335,12 @@ def rendering() -> Iterator[Finding]:
     if working:
         yield Finding("rendering", OK, f"{', '.join(working)} work" if len(working) > 1 else f"{working[0]} works")
     else:
-        yield Finding("rendering", NOTE, "neither egl nor osmesa draws a picture; only cameras and videos need one", _apt("libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6"))
+        yield Finding(
+            "rendering",
+            NOTE,
+            "neither egl nor osmesa draws a picture; only cameras and videos need one",
+            _apt("libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6"),
+        )
 
 
 # --- devices --------------------------------------------------------------------------------------
@@ -286,7 +353,12 @@ def serial_ports() -> Iterator[Finding]:
         return
     closed = [port for port in ports if not os.access(port, os.R_OK | os.W_OK)]
     if closed:
-        yield Finding("serial ports", WARNING, f"no permission for {', '.join(closed)}{_group_hint('dialout')}", "sudo usermod -aG dialout $USER, then log in again.")
+        yield Finding(
+            "serial ports",
+            WARNING,
+            f"no permission for {', '.join(closed)}{_group_hint('dialout')}",
+            "sudo usermod -aG dialout $USER, then log in again.",
+        )
     else:
         yield Finding("serial ports", OK, ", ".join(ports))
 
@@ -298,13 +370,24 @@ def cameras() -> Iterator[Finding]:
         return
     closed = [device for device in devices if not os.access(device, os.R_OK | os.W_OK)]
     if closed:
-        yield Finding("cameras", WARNING, f"no permission for {', '.join(closed)}{_group_hint('video')}", "sudo usermod -aG video $USER, then log in again.")
+        yield Finding(
+            "cameras",
+            WARNING,
+            f"no permission for {', '.join(closed)}{_group_hint('video')}",
+            "sudo usermod -aG video $USER, then log in again.",
+        )
     else:
         yield Finding("cameras", OK, ", ".join(devices))
 
 
 #: USB vendor:product prefixes of devices that refit knows
-_KNOWN_USB = {"8086:0b": "RealSense", "8086:0a": "RealSense", "0403:6014": "U2D2 servo adapter", "15d1:0000": "Hokuyo scanner", "0403:6015": "FTDI serial adapter"}
+_KNOWN_USB = {
+    "8086:0b": "RealSense",
+    "8086:0a": "RealSense",
+    "0403:6014": "U2D2 servo adapter",
+    "15d1:0000": "Hokuyo scanner",
+    "0403:6015": "FTDI serial adapter",
+}
 
 
 def usb() -> Iterator[Finding]:
@@ -320,7 +403,12 @@ def usb() -> Iterator[Finding]:
     known = [(label, node) for key, node in devices for prefix, label in _KNOWN_USB.items() if key.startswith(prefix)]
     closed = [label for label, node in known if os.path.exists(node) and not os.access(node, os.R_OK | os.W_OK)]
     if closed:
-        yield Finding("usb", WARNING, f"no permission for {', '.join(closed)}", "Add a udev rule for the device (its vendor ships one), then plug it in again.")
+        yield Finding(
+            "usb",
+            WARNING,
+            f"no permission for {', '.join(closed)}",
+            "Add a udev rule for the device (its vendor ships one), then plug it in again.",
+        )
     elif known:
         yield Finding("usb", OK, ", ".join(label for label, _ in known))
     else:
@@ -362,9 +450,13 @@ def _stamps() -> dict[str, str]:
     return _STAMPS
 
 
-def _run(command: list[str], timeout: float = 20.0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def _run(
+    command: list[str], timeout: float = 20.0, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, env=env, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return subprocess.CompletedProcess(command, 1, "", str(error))
 
@@ -408,7 +500,7 @@ def findings(checks: tuple[Callable[[], Iterator[Finding]], ...] = CHECKS) -> It
     for check in checks:
         try:
             yield from check()
-        except Exception as error:  # noqa: BLE001 - the doctor must finish its round
+        except Exception as error:
             yield Finding(check.__name__, WARNING, f"could not be looked at: {type(error).__name__}: {error}")
 
 
@@ -434,9 +526,21 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if "--devices" in argv:
         return devices([word for word in argv if word != "--devices"])
-    parser = argparse.ArgumentParser(prog="refit doctor", description="What this machine has and lacks, with a remedy for each finding.")
-    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the findings as JSON to FILE, or instead of the list to the screen")
-    parser.add_argument("--devices", action="store_true", help="look at devices instead, against what a robot expects (--devices --help)")
+    parser = argparse.ArgumentParser(
+        prog="refit doctor", description="What this machine has and lacks, with a remedy for each finding."
+    )
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the findings as JSON to FILE, or instead of the list to the screen",
+    )
+    parser.add_argument(
+        "--devices",
+        action="store_true",
+        help="look at devices instead, against what a robot expects (--devices --help)",
+    )
     try:
         options = parser.parse_args(argv)
     except SystemExit as ending:
@@ -449,7 +553,9 @@ def main(argv: list[str] | None = None) -> int:
             print(_line(finding, sys.stdout.isatty()), flush=True)
     missing = [finding.topic for finding in found if finding.status == ESSENTIAL]
     if options.json:
-        text = json.dumps({"passed": not missing, "findings": [asdict(finding) for finding in found]}, indent=2, ensure_ascii=False)
+        text = json.dumps(
+            {"passed": not missing, "findings": [asdict(finding) for finding in found]}, indent=2, ensure_ascii=False
+        )
         if quiet:
             print(text)
         else:

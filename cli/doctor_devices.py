@@ -1,8 +1,8 @@
 """`refit doctor --devices`: what is plugged in, who answers, and how that differs from what a robot expects.
 
-    ./refit doctor --devices                          everything that is found
-    ./refit doctor --devices --robot dxl_arm          found against config/dxl_arm.yaml, with a remedy per difference
-    ./refit doctor --devices --port /dev/ttyUSB0      one port, a pseudo-terminal for instance
+./refit doctor --devices                          everything that is found
+./refit doctor --devices --robot dxl_arm          found against config/robots/dxl_arm/nodes.yaml, with a remedy per difference
+./refit doctor --devices --port /dev/ttyUSB0      one port, a pseudo-terminal for instance
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hardware.link import DeviceError
 
 __all__ = ["Expectation", "Finding", "expectations", "main"]
 
-NET_FT_ADDRESS = "192.168.1.1"      # of a sensor as it is delivered
+NET_FT_ADDRESS = "192.168.1.1"  # of a sensor as it is delivered
 UDEV_LATENCY = 'ACTION=="add", SUBSYSTEM=="usb-serial", DRIVER=="ftdi_sio", ATTR{latency_timer}="1"'
 
 
@@ -86,12 +86,16 @@ def expectations(robot: str, *overrides: Path) -> list[Expectation]:
     Raises:
         ValueError: no such robot, or a file that is no parameter file.
     """
-    from nodes.robot_devices import robot_devices
+    from nodes.devices.robot_devices import robot_devices
 
-    path = ROOT / "config" / f"{robot}.yaml"
+    path = ROOT / "config" / "robots" / robot / "nodes.yaml"
     devices = robot_devices(robot) if path.is_file() else []
     if not devices:
-        known = sorted(each.stem for each in (ROOT / "config" / "devices").glob("*.yaml") if (ROOT / "config" / each.name).is_file())
+        known = sorted(
+            each.parent.name
+            for each in (ROOT / "config" / "robots").glob("*/devices.yaml")
+            if each.with_name("nodes.yaml").is_file()
+        )
         raise ValueError(f"robot '{robot}' has no devices; those that have: {', '.join(known)}")
     parameters = _parameters(path)
     for override in overrides:
@@ -118,8 +122,12 @@ def _flat(values: dict, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 
 #: executable -> (parameter of the port, its default); defaults are the nodes' own, which a test compares
-PORTS = {"dynamixel": ("port_name", "/dev/ttyUSB0"), "urg": ("serial_port", "/dev/ttyACM0"), "robotiq": ("port_name", "/dev/ttyUSB0"),
-         "force_torque": ("port", "/dev/ttyUSB0")}
+PORTS = {
+    "dynamixel": ("port_name", "/dev/ttyUSB0"),
+    "urg": ("serial_port", "/dev/ttyACM0"),
+    "robotiq": ("port_name", "/dev/ttyUSB0"),
+    "force_torque": ("port", "/dev/ttyUSB0"),
+}
 
 
 def _expectation(node: str, executable: str, values: dict[str, object]) -> Expectation:
@@ -127,12 +135,23 @@ def _expectation(node: str, executable: str, values: dict[str, object]) -> Expec
     port = str(values.get(name, default))
     if executable == "dynamixel":
         joints = {key.split(".")[1] for key in values if key.startswith("joints.") and key.endswith(".id")}
-        servos = {int(values[f"joints.{joint}.id"]): (joint, str(values.get(f"joints.{joint}.model", ""))) for joint in joints}
-        return Expectation(node, "dynamixel", port, int(values.get("baud_rate", 57600)), float(values.get("protocol_version", 2.0)),
-                           dict(sorted(servos.items())), values)
+        servos = {
+            int(values[f"joints.{joint}.id"]): (joint, str(values.get(f"joints.{joint}.model", ""))) for joint in joints
+        }
+        return Expectation(
+            node,
+            "dynamixel",
+            port,
+            int(values.get("baud_rate", 57600)),
+            float(values.get("protocol_version", 2.0)),
+            dict(sorted(servos.items())),
+            values,
+        )
     if executable == "urg":
         # SCIP over TCP is the network's business.
-        return Expectation(node, "" if values.get("ip_address") else "urg", str(values.get("ip_address") or port), options=values)
+        return Expectation(
+            node, "" if values.get("ip_address") else "urg", str(values.get("ip_address") or port), options=values
+        )
     if executable == "force_torque":
         driver = str(values.get("driver", "netft"))
         where = str(values.get("address", NET_FT_ADDRESS)) if driver == "netft" else port
@@ -154,14 +173,23 @@ def look_at_port(port: Port, expected: bool) -> Iterator[Finding]:
     """Permission, latency timer, a name that lasts."""
     usb = f"{port.product or 'USB adapter'} ({port.usb})" if port.usb else "serial port"
     if not port.allowed:
-        yield Finding(port.path, ESSENTIAL if expected else WARNING, f"{usb}; no permission, it belongs to group {port.group or 'root'}",
-                      remedy=f"sudo usermod -aG {port.group if port.group not in ('', 'root') else 'dialout'} $USER, then log in again")
+        yield Finding(
+            port.path,
+            ESSENTIAL if expected else WARNING,
+            f"{usb}; no permission, it belongs to group {port.group or 'root'}",
+            remedy=f"sudo usermod -aG {port.group if port.group not in ('', 'root') else 'dialout'} $USER, then log in again",
+        )
         return
     yield Finding(port.path, OK, f"{usb}{f', as {port.by_id}' if port.by_id else ''}")
     if port.latency is not None and port.latency > 1:
         name = Path(os.path.realpath(port.path)).name
-        yield Finding(port.path, WARNING, f"USB latency timer {port.latency} ms: every bus cycle waits for it", "1 ms",
-                      f"echo 1 | sudo tee /sys/bus/usb-serial/devices/{name}/latency_timer; to keep it, a udev rule: {UDEV_LATENCY}")
+        yield Finding(
+            port.path,
+            WARNING,
+            f"USB latency timer {port.latency} ms: every bus cycle waits for it",
+            "1 ms",
+            f"echo 1 | sudo tee /sys/bus/usb-serial/devices/{name}/latency_timer; to keep it, a udev rule: {UDEV_LATENCY}",
+        )
 
 
 def judge_servos(expected: Expectation, answers: list[Answer], elsewhere: dict[str, list[Answer]]) -> Iterator[Finding]:
@@ -169,26 +197,54 @@ def judge_servos(expected: Expectation, answers: list[Answer], elsewhere: dict[s
     found = {who.id: who for who in answers if (who.baud, who.protocol) == (expected.baud, expected.protocol)}
     strays = [who for who in answers if found.get(who.id) is not who]
     for number, (joint, model) in expected.servos.items():
-        topic, wanted = f"{expected.node}: {joint}", f"id {number} {model}, protocol {expected.protocol:g}, {expected.baud} baud"
+        topic, wanted = (
+            f"{expected.node}: {joint}",
+            f"id {number} {model}, protocol {expected.protocol:g}, {expected.baud} baud",
+        )
         who = found.get(number)
         stray = next((each for each in strays if each.id == number), None)
         if who is not None and model in ("", who.model):
             yield Finding(topic, OK, str(who), wanted)
         elif who is not None:
-            yield Finding(topic, ESSENTIAL, str(who), wanted, f"mount the right servo, or set joints.{joint}.model to {who.model}")
+            yield Finding(
+                topic, ESSENTIAL, str(who), wanted, f"mount the right servo, or set joints.{joint}.model to {who.model}"
+            )
         elif stray is not None and stray.protocol != expected.protocol:
-            yield Finding(topic, ESSENTIAL, str(stray), wanted, f"set protocol_version to {stray.protocol:g}, for all servos of the bus")
+            yield Finding(
+                topic,
+                ESSENTIAL,
+                str(stray),
+                wanted,
+                f"set protocol_version to {stray.protocol:g}, for all servos of the bus",
+            )
         elif stray is not None:
-            yield Finding(topic, ESSENTIAL, str(stray), wanted,
-                          f"set baud_rate to {stray.baud} if all servos are there, else this servo's register to {expected.baud}")
+            yield Finding(
+                topic,
+                ESSENTIAL,
+                str(stray),
+                wanted,
+                f"set baud_rate to {stray.baud} if all servos are there, else this servo's register to {expected.baud}",
+            )
         else:
             there = [path for path, others in elsewhere.items() if any(each.id == number for each in others)]
-            yield Finding(topic, ESSENTIAL, "no answer", wanted,
-                          f"it answers on {there[0]}: set port_name" if there else
-                          "check the servos' supply, then the cable from the one before it; is another servo set to the same id?")
+            yield Finding(
+                topic,
+                ESSENTIAL,
+                "no answer",
+                wanted,
+                f"it answers on {there[0]}: set port_name"
+                if there
+                else "check the servos' supply, then the cable from the one before it; is another servo set to the same id?",
+            )
     for who in answers:
         if who.id not in expected.servos:
-            yield Finding(f"{expected.node}: id {who.id}", WARNING, str(who), "no such servo", "configure it under joints, or take it off the bus")
+            yield Finding(
+                f"{expected.node}: id {who.id}",
+                WARNING,
+                str(who),
+                "no such servo",
+                "configure it under joints, or take it off the bus",
+            )
 
 
 def judge_serial(expected: Expectation, answers: list[Answer], elsewhere: dict[str, list[Answer]]) -> Iterator[Finding]:
@@ -219,9 +275,16 @@ def look_at_serial(ports: list[Port], wanted: list[Expectation], bauds: tuple[in
             continue
         servos = next((each for each in here if each.kind == "dynamixel"), Expectation("", "dynamixel"))
         try:
-            heard[port.path] = probe(port, [each.kind for each in here], servos.baud, servos.protocol, servos.servos, bauds, say)
+            heard[port.path] = probe(
+                port, [each.kind for each in here], servos.baud, servos.protocol, servos.servos, bauds, say
+            )
         except DeviceError as error:
-            yield Finding(port.path, ESSENTIAL if here else WARNING, str(error), remedy="end the program that uses it, then ask again")
+            yield Finding(
+                port.path,
+                ESSENTIAL if here else WARNING,
+                str(error),
+                remedy="end the program that uses it, then ask again",
+            )
             continue
         if not here:
             for who in heard[port.path]:
@@ -232,11 +295,19 @@ def look_at_serial(ports: list[Port], wanted: list[Expectation], bauds: tuple[in
         port = next((port for port in ports if port.is_at(each.where)), None)
         if port is None:
             others = {path: answers for path, answers in heard.items() if any(who.kind == each.kind for who in answers)}
-            yield Finding(each.node, ESSENTIAL, "no such port", each.text,
-                          f"a {NAMES[each.kind]} answers on {next(iter(others))}: set {_port_parameter(each)}" if others else
-                          f"plug it in; `ls /dev/serial/by-id` names what to set {_port_parameter(each)} to")
+            yield Finding(
+                each.node,
+                ESSENTIAL,
+                "no such port",
+                each.text,
+                f"a {NAMES[each.kind]} answers on {next(iter(others))}: set {_port_parameter(each)}"
+                if others
+                else f"plug it in; `ls /dev/serial/by-id` names what to set {_port_parameter(each)} to",
+            )
         elif port.path in heard:
-            yield from judge_serial(each, heard[port.path], {path: found for path, found in heard.items() if path != port.path})
+            yield from judge_serial(
+                each, heard[port.path], {path: found for path, found in heard.items() if path != port.path}
+            )
 
 
 # -- elsewhere -------------------------------------------------------------------------------------
@@ -252,8 +323,13 @@ def look_at_network(wanted: list[Expectation], address: str) -> Iterator[Finding
         try:
             yield Finding(topic, OK, f"{net_ft(host, http_port, timeout)} at {host}", expected)
         except DeviceError as error:
-            yield Finding(topic, status, str(error) if status == ESSENTIAL else f"none at {host}", expected,
-                          f"ping {host}; this machine needs an address in the same network" if status == ESSENTIAL else "")
+            yield Finding(
+                topic,
+                status,
+                str(error) if status == ESSENTIAL else f"none at {host}",
+                expected,
+                f"ping {host}; this machine needs an address in the same network" if status == ESSENTIAL else "",
+            )
 
 
 def look_at_cameras(wanted: list[Expectation]) -> Iterator[Finding]:
@@ -267,15 +343,27 @@ def look_at_cameras(wanted: list[Expectation]) -> Iterator[Finding]:
     for one in found:
         # The same camera at 480 Mbit/s delivers a fraction of its modes.
         slow = one["usb"].startswith(("1", "2"))
-        yield Finding("RealSense", WARNING if slow else OK, f"{one['model']}, serial {one['serial']}, firmware {one['firmware']}, USB {one['usb']}",
-                      remedy="use a USB 3 port and cable" if slow else "")
+        yield Finding(
+            "RealSense",
+            WARNING if slow else OK,
+            f"{one['model']}, serial {one['serial']}, firmware {one['firmware']}, USB {one['usb']}",
+            remedy="use a USB 3 port and cable" if slow else "",
+        )
     for each in wanted:
         if not fitting[each.node]:
-            yield Finding(each.node, ESSENTIAL, "no such camera", f"RealSense {each.where or '(any)'}",
-                          f"set serial_no to _{found[0]['serial']}, or plug the right one in" if found else
-                          "plug it in; a camera that `lsusb` lists (8086:0b..) and this does not needs the udev rules of librealsense")
+            yield Finding(
+                each.node,
+                ESSENTIAL,
+                "no such camera",
+                f"RealSense {each.where or '(any)'}",
+                f"set serial_no to _{found[0]['serial']}, or plug the right one in"
+                if found
+                else "plug it in; a camera that `lsusb` lists (8086:0b..) and this does not needs the udev rules of librealsense",
+            )
         else:
-            yield Finding(each.node, OK, f"serial {fitting[each.node][0]['serial']}", f"RealSense {each.where or '(any)'}")
+            yield Finding(
+                each.node, OK, f"serial {fitting[each.node][0]['serial']}", f"RealSense {each.where or '(any)'}"
+            )
     if not found and not wanted:
         yield Finding("RealSense", NOTE, "none")
 
@@ -290,7 +378,11 @@ def look_at_audio(wanted: list[Expectation]) -> Iterator[Finding]:
             continue
         if each is None:
             for one in found:
-                yield Finding("audio input", OK, f"{one['number']} '{one['name']}', {one['channels']} channels, {one['rate']:.0f} Hz")
+                yield Finding(
+                    "audio input",
+                    OK,
+                    f"{one['number']} '{one['name']}', {one['channels']} channels, {one['rate']:.0f} Hz",
+                )
             if not found:
                 yield Finding("audio input", NOTE, "none")
             continue
@@ -314,14 +406,19 @@ def findings(options, say) -> Iterator[Finding]:
     if options.port:
         ports = [describe_port(path, sysfs=options.sysfs) for path in options.port]
         if missing := [port.path for port in ports if not os.path.exists(port.path)]:
-            raise ValueError(f"no port {', '.join(missing)}; those there are: "
-                             f"{', '.join(port.path for port in serial_ports(options.dev, options.sysfs)) or 'none'}")
+            raise ValueError(
+                f"no port {', '.join(missing)}; those there are: "
+                f"{', '.join(port.path for port in serial_ports(options.dev, options.sysfs)) or 'none'}"
+            )
         serial = [each for each in serial if any(port.is_at(each.where) for port in ports)]
     else:
         ports = serial_ports(options.dev, options.sysfs)
         # A port of another name, as of an emulator, is looked at because it is expected.
-        ports += [describe_port(each.where, sysfs=options.sysfs) for each in serial
-                  if os.path.exists(each.where) and not any(port.is_at(each.where) for port in ports)]
+        ports += [
+            describe_port(each.where, sysfs=options.sysfs)
+            for each in serial
+            if os.path.exists(each.where) and not any(port.is_at(each.where) for port in ports)
+        ]
         if not ports:
             yield Finding("serial ports", NOTE, "none (no /dev/ttyUSB* or /dev/ttyACM*)")
     yield from look_at_serial(ports, serial, tuple(options.baud), say)
@@ -357,7 +454,9 @@ def show(found: list[Finding], console: Console) -> None:
     console.print(table)
     for each in found:
         if each.remedy:
-            console.print(f"{_MARKS[each.status]} {_plain(each.topic)} → {_plain(each.remedy)}", soft_wrap=True, highlight=False)
+            console.print(
+                f"{_MARKS[each.status]} {_plain(each.topic)} → {_plain(each.remedy)}", soft_wrap=True, highlight=False
+            )
 
 
 def _plain(text: str) -> str:
@@ -365,16 +464,36 @@ def _plain(text: str) -> str:
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="refit doctor --devices", description="Devices on this machine, and how they differ from what a robot expects.",
-                                     epilog="Exit codes: 0 all is as expected, 1 a device is missing or wrong, 2 wrong usage.")
-    parser.add_argument("--robot", help="compare with config/ROBOT.yaml and config/devices/ROBOT.yaml")
-    parser.add_argument("--params", type=lambda text: [Path(each.strip()) for each in text.split(",")], default=[], metavar="FILES",
-                        help="ROS parameter files on top of the robot's, separated by commas, as params_file:=")
-    parser.add_argument("--port", action="append", metavar="PATH", help="look at this serial port alone (pseudo-terminals too); may be repeated")
-    parser.add_argument("--baud", type=lambda text: [int(each) for each in text.split(",")], default=[], metavar="RATES",
-                        help="look for servos at these rates only, separated by commas")
+    parser = argparse.ArgumentParser(
+        prog="refit doctor --devices",
+        description="Devices on this machine, and how they differ from what a robot expects.",
+        epilog="Exit codes: 0 all is as expected, 1 a device is missing or wrong, 2 wrong usage.",
+    )
+    parser.add_argument("--robot", help="compare with nodes.yaml and devices.yaml in config/robots/ROBOT")
+    parser.add_argument(
+        "--params",
+        type=lambda text: [Path(each.strip()) for each in text.split(",")],
+        default=[],
+        metavar="FILES",
+        help="ROS parameter files on top of the robot's, separated by commas, as params_file:=",
+    )
+    parser.add_argument(
+        "--port",
+        action="append",
+        metavar="PATH",
+        help="look at this serial port alone (pseudo-terminals too); may be repeated",
+    )
+    parser.add_argument(
+        "--baud",
+        type=lambda text: [int(each) for each in text.split(",")],
+        default=[],
+        metavar="RATES",
+        help="look for servos at these rates only, separated by commas",
+    )
     parser.add_argument("--address", default="", help=f"of a Net F/T (without a robot; as delivered: {NET_FT_ADDRESS})")
-    parser.add_argument("--json", metavar="FILE", help="write the findings to FILE; -: to the screen, in place of the table")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the findings to FILE; -: to the screen, in place of the table"
+    )
     parser.add_argument("--sysfs", default="/sys", help=argparse.SUPPRESS)
     parser.add_argument("--dev", default="/dev", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
@@ -394,7 +513,9 @@ def main(argv: list[str]) -> int:
         print(f"refit doctor: {error}", file=sys.stderr)
         return 2
     wrong = [each.topic for each in found if each.status == ESSENTIAL]
-    document = json.dumps({"passed": not wrong, "findings": [asdict(each) for each in found]}, indent=2, ensure_ascii=False)
+    document = json.dumps(
+        {"passed": not wrong, "findings": [asdict(each) for each in found]}, indent=2, ensure_ascii=False
+    )
     if options.json == "-":
         print(document)
         return 1 if wrong else 0
@@ -405,5 +526,11 @@ def main(argv: list[str]) -> int:
             print(f"refit doctor: cannot write {options.json}: {error.strerror}", file=sys.stderr)
             return 2
     show(found, Console())
-    print(f"\nMissing or wrong: {', '.join(dict.fromkeys(wrong))}." if wrong else "\nAll is as expected." if options.robot else "")
+    print(
+        f"\nMissing or wrong: {', '.join(dict.fromkeys(wrong))}."
+        if wrong
+        else "\nAll is as expected."
+        if options.robot
+        else ""
+    )
     return 1 if wrong else 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -23,17 +23,17 @@ from rich.console import Console
 from cli.errors import CommandError
 from cli.infer import infer_command
 from cli.outputs import check_outputs
+from identification.bag_data import BagData, DataError, read_description, read_windows
+from identification.infer import laplace_posterior, networks_meta
 from recording import BagError, BagReader
 from reporting import Result, RunDirectory, progress_for, write_run
-from sim_core.articulated.parameter_file import ParameterFile, ParameterValue
-from sim_core.augmentation import AugmentationError, BlueprintFileError, attached, save_parameters
-from sim_core.inference.bag_data import BagData, DataError, read_description, read_windows
-from sim_core.inference.change_point import ChangeConfig
-from sim_core.inference.free_names import FreeNameError, default_names, free_parameters
-from sim_core.inference.infer import laplace_posterior, networks_meta
-from sim_core.inference.identify import Identification, IdentificationError, IdentifyConfig
-from sim_core.inference.shooting import DelayPrior
-from sim_core.inference.stretches import History, Stretch, identify_stretches
+from sim_core.augmentation import AugmentationError, BlueprintFileError, attached, attaching, save_parameters
+from sim_core.inference.fit.change_point import ChangeConfig
+from sim_core.inference.fit.free_names import FreeNameError, default_names, free_parameters
+from sim_core.inference.fit.identify import Identification, IdentificationError, IdentifyConfig
+from sim_core.inference.fit.stretches import History, Stretch, identify_stretches
+from sim_core.inference.shooting.shooting import DelayPrior
+from sim_core.multibody.model.parameter_file import ParameterFile, ParameterValue
 
 __all__ = ["BagIdentification", "identify", "identify_bag", "parameter_file", "write_results"]
 
@@ -42,7 +42,7 @@ GAUSS_NEWTON = "gauss-newton"
 DRAWS = 100
 
 
-class Changes(str, Enum):
+class Changes(StrEnum):
     """Whether a robot may change within a recording."""
 
     AUTO = "auto"
@@ -69,32 +69,61 @@ class BagIdentification:
 
 def identify(
     bag: Annotated[list[Path], typer.Argument(help="bag directory, .mcap or .csv file; particles take several")],
-    free: Annotated[Optional[list[str]], typer.Option(help="free parameter, repeatable: hand.inertia, joint*.damping, "
-                                                      "joint*.friction, sensor.delay, ...; default: config/identify.yaml")] = None,
+    free: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            help="free parameter, repeatable: hand.inertia, joint*.damping, "
+            "joint*.friction, sensor.delay, ...; default: config/identify.yaml"
+        ),
+    ] = None,
     robot: Annotated[Optional[str], typer.Option(help="refuse a bag of another robot")] = None,
-    blueprint: Annotated[Optional[Path], typer.Option(help="trained networks in the equations, held while the physics is fitted")] = None,
+    blueprint: Annotated[
+        Optional[Path], typer.Option(help="trained networks in the equations, held while the physics is fitted")
+    ] = None,
     begin: Annotated[float, typer.Option("--from", help="first second of the recording to use", min=0.0)] = 0.0,
     end: Annotated[float, typer.Option("--to", help="last second of the recording to use")] = float("inf"),
-    changes: Annotated[Changes, typer.Option(help="auto: find out whether and when the robot changed, identify each stretch "
-                                                   "between changes; off: one set of parameters throughout")] = Changes.AUTO,
+    changes: Annotated[
+        Changes,
+        typer.Option(
+            help="auto: find out whether and when the robot changed, identify each stretch "
+            "between changes; off: one set of parameters throughout"
+        ),
+    ] = Changes.AUTO,
     starts: Annotated[int, typer.Option(help="starting points", min=1)] = 6,
     seed: Annotated[int, typer.Option(help="of the starting points", min=0)] = 0,
-    method: Annotated[str, typer.Option(help="gauss-newton: one optimum with intervals; particles of the posterior: csvgd, svgd, "
-                                             "nuts, emcee, sgld, cem, cma, bayessim")] = GAUSS_NEWTON,
-    limits: Annotated[str, typer.Option(help="YAML file or text {hand.mass: [0.5, 3]}: limits of particles, beside or in place of "
-                                             "--free")] = "",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="gauss-newton: one optimum with intervals; particles of the posterior: csvgd, svgd, "
+            "nuts, emcee, sgld, cem, cma, bayessim"
+        ),
+    ] = GAUSS_NEWTON,
+    limits: Annotated[
+        str,
+        typer.Option(help="YAML file or text {hand.mass: [0.5, 3]}: limits of particles, beside or in place of --free"),
+    ] = "",
     particles: Annotated[int, typer.Option(help="draws from the posterior", min=1)] = 100,
     iterations: Annotated[Optional[int], typer.Option(help="of the method; default: its own", min=1)] = None,
-    windows: Annotated[Optional[int], typer.Option(help="shooting windows of a trajectory; default: 10 for csvgd, else 1", min=1)] = None,
+    windows: Annotated[
+        Optional[int], typer.Option(help="shooting windows of a trajectory; default: 10 for csvgd, else 1", min=1)
+    ] = None,
     length: Annotated[float, typer.Option(help="of a trajectory [s]", min=0.01)] = 1.0,
     sigma_obs: Annotated[float, typer.Option(help="noise in units of each state's standard deviation", min=1e-6)] = 0.2,
     combine: Annotated[str, typer.Option(help="trajectories of one robot: product; of several: sum")] = "product",
-    cluster: Annotated[str, typer.Option(help="where particles are computed: processes, processes:N, or a Dask scheduler "
-                                              "tcp://HOST:PORT; default: here")] = "",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help="where particles are computed: processes, processes:N, or a Dask scheduler "
+            "tcp://HOST:PORT; default: here"
+        ),
+    ] = "",
     threads: Annotated[Optional[int], typer.Option(help="for particles; default: one per core", min=1)] = None,
-    checkpoint: Annotated[Optional[Path], typer.Option(help="file to go on from and to leave behind (svgd, csvgd)")] = None,
-    allow_truncated: Annotated[bool, typer.Option("--allow-truncated",
-                                                  help="use what a cut-off bag still holds")] = False,
+    checkpoint: Annotated[
+        Optional[Path], typer.Option(help="file to go on from and to leave behind (svgd, csvgd)")
+    ] = None,
+    allow_truncated: Annotated[
+        bool, typer.Option("--allow-truncated", help="use what a cut-off bag still holds")
+    ] = False,
     out: Annotated[Optional[Path], typer.Option(help="new folder for the results; default below runs/")] = None,
     json: Annotated[Optional[Path], typer.Option(help="write the checks to this file as well")] = None,
 ) -> int:
@@ -109,15 +138,35 @@ def identify(
     check_outputs(out, json)
     console = Console()
     if method != GAUSS_NEWTON or len(bag) > 1 or bag[0].suffix == ".csv":
-        config = {"method": method, "robot": robot or "", "particles": particles, "iterations": iterations, "windows": windows,
-                  "length": length, "sigma_obs": sigma_obs, "combine": combine, "begin": begin, "end": end, "seed": seed,
-                  "blueprint": str(blueprint or ""), "threads": threads or len(os.sched_getaffinity(0))}
+        config = {
+            "method": method,
+            "robot": robot or "",
+            "particles": particles,
+            "iterations": iterations,
+            "windows": windows,
+            "length": length,
+            "sigma_obs": sigma_obs,
+            "combine": combine,
+            "begin": begin,
+            "end": end,
+            "seed": seed,
+            "blueprint": str(blueprint or ""),
+            "threads": threads or len(os.sched_getaffinity(0)),
+        }
         return infer_command(bag, free, limits, config, cluster, checkpoint, allow_truncated, out, json, console)
     bag = bag[0]
     with progress_for(console) as progress:
         outcome = identify_bag(
-            bag, free, robot, begin, end, IdentifyConfig(starts=starts, seed=seed), allow_truncated, progress,
-            ChangeConfig() if changes is Changes.AUTO else None, blueprint,
+            bag,
+            free,
+            robot,
+            begin,
+            end,
+            IdentifyConfig(starts=starts, seed=seed),
+            allow_truncated,
+            progress,
+            ChangeConfig() if changes is Changes.AUTO else None,
+            blueprint,
         )
     folder = write_results(outcome, str(bag), out)
     outcome.result.print(console)
@@ -128,8 +177,18 @@ def identify(
     return outcome.result.exit_code
 
 
-def identify_bag(bag, free=None, robot=None, begin=0.0, end=float("inf"), config=IdentifyConfig(),
-                 allow_truncated=False, progress=None, detect=ChangeConfig(), blueprint=None) -> BagIdentification:
+def identify_bag(
+    bag,
+    free=None,
+    robot=None,
+    begin=0.0,
+    end=float("inf"),
+    config=IdentifyConfig(),
+    allow_truncated=False,
+    progress=None,
+    detect=ChangeConfig(),
+    blueprint=None,
+) -> BagIdentification:
     """Fit the free parameters of a bag's robot to its joint states, on every stretch between changes of the robot.
 
     Args:
@@ -146,13 +205,20 @@ def identify_bag(bag, free=None, robot=None, begin=0.0, end=float("inf"), config
         reader.require("joint_states", "robot_description", "run_info")
         nominal, source = read_description(reader, robot)
         data = read_windows(reader, nominal, begin, end)
-        model, spec, with_delay = free_parameters(source, free or default_names(nominal.name), blueprint)
+        model, spec, with_delay = free_parameters(source, free or default_names(nominal.name), attaching(blueprint))
         config = replace(config, delay=DelayPrior() if with_delay else None)
         history = identify_stretches(model, spec, data.windows, config, detect, progress)
     except (BagError, DataError, FreeNameError, IdentificationError, AugmentationError, BlueprintFileError) as error:
         raise CommandError(str(error)) from None
-    return BagIdentification(history, model, nominal.hash, data, _checks(history, nominal.name, config), reader.truncated,
-                             str(blueprint or ""))
+    return BagIdentification(
+        history,
+        model,
+        nominal.hash,
+        data,
+        _checks(history, nominal.name, config),
+        reader.truncated,
+        str(blueprint or ""),
+    )
 
 
 def _checks(history: History, robot: str, config: IdentifyConfig) -> Result:
@@ -162,11 +228,20 @@ def _checks(history: History, robot: str, config: IdentifyConfig) -> Result:
     result.check("held-out prediction error, after / before", found.error_ratio, 1.0, "<", unit="1")
     result.check("fit ended", found.solution.ending.name.lower(), ("converged",), "in")
     result.detail("parameters", _estimates(found))
-    result.detail("changes", [
-        {"time": c.time, "lower": c.lower, "upper": c.upper, "held_out_cost_one_set_over_two": c.factor,
-         "gain_in_standard_errors": c.errors, "changed": history.changed(i)}
-        for i, c in enumerate(history.changes)
-    ])
+    result.detail(
+        "changes",
+        [
+            {
+                "time": c.time,
+                "lower": c.lower,
+                "upper": c.upper,
+                "held_out_cost_one_set_over_two": c.factor,
+                "gain_in_standard_errors": c.errors,
+                "changed": history.changed(i),
+            }
+            for i, c in enumerate(history.changes)
+        ],
+    )
     result.detail("stretches", [_stretch(s) for s in history.stretches])
     result.detail("unexcited", list(found.unexcited))
     result.detail("at_bound", list(found.at_bound))
@@ -180,8 +255,15 @@ def _checks(history: History, robot: str, config: IdentifyConfig) -> Result:
 
 def _estimates(found: Identification) -> list[dict]:
     return [
-        {"name": b.name, "unit": b.unit, "before": a.value, "value": b.value, "std": b.std,
-         "lower": b.lower, "upper": b.upper}
+        {
+            "name": b.name,
+            "unit": b.unit,
+            "before": a.value,
+            "value": b.value,
+            "std": b.std,
+            "lower": b.lower,
+            "upper": b.upper,
+        }
         for a, b in zip(found.before, found.after)
     ]
 
@@ -191,8 +273,13 @@ def _stretch(stretch: Stretch) -> dict:
     if stretch.found is None:
         return {**row, "not_identified": stretch.reason}
     found = stretch.found
-    return {**row, "ended": found.solution.ending.name.lower(), "held_out_error_ratio": found.error_ratio,
-            "unexcited": list(found.unexcited), "parameters": _estimates(found)}
+    return {
+        **row,
+        "ended": found.solution.ending.name.lower(),
+        "held_out_error_ratio": found.error_ratio,
+        "unexcited": list(found.unexcited),
+        "parameters": _estimates(found),
+    }
 
 
 def parameter_file(outcome: BagIdentification, leave_out: str = "") -> ParameterFile:
@@ -202,7 +289,9 @@ def parameter_file(outcome: BagIdentification, leave_out: str = "") -> Parameter
         delay = found.after[-1]
         sensor["delay"] = ParameterValue(delay.value, delay.std, "s")
     names = [name for name in written_names(outcome) if not fnmatch.fnmatch(name, leave_out)]
-    return ParameterFile.from_vector(outcome.model, found.p, found.physical_covariance, names, sensor, outcome.model_hash)
+    return ParameterFile.from_vector(
+        outcome.model, found.p, found.physical_covariance, names, sensor, outcome.model_hash
+    )
 
 
 def written_names(outcome: BagIdentification) -> list[str]:
@@ -213,15 +302,19 @@ def written_names(outcome: BagIdentification) -> list[str]:
 
 def write_results(outcome: BagIdentification, source: str, out: Path | None = None, truth: dict | None = None) -> Path:
     """Report, JSON and parameter file in a new folder, all or nothing. Returns the folder."""
-    from cli.identify_report import identification_report  # matplotlib only when there is something to draw
+    from identification.identify_report import identification_report  # matplotlib only when there is something to draw
 
     def fill(run: RunDirectory) -> None:
         notes = [*([outcome.truncated] if outcome.truncated else []), *outcome.data.notes]
         report = identification_report(outcome.history, outcome.model, outcome.result, source, notes, truth)
         report.write(run / "report.html")
         outcome.result.to_json(run / "result.json")
-        meta = {"method": GAUSS_NEWTON, "robot": outcome.model.name, "model_hash": outcome.model_hash,
-                **networks_meta(outcome.blueprint, outcome.model)}
+        meta = {
+            "method": GAUSS_NEWTON,
+            "robot": outcome.model.name,
+            "model_hash": outcome.model_hash,
+            **networks_meta(outcome.blueprint, outcome.model),
+        }
         spec, seed = outcome.found.problem.spec, outcome.result.seed
         laplace_posterior(outcome.found, spec, DRAWS, seed, meta).save(run / "posterior.npz")
         if outcome.result.passed:
@@ -233,7 +326,7 @@ def write_results(outcome: BagIdentification, source: str, out: Path | None = No
 def _print_parameters(console: Console, outcome: BagIdentification) -> None:
     from rich.table import Table
 
-    from cli.identify_changes import describe_changes
+    from identification.identify_changes import describe_changes
 
     found = outcome.found
     table = Table("parameter", "before", "after", "95 % interval", "unit", box=None, header_style="bold")

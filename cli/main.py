@@ -30,18 +30,22 @@ import typer
 from typer.main import get_command
 
 from cli.errors import CommandError
-from reporting.checks import EXIT_OK, EXIT_USAGE
+from reporting.checks import EXIT_OK
 
 #: command -> module and function, whose signature and docstring are its options and help, or typer application
 COMMANDS = {
-    "demo": ("cli.demo", "demo"),
+    "demo": ("cli.demo.command", "demo"),
     "experiment": ("cli.experiment", "experiment"),
     "bench": ("cli.bench", "bench"),
     "identify": ("cli.identify", "identify"),
     "calibrate": ("cli.calibrate", "app"),
 }
 #: commands that read their words themselves: (words) -> exit code
-PLAIN_COMMANDS = {"launch": ("cli.launch", "launch"), "doctor": ("cli.doctor", "main"), "emulate": ("hardware.emulate", "main")}
+PLAIN_COMMANDS = {
+    "launch": ("cli.launch", "launch"),
+    "doctor": ("cli.doctor", "main"),
+    "emulate": ("hardware.emulate", "main"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,6 +98,6 @@ def _run(name: str, function: Callable[..., object] | typer.Typer, words: list[s
 
 
 if __name__ == "__main__":
-    if EARLY_EXIT:      # a launch has handlers of its own while processes run
+    if EARLY_EXIT:  # a launch has handlers of its own while processes run
         signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

@@ -41,8 +41,10 @@ DEVICES = {
 def _parser(device: str) -> argparse.ArgumentParser:
     module, what = DEVICES[device]
     parser = argparse.ArgumentParser(
-        prog=f"refit emulate {device}", description=f"Emulates: {what}.",
-        epilog="common faults: " + "; ".join(f"{name}: {text}" for name, text in COMMON.items()))
+        prog=f"refit emulate {device}",
+        description=f"Emulates: {what}.",
+        epilog="common faults: " + "; ".join(f"{name}: {text}" for name, text in COMMON.items()),
+    )
     parser.add_argument("--link", type=Path, help="path that clients open as the serial port")
     parser.add_argument("--ip", default="127.0.0.1", help="address of a network device")
     parser.add_argument("--seed", type=int, default=0, help="of noise and faults")
@@ -57,8 +59,10 @@ def _parser(device: str) -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help", "--list"):
-        print("usage: refit emulate DEVICE [options]      (DEVICE --help lists them)\n\n"
-              + "\n".join(f"  {name:14} {what}" for name, (_, what) in DEVICES.items()))
+        print(
+            "usage: refit emulate DEVICE [options]      (DEVICE --help lists them)\n\n"
+            + "\n".join(f"  {name:14} {what}" for name, (_, what) in DEVICES.items())
+        )
         return 0 if argv else 2
     if argv[0] not in DEVICES:
         print(f"refit emulate: no device '{argv[0]}'; there are {', '.join(DEVICES)}", file=sys.stderr)

@@ -19,7 +19,7 @@ from hardware.ft300.device import Ft300Device
 from hardware.netft.device import NetFtDevice
 from hardware.serial_wrench.device import SerialWrenchDevice
 from hardware.serial_wrench.protocol import DescriptionError, load_description
-from hardware.wrench_sensor import WrenchBlock, WrenchSensor
+from hardware.wrench.sensor import WrenchBlock, WrenchSensor
 
 __all__ = ["main"]
 
@@ -63,11 +63,27 @@ def main(argv: list[str] | None = None) -> int:
 
 def _summary(device: WrenchSensor, blocks: list[WrenchBlock], rate: float, troubles: list[str]) -> str:
     who, samples = device.identity, np.concatenate([block.wrench for block in blocks])
-    rows = [f"  {axis}  {mean:10.4f}  +- {std:.4f} {unit}, rated {rated:g}" for axis, mean, std, unit, rated in zip(
-        ("Fx", "Fy", "Fz", "Tx", "Ty", "Tz"), samples.mean(0), samples.std(0), ["N"] * 3 + ["N m"] * 3, device.max_load)]
-    counted = ", ".join(f"{n} {name}" for name, n in device.counters.as_dict().items() if n and name != "samples") or "none"
-    return "\n".join([f"{who.model}, serial {who.serial or 'not told'}, firmware {who.firmware or 'not told'}",
-                      f"{len(samples)} samples at {rate:.1f} Hz, {device.nominal_rate:g} Hz promised; errors: {counted}", *rows, *troubles])
+    rows = [
+        f"  {axis}  {mean:10.4f}  +- {std:.4f} {unit}, rated {rated:g}"
+        for axis, mean, std, unit, rated in zip(
+            ("Fx", "Fy", "Fz", "Tx", "Ty", "Tz"),
+            samples.mean(0),
+            samples.std(0),
+            ["N"] * 3 + ["N m"] * 3,
+            device.max_load,
+        )
+    ]
+    counted = (
+        ", ".join(f"{n} {name}" for name, n in device.counters.as_dict().items() if n and name != "samples") or "none"
+    )
+    return "\n".join(
+        [
+            f"{who.model}, serial {who.serial or 'not told'}, firmware {who.firmware or 'not told'}",
+            f"{len(samples)} samples at {rate:.1f} Hz, {device.nominal_rate:g} Hz promised; errors: {counted}",
+            *rows,
+            *troubles,
+        ]
+    )
 
 
 if __name__ == "__main__":

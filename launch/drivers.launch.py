@@ -19,31 +19,51 @@ from launch.event_handlers import OnShutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
-from nodes.launching import ARGUMENTS, number, parameter_files, shield
-from nodes.robot_devices import robot_devices
+from config.robot import node_parameters, robot_folder
+from nodes.devices.robot_devices import robot_devices
+from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield
 
-SHARE = Path(__file__).resolve().parents[1]
-
-NAMES = ("robot", "namespace", "params_file", "autostart", "log_level", "drivers", "use_emulators", "devices", "scenario", "seed")
+NAMES = (
+    "robot",
+    "namespace",
+    "params_file",
+    "autostart",
+    "log_level",
+    "drivers",
+    "use_emulators",
+    "devices",
+    "scenario",
+    "seed",
+)
 
 
 def drivers(context):
     value = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
     devices = robot_devices(value["robot"], value["devices"])
     if not devices:
-        raise ValueError(f"robot:={value['robot']} has no devices in config/devices: its joint states come from elsewhere")
+        raise ValueError(
+            f"robot:={value['robot']} has no devices.yaml in config/robots: its joint states come from elsewhere"
+        )
     emulated = value["use_emulators"] == "true"
-    files = [str(SHARE / "config" / f"{value['robot']}.yaml"), *parameter_files(value["params_file"]).ros]
+    files = [str(node_parameters(value["robot"])), *parameter_files(value["params_file"]).ros]
     autostart = value["autostart"] == "true" and value["drivers"] == "auto"
     actions = []
     if emulated:
         folder = Path(tempfile.mkdtemp(prefix="refit-devices-"))
         number_of_launch = zlib.crc32(str(folder).encode())
-        places = dict(folder=str(folder), here=str(SHARE / "config" / "devices"), world=_world(folder),
-                      ip=f"127.{1 + number_of_launch % 250}.{1 + number_of_launch // 250 % 250}.1")
+        places = dict(
+            folder=str(folder),
+            here=str(robot_folder(value["robot"])),
+            world=_world(folder),
+            ip=f"127.{1 + number_of_launch % 250}.{1 + number_of_launch // 250 % 250}.1",
+        )
         devices = [device.placed(**places) for device in devices]
         actions = [_plant(value, files, places["world"]), *map(_emulator, devices), _tidy(folder, places["world"])]
-    return [*actions, _frames(value, files), *(_driver(device, files, value, emulated, autostart) for device in devices)]
+    return [
+        *actions,
+        _frames(value, files),
+        *(_driver(device, files, value, emulated, autostart) for device in devices),
+    ]
 
 
 def _world(folder: Path) -> str:
@@ -53,32 +73,68 @@ def _world(folder: Path) -> str:
 
 def _plant(value, files, world):
     return LifecycleNode(
-        package="refit", executable="sim_plant", name="sim_plant", namespace="", autostart=True, output="screen",
-        parameters=[*files, {"robot": value["robot"], "scenario": value["scenario"], "seed": number("seed", value["seed"], int),
-                             "world": world, "position_noise": 0.0, "velocity_noise": 0.0, "tf_period": 0.0}],
+        package="refit",
+        executable="sim_plant",
+        name="sim_plant",
+        namespace="",
+        autostart=True,
+        output="screen",
+        parameters=[
+            *files,
+            {
+                "robot": value["robot"],
+                "scenario": value["scenario"],
+                "seed": number("seed", value["seed"], int),
+                "world": world,
+                "position_noise": 0.0,
+                "velocity_noise": 0.0,
+                "tf_period": 0.0,
+            },
+        ],
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
-        ros_arguments=["--log-level", value["log_level"]], prefix=f"{shield()} nice -n -10")
+        ros_arguments=["--log-level", value["log_level"]],
+        prefix=f"{shield()} nice -n -10",
+    )
 
 
 def _frames(value, files):
     """Description and frames of the robot, as its drivers measure it."""
     return LifecycleNode(
-        package="refit", executable="robot_state", name="robot_state", namespace="", autostart=True, output="screen",
-        parameters=[*files, {"robot": value["robot"]}], remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
-        ros_arguments=["--log-level", value["log_level"]], prefix=shield())
+        package="refit",
+        executable="robot_state",
+        name="robot_state",
+        namespace="",
+        autostart=True,
+        output="screen",
+        parameters=[*files, {"robot": value["robot"]}],
+        remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
+        ros_arguments=["--log-level", value["log_level"]],
+        prefix=shield(),
+    )
 
 
 def _emulator(device):
-    return ExecuteProcess(cmd=[sys.executable, "-m", "hardware.emulate", *device.emulator], name=f"emulated_{device.node}",
-                          output="screen", prefix=f"{shield()} nice -n -10")
+    return ExecuteProcess(
+        cmd=[sys.executable, "-m", "hardware.emulate", *device.emulator],
+        name=f"emulated_{device.node}",
+        output="screen",
+        prefix=f"{shield()} nice -n -10",
+    )
 
 
 def _driver(device, files, value, emulated, autostart):
     return LifecycleNode(
-        package="refit", executable=device.executable, name=device.node, namespace=device.namespace, autostart=autostart,
-        output="screen", parameters=[*files, *([dict(device.emulated)] if emulated and device.emulated else [])],
+        package="refit",
+        executable=device.executable,
+        name=device.node,
+        namespace=device.namespace,
+        autostart=autostart,
+        output="screen",
+        parameters=[*files, *([dict(device.emulated)] if emulated and device.emulated else [])],
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static"), *device.remap.items()],
-        ros_arguments=["--log-level", value["log_level"]], prefix=f"{shield()} nice -n -10")
+        ros_arguments=["--log-level", value["log_level"]],
+        prefix=f"{shield()} nice -n -10",
+    )
 
 
 def _tidy(folder, world):
@@ -90,7 +146,9 @@ def _tidy(folder, world):
 
 
 def generate_launch_description():
-    return LaunchDescription([
-        *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in NAMES),
-        GroupAction([PushRosNamespace(LaunchConfiguration("namespace")), OpaqueFunction(function=drivers)]),
-    ])
+    return LaunchDescription(
+        [
+            *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in NAMES),
+            GroupAction([PushRosNamespace(LaunchConfiguration("namespace")), OpaqueFunction(function=drivers)]),
+        ]
+    )

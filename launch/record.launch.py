@@ -11,7 +11,7 @@ from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
-from nodes.launching import ARGUMENTS, shield
+from nodes.framework.launching import ARGUMENTS, shield
 
 NAMES = ("run_directory", "namespace", "profile", "use_sim_time", "autostart", "log_level")
 
@@ -20,10 +20,19 @@ def recorder(context):
     value = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
     return [
         LifecycleNode(
-            package="refit", executable="recorder", name="recorder", namespace="",
-            autostart=value["autostart"] == "true", output="screen",
-            parameters=[{"bag": f"{value['run_directory']}/bag", "profile": value["profile"],
-                         "use_sim_time": value["use_sim_time"] == "true"}],
+            package="refit",
+            executable="recorder",
+            name="recorder",
+            namespace="",
+            autostart=value["autostart"] == "true",
+            output="screen",
+            parameters=[
+                {
+                    "bag": f"{value['run_directory']}/bag",
+                    "profile": value["profile"],
+                    "use_sim_time": value["use_sim_time"] == "true",
+                }
+            ],
             remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
             ros_arguments=["--log-level", value["log_level"]],
             prefix=shield(),
@@ -32,8 +41,10 @@ def recorder(context):
 
 
 def generate_launch_description():
-    return LaunchDescription([
-        DeclareLaunchArgument("run_directory", description="folder that receives `bag`; made if need be"),
-        *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in NAMES[1:]),
-        GroupAction([PushRosNamespace(LaunchConfiguration("namespace")), OpaqueFunction(function=recorder)]),
-    ])
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument("run_directory", description="folder that receives `bag`; made if need be"),
+            *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in NAMES[1:]),
+            GroupAction([PushRosNamespace(LaunchConfiguration("namespace")), OpaqueFunction(function=recorder)]),
+        ]
+    )

@@ -11,7 +11,7 @@ Without a ROS distribution: `./refit launch robot.launch.py ...`. `sim.launch.py
 """
 
 import os
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from launch import LaunchDescription
@@ -20,16 +20,39 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
-from nodes.launching import ARGUMENTS, is_physical, parameter_files, shield
-from nodes.robot_devices import robot_devices
+from config.robot import node_parameters
+from nodes.devices.robot_devices import robot_devices
+from nodes.framework.launching import ARGUMENTS, is_physical, parameter_files, shield
 
 LAUNCH = Path(__file__).resolve().parent
-SHARE = LAUNCH.parent
 
-NAMES = ("robot", "namespace", "use_sim_time", "params_file", "prior", "autostart", "log_level", "refit", "recipe", "lockstep",
-         "solver", "run_directory")
+NAMES = (
+    "robot",
+    "namespace",
+    "use_sim_time",
+    "params_file",
+    "prior",
+    "autostart",
+    "log_level",
+    "refit",
+    "recipe",
+    "lockstep",
+    "solver",
+    "run_directory",
+)
 #: passed on to drivers.launch.py and record.launch.py
-DRIVERS = ("robot", "namespace", "params_file", "autostart", "log_level", "drivers", "use_emulators", "devices", "scenario", "seed")
+DRIVERS = (
+    "robot",
+    "namespace",
+    "params_file",
+    "autostart",
+    "log_level",
+    "drivers",
+    "use_emulators",
+    "devices",
+    "scenario",
+    "seed",
+)
 RECORD = ("namespace", "profile", "use_sim_time", "autostart", "log_level")
 ALL = tuple(dict.fromkeys((*NAMES, *DRIVERS, "record", *RECORD)))
 
@@ -38,10 +61,14 @@ def everything(context):
     """Recorder, controller and the rest, drivers. The recorder first: what it misses at the start is lost."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ALL}
     if value["record"] == "true" and not value["run_directory"]:
-        value["run_directory"] = os.path.join("runs", f"{value['robot']}-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}")
-    recorder = _include("record.launch.py", [*((name, value[name]) for name in RECORD), ("run_directory", value["run_directory"])])
+        value["run_directory"] = os.path.join("runs", f"{value['robot']}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    recorder = _include(
+        "record.launch.py", [*((name, value[name]) for name in RECORD), ("run_directory", value["run_directory"])]
+    )
     drivers = _include("drivers.launch.py", [(name, value[name]) for name in DRIVERS])
-    has_drivers = value["drivers"] != "none" and (robot_devices(value["robot"], value["devices"]) or value["use_emulators"] == "true")
+    has_drivers = value["drivers"] != "none" and (
+        robot_devices(value["robot"], value["devices"]) or value["use_emulators"] == "true"
+    )
     return [
         *([recorder] if value["record"] == "true" else []),
         GroupAction([PushRosNamespace(value["namespace"]), *nodes(value)]),
@@ -50,28 +77,45 @@ def everything(context):
 
 
 def _include(name, arguments):
-    return GroupAction([IncludeLaunchDescription(PythonLaunchDescriptionSource(str(LAUNCH / name)), launch_arguments=arguments)])
+    return GroupAction(
+        [IncludeLaunchDescription(PythonLaunchDescriptionSource(str(LAUNCH / name)), launch_arguments=arguments)]
+    )
 
 
 def nodes(value):
     """Controller, refit (a quadruped has none) and supervisor, with profile, parameter file and arguments, the later the stronger."""
     yes = {name: text == "true" for name, text in value.items()}
     given = parameter_files(value["params_file"])
-    files, prior = [str(SHARE / "config" / f"{value['robot']}.yaml"), *given.ros], value["prior"] or given.physical
+    files, prior = [str(node_parameters(value["robot"])), *given.ros], value["prior"] or given.physical
     if prior != "start" and prior and not is_physical("prior", prior):
-        raise ValueError(f"prior:={prior}: holds no physical parameters; give a parameters.yaml of a demo or identify, or 'start'")
+        raise ValueError(
+            f"prior:={prior}: holds no physical parameters; give a parameters.yaml of a demo or identify, or 'start'"
+        )
     physical = {"physical_parameters": prior} if prior else {}
     common = {"robot": value["robot"], "use_sim_time": yes["use_sim_time"]}
     only = {
-        "adaptive_mpc": {"lockstep": yes["lockstep"], "recipe": value["recipe"], **physical, **({} if yes["refit"] else {"refit": "off"})},
+        "adaptive_mpc": {
+            "lockstep": yes["lockstep"],
+            "recipe": value["recipe"],
+            **physical,
+            **({} if yes["refit"] else {"refit": "off"}),
+        },
         "refit_worker": {"run_directory": value["run_directory"], "recipe": value["recipe"], **physical},
         "supervisor": {} if yes["refit"] else {"refit_age_limit": 0.0},
     }
     if value["robot"] == "quadruped":
-        only = {"stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]}, "supervisor": {"refit_age_limit": 0.0}}
+        only = {
+            "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
+            "supervisor": {"refit_age_limit": 0.0},
+        }
     return [
         LifecycleNode(
-            package="refit", executable=name, name=name, namespace="", autostart=yes["autostart"], output="screen",
+            package="refit",
+            executable=name,
+            name=name,
+            namespace="",
+            autostart=yes["autostart"],
+            output="screen",
             parameters=[*files, {**common, **parameters}],
             # A clock of its own for every namespace; without a namespace this is the usual /clock.
             remappings=[("/clock", "clock")],
@@ -79,11 +123,15 @@ def nodes(value):
             # Without the right to, `nice` says so and runs the node all the same.
             prefix=f"{shield()} nice -n -10" if name in ("adaptive_mpc", "stance_controller") else shield(),
         )
-        for name, parameters in only.items() if name != "refit_worker" or yes["refit"]
+        for name, parameters in only.items()
+        if name != "refit_worker" or yes["refit"]
     ]
 
 
 def generate_launch_description():
-    return LaunchDescription([
-        *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in ALL), OpaqueFunction(function=everything),
-    ])
+    return LaunchDescription(
+        [
+            *(DeclareLaunchArgument(name, **ARGUMENTS[name]) for name in ALL),
+            OpaqueFunction(function=everything),
+        ]
+    )

@@ -12,67 +12,111 @@ Without a ROS distribution: `./refit launch sim.launch.py ...`. Ctrl-C ends ever
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction, RegisterEventHandler, Shutdown
+from launch.actions import (
+    DeclareLaunchArgument,
+    GroupAction,
+    IncludeLaunchDescription,
+    OpaqueFunction,
+    RegisterEventHandler,
+    Shutdown,
+)
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
 
-from nodes.launching import ARGUMENTS, number, parameter_files, shield
+from config.robot import node_parameters
+from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield
 
 LAUNCH = Path(__file__).resolve().parent
-SHARE = LAUNCH.parent
 
 #: passed on to robot.launch.py, where their meaning is the same
-SHARED = ("robot", "namespace", "use_sim_time", "params_file", "prior", "autostart", "log_level", "refit", "recipe", "lockstep",
-          "solver", "record", "profile", "run_directory")
+SHARED = (
+    "robot",
+    "namespace",
+    "use_sim_time",
+    "params_file",
+    "prior",
+    "autostart",
+    "log_level",
+    "refit",
+    "recipe",
+    "lockstep",
+    "solver",
+    "record",
+    "profile",
+    "run_directory",
+)
 #: what a simulation changes in them
 HERE = {"use_sim_time": dict(default_value="true")}
 OWN = [
-    DeclareLaunchArgument("real_time_factor", default_value="1.0",
-                          description="simulated seconds per second; 0: as fast as possible"),
-    DeclareLaunchArgument("paused", default_value="false", choices=["true", "false"],
-                          description="start with time standing still, until set_simulation_state"),
+    DeclareLaunchArgument(
+        "real_time_factor", default_value="1.0", description="simulated seconds per second; 0: as fast as possible"
+    ),
+    DeclareLaunchArgument(
+        "paused",
+        default_value="false",
+        choices=["true", "false"],
+        description="start with time standing still, until set_simulation_state",
+    ),
 ]
 NAMES = (*SHARED, "scenario", "seed")
 
 
 def robot_and_plant(context):
-    value = {name: LaunchConfiguration(name).perform(context) for name in [*NAMES, *(argument.name for argument in OWN)]}
+    value = {
+        name: LaunchConfiguration(name).perform(context) for name in [*NAMES, *(argument.name for argument in OWN)]
+    }
     given = parameter_files(value["params_file"])
-    files = [str(SHARE / "config" / f"{value['robot']}.yaml"), *given.ros]
+    files = [str(node_parameters(value["robot"])), *given.ros]
     physical = {"params_file": given.physical} if given.physical else {}
     plant = LifecycleNode(
-        package="refit", executable="sim_plant", name="sim_plant", namespace=value["namespace"],
-        autostart=value["autostart"] == "true", output="screen",
-        parameters=[*files, {
-            "robot": value["robot"],
-            "scenario": value["scenario"],
-            "seed": number("seed", value["seed"], int),
-            "real_time_factor": number("real_time_factor", value["real_time_factor"]),
-            "lockstep": value["lockstep"] == "true",
-            "start_paused": value["paused"] == "true",
-            **physical,
-        }],
+        package="refit",
+        executable="sim_plant",
+        name="sim_plant",
+        namespace=value["namespace"],
+        autostart=value["autostart"] == "true",
+        output="screen",
+        parameters=[
+            *files,
+            {
+                "robot": value["robot"],
+                "scenario": value["scenario"],
+                "seed": number("seed", value["seed"], int),
+                "real_time_factor": number("real_time_factor", value["real_time_factor"]),
+                "lockstep": value["lockstep"] == "true",
+                "start_paused": value["paused"] == "true",
+                **physical,
+            },
+        ],
         # A namespace has its own time and its own frames; without one these are the usual names.
         remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
         ros_arguments=["--log-level", value["log_level"]],
-        prefix=f"{shield()} nice -n -10",       # it stands for a servo loop; without the right to, `nice` says so and goes on
+        prefix=f"{shield()} nice -n -10",  # it stands for a servo loop; without the right to, `nice` says so and goes on
         # Without a plant nothing here makes sense; on a real robot the supervisor judges that instead.
         on_exit=Shutdown(reason="the plant has ended"),
     )
-    hopeless = RegisterEventHandler(OnStateTransition(
-        target_lifecycle_node=plant, start_state="configuring", goal_state="unconfigured",
-        entities=[Shutdown(reason="the plant cannot be configured, see above")]))
+    hopeless = RegisterEventHandler(
+        OnStateTransition(
+            target_lifecycle_node=plant,
+            start_state="configuring",
+            goal_state="unconfigured",
+            entities=[Shutdown(reason="the plant cannot be configured, see above")],
+        )
+    )
     robot = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(LAUNCH / "robot.launch.py")),
-        launch_arguments=[*((name, value[name]) for name in SHARED), ("drivers", "none")])
+        launch_arguments=[*((name, value[name]) for name in SHARED), ("drivers", "none")],
+    )
     # The recorder in it first: what it misses at the start is lost.
     return [GroupAction([robot]), hopeless, plant]
 
 
 def generate_launch_description():
-    return LaunchDescription([
-        *(DeclareLaunchArgument(name, **{**ARGUMENTS[name], **HERE.get(name, {})}) for name in NAMES),
-        *OWN, OpaqueFunction(function=robot_and_plant),
-    ])
+    return LaunchDescription(
+        [
+            *(DeclareLaunchArgument(name, **{**ARGUMENTS[name], **HERE.get(name, {})}) for name in NAMES),
+            *OWN,
+            OpaqueFunction(function=robot_and_plant),
+        ]
+    )

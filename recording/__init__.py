@@ -5,5 +5,14 @@ from recording.bag_writer import BagWriter
 from recording.csv_recording import CsvRecording, open_recording
 from recording.profiles import Profile, load_profile, profile_names
 
-__all__ = ["BagError", "BagReader", "BagWriter", "CsvRecording", "JointSeries", "Profile", "load_profile", "open_recording",
-           "profile_names"]
+__all__ = [
+    "BagError",
+    "BagReader",
+    "BagWriter",
+    "CsvRecording",
+    "JointSeries",
+    "Profile",
+    "load_profile",
+    "open_recording",
+    "profile_names",
+]

@@ -1,9 +1,9 @@
 """Reading bags as arrays, whole or cut off.
 
-    bag = BagReader("runs/demo/bag")
-    if bag.truncated: print(bag.truncated)
-    joints = bag.joint_states()                 # t, names, q, v, effort
-    t, force = bag.array("wrench", "wrench.force.z")
+bag = BagReader("runs/demo/bag")
+if bag.truncated: print(bag.truncated)
+joints = bag.joint_states()                 # t, names, q, v, effort
+t, force = bag.array("wrench", "wrench.force.z")
 """
 
 from __future__ import annotations
@@ -100,12 +100,15 @@ class BagReader:
         if len(found) == 1:
             return found[0]
         if found:
-            raise BagError(f"'{topic}' is in '{self.path}' {len(found)} times: "
-                           f"{', '.join(found)}; name the one you mean.")
+            raise BagError(
+                f"'{topic}' is in '{self.path}' {len(found)} times: {', '.join(found)}; name the one you mean."
+            )
         near = difflib.get_close_matches("/" + topic.lstrip("/"), self.topics, 1)
-        raise BagError(f"Topic '{topic}' is not in '{self.path}'. "
-                       + (f"Did you mean '{near[0]}'? " if near else "")
-                       + f"Recorded: {', '.join(sorted(self.topics)) or 'nothing'}.")
+        raise BagError(
+            f"Topic '{topic}' is not in '{self.path}'. "
+            + (f"Did you mean '{near[0]}'? " if near else "")
+            + f"Recorded: {', '.join(sorted(self.topics)) or 'nothing'}."
+        )
 
     def has(self, topic: str) -> bool:
         """Whether `topic` was recorded with at least one message."""
@@ -122,8 +125,10 @@ class BagReader:
         """
         missing = [topic for topic in topics if not self.has(topic)]
         if missing:
-            raise BagError(f"'{self.path}' lacks {', '.join(missing)}; recorded: "
-                           f"{', '.join(f'{k} ({v.count})' for k, v in sorted(self.topics.items()))}.")
+            raise BagError(
+                f"'{self.path}' lacks {', '.join(missing)}; recorded: "
+                f"{', '.join(f'{k} ({v.count})' for k, v in sorted(self.topics.items()))}."
+            )
 
     # ---- messages --------------------------------------------------------------------------
     def raw(self, *topics: str) -> Iterator[tuple[str, int, bytes]]:
@@ -145,16 +150,14 @@ class BagReader:
             try:
                 yield stamp, self._store.deserialize_cdr(data, kind)
             except Exception as error:
-                raise BagError(f"Message {index} of '{name}' cannot be decoded as {kind}: "
-                               f"{error}") from error
+                raise BagError(f"Message {index} of '{name}' cannot be decoded as {kind}: {error}") from error
 
     def _types(self):
         """Jazzy's types, and those the bag brings itself."""
         store = get_typestore(Stores.ROS2_JAZZY)
         for name, definition, is_idl in self._source.definitions():
             if name not in store.types and definition:
-                parsed = (get_types_from_idl(definition) if is_idl
-                          else get_types_from_msg(definition, name))
+                parsed = get_types_from_idl(definition) if is_idl else get_types_from_msg(definition, name)
                 store.register({k: v for k, v in parsed.items() if k not in store.types})
         return store
 
@@ -203,15 +206,15 @@ class BagReader:
                 seen = list(message.name)
                 missing = [j for j in joints if j not in seen]
                 if missing:
-                    raise BagError(f"Joint {', '.join(missing)} is missing in message {len(times)} "
-                                   f"of '{name}', which names {', '.join(seen) or 'none'}.")
+                    raise BagError(
+                        f"Joint {', '.join(missing)} is missing in message {len(times)} "
+                        f"of '{name}', which names {', '.join(seen) or 'none'}."
+                    )
                 order = np.array([seen.index(j) for j in joints], dtype=int)
             times.append(_stamp(message, stamp))
             received.append(stamp * 1e-9)
-            for row, field in zip(rows, (message.position, message.velocity, message.effort),
-                                  strict=True):
-                row.append(field[order] if len(field) == len(seen) else
-                           np.full(len(joints), np.nan))
+            for row, field in zip(rows, (message.position, message.velocity, message.effort), strict=True):
+                row.append(field[order] if len(field) == len(seen) else np.full(len(joints), np.nan))
         if not times:
             raise BagError(f"'{name}' in '{self.path}' holds no messages.")
         q, v, effort = (np.array(row) for row in rows)
@@ -310,9 +313,14 @@ class _Recovered:
             raise BagError(f"'{path}' holds no readable message: {reason}")
         self.topics = {topic: _Topic(kind, counts[topic]) for topic, kind in kinds.items()}
         seconds = 0.0 if first is None else (last - first) * 1e-9
-        self.sentence = "" if complete else (
-            f"'{path}' was cut off: recovered {sum(counts.values())} messages over "
-            f"{seconds:.1f} s, up to its last complete chunk.")
+        self.sentence = (
+            ""
+            if complete
+            else (
+                f"'{path}' was cut off: recovered {sum(counts.values())} messages over "
+                f"{seconds:.1f} s, up to its last complete chunk."
+            )
+        )
 
     def _scan(self, file: Path):
         """Records of one file; ends quietly where the file was cut off."""

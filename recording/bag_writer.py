@@ -23,7 +23,7 @@ from recording.message_types import typestore
 
 __all__ = ["BagWriter"]
 
-VERSION = 9         # of rosbag2's metadata, as Jazzy writes it
+VERSION = 9  # of rosbag2's metadata, as Jazzy writes it
 
 
 class BagWriter:
@@ -40,8 +40,7 @@ class BagWriter:
         OSError: it cannot be written.
     """
 
-    def __init__(self, path: str | Path, *, flush_period: float = 1.0,
-                 custom_data: dict[str, str] | None = None):
+    def __init__(self, path: str | Path, *, flush_period: float = 1.0, custom_data: dict[str, str] | None = None):
         self.path = Path(path)
         if self.path.exists():
             raise FileExistsError(f"Bag '{self.path}' exists already; choose another directory.")
@@ -76,11 +75,11 @@ class BagWriter:
         known = self._connections.get(topic)
         if known is not None:
             if known.msgtype != message_type:
-                raise ValueError(f"Topic '{topic}' is recorded as {known.msgtype}, "
-                                 f"not as {message_type}.")
+                raise ValueError(f"Topic '{topic}' is recorded as {known.msgtype}, not as {message_type}.")
             return
         self._connections[topic] = self._writer.add_connection(
-            topic, message_type, typestore=typestore(message_type), offered_qos_profiles=list(qos))
+            topic, message_type, typestore=typestore(message_type), offered_qos_profiles=list(qos)
+        )
 
     def write(self, topic: str, stamp: int, cdr: bytes) -> None:
         """Append one serialised message.
@@ -117,26 +116,38 @@ class BagWriter:
         counts = dict(writer.counts)
         start = writer.min_timestamp if sum(counts.values()) else 0
         duration = max(0, writer.max_timestamp - start)
-        span = {"starting_time": {"nanoseconds_since_epoch": start},
-                "duration": {"nanoseconds": duration}, "message_count": sum(counts.values())}
+        span = {
+            "starting_time": {"nanoseconds_since_epoch": start},
+            "duration": {"nanoseconds": duration},
+            "message_count": sum(counts.values()),
+        }
         name = writer.storage.path.name
-        document = {"rosbag2_bagfile_information": {
-            "version": VERSION,
-            "storage_identifier": "mcap",
-            "relative_file_paths": [name],
-            **span,
-            "topics_with_message_count": [
-                {"topic_metadata": {
-                    "name": c.topic, "type": c.msgtype, "serialization_format": "cdr",
-                    "offered_qos_profiles": dump_qos_v9(c.ext.offered_qos_profiles),
-                    "type_description_hash": c.digest},
-                 "message_count": counts[c.id]} for c in writer.connections],
-            "compression_format": "",
-            "compression_mode": "",
-            "files": [{"path": name, **span}],
-            "custom_data": writer.custom_data or None,
-            "ros_distro": "rosbags",
-        }}
+        document = {
+            "rosbag2_bagfile_information": {
+                "version": VERSION,
+                "storage_identifier": "mcap",
+                "relative_file_paths": [name],
+                **span,
+                "topics_with_message_count": [
+                    {
+                        "topic_metadata": {
+                            "name": c.topic,
+                            "type": c.msgtype,
+                            "serialization_format": "cdr",
+                            "offered_qos_profiles": dump_qos_v9(c.ext.offered_qos_profiles),
+                            "type_description_hash": c.digest,
+                        },
+                        "message_count": counts[c.id],
+                    }
+                    for c in writer.connections
+                ],
+                "compression_format": "",
+                "compression_mode": "",
+                "files": [{"path": name, **span}],
+                "custom_data": writer.custom_data or None,
+                "ros_distro": "rosbags",
+            }
+        }
         temporary = writer.metapath.with_suffix(".yaml.tmp")
         temporary.write_text(yaml.safe_dump(document, sort_keys=False))
         os.replace(temporary, writer.metapath)
@@ -153,7 +164,7 @@ class BagWriter:
             self._closed = True
             try:
                 self._writer.abort()
-            except OSError:     # closing flushes; on a full disk that fails again
+            except OSError:  # closing flushes; on a full disk that fails again
                 pass
 
     def __enter__(self) -> BagWriter:

@@ -36,8 +36,10 @@ class CsvRecording:
             raise BagError(f"{path} cannot be read as a table: {error}") from None
         header = [name.strip() for name in rows[0]] if rows else []
         if "t" not in header or len(rows) < 3:
-            raise BagError(f"{path}: expected a header with 't' and 'JOINT.position' and at least two rows, found "
-                            f"{len(rows)} rows, header {', '.join(header) or 'none'}")
+            raise BagError(
+                f"{path}: expected a header with 't' and 'JOINT.position' and at least two rows, found "
+                f"{len(rows)} rows, header {', '.join(header) or 'none'}"
+            )
         self._columns = {name: i for i, name in enumerate(header)}
         uneven = [k for k, row in enumerate(rows) if len(row) != len(header)]
         if uneven:

@@ -26,9 +26,11 @@ import numpy as np
 __all__ = ["Push", "PushError", "PushFile", "find_pushes"]
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
-_NAME = re.compile(rf"motion_surface=(\w+?)_shape=(\w+?)_a={_NUMBER}_v={_NUMBER}_i={_NUMBER}_s={_NUMBER}_t={_NUMBER}"
-                   r"(?:_rep=\d+)?\.(json|h5)$")
-_LARGEST_TURN = np.deg2rad(15)      # between two samples of the tracker; beyond it the tracker lost the object
+_NAME = re.compile(
+    rf"motion_surface=(\w+?)_shape=(\w+?)_a={_NUMBER}_v={_NUMBER}_i={_NUMBER}_s={_NUMBER}_t={_NUMBER}"
+    r"(?:_rep=\d+)?\.(json|h5)$"
+)
+_LARGEST_TURN = np.deg2rad(15)  # between two samples of the tracker; beyond it the tracker lost the object
 
 
 class PushError(ValueError):
@@ -81,8 +83,10 @@ class PushFile:
         """
         found = _NAME.search(member or path.name)
         if not found:
-            raise PushError(f"{path}: expected a name such as motion_surface=plywood_shape=rect1_a=0_v=100_i=0.000_s=0.300_"
-                            f"t=0.000.json, found {member or path.name}.")
+            raise PushError(
+                f"{path}: expected a name such as motion_surface=plywood_shape=rect1_a=0_v=100_i=0.000_s=0.300_"
+                f"t=0.000.json, found {member or path.name}."
+            )
         a, v, i, s, t = (float(x) for x in found.groups()[2:7])
         return cls(Path(path), member, found[1], found[2], a / 1000, v / 1000 if v > 0 else np.nan, i, s, t)
 
@@ -101,18 +105,24 @@ class PushFile:
             PushError: it cannot be read, lacks a list, or the lists do not fit each other.
         """
         lists = self._lists()
-        objects, tips, wrench = (self._table(lists, name, columns) for name, columns in
-                                 (("object_pose", 4), ("tip_pose", 3), ("ft_wrench", 3)))
+        objects, tips, wrench = (
+            self._table(lists, name, columns)
+            for name, columns in (("object_pose", 4), ("tip_pose", 3), ("ft_wrench", 3))
+        )
         objects[:, 3] = np.unwrap(objects[:, 3], period=np.pi / 2)
         turn = np.abs(np.diff(objects[:, 3])).max(initial=0.0)
         if turn > _LARGEST_TURN:
-            raise PushError(f"{self.label}: the object turns by {np.rad2deg(turn):.0f} degrees between two samples, which no push "
-                            f"does (15 at most); leave this file out.")
+            raise PushError(
+                f"{self.label}: the object turns by {np.rad2deg(turn):.0f} degrees between two samples, which no push "
+                f"does (15 at most); leave this file out."
+            )
         start = max(table[0, 0] for table in (objects, tips, wrench))
         end = min(table[-1, 0] for table in (objects, tips, wrench))
         count = int((end - start) / period + 1e-9)
         if count < 2:
-            raise PushError(f"{self.label}: expected poses and forces of the same time, found {max(end - start, 0.0):.3f} s in common.")
+            raise PushError(
+                f"{self.label}: expected poses and forces of the same time, found {max(end - start, 0.0):.3f} s in common."
+            )
         t = start + period * np.arange(count + 1)
         at = lambda table, columns: np.column_stack([np.interp(t, table[:, 0], table[:, c]) for c in columns])
         tip = at(tips, (1, 2))
@@ -135,20 +145,26 @@ class PushFile:
         except (OSError, KeyError, zipfile.BadZipFile, ValueError) as error:
             raise PushError(f"{self.label} cannot be read as JSON: {error}.") from None
         if not isinstance(lists, dict):
-            raise PushError(f"{self.label}: expected object_pose, tip_pose and ft_wrench, found a {type(lists).__name__}.")
+            raise PushError(
+                f"{self.label}: expected object_pose, tip_pose and ft_wrench, found a {type(lists).__name__}."
+            )
         return lists
 
     def _table(self, lists: dict, name: str, columns: int) -> np.ndarray:
         """Rows of a list by increasing time, each time once."""
         if name not in lists:
-            raise PushError(f"{self.label}: expected object_pose, tip_pose and ft_wrench, found {', '.join(lists) or 'nothing'}.")
+            raise PushError(
+                f"{self.label}: expected object_pose, tip_pose and ft_wrench, found {', '.join(lists) or 'nothing'}."
+            )
         try:
             table = np.array(lists[name], dtype=float)
         except (TypeError, ValueError):
             raise PushError(f"{self.label}: {name} is no table of numbers.") from None
         if table.ndim != 2 or table.shape[1] < columns or len(table) < 2 or not np.isfinite(table).all():
-            raise PushError(f"{self.label}: {name}: expected at least two rows of {columns} finite numbers or more, time first, "
-                            f"found shape {table.shape}.")
+            raise PushError(
+                f"{self.label}: {name}: expected at least two rows of {columns} finite numbers or more, time first, "
+                f"found shape {table.shape}."
+            )
         return table[np.unique(table[:, 0], return_index=True)[1]]
 
 
@@ -176,8 +192,10 @@ def find_pushes(folder, surface: str | None = None, shape: str | None = None) ->
             others.add(f"{match[1]}/{match[2]} ({match[8]})")
     if not found:
         wanted = f"{surface or 'any surface'}/{shape or 'any shape'} (json)"
-        raise PushError(f"{folder}: expected recordings of {wanted}, found {', '.join(sorted(others)) or 'none'}; download the "
-                        "archive of JSON files of that surface and shape.")
+        raise PushError(
+            f"{folder}: expected recordings of {wanted}, found {', '.join(sorted(others)) or 'none'}; download the "
+            "archive of JSON files of that surface and shape."
+        )
     return [found[name] for name in sorted(found)]
 
 

@@ -56,12 +56,17 @@ def _require_field(store, kind, argument, parsed) -> None:
 
 def _definition(name: str) -> Path:
     package, _, kind = name.partition("/msg/")
-    places = [Path(prefix) / "share" / package / "msg"
-              for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
+    places = [
+        Path(prefix) / "share" / package / "msg"
+        for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+        if prefix
+    ]
     if package == "refit_interfaces":
         places.append(_REPOSITORY / "interfaces" / "msg")
     for place in places:
         if (place / f"{kind}.msg").is_file():
             return place / f"{kind}.msg"
-    raise KeyError(f"No definition of message type '{name}'; looked for {kind}.msg in "
-                   f"{', '.join(map(str, places)) or 'no place: AMENT_PREFIX_PATH is empty'}.")
+    raise KeyError(
+        f"No definition of message type '{name}'; looked for {kind}.msg in "
+        f"{', '.join(map(str, places)) or 'no place: AMENT_PREFIX_PATH is empty'}."
+    )

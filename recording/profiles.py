@@ -15,7 +15,7 @@ _FILE = Path(__file__).with_name("profiles.yaml")
 
 @dataclasses.dataclass(frozen=True)
 class TopicType:
-    """A topic's message type and the name of its quality of service (nodes/qos.py)."""
+    """A topic's message type and the name of its quality of service (nodes/framework/qos.py)."""
 
     message_type: str
     qos: str
@@ -35,8 +35,10 @@ class Profile:
 def _profiles() -> dict[str, Profile]:
     document = yaml.safe_load(_FILE.read_text())
     types = {name: TopicType(*pair) for name, pair in document["topics"].items()}
-    return {name: Profile(name, entry["description"], {t: types[t] for t in entry["topics"]})
-            for name, entry in document["profiles"].items()}
+    return {
+        name: Profile(name, entry["description"], {t: types[t] for t in entry["topics"]})
+        for name, entry in document["profiles"].items()
+    }
 
 
 def profile_names() -> tuple[str, ...]:

@@ -1,10 +1,10 @@
 """A measured number beside its target, and the collection of them that decides an exit code.
 
-    result = Result("identify_panda", seed=1, size="quick")
-    result.check("payload mass error", 0.031, 0.05, "<=", unit="1", source="issue 2, section 5")
-    result.print()
-    result.to_json("out.json")
-    raise SystemExit(result.exit_code)
+result = Result("identify_panda", seed=1, size="quick")
+result.check("payload mass error", 0.031, 0.05, "<=", unit="1", source="issue 2, section 5")
+result.print()
+result.to_json("out.json")
+raise SystemExit(result.exit_code)
 """
 
 from __future__ import annotations
@@ -97,8 +97,7 @@ class Check:
     def __post_init__(self) -> None:
         if self.relation not in RELATIONS:
             raise ValueError(
-                f"check '{self.name}': relation '{self.relation}' is unknown; "
-                f"use one of {', '.join(RELATIONS)}."
+                f"check '{self.name}': relation '{self.relation}' is unknown; use one of {', '.join(RELATIONS)}."
             )
         if self.relation == "in" and (isinstance(self.target, str) or not isinstance(self.target, Collection)):
             raise ValueError(
@@ -192,7 +191,14 @@ class Result:
 
     def table(self, source: bool = True) -> Table:
         """The checks as a rich table; without their sources it fits a terminal of 80 columns."""
-        table = Table(title=self.title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        table = Table(
+            title=self.title,
+            title_justify="left",
+            title_style="bold",
+            header_style="bold",
+            box=SIMPLE_HEAD,
+            pad_edge=False,
+        )
         table.add_column("", width=6)
         table.add_column("check")
         table.add_column("value", justify="right")

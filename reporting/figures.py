@@ -42,7 +42,9 @@ STYLE: dict[str, Any] = {
 matplotlib.rcParams.update(STYLE)
 
 
-def figure(rows: int = 1, cols: int = 1, size: tuple[float, float] | None = None, **subplots: Any) -> tuple[Figure, Any]:
+def figure(
+    rows: int = 1, cols: int = 1, size: tuple[float, float] | None = None, **subplots: Any
+) -> tuple[Figure, Any]:
     """A figure with `rows` x `cols` axes in the reports' style.
 
     Args:

@@ -1,12 +1,12 @@
 """Self-contained HTML reports: one file, readable offline, with figures, tables, checks and the data.
 
-    report = Report("Panda with an unknown payload", "refit on and off, seed 1")
-    report.numbers({"payload mass": "1.98 kg", "control rate": "50 Hz"})
-    report.section("Tracking", "The payload appears at t = 5 s.")
-    report.figure(fig, "Distance of the hand from its path.")
-    report.table(["parameter", "estimate", "truth"], rows)
-    report.checks(result)
-    report.write(run / "report.html")
+report = Report("Panda with an unknown payload", "refit on and off, seed 1")
+report.numbers({"payload mass": "1.98 kg", "control rate": "50 Hz"})
+report.section("Tracking", "The payload appears at t = 5 s.")
+report.figure(fig, "Distance of the hand from its path.")
+report.table(["parameter", "estimate", "truth"], rows)
+report.checks(result)
+report.write(run / "report.html")
 """
 
 from __future__ import annotations

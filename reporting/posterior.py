@@ -31,19 +31,36 @@ def corner_plot(values, names: Sequence[str], units: Sequence[str], lower, upper
 
     values, lower, upper = (np.asarray(a, dtype=float) for a in (values, lower, upper))
     M = values.shape[1]
-    shown = [np.r_[values[:, i], *([] if truth is None or not np.isfinite(truth[i]) else [[truth[i]]])] for i in range(M)]
+    shown = [
+        np.r_[values[:, i], *([] if truth is None or not np.isfinite(truth[i]) else [[truth[i]]])] for i in range(M)
+    ]
     span = []
     for column, low, high in zip(shown, lower, upper):
         reach = max(0.15 * np.ptp(column), _MARGIN * (high - low))
-        span.append((max(column.min() - reach, low - _MARGIN * (high - low)), min(column.max() + reach, high + _MARGIN * (high - low))))
+        span.append(
+            (
+                max(column.min() - reach, low - _MARGIN * (high - low)),
+                min(column.max() + reach, high + _MARGIN * (high - low)),
+            )
+        )
     size = max(4.0, 1.5 * M + 1.0)
     fig = Figure(figsize=(size, size))
     FigureCanvasAgg(fig)
     with matplotlib.rc_context({"axes.grid": False}):
         corner.corner(
-            values, fig=fig, bins=24, range=span, weights=weights, color=PALETTE[0], plot_density=False, plot_contours=False,
-            labels=[f"{name}\n[{unit}]" if unit else name for name, unit in zip(names, units)], data_kwargs={"alpha": 0.5, "ms": 3},
-            labelpad=0.3 / size, max_n_ticks=4, label_kwargs={"fontsize": 7.5},
+            values,
+            fig=fig,
+            bins=24,
+            range=span,
+            weights=weights,
+            color=PALETTE[0],
+            plot_density=False,
+            plot_contours=False,
+            labels=[f"{name}\n[{unit}]" if unit else name for name, unit in zip(names, units)],
+            data_kwargs={"alpha": 0.5, "ms": 3},
+            labelpad=0.3 / size,
+            max_n_ticks=4,
+            label_kwargs={"fontsize": 7.5},
         )
     fig.subplots_adjust(left=0.85 / size, bottom=0.85 / size)
     axes = np.array(fig.axes).reshape(M, M)
@@ -90,7 +107,9 @@ def rollout_bands(t, simulated, measured, labels: Sequence[str], best: int | Non
     return fig
 
 
-def convergence(curves: Mapping[str, Mapping[str, tuple[Any, Any]]], x: str = "evaluations of the likelihood", log=()) -> Figure:
+def convergence(
+    curves: Mapping[str, Mapping[str, tuple[Any, Any]]], x: str = "evaluations of the likelihood", log=()
+) -> Figure:
     """How quantities develop: one axes per quantity, one line per method.
 
     Args:
@@ -109,7 +128,9 @@ def convergence(curves: Mapping[str, Mapping[str, tuple[Any, Any]]], x: str = "e
     return fig
 
 
-def likelihood_slice(panels: Mapping[str, Any], x, y, labels: tuple[str, str], truth=None, maxima: Mapping[str, Any] | None = None) -> Figure:
+def likelihood_slice(
+    panels: Mapping[str, Any], x, y, labels: tuple[str, str], truth=None, maxima: Mapping[str, Any] | None = None
+) -> Figure:
     """Log likelihoods over a grid of two quantities side by side, each by its own colours.
 
     Args:
@@ -119,11 +140,22 @@ def likelihood_slice(panels: Mapping[str, Any], x, y, labels: tuple[str, str], t
     for axis, (title, log_p) in zip(axes[0], panels.items()):
         values = np.where(np.isfinite(log_p), log_p, np.nan)
         # Far from the data the logarithm falls without end; the colours are for the upper three quarters.
-        mesh = axis.pcolormesh(x, y, values, cmap="viridis", vmin=np.nanquantile(values, 0.25), shading="nearest", rasterized=True)
+        mesh = axis.pcolormesh(
+            x, y, values, cmap="viridis", vmin=np.nanquantile(values, 0.25), shading="nearest", rasterized=True
+        )
         fig.colorbar(mesh, ax=axis, shrink=0.85)
         if maxima is not None and len(maxima.get(title, ())):
             points = np.asarray(maxima[title])
-            axis.plot(points[:, 0], points[:, 1], "o", color="white", markeredgecolor="black", markersize=4, linestyle="", label="local maxima")
+            axis.plot(
+                points[:, 0],
+                points[:, 1],
+                "o",
+                color="white",
+                markeredgecolor="black",
+                markersize=4,
+                linestyle="",
+                label="local maxima",
+            )
         if truth is not None:
             axis.plot(*truth, "x", color=PALETTE[1], markersize=9, markeredgewidth=2, linestyle="", label="truth")
         axis.set_title(title)

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def new_run(name: str, root: str | os.PathLike[str] | None = None, **facts: Any)
         raise ValueError(f"run name '{name}' is not a plain name; use letters, digits, '-', '_' and '.'.")
     parent = Path(root) if root is not None else runs_root()
     parent.mkdir(parents=True, exist_ok=True)
-    started = datetime.now(timezone.utc)
+    started = datetime.now(UTC)
     stem = f"{name}-{started:%Y%m%dT%H%M%SZ}"
     for attempt in range(1, 1000):
         path = parent / (stem if attempt == 1 else f"{stem}-{attempt}")

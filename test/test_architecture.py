@@ -53,7 +53,9 @@ def test_layers(folder):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("folder", ["sim_core", "hardware", "nodes", "recording", "reporting", "cli", "launch", "experiments"])
+@pytest.mark.parametrize(
+    "folder", ["sim_core", "hardware", "nodes", "recording", "reporting", "cli", "launch", "experiments"]
+)
 def test_extras_are_not_dependencies(folder):
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
@@ -66,7 +68,9 @@ def test_extras_are_not_dependencies(folder):
 
 def test_algorithms_load_without_ros():
     """Every module of sim_core, with ROS made unimportable."""
-    names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in modules("sim_core")]
+    names = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in modules("sim_core")
+    ]
     program = f"""
 import importlib, importlib.abc, sys
 class Wall(importlib.abc.MetaPathFinder):

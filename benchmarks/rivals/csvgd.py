@@ -6,10 +6,9 @@ two pull-backs share one roll-out. Everything, kernel matrix, Adam and multiplie
 
 import numpy as np
 
+from benchmarks.rivals.tree import make_step, tree
 from sim_core.inference.samplers.stein import STEEPEST
 from sim_core.inference.samplers.svgd import SIGMA_LIM
-
-from .tree import make_step, tree
 
 FIELDS = ("xx", "yy", "zz", "xy", "xz", "yz")
 
@@ -23,12 +22,20 @@ class JaxCsvgd:
         remat: recompute each step in the reverse sweep instead of storing its intermediates.
     """
 
-    def __init__(self, shooting, particles: int, iterations: int, step=0.02, final_step=0.002, damping=1.0, remat=False):
+    def __init__(
+        self, shooting, particles: int, iterations: int, step=0.02, final_step=0.002, damping=1.0, remat=False
+    ):
         import jax
 
         jax.config.update("jax_enable_x64", True)
         self.jax, self.jnp, self.shooting = jax, jax.numpy, shooting
-        self.particles, self.iterations, self.sizes, self.damping, self.remat = particles, iterations, (step, final_step), damping, remat
+        self.particles, self.iterations, self.sizes, self.damping, self.remat = (
+            particles,
+            iterations,
+            (step, final_step),
+            damping,
+            remat,
+        )
         self._iterate = jax.jit(self._iteration)
 
     def start(self, z):
@@ -36,7 +43,13 @@ class JaxCsvgd:
         jnp = self.jnp
         starts = jnp.zeros((self.particles, *self.shooting.starts_shape[1:]))
         z = jnp.asarray(z)
-        return z, starts, jnp.zeros_like(starts), jnp.zeros_like(z), *(jnp.zeros_like(a) for a in (z, z, starts, starts))
+        return (
+            z,
+            starts,
+            jnp.zeros_like(starts),
+            jnp.zeros_like(z),
+            *(jnp.zeros_like(a) for a in (z, z, starts, starts)),
+        )
 
     def iterate(self, state, i: int):
         """The state after iteration i (from 0), ready."""
@@ -90,7 +103,10 @@ class JaxCsvgd:
         p = jnp.repeat(p, S1 + 1, axis=1)  # (np_, N S): windows of one particle side by side
         at = jnp.broadcast_to(s.recorded.start, (N, S1 + 1, nx)).at[:, 1:].add(starts * s.state_scale)
         inertia, x0 = inertias(p), at.reshape(-1, nx).T
-        u, y = jnp.asarray(s.recorded.u.transpose(1, 2, 0)), jnp.asarray(s.recorded.y[:, 1:].transpose(1, 2, 0))  # (H, ., S)
+        u, y = (
+            jnp.asarray(s.recorded.u.transpose(1, 2, 0)),
+            jnp.asarray(s.recorded.y[:, 1:].transpose(1, 2, 0)),
+        )  # (H, ., S)
 
         def advance(carry, inputs):
             x, misfit = carry

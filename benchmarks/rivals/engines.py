@@ -9,9 +9,8 @@ Converting to that layout is not timed. Calls return the engine's own arrays; `n
 
 import numpy as np
 
-from sim_core.articulated import Dynamics
-
-from .tree import make_step, tree
+from benchmarks.rivals.tree import make_step, tree
+from sim_core.multibody import Dynamics
 
 
 class Ours:

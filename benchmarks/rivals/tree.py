@@ -1,6 +1,6 @@
 """A robot as plain arrays, and its step written for an array library (jax.numpy or torch).
 
-The equations, parameters and integrator are those of `sim_core.articulated`: bodies mounted on a link are merged from
+The equations, parameters and integrator are those of `sim_core.multibody`: bodies mounted on a link are merged from
 the physical vector, joint damping is implicit as in MuJoCo's Euler or implicitfast. Of the forms tried in JAX on a CPU this is the
 fastest by three to five times: 3-vectors and 3x3 blocks rather than 6x6 matrices, products as broadcast sums rather
 than matmul (XLA then fuses them), the batch as the last dimension (vectorised).
@@ -76,7 +76,9 @@ def tree(model) -> Tree:
     plain = all(link.kind == "revolute" and not link.q_ref for link in model.links) and model.friction is None
     springs = any(name.endswith(".stiffness") for name in model.parameters.names)
     if not (plain and fixed_gain) or springs or model.integrator not in ("mujoco_euler", "implicitfast"):
-        raise ValueError(f"{model.name}: expected revolute joints, motors or servos, and MuJoCo's Euler or implicitfast")
+        raise ValueError(
+            f"{model.name}: expected revolute joints, motors or servos, and MuJoCo's Euler or implicitfast"
+        )
     index = model.parameters.index
     mounts = []
     for body in model.bodies:

@@ -7,15 +7,26 @@ import time
 
 import numpy as np
 
-from hardware.ability_hand.protocol import (ADDRESS, BAUD, JOINTS, LOWER, UPPER, Feedback, FrameFinder, Reply, command, decode,
-                                            query)
+from hardware.ability_hand.protocol import (
+    ADDRESS,
+    BAUD,
+    JOINTS,
+    LOWER,
+    UPPER,
+    Feedback,
+    FrameFinder,
+    Reply,
+    command,
+    decode,
+    query,
+)
 from hardware.link import Device, Identity, NotAnswering, SerialPort
 
 __all__ = ["AbilityHand"]
 
-ATTEMPTS = 4                # without a valid answer, after which the hand counts as gone
-AT_REST = np.radians(2.0)   # [rad] less motion than this in STOP_INTERVAL is rest: a tenth of what the slowest grip does
-STOP_INTERVAL, STOP_LIMIT = 0.05, 1.5   # [s]
+ATTEMPTS = 4  # without a valid answer, after which the hand counts as gone
+AT_REST = np.radians(2.0)  # [rad] less motion than this in STOP_INTERVAL is rest: a tenth of what the slowest grip does
+STOP_INTERVAL, STOP_LIMIT = 0.05, 1.5  # [s]
 
 
 class AbilityHand(Device):
@@ -34,15 +45,24 @@ class AbilityHand(Device):
         reply_timeout: for one answer [s]; at 460800 baud the longest takes 2 ms on the line.
     """
 
-    def __init__(self, path: str | os.PathLike, rate: float = 100.0, touch: bool = True, address: int = ADDRESS, baud: int = BAUD,
-                 command_timeout: float = 0.1, reply_timeout: float = 0.05, **options):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        rate: float = 100.0,
+        touch: bool = True,
+        address: int = ADDRESS,
+        baud: int = BAUD,
+        command_timeout: float = 0.1,
+        reply_timeout: float = 0.05,
+        **options,
+    ):
         super().__init__(**options)
         self.path, self.period, self.address, self.baud = path, 1.0 / rate, address, baud
         self.reply = Reply.CURRENT_TOUCH if touch else Reply.CURRENT_VELOCITY
         self.command_timeout, self.reply_timeout = command_timeout, reply_timeout
-        self.sent = 0                       # commands
+        self.sent = 0  # commands
         self._port: SerialPort | None = None
-        self._target: tuple[float, np.ndarray] | None = None       # when it came, (6,) [rad]
+        self._target: tuple[float, np.ndarray] | None = None  # when it came, (6,) [rad]
         self._held: np.ndarray | None = None
         self._missed = 0
         self._due = 0.0
@@ -85,7 +105,9 @@ class AbilityHand(Device):
         self._target = self._held = None
         end, earlier = time.monotonic() + STOP_LIMIT, None
         while time.monotonic() < end:
-            frame = query(self.reply, self.address) if self._held is None else command(self._held, self.reply, self.address)
+            frame = (
+                query(self.reply, self.address) if self._held is None else command(self._held, self.reply, self.address)
+            )
             answer = self._exchange(frame)
             if answer is None:
                 continue
@@ -128,8 +150,9 @@ class AbilityHand(Device):
         if self._held is None and self._target is None:
             self._held = feedback.position
         if feedback.protection:
-            self.warnings["protection"] = (f"the hand protects itself (status {feedback.protection:#04x}): let it cool down, free "
-                                           "its fingers")
+            self.warnings["protection"] = (
+                f"the hand protects itself (status {feedback.protection:#04x}): let it cool down, free its fingers"
+            )
         else:
             self.warnings.pop("protection", None)
         if publish:
@@ -152,7 +175,7 @@ class AbilityHand(Device):
                     self.counters.add("crc_errors")
                 elif feedback.reply is self.reply:
                     if finder.dropped:
-                        self.counters.add("resyncs")        # noise before a good answer
+                        self.counters.add("resyncs")  # noise before a good answer
                     return feedback, time.monotonic() - self._port.transmission_time(len(payload) + 2)
         self.counters.add("timeouts")
         if finder.dropped:
@@ -162,5 +185,7 @@ class AbilityHand(Device):
         return None
 
     def _silent(self) -> NotAnswering:
-        return NotAnswering(f"no Ability Hand answered on {self.path} at {self.baud} baud: check its power, and that UART and "
-                            "byte stuffing are enabled (app, developer mode: We16, We46, We47)")
+        return NotAnswering(
+            f"no Ability Hand answered on {self.path} at {self.baud} baud: check its power, and that UART and "
+            "byte stuffing are enabled (app, developer mode: We16, We46, We47)"
+        )

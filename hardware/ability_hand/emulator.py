@@ -18,11 +18,11 @@ from hardware.emulation.pty_port import PtyPort
 __all__ = ["AbilityHandEmulator", "arguments", "make", "pack", "unpack"]
 
 FINGERS = ("index", "middle", "ring", "pinky", "thumb_flexor", "thumb_rotator")
-LIMITS = ((0.0, 100.0),) * 5 + ((-100.0, 0.0),)     # [deg]
-FASTEST = 235.0             # [deg/s]
-GAIN = 25.0                 # [1/s] of the position loop
-API_TIME = 0.3              # [s] without a command, then the hand no longer obeys the line
-STALL = 1.2                 # [A]
+LIMITS = ((0.0, 100.0),) * 5 + ((-100.0, 0.0),)  # [deg]
+FASTEST = 235.0  # [deg/s]
+GAIN = 25.0  # [1/s] of the position loop
+API_TIME = 0.3  # [s] without a command, then the hand no longer obeys the line
+STALL = 1.2  # [A]
 POSITION, VELOCITY, READ = 1, 2, 10
 
 
@@ -106,7 +106,7 @@ class AbilityHandEmulator(Emulator):
             self.unknown += 1
             return
         if mode != READ:
-            numbers = [int.from_bytes(bytes(values[k:k + 2]), "little", signed=True) for k in range(0, 12, 2)]
+            numbers = [int.from_bytes(bytes(values[k : k + 2]), "little", signed=True) for k in range(0, 12, 2)]
             scale = 150.0 / 32767 if mode == POSITION else 3000.0 / 32767
             self._mode, self._goals = mode, [scale * number for number in numbers]
             self.api, self._heard = True, self._time
@@ -125,7 +125,11 @@ class AbilityHandEmulator(Emulator):
     def _touch(self) -> list[int]:
         """30 readings of 12 bits, two in three bytes; the tip sensors of a finger that is stopped are pressed."""
         raw = [2000 if self.pressing(finger) else 300 for finger in range(5) for _ in range(6)]
-        return [byte for a, b in zip(raw[::2], raw[1::2], strict=True) for byte in (a & 0xFF, a >> 8 | (b & 0x0F) << 4, b >> 4)]
+        return [
+            byte
+            for a, b in zip(raw[::2], raw[1::2], strict=True)
+            for byte in (a & 0xFF, a >> 8 | (b & 0x0F) << 4, b >> 4)
+        ]
 
     # -- the fingers -------------------------------------------------------------------------------
     def pressing(self, finger: int) -> bool:
@@ -136,7 +140,9 @@ class AbilityHandEmulator(Emulator):
     @property
     def currents(self) -> list[float]:
         """[A]"""
-        return [self._sign(k) * STALL if self.pressing(k) else 0.3 * speed / FASTEST for k, speed in enumerate(self.speeds)]
+        return [
+            self._sign(k) * STALL if self.pressing(k) else 0.3 * speed / FASTEST for k, speed in enumerate(self.speeds)
+        ]
 
     def _sign(self, finger: int) -> int:
         """Direction of closing."""
@@ -170,8 +176,15 @@ class AbilityHandEmulator(Emulator):
         super().set(**values)
 
     def stats(self) -> dict:
-        return {**super().stats(), "angles": list(self.angles), "api": self.api, "api_exits": self.api_exits,
-                "commands": self.commands, "damaged": self.damaged, "unknown": self.unknown}
+        return {
+            **super().stats(),
+            "angles": list(self.angles),
+            "api": self.api,
+            "api_exits": self.api_exits,
+            "commands": self.commands,
+            "damaged": self.damaged,
+            "unknown": self.unknown,
+        }
 
 
 def arguments(parser) -> None:

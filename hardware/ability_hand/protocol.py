@@ -15,20 +15,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["ADDRESS", "BAUD", "JOINTS", "LOWER", "UPPER", "Feedback", "FrameFinder", "Reply", "command", "decode", "query",
-           "stuff"]
+__all__ = [
+    "ADDRESS",
+    "BAUD",
+    "JOINTS",
+    "LOWER",
+    "UPPER",
+    "Feedback",
+    "FrameFinder",
+    "Reply",
+    "command",
+    "decode",
+    "query",
+    "stuff",
+]
 
 ADDRESS, BAUD = 0x50, 460800
 JOINTS = ("index", "middle", "ring", "pinky", "thumb_flexor", "thumb_rotator")
-LOWER = np.radians((0.0, 0.0, 0.0, 0.0, 0.0, -100.0))      # [rad] what may be asked for
+LOWER = np.radians((0.0, 0.0, 0.0, 0.0, 0.0, -100.0))  # [rad] what may be asked for
 UPPER = np.radians((100.0, 100.0, 100.0, 100.0, 100.0, 0.0))
 
 FLAG, ESCAPE, FLIP = 0x7E, 0x7D, 0x20
-POSITION, READ_ONLY = 0x10, 0xA0                            # headers without their reply mode
-LONGEST = 72                                                # payload of any reply
-RADIAN = 32767 / np.radians(150.0)                          # counts per rad
-RADIAN_PER_SECOND = 4 * 32767 / np.radians(3000.0)          # counts per rad/s of a finger, in feedback
-AMPERE = 620.606079                                         # counts per A
+POSITION, READ_ONLY = 0x10, 0xA0  # headers without their reply mode
+LONGEST = 72  # payload of any reply
+RADIAN = 32767 / np.radians(150.0)  # counts per rad
+RADIAN_PER_SECOND = 4 * 32767 / np.radians(3000.0)  # counts per rad/s of a finger, in feedback
+AMPERE = 620.606079  # counts per A
 
 
 class Reply(enum.IntEnum):
@@ -117,7 +129,7 @@ class FrameFinder:
 
     def __init__(self):
         self.dropped = 0
-        self._frame: bytearray | None = None        # None: no flag yet
+        self._frame: bytearray | None = None  # None: no flag yet
         self._escaped = False
 
     def feed(self, data: bytes) -> list[bytes]:

@@ -15,10 +15,10 @@ from hardware.link import Device, Identity, NotAnswering, State
 
 __all__ = ["AudioDevice", "Sound"]
 
-CLIPPING_LIMIT = 1e-3       # share of samples at full scale above which the gain is too high
-QUIET_LIMIT = 2.0           # [s] below the floor
-FIRST_SOUND = 1.0           # [s] for a started source to deliver
-ONE_LOSS = 1.0              # [s] within which an announced loss and the gap it turns out to be are one overrun
+CLIPPING_LIMIT = 1e-3  # share of samples at full scale above which the gain is too high
+QUIET_LIMIT = 2.0  # [s] below the floor
+FIRST_SOUND = 1.0  # [s] for a started source to deliver
+ONE_LOSS = 1.0  # [s] within which an announced loss and the gap it turns out to be are one overrun
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,23 @@ class AudioDevice(Device):
         **link: of every Device.
     """
 
-    def __init__(self, source: Source, gain_db: float = 0.0, floor_dbfs: float = -80.0, stale_timeout: float = 0.5, **link):
+    def __init__(
+        self, source: Source, gain_db: float = 0.0, floor_dbfs: float = -80.0, stale_timeout: float = 0.5, **link
+    ):
         super().__init__(stale_timeout=stale_timeout, **link)
         self.source, self.gain, self.floor_dbfs = source, 10.0 ** (gain_db / 20.0), floor_dbfs
         self.level = LevelMeter(floor_dbfs)
         self.clock: SampleClock | None = None
         self._started = False
         self._first: Chunk | None = None
-        self._end: float | None = None              # of the newest chunk [s]
-        self._interrupted: float | None = None      # where sound broke off, until it is back [s]
+        self._end: float | None = None  # of the newest chunk [s]
+        self._interrupted: float | None = None  # where sound broke off, until it is back [s]
 
     # -- hooks -------------------------------------------------------------------------------------
     def _open(self) -> Identity:
         identity = self.source.open()
         if self._enabled:
-            self._start()       # a source that has fallen silent can be opened at any time: it is back when it sounds
+            self._start()  # a source that has fallen silent can be opened at any time: it is back when it sounds
         return identity
 
     def _start(self) -> None:
@@ -102,7 +104,7 @@ class AudioDevice(Device):
     def _stop(self) -> None:
         self.source.stop()
         self._forget()
-        self._end = None        # what is not heard after a wanted stop is not lost
+        self._end = None  # what is not heard after a wanted stop is not lost
 
     def _close(self) -> None:
         self.source.close()
@@ -125,7 +127,7 @@ class AudioDevice(Device):
         elif now - self._heard > limit:
             self.counters.add("timeouts")
             if self.state is State.STREAMING:
-                self._set_state(State.STALE)        # now: a sound server that hangs may hold up the closing
+                self._set_state(State.STALE)  # now: a sound server that hangs may hold up the closing
             raise NotAnswering(f"no sound from {self.source} for {now - self._heard:.1f} s: is it plugged in?")
         return chunk
 
@@ -156,11 +158,17 @@ class AudioDevice(Device):
     def _judge_level(self) -> None:
         """Warnings that stand as long as their reason."""
         level = self.level
-        self._warn("clipping", level.clipping > CLIPPING_LIMIT,
-                   f"{100 * level.clipping:.1f} % of the samples are clipped: lower the gain")
-        self._warn("quiet", level.quiet > QUIET_LIMIT,
-                   f"level {level.rms_dbfs:.0f} dBFS for {level.quiet:.0f} s, a living microphone stays above {level.floor_dbfs:g}: "
-                   "is it muted or unplugged from its codec?")
+        self._warn(
+            "clipping",
+            level.clipping > CLIPPING_LIMIT,
+            f"{100 * level.clipping:.1f} % of the samples are clipped: lower the gain",
+        )
+        self._warn(
+            "quiet",
+            level.quiet > QUIET_LIMIT,
+            f"level {level.rms_dbfs:.0f} dBFS for {level.quiet:.0f} s, a living microphone stays above {level.floor_dbfs:g}: "
+            "is it muted or unplugged from its codec?",
+        )
 
     def _warn(self, name: str, holds: bool, sentence: str) -> None:
         if holds:

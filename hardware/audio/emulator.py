@@ -25,9 +25,9 @@ from hardware.emulation.faults import Faults
 __all__ = ["AudioEmulator", "SOUNDS", "arguments", "make"]
 
 SOUNDS = ("tone", "silence", "noise", "clicks", "stethoscope")
-TICK = 0.005            # [s] of sound written at once
-CLICK = 0.001           # [s] that a click lasts
-FLOOR = 1e-5            # RMS of a dead microphone: -100 dBFS
+TICK = 0.005  # [s] of sound written at once
+CLICK = 0.001  # [s] that a click lasts
+FLOOR = 1e-5  # RMS of a dead microphone: -100 dBFS
 
 
 class AudioEmulator(Emulator):
@@ -49,20 +49,29 @@ class AudioEmulator(Emulator):
         "click": "one click now",
     }
 
-    def __init__(self, link: str | Path, rate: int = 44100, channels: int = 1, form: str = "S16LE", sound: str = "stethoscope",
-                 faults: Faults | None = None, seed: int = 0, **values):
+    def __init__(
+        self,
+        link: str | Path,
+        rate: int = 44100,
+        channels: int = 1,
+        form: str = "S16LE",
+        sound: str = "stethoscope",
+        faults: Faults | None = None,
+        seed: int = 0,
+        **values,
+    ):
         super().__init__(faults)
         self.rate, self.channels, self.form = rate, channels, sample_format(form)
         self.values = {"sound": "stethoscope", "frequency": 100.0, "level": 0.5, "click_period": 0.5}
         self.set(sound=sound, **values)
         self._random = np.random.default_rng(seed)
         self.stethoscope = Stethoscope(StethoscopeConfig(), rate, seed)
-        self.clicks: deque[float] = deque(maxlen=1000)          # host times
+        self.clicks: deque[float] = deque(maxlen=1000)  # host times
         self._click_wanted = False
         self.port = PipeSource(PulseServer(link), rate, channels, self.form)
         self._began, self._n = time.monotonic(), 0
         self._next_click = 0
-        self._free = 0.0            # when all that was delayed is out [host time]
+        self._free = 0.0  # when all that was delayed is out [host time]
 
     # -- of the base -------------------------------------------------------------------------------
     def set(self, **values) -> None:
@@ -75,8 +84,14 @@ class AudioEmulator(Emulator):
     def stats(self) -> dict:
         truth = self.stethoscope.truth()
         events = [(self._began + event.t, event.kind) for event in self.stethoscope.events]
-        return {**super().stats(), "samples": self._n, "clicks": list(self.clicks), "events": events[-200:], "truth": truth,
-                "values": dict(self.values)}
+        return {
+            **super().stats(),
+            "samples": self._n,
+            "clicks": list(self.clicks),
+            "events": events[-200:],
+            "truth": truth,
+            "values": dict(self.values),
+        }
 
     def on_fault(self, name: str, parameters: dict) -> None:
         if name == "skip":
@@ -154,5 +169,14 @@ def make(options, faults: Faults) -> AudioEmulator:
     """
     if options.link is None:
         raise ValueError("--link is missing: the Unix socket of the sound server, for PULSE_SERVER=unix:<link>")
-    return AudioEmulator(options.link, options.rate, options.channels, options.format, options.sound, faults, options.seed,
-                         frequency=options.frequency, level=options.level)
+    return AudioEmulator(
+        options.link,
+        options.rate,
+        options.channels,
+        options.format,
+        options.sound,
+        faults,
+        options.seed,
+        frequency=options.frequency,
+        level=options.level,
+    )

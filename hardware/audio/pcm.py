@@ -36,8 +36,14 @@ class SampleFormat:
         return self.full_scale > 1.0
 
 
-FORMATS = {each.name: each for each in (SampleFormat("S16LE", "<i2", "int16", 2.0**15), SampleFormat("S32LE", "<i4", "int32", 2.0**31),
-                                        SampleFormat("F32LE", "<f4", "float32", 1.0))}
+FORMATS = {
+    each.name: each
+    for each in (
+        SampleFormat("S16LE", "<i2", "int16", 2.0**15),
+        SampleFormat("S32LE", "<i4", "int32", 2.0**31),
+        SampleFormat("F32LE", "<f4", "float32", 1.0),
+    )
+}
 
 
 def sample_format(name: str) -> SampleFormat:
@@ -84,12 +90,12 @@ class LevelMeter:
         quiet: how long the level has been below the floor [s].
     """
 
-    SILENCE_DBFS = -200.0       # stands for the logarithm of zero
+    SILENCE_DBFS = -200.0  # stands for the logarithm of zero
 
     def __init__(self, floor_dbfs: float, window: float = 5.0):
         self.floor_dbfs, self.window = floor_dbfs, window
         self.rms_dbfs, self.quiet = 0.0, 0.0
-        self._chunks: deque[tuple[float, int, int]] = deque()       # duration, samples, clipped
+        self._chunks: deque[tuple[float, int, int]] = deque()  # duration, samples, clipped
         self._seconds, self._samples, self._clipped = 0.0, 0, 0
 
     @property
@@ -103,8 +109,15 @@ class LevelMeter:
         self.rms_dbfs = 20.0 * float(np.log10(deviation)) if deviation > 0.0 else self.SILENCE_DBFS
         self.quiet = self.quiet + seconds if self.rms_dbfs < self.floor_dbfs else 0.0
         self._chunks.append((seconds, samples.size, n_clipped))
-        self._seconds, self._samples, self._clipped = self._seconds + seconds, self._samples + samples.size, self._clipped + n_clipped
+        self._seconds, self._samples, self._clipped = (
+            self._seconds + seconds,
+            self._samples + samples.size,
+            self._clipped + n_clipped,
+        )
         while len(self._chunks) > 1 and self._seconds - self._chunks[0][0] >= self.window:
             seconds, samples_before, clipped_before = self._chunks.popleft()
-            self._seconds, self._samples, self._clipped = (self._seconds - seconds, self._samples - samples_before,
-                                                           self._clipped - clipped_before)
+            self._seconds, self._samples, self._clipped = (
+                self._seconds - seconds,
+                self._samples - samples_before,
+                self._clipped - clipped_before,
+            )

@@ -44,18 +44,40 @@ class PulseServer:
         self.socket = Path(socket)
         self.folder = Path(tempfile.mkdtemp(prefix="refit-pulse-"))
         # Of the person's sound system nothing is used: configuration, state, cookies and runtime files are in our folder.
-        environment = {**os.environ, "HOME": str(self.folder), "PULSE_RUNTIME_PATH": str(self.folder),
-                       "PULSE_STATE_PATH": str(self.folder), "XDG_CONFIG_HOME": str(self.folder), "XDG_RUNTIME_DIR": str(self.folder)}
+        environment = {
+            **os.environ,
+            "HOME": str(self.folder),
+            "PULSE_RUNTIME_PATH": str(self.folder),
+            "PULSE_STATE_PATH": str(self.folder),
+            "XDG_CONFIG_HOME": str(self.folder),
+            "XDG_RUNTIME_DIR": str(self.folder),
+        }
         environment.pop("PULSE_SERVER", None)
         self._log = (self.folder / "log").open("w")
         with contextlib.suppress(FileNotFoundError):
             self.socket.unlink()
         self._process = subprocess.Popen(
-            ["pulseaudio", "-n", "--daemonize=no", "--system=false", "--exit-idle-time=-1", "--use-pid-file=no", "--disable-shm=yes",
-             "--high-priority=no", "--realtime=no", "--log-target=stderr",
-             "-L", f"module-native-protocol-unix socket={self.socket} auth-anonymous=1 auth-cookie-enabled=0"],
-            env=environment, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, start_new_session=True,
-            preexec_fn=lambda: _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
+            [
+                "pulseaudio",
+                "-n",
+                "--daemonize=no",
+                "--system=false",
+                "--exit-idle-time=-1",
+                "--use-pid-file=no",
+                "--disable-shm=yes",
+                "--high-priority=no",
+                "--realtime=no",
+                "--log-target=stderr",
+                "-L",
+                f"module-native-protocol-unix socket={self.socket} auth-anonymous=1 auth-cookie-enabled=0",
+            ],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+            preexec_fn=lambda: _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
+        )
         end = time.monotonic() + timeout
         while self.control("info", check=False).returncode:
             if self._process.poll() is not None or time.monotonic() > end:
@@ -74,7 +96,9 @@ class PulseServer:
         Raises:
             OSError: it failed.
         """
-        done = subprocess.run(["pactl", "--server", f"unix:{self.socket}", *words], capture_output=True, text=True, timeout=10.0)
+        done = subprocess.run(
+            ["pactl", "--server", f"unix:{self.socket}", *words], capture_output=True, text=True, timeout=10.0
+        )
         if check and done.returncode:
             raise OSError(f"pactl {' '.join(words)}: {done.stderr.strip()}")
         return done
@@ -136,8 +160,14 @@ class PipeSource:
         if self.plugged:
             return
         self._module = self.server.control(
-            "load-module", "module-pipe-source", f"file={self._path}", "source_name=microphone", f"format={FORMATS[self.form.name]}",
-            f"rate={self.rate}", f"channels={self.channels}").stdout.strip()
+            "load-module",
+            "module-pipe-source",
+            f"file={self._path}",
+            "source_name=microphone",
+            f"format={FORMATS[self.form.name]}",
+            f"rate={self.rate}",
+            f"channels={self.channels}",
+        ).stdout.strip()
         self.server.control("set-default-source", "microphone")
         self._pipe = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
 

@@ -48,7 +48,7 @@ class Ring:
         self._slots = [memory[i * size : (i + 1) * size] for i in range(capacity)]
         self._numbers, self._overflows = array("q", bytes(8 * capacity)), array("b", bytes(capacity))
         self._arrivals, self._ages = array("d", bytes(8 * capacity)), array("d", bytes(8 * capacity))
-        self._heard = self._written = self._read = 0        # chunks; each is written by one thread only
+        self._heard = self._written = self._read = 0  # chunks; each is written by one thread only
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._poll = select.poll()
         self._poll.register(self._bell, select.POLLIN)
@@ -62,7 +62,7 @@ class Ring:
         at = self._written % self.capacity
         self._slots[at][:] = data
         self._numbers[at], self._arrivals[at], self._ages[at], self._overflows[at] = number, arrival, age, overflow
-        self._written += 1          # last: from here on the reader may look
+        self._written += 1  # last: from here on the reader may look
         os.eventfd_write(self._bell, 1)
         return True
 
@@ -72,10 +72,12 @@ class Ring:
             if not self._poll.poll(1e3 * timeout):
                 return None
             os.eventfd_read(self._bell)
-            if self._read == self._written:         # the bell of chunks that were taken without waiting
+            if self._read == self._written:  # the bell of chunks that were taken without waiting
                 return None
         at = self._read % self.capacity
-        chunk = Chunk(bytes(self._slots[at]), self._numbers[at], self._arrivals[at], self._ages[at], bool(self._overflows[at]))
+        chunk = Chunk(
+            bytes(self._slots[at]), self._numbers[at], self._arrivals[at], self._ages[at], bool(self._overflows[at])
+        )
         self._read += 1
         return chunk
 

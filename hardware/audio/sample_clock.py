@@ -22,13 +22,13 @@ from hardware.link.clock import DeviceClock
 
 __all__ = ["SampleClock"]
 
-WINDOW = 10.0           # [s] in which the earliest callback counts: at 100 ppm the clocks part by 1 ms
-LISTENING = 1.0         # [s] of sound in which ages are listened to
-TRUSTED = 0.9           # quantile of the offsets they make
-AGREES = 0.02           # [s] by which a stream's latency may exceed the one before, as long as few ages have been heard
-STEP = 0.5e-3           # [s] most that the offset changes per chunk: consecutive stamps differ by a chunk and no more than this
-BEHIND_FOR = 0.5        # [s], and at least four chunks, for which every callback must be late before samples count as lost
-BEHIND_BY = 0.03        # [s] beyond a chunk by which they must
+WINDOW = 10.0  # [s] in which the earliest callback counts: at 100 ppm the clocks part by 1 ms
+LISTENING = 1.0  # [s] of sound in which ages are listened to
+TRUSTED = 0.9  # quantile of the offsets they make
+AGREES = 0.02  # [s] by which a stream's latency may exceed the one before, as long as few ages have been heard
+STEP = 0.5e-3  # [s] most that the offset changes per chunk: consecutive stamps differ by a chunk and no more than this
+BEHIND_FOR = 0.5  # [s], and at least four chunks, for which every callback must be late before samples count as lost
+BEHIND_BY = 0.03  # [s] beyond a chunk by which they must
 
 
 class SampleClock:
@@ -50,11 +50,11 @@ class SampleClock:
         self.rate, self.latency = rate, latency
         self.lost = 0
         self.locked = False
-        self._arrivals = DeviceClock(window=WINDOW, slew=1.0)       # slewed by STEP, here
-        self._by_age: list[float] = []                              # offsets, as ages say
+        self._arrivals = DeviceClock(window=WINDOW, slew=1.0)  # slewed by STEP, here
+        self._by_age: list[float] = []  # offsets, as ages say
         self._start = self._latency = 0.0
         self.offset: float | None = None
-        self._behind: deque[tuple[float, float]] = deque()          # (arrival, how late)
+        self._behind: deque[tuple[float, float]] = deque()  # (arrival, how late)
         self._behind_for, self._behind_by = max(BEHIND_FOR, 4 * chunk / rate), BEHIND_BY + chunk / rate
 
     def stamp(self, number: int, arrival: float, age: float) -> tuple[float, int]:

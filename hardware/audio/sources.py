@@ -21,9 +21,9 @@ from hardware.link import DeviceError, Disconnected, Identity
 
 __all__ = ["FileSource", "PortAudioSource", "Source", "StreamFormat", "SynthesisedSource", "find_input"]
 
-RING_SECONDS = 2.0          # sound that may wait for a busy reader
-CLOCKS_APART = 1e-4         # [s] between two looks at clocks that count as one moment
-LATENCY = 0.1               # [s] of sound that the driver may hold before it loses any
+RING_SECONDS = 2.0  # sound that may wait for a busy reader
+CLOCKS_APART = 1e-4  # [s] between two looks at clocks that count as one moment
+LATENCY = 0.1  # [s] of sound that the driver may hold before it loses any
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class StreamFormat:
         ValueError: unknown sample format.
     """
 
-    rate: int = 44100               # samples per second
+    rate: int = 44100  # samples per second
     channels: int = 1
-    name: str = "S16LE"             # of the sample format
+    name: str = "S16LE"  # of the sample format
     chunk_ms: float = 20.0
 
     def __post_init__(self):
@@ -122,7 +122,9 @@ def find_input(devices: Sequence[dict], default: int, wanted: str) -> int:
     if exact or partly:
         return (exact or partly)[0]
     present = ", ".join(f"{i} '{name}'" for i, name in inputs.items()) or "none"
-    raise Disconnected(f"no audio input '{wanted}'; present: {present}; plug it in, or set 'device' to a part of one of these names")
+    raise Disconnected(
+        f"no audio input '{wanted}'; present: {present}; plug it in, or set 'device' to a part of one of these names"
+    )
 
 
 class PortAudioSource(Source):
@@ -150,7 +152,7 @@ class PortAudioSource(Source):
 
     def open(self) -> Identity:
         if self.server:
-            os.environ["PULSE_SERVER"] = self.server       # libpulse, behind PortAudio, looks nowhere else
+            os.environ["PULSE_SERVER"] = self.server  # libpulse, behind PortAudio, looks nowhere else
         try:
             import sounddevice
         except OSError as error:
@@ -165,17 +167,26 @@ class PortAudioSource(Source):
             index = find_input(devices, sounddevice.default.device[0], self.device)
             self._ring = Ring(form.frames, form.frame_bytes, max(4, round(RING_SECONDS / form.chunk_seconds)))
             self._stream = sounddevice.RawInputStream(
-                samplerate=form.rate, blocksize=form.frames, device=index, channels=form.channels, dtype=form.sample.portaudio,
-                latency=max(LATENCY, 2 * form.chunk_seconds), callback=_listener(self._ring))
+                samplerate=form.rate,
+                blocksize=form.frames,
+                device=index,
+                channels=form.channels,
+                dtype=form.sample.portaudio,
+                latency=max(LATENCY, 2 * form.chunk_seconds),
+                callback=_listener(self._ring),
+            )
         except sounddevice.PortAudioError as error:
-            raise Disconnected(f"{self} cannot be opened with {form.rate} Hz, {form.channels} channels, {form.name}: "
-                               f"{_reason(error)}; another program may hold it, or it offers other formats") from error
+            raise Disconnected(
+                f"{self} cannot be opened with {form.rate} Hz, {form.channels} channels, {form.name}: "
+                f"{_reason(error)}; another program may hold it, or it offers other formats"
+            ) from error
         PortAudioSource._open_streams += 1
         PortAudioSource._list_is_old = False
         return Identity(model=devices[index]["name"])
 
     def start(self) -> None:
         import sounddevice
+
         self._ring.clear()
         self._offset = time.monotonic() - self._stream.time
         try:
@@ -198,7 +209,7 @@ class PortAudioSource(Source):
         """Host time at PortAudio's time 0 [s]: which clock that is, and whether somebody sets it, is its own business."""
         for _ in range(3):
             before, theirs, after = time.monotonic(), self._stream.time, time.monotonic()
-            if after - before < CLOCKS_APART:       # else this thread was held up between the two
+            if after - before < CLOCKS_APART:  # else this thread was held up between the two
                 self._offset = 0.5 * (before + after) - theirs
                 break
         return self._offset
@@ -206,7 +217,7 @@ class PortAudioSource(Source):
     def stop(self) -> None:
         if self._stream is not None:
             with contextlib.suppress(Exception):
-                self._stream.abort()        # stop() would wait for sound that may never come
+                self._stream.abort()  # stop() would wait for sound that may never come
 
     def close(self) -> None:
         if self._stream is not None:

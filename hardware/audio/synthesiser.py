@@ -17,8 +17,8 @@ __all__ = ["BANDS", "Event", "Stethoscope", "StethoscopeConfig", "quality"]
 
 #: what heart and lung sounds are judged in [Hz]
 BANDS = {"heart": (50.0, 250.0), "lung": (200.0, 1000.0)}
-BLOCK = 0.05            # [s] rendered at once, so that the sound does not depend on how it is asked for
-S1, S2 = (50.0, 0.11), (70.0, 0.08)         # frequency [Hz], audible length [s]
+BLOCK = 0.05  # [s] rendered at once, so that the sound does not depend on how it is asked for
+S1, S2 = (50.0, 0.11), (70.0, 0.08)  # frequency [Hz], audible length [s]
 FRICTION_BAND = (300.0, 3000.0)
 BUMP = (25.0, 0.12)
 #: SNR [dB] of a recording rated one half, and the width of the scale
@@ -29,19 +29,19 @@ QUALITY_MIDDLE, QUALITY_WIDTH = 6.0, 6.0
 class StethoscopeConfig:
     """Levels are peak amplitudes for tones and RMS for noises, full scale at 1 [-]."""
 
-    heart_rate: float = 72.0        # [1/min]
-    heart_variability: float = 0.03     # standard deviation of the beat interval, relative
+    heart_rate: float = 72.0  # [1/min]
+    heart_variability: float = 0.03  # standard deviation of the beat interval, relative
     heart: float = 0.3
-    breath_rate: float = 0.25       # [Hz]
+    breath_rate: float = 0.25  # [Hz]
     breath: float = 0.03
     hum: float = 0.01
-    hum_frequency: float = 120.0    # [Hz], with two harmonics
+    hum_frequency: float = 120.0  # [Hz], with two harmonics
     friction: float = 0.05
-    friction_rate: float = 0.2      # bursts per second
+    friction_rate: float = 0.2  # bursts per second
     bump: float = 0.5
-    bump_rate: float = 0.05         # [1/s]
-    noise: float = 3e-4             # of the electronics
-    heart_gain: float = 1.0         # of the place listened to
+    bump_rate: float = 0.05  # [1/s]
+    noise: float = 3e-4  # of the electronics
+    heart_gain: float = 1.0  # of the place listened to
     lung_gain: float = 1.0
 
 
@@ -71,16 +71,19 @@ class Stethoscope:
         self.events: deque[Event] = deque(maxlen=10_000)
         self._block = max(1, round(BLOCK * rate))
         self._beats, self._breath, self._friction, self._bumps, self._noise = (
-            np.random.default_rng([seed, i]) for i in range(5))
-        self._n = 0                                     # samples rendered
-        self._rest = np.zeros(0)                        # rendered, not read
+            np.random.default_rng([seed, i]) for i in range(5)
+        )
+        self._n = 0  # samples rendered
+        self._rest = np.zeros(0)  # rendered, not read
         # Tones ring on beyond the block in which they begin.
         self._tails = {"heart": np.zeros(rate), "friction": np.zeros(rate), "bump": np.zeros(rate)}
         self._next = {"S1": 0.3, "S2": np.inf, "friction": np.inf, "bump": np.inf}
         self._schedule("friction"), self._schedule("bump")
         self._filters = {"breath": _band(100.0, 1000.0, rate), "friction": _band(*FRICTION_BAND, rate)}
         self._breath_state = np.zeros((len(self._filters["breath"]), 2))
-        self._judges = {name: (_band(*band, rate), {part: None for part in ("signal", "rest")}) for name, band in BANDS.items()}
+        self._judges = {
+            name: (_band(*band, rate), {part: None for part in ("signal", "rest")}) for name, band in BANDS.items()
+        }
         self._energy = {name: {"signal": 0.0, "rest": 0.0} for name in BANDS}
 
     def read(self, n: int) -> np.ndarray:
@@ -97,9 +100,16 @@ class Stethoscope:
 
     def truth(self) -> dict:
         """Configuration, signal-to-noise ratios in the bands of heart and lung [dB], and the quality they make."""
-        ratios = {name: 10.0 * float(np.log10(max(e["signal"], 1e-30) / max(e["rest"], 1e-30))) for name, e in self._energy.items()}
-        return {"config": asdict(self.config), "seconds": self._n / self.rate,
-                "snr_db": ratios, "quality": {name: quality(ratio) for name, ratio in ratios.items()}}
+        ratios = {
+            name: 10.0 * float(np.log10(max(e["signal"], 1e-30) / max(e["rest"], 1e-30)))
+            for name, e in self._energy.items()
+        }
+        return {
+            "config": asdict(self.config),
+            "seconds": self._n / self.rate,
+            "snr_db": ratios,
+            "quality": {name: quality(ratio) for name, ratio in ratios.items()},
+        }
 
     # -- components --------------------------------------------------------------------------------
     def _render(self) -> dict[str, np.ndarray]:
@@ -109,7 +119,9 @@ class Stethoscope:
         end = t[-1] + 1.0 / self.rate
         while (kind := min(self._next, key=self._next.get)) and self._next[kind] < end:
             self._begin(kind)
-        breath, self._breath_state = sosfilt(self._filters["breath"], self._breath.standard_normal(n), zi=self._breath_state)
+        breath, self._breath_state = sosfilt(
+            self._filters["breath"], self._breath.standard_normal(n), zi=self._breath_state
+        )
         phase = np.sin(2.0 * np.pi * config.breath_rate * t)
         # Inspiration is the louder half.
         swell = np.where(phase > 0.0, phase, -0.5 * phase)
@@ -132,7 +144,11 @@ class Stethoscope:
             (frequency, duration), loudness = (S1, 1.0) if kind == "S1" else (S2, 0.7)
             self._add("heart", start, loudness * _damped(frequency, duration, self.rate))
             if kind == "S1":
-                interval = 60.0 / self.config.heart_rate * (1.0 + self.config.heart_variability * self._beats.standard_normal())
+                interval = (
+                    60.0
+                    / self.config.heart_rate
+                    * (1.0 + self.config.heart_variability * self._beats.standard_normal())
+                )
                 interval = max(interval, 0.35)
                 # Systole shortens with the root of the beat (Bazett 1920).
                 self._next["S2"], self._next["S1"] = t + 0.33 * interval**0.5, t + interval
@@ -169,7 +185,7 @@ class Stethoscope:
 
     @property
     def _breath_rms(self) -> float:
-        return np.sqrt(900.0 / (0.5 * self.rate))       # of unit noise through its band
+        return np.sqrt(900.0 / (0.5 * self.rate))  # of unit noise through its band
 
     # -- truth -------------------------------------------------------------------------------------
     def _judge(self, components: dict[str, np.ndarray]) -> None:

@@ -93,9 +93,9 @@ def read_wav(path: str | os.PathLike) -> tuple[np.ndarray, int]:
             data = file.readframes(file.getnframes())
     except (wave.Error, EOFError) as error:
         raise ValueError(f"{path} is no WAV file of integers ({error}); convert it to 16-bit PCM") from error
-    if width == 1:          # the only unsigned one
+    if width == 1:  # the only unsigned one
         samples = (np.frombuffer(data, np.uint8) - 128.0) / 128.0
-    else:                   # left-aligned in 32 bits: 24-bit ones have no type of their own
+    else:  # left-aligned in 32 bits: 24-bit ones have no type of their own
         padded = np.zeros((len(data) // width, 4), np.uint8)
         padded[:, 4 - width :] = np.frombuffer(data, np.uint8)[: len(padded) * width].reshape(-1, width)
         samples = padded.view("<i4").ravel() / 2.0**31

@@ -25,10 +25,15 @@ from hardware.link import Counters, DeviceError, NotAnswering, SerialPort
 
 __all__ = ["Bus", "GroupRead", "Ping", "StatusError"]
 
-PROTOCOL1_REFUSALS = protocol1.StatusBit.RANGE | protocol1.StatusBit.CHECKSUM | protocol1.StatusBit.INSTRUCTION | protocol1.StatusBit.ANGLE
-FAST_FAILURES = 3           # in a row: the firmware knows no fast reads
-GAP = 1e-3                  # silence within a train of replies after which it is looked at whether it has ended [s]
-PING_ALL_TIME = 3e-3        # per possible id, after which a broadcast ping is over [s] (e-manual, "Ping")
+PROTOCOL1_REFUSALS = (
+    protocol1.StatusBit.RANGE
+    | protocol1.StatusBit.CHECKSUM
+    | protocol1.StatusBit.INSTRUCTION
+    | protocol1.StatusBit.ANGLE
+)
+FAST_FAILURES = 3  # in a row: the firmware knows no fast reads
+GAP = 1e-3  # silence within a train of replies after which it is looked at whether it has ended [s]
+PING_ALL_TIME = 3e-3  # per possible id, after which a broadcast ping is over [s] (e-manual, "Ping")
 
 
 class StatusError(DeviceError):
@@ -36,8 +41,11 @@ class StatusError(DeviceError):
 
     def __init__(self, id: int, error: int, what: str, protocol: float):
         self.id, self.error = id, error
-        name = (protocol2.StatusCode(error).name if protocol == 2.0 and error < 8 else
-                " + ".join(bit.name for bit in protocol1.StatusBit if error & bit)) or f"error {error}"
+        name = (
+            protocol2.StatusCode(error).name
+            if protocol == 2.0 and error < 8
+            else " + ".join(bit.name for bit in protocol1.StatusBit if error & bit)
+        ) or f"error {error}"
         super().__init__(f"servo {id} refused to {what}: {name.replace('_', ' ').lower()}")
 
 
@@ -63,16 +71,22 @@ class Bus:
         alerts: ids whose last reply had the alert bit set (Protocol 2.0).
     """
 
-    def __init__(self, port: SerialPort, protocol: float, counters: Counters | None = None, latency: float = 0.02,
-                 return_delay: float = 5e-4):
+    def __init__(
+        self,
+        port: SerialPort,
+        protocol: float,
+        counters: Counters | None = None,
+        latency: float = 0.02,
+        return_delay: float = 5e-4,
+    ):
         self.port, self.protocol = port, protocol
         self.codec = protocol2 if protocol == 2.0 else protocol1
         self.counters = counters or Counters()
         self.latency, self.return_delay = latency, return_delay
         self.alerts: set[int] = set()
         self.parser = self.codec.Parser()
-        self._settle = 0.0          # one full reply time still to be waited out before the next request
-        self._late: set[int] = set()        # ids of which a reply may still be under way
+        self._settle = 0.0  # one full reply time still to be waited out before the next request
+        self._late: set[int] = set()  # ids of which a reply may still be under way
 
     # -- one servo ---------------------------------------------------------------------------------
     def ping(self, id: int) -> Ping:
@@ -84,7 +98,10 @@ class Bus:
         """Everybody on the bus, in order of id; takes most of a second with Protocol 2.0, longer with 1.0."""
         if self.protocol == 2.0:
             replies = self._collect(self.codec.ping(), None, 3, 253 * (PING_ALL_TIME + self.port.transmission_time(14)))
-            return sorted(Ping(reply.id, int.from_bytes(reply.params[:2], "little"), reply.params[2]) for reply in replies.values())
+            return sorted(
+                Ping(reply.id, int.from_bytes(reply.params[:2], "little"), reply.params[2])
+                for reply in replies.values()
+            )
         found = []
         for id in range(BROADCAST):
             try:
@@ -137,7 +154,9 @@ class Bus:
 
     def bulk_read(self, items: Sequence[tuple[int, int, int]]) -> dict[int, Status]:
         """items: (id, address, length). Replies of those that answered; of Protocol 1.0's servos MX alone know it."""
-        return self._collect(self.codec.bulk_read(items), [id for id, _, _ in items], {id: length for id, _, length in items})
+        return self._collect(
+            self.codec.bulk_read(items), [id for id, _, _ in items], {id: length for id, _, length in items}
+        )
 
     def sync_write(self, address: int, length: int, data: Mapping[int, bytes]) -> None:
         """Nobody confirms a broadcast."""
@@ -212,9 +231,11 @@ class Bus:
         (self.alerts.add if status.error & protocol2.ALERT else self.alerts.discard)(status.id)
         return status.error & ~protocol2.ALERT
 
-    def _collect(self, frame: bytes, ids: Sequence[int] | None, lengths: int | Mapping[int, int],
-                 duration: float | None = None) -> dict[int, Status]:
+    def _collect(
+        self, frame: bytes, ids: Sequence[int] | None, lengths: int | Mapping[int, int], duration: float | None = None
+    ) -> dict[int, Status]:
         """Send, and gather one reply of each id (None: of whoever answers until `duration` has passed)."""
+
         def length(id):
             return lengths if isinstance(lengths, int) else lengths[id]
 
@@ -231,12 +252,14 @@ class Bus:
             received += len(data)
             found = self.parser.feed(data)
             if ids is not None and received >= expected and len(replies) + len(found) < len(ids):
-                found += self.parser.resync()       # the bytes of all are there, some of them damaged
+                found += self.parser.resync()  # the bytes of all are there, some of them damaged
                 deadline = min(deadline, time.monotonic() + self.latency)
             for reply in found:
                 refused = self.refusal(reply)
                 # A servo that refuses sends no data.
-                fits = (ids is None or reply.id in ids) and (len(reply.params) == length(reply.id) or refused and not reply.params)
+                fits = (ids is None or reply.id in ids) and (
+                    len(reply.params) == length(reply.id) or refused and not reply.params
+                )
                 if fits and reply.id not in replies:
                     replies[reply.id] = reply
                 else:
@@ -276,15 +299,20 @@ class GroupRead:
         self.t = 0.0
         self._fast_failures = 0
         if how == "fast":
-            self._fast = _Exchange(codec.sync_read(address, length, self.ids, fast=True), codec.FastReplyBlock(self.ids, length))
+            self._fast = _Exchange(
+                codec.sync_read(address, length, self.ids, fast=True), codec.FastReplyBlock(self.ids, length)
+            )
         if how in ("sync", "fast"):
             request = codec.sync_read(address, length, self.ids)
         elif how == "bulk":
             request = codec.bulk_read([(id, address, length) for id in self.ids])
         else:
             request = codec.read(self.ids[0], address, length)
-        self._plain = _Exchange(request, codec.ReplyBlock(self.ids if how != "single" else self.ids[:1], length),
-                                codec.status(self.ids[-1], 0, bytes(length))[:codec.BODY])
+        self._plain = _Exchange(
+            request,
+            codec.ReplyBlock(self.ids if how != "single" else self.ids[:1], length),
+            codec.status(self.ids[-1], 0, bytes(length))[: codec.BODY],
+        )
 
     def read(self, retries: int = 1) -> bool:
         """Refresh `values`. Servos whose reply was damaged are asked again, each by itself; not those that were silent.
@@ -315,7 +343,7 @@ class GroupRead:
         bus, exchange = self.bus, self._fast
         data, limit = self._send_and_gather(exchange)
         if len(data) >= exchange.block.size:
-            if self._take(exchange.block.decode(data[:exchange.block.size])):
+            if self._take(exchange.block.decode(data[: exchange.block.size])):
                 self._fast_failures = 0
                 return True
             bus.counters.add("crc_errors")
@@ -344,7 +372,7 @@ class GroupRead:
             piece = port.read(timeout=min(rest, GAP) if data else rest)
             data = data + piece if data else piece
             if not piece and exchange.ended(data):
-                break               # some are damaged or missing, but nobody is left to answer
+                break  # some are damaged or missing, but nobody is left to answer
             if piece and len(data) < size:
                 # Sleeping until the rest can be there costs less than waking up for every piece of it.
                 time.sleep(min(port.transmission_time(size - len(data)), max(deadline - now, 0.0)))
@@ -354,7 +382,10 @@ class GroupRead:
 
     def _take(self, values: np.ndarray | None) -> bool:
         """Replies of all, if none refuses."""
-        if values is None or (values[:, 0] & (~protocol2.ALERT & 0xFF if self.bus.protocol == 2.0 else PROTOCOL1_REFUSALS)).any():
+        if (
+            values is None
+            or (values[:, 0] & (~protocol2.ALERT & 0xFF if self.bus.protocol == 2.0 else PROTOCOL1_REFUSALS)).any()
+        ):
             return False
         self.values[:] = values
         self.valid[:] = True
@@ -387,7 +418,7 @@ class GroupRead:
             else:
                 bus.counters.add("resyncs")
         elif parser.skipped > skipped:
-            bus.counters.add("resyncs")         # noise between replies that are all there
+            bus.counters.add("resyncs")  # noise between replies that are all there
         return received > len(answered) * exchange.block.frame and len(answered) < len(self.ids)
 
     def _keep(self, k: int, error: int, params: bytes) -> None:
@@ -405,4 +436,4 @@ class _Exchange(NamedTuple):
 
     def ended(self, data: bytes) -> bool:
         """Whether the last of those asked has spoken."""
-        return self.last is not None and data[-self.block.frame:].startswith(self.last)
+        return self.last is not None and data[-self.block.frame :].startswith(self.last)

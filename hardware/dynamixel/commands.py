@@ -14,10 +14,20 @@ import numpy as np
 
 from hardware.dynamixel.joints import GroupState, JointArrays, some
 
-__all__ = ["EffortLoop", "Goals", "JointFeedback", "Law", "PositionStream", "STOP_STATES", "Source", "StopLaw", "VelocityStream"]
+__all__ = [
+    "EffortLoop",
+    "Goals",
+    "JointFeedback",
+    "Law",
+    "PositionStream",
+    "STOP_STATES",
+    "Source",
+    "StopLaw",
+    "VelocityStream",
+]
 
 STOP_STATES = ("hold", "damped", "zero")
-GRAVITY_AVERAGE = 0.3       # [s] over which efforts are averaged to learn what a posture takes
+GRAVITY_AVERAGE = 0.3  # [s] over which efforts are averaged to learn what a posture takes
 
 
 class Goals:
@@ -66,7 +76,9 @@ class EffortLoop:
         """Joints `where` come from another law."""
         self.integral[where] = self._mean[where]
 
-    def effort(self, position, velocity, state: GroupState, dt: float, most: np.ndarray, where: np.ndarray) -> np.ndarray:
+    def effort(
+        self, position, velocity, state: GroupState, dt: float, most: np.ndarray, where: np.ndarray
+    ) -> np.ndarray:
         """Efforts towards `position`, `velocity`; the integral of joints `where` goes on, within +-`most` [N m]."""
         e = position - state.q
         self.integral[where] = np.clip(self.integral + self.ki * e * dt, -most, most)[where]
@@ -113,7 +125,9 @@ class StopLaw:
         by_loop = arrays.takes_effort & np.isnan(goals.effort)
         if some(by_loop):
             loop.begin(by_loop & ~self._followed)
-            tau = loop.effort(goals.position, np.where(np.isnan(goals.velocity), 0.0, goals.velocity), state, dt, most, by_loop)
+            tau = loop.effort(
+                goals.position, np.where(np.isnan(goals.velocity), 0.0, goals.velocity), state, dt, most, by_loop
+            )
             goals.effort[by_loop] = tau[by_loop]
         self._followed = by_loop
 

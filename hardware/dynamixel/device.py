@@ -36,31 +36,33 @@ from hardware.link.serial_port import latency_timer
 
 __all__ = ["GroupOptions", "ServoGroup"]
 
-ABSENT_AFTER = 0.1          # [s] without a reply: a servo that restarts is silent for longer
-PROBE_PERIOD = 0.5          # [s] between two looks for absent servos
-SLICE = 1e-3                # [s] between two looks for commands while a cycle's rest is waited out
-WATCHDOG_EXPIRED = 255      # register 98 is -1 (e-manual, "Bus Watchdog")
-BRAKE_TIME, AT_REST = 0.5, 0.05     # [s] and [rad/s] of stopping before torque goes off
-NOTICE_PERIOD = 2.0         # [s] between two notices of one kind
+ABSENT_AFTER = 0.1  # [s] without a reply: a servo that restarts is silent for longer
+PROBE_PERIOD = 0.5  # [s] between two looks for absent servos
+SLICE = 1e-3  # [s] between two looks for commands while a cycle's rest is waited out
+WATCHDOG_EXPIRED = 255  # register 98 is -1 (e-manual, "Bus Watchdog")
+BRAKE_TIME, AT_REST = 0.5, 0.05  # [s] and [rad/s] of stopping before torque goes off
+NOTICE_PERIOD = 2.0  # [s] between two notices of one kind
 
 
 @dataclass(frozen=True)
 class GroupOptions:
     """How a group behaves; see the node's parameters of the same names."""
 
-    rate: float = 100.0                 # of the bus cycle [Hz]
-    error_timeout: float = 0.5          # of silence of all servos before the bus is reopened [s]
+    rate: float = 100.0  # of the bus cycle [Hz]
+    error_timeout: float = 0.5  # of silence of all servos before the bus is reopened [s]
     torque_on_activate: bool = False
-    on_deactivate: str = "off"          # "off", "hold" (by the servos themselves) or "brake" (to rest, then off)
-    stop_state: str = "hold"            # of servos that take effort, without a command
-    bus_watchdog: float = 0.1           # [s]; 0: none
-    latency: float = 0.02               # allowed beyond the time on the wire [s]
-    fast_sync_read: bool = True         # one common reply of several servos, if all of them know how
+    on_deactivate: str = "off"  # "off", "hold" (by the servos themselves) or "brake" (to rest, then off)
+    stop_state: str = "hold"  # of servos that take effort, without a command
+    bus_watchdog: float = 0.1  # [s]; 0: none
+    latency: float = 0.02  # allowed beyond the time on the wire [s]
+    fast_sync_read: bool = True  # one common reply of several servos, if all of them know how
 
     def __post_init__(self):
         if 0.0 < self.bus_watchdog < 3.0 / self.rate:
-            raise DeviceError(f"bus_watchdog {1e3 * self.bus_watchdog:g} ms is shorter than three cycles at {self.rate:g} Hz: "
-                              "raise it, or set it to 0")
+            raise DeviceError(
+                f"bus_watchdog {1e3 * self.bus_watchdog:g} ms is shorter than three cycles at {self.rate:g} Hz: "
+                "raise it, or set it to 0"
+            )
         if self.on_deactivate not in ("off", "hold", "brake"):
             raise DeviceError(f"on_deactivate is '{self.on_deactivate}': use off, hold or brake")
 
@@ -100,7 +102,7 @@ class ServoGroup(Device):
         self.notice: Callable[[str], None] = lambda sentence: None
         self.source: Source | None = None
         self.gripper: Gripper | None = None
-        self.source_ended = ""              # why the last one did
+        self.source_ended = ""  # why the last one did
         self.torque_wanted = options.torque_on_activate
         self.torque_on = False
         self.services = ServoServices(self)
@@ -114,8 +116,8 @@ class ServoGroup(Device):
         self._present = np.zeros(n, bool)
         self._last_valid = np.zeros(n)
         self._torque_due = np.zeros(n, bool)
-        self._released = False              # torque has been switched off once, at the first contact
-        self._mode_changed = False          # a hold left servos in another operating mode
+        self._released = False  # torque has been switched off once, at the first contact
+        self._mode_changed = False  # a hold left servos in another operating mode
         self._fast = options.fast_sync_read
         self._last_probe = self._last_goals = 0.0
         self._noticed: dict[str, float] = {}
@@ -134,12 +136,14 @@ class ServoGroup(Device):
                     try:
                         self._prepare(k, release=not self._released)
                     except NotAnswering:
-                        self._prepare(k, release=not self._released)        # one lost reply makes no servo absent
+                        self._prepare(k, release=not self._released)  # one lost reply makes no servo absent
                 except (NotAnswering, StatusError) as error:
                     failures.append(f"{joint.name}: {error}")
             if len(failures) == len(self.joints):
-                raise NotAnswering(f"expected servos {', '.join(str(j.id) for j in self.joints)} on {self.path} at {self.baud} baud, "
-                                   f"none did its part ({failures[0]}): check power, cable and baud_rate; ~/scan looks for them")
+                raise NotAnswering(
+                    f"expected servos {', '.join(str(j.id) for j in self.joints)} on {self.path} at {self.baud} baud, "
+                    f"none did its part ({failures[0]}): check power, cable and baud_rate; ~/scan looks for them"
+                )
             self._released, self._mode_changed = True, False
             self._bus.return_delay = 0.0
             self._fast = self.options.fast_sync_read
@@ -150,9 +154,13 @@ class ServoGroup(Device):
                     self._read()
                 self._fast = all(readout.group.how == "fast" for readout in self._readouts)
         timer = latency_timer(self.path)
-        stand(self.warnings, "latency_timer", timer is not None and timer > 1,
-                    f"the adapter's latency timer is {timer} ms, which limits the cycle: set it to 1 ms "
-                    f"(echo 1 > /sys/bus/usb-serial/devices/<port>/latency_timer)")
+        stand(
+            self.warnings,
+            "latency_timer",
+            timer is not None and timer > 1,
+            f"the adapter's latency timer is {timer} ms, which limits the cycle: set it to 1 ms "
+            f"(echo 1 > /sys/bus/usb-serial/devices/<port>/latency_timer)",
+        )
         models = sorted({joint.model.name for joint in self.joints})
         firmware = sorted({str(servo.firmware) for servo in self._servos if servo})
         return Identity(" + ".join(models), "ids " + ",".join(str(j.id) for j in self.joints), " + ".join(firmware))
@@ -172,13 +180,24 @@ class ServoGroup(Device):
         for k in np.flatnonzero(self._present):
             indirect = self.joints[k].model.indirect
             spans.setdefault(indirect.data if indirect else 0, []).append(int(k))
-        self._readouts = [Readout(self._bus, self.arrays, self.joints, part, self._fast) for which in spans.values()
-                          for part in parts(which, self._bus, self.beat.period, self._fast)]
-        self._writer = GoalWriter(self._bus, self.joints, self.arrays,
-                                  [servo if there else None for servo, there in zip(self._servos, self._present, strict=True)])
+        self._readouts = [
+            Readout(self._bus, self.arrays, self.joints, part, self._fast)
+            for which in spans.values()
+            for part in parts(which, self._bus, self.beat.period, self._fast)
+        ]
+        self._writer = GoalWriter(
+            self._bus,
+            self.joints,
+            self.arrays,
+            [servo if there else None for servo, there in zip(self._servos, self._present, strict=True)],
+        )
         for k, joint in enumerate(self.joints):
-            stand(self.faults, f"{joint.name}/absent", not self._present[k],
-                        f"joint {joint.name} (id {joint.id}) does not answer: check its cable and power")
+            stand(
+                self.faults,
+                f"{joint.name}/absent",
+                not self._present[k],
+                f"joint {joint.name} (id {joint.id}) does not answer: check its cable and power",
+            )
 
     def _close(self) -> None:
         with self._lock:
@@ -309,8 +328,11 @@ class ServoGroup(Device):
             return
         expired = np.flatnonzero(expired)
         self.counters.add("watchdog_stops", len(expired))
-        self._notice("watchdog", f"{', '.join(self.names[k] for k in expired)} stood still: no word for "
-                                 f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are")
+        self._notice(
+            "watchdog",
+            f"{', '.join(self.names[k] for k in expired)} stood still: no word for "
+            f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are",
+        )
         self.stop_law.release()
         for k in expired:
             try:
@@ -319,7 +341,7 @@ class ServoGroup(Device):
                     goal_to_present(self._bus, self.joints[k], self._servos[k])
                 self._watch_over(k)
             except (NotAnswering, StatusError):
-                continue            # the next cycle sees it once more
+                continue  # the next cycle sees it once more
 
     def _watch_over(self, k: int) -> None:
         """Its watchdog runs while the cycle does."""
@@ -332,7 +354,7 @@ class ServoGroup(Device):
     # ---- not enabled ---------------------------------------------------------------------------------
     def _idle(self) -> None:
         with self._lock:
-            self._port.read()           # notices that the port has gone
+            self._port.read()  # notices that the port has gone
         time.sleep(0.02)
 
     def _stop(self) -> None:
@@ -351,7 +373,7 @@ class ServoGroup(Device):
                     self._leave(k)
                 except (NotAnswering, StatusError):
                     try:
-                        self._leave(k)          # once more: noise on the line must not leave a servo behind
+                        self._leave(k)  # once more: noise on the line must not leave a servo behind
                     except DeviceError as error:
                         failures.append(str(error))
             self.torque_on = False
@@ -442,7 +464,7 @@ class ServoGroup(Device):
         for k in np.flatnonzero(self._present):
             joint = self.joints[k]
             try:
-                watchdog(self._bus, joint, 0.0)         # one that has expired refuses goals
+                watchdog(self._bus, joint, 0.0)  # one that has expired refuses goals
                 if on:
                     goal_to_present(self._bus, joint, self._servos[k])
                 set_torque(self._bus, joint, on)
@@ -451,7 +473,7 @@ class ServoGroup(Device):
             except DeviceError as error:
                 refused.append(str(error))
         self._arm_watchdogs()
-        self._torque_due = ~self._present       # those who are not there follow when they come
+        self._torque_due = ~self._present  # those who are not there follow when they come
         self.torque_on = on
         return "; ".join(refused)
 

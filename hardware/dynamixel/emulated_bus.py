@@ -11,8 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardware.dynamixel.emulated_codec import BROADCAST, LONGEST, Receiver1, Receiver2, Request, fast_status2, status1, status2
-from hardware.dynamixel.emulated_motors import TICK, Motors
+from hardware.dynamixel.emulated_codec import (
+    BROADCAST,
+    LONGEST,
+    Receiver1,
+    Receiver2,
+    Request,
+    fast_status2,
+    status1,
+    status2,
+)
+from hardware.dynamixel.emulated_motors import Motors
 from hardware.dynamixel.emulated_servo import REBOOT_TIME, Servo, ServoSpec
 from hardware.dynamixel.emulated_table import ACCESS, CRC, INSTRUCTION, LENGTH, LIMIT, RANGE, RESULT, TableError
 
@@ -21,9 +30,9 @@ __all__ = ["Bus", "Reply", "collide"]
 PING, READ, WRITE, REG_WRITE, ACTION, FACTORY_RESET, REBOOT, CLEAR = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08, 0x10
 SYNC_READ, SYNC_WRITE, FAST_SYNC_READ, BULK_READ, BULK_WRITE, FAST_BULK_READ = 0x82, 0x83, 0x8A, 0x92, 0x93, 0x9A
 CLEAR_TURNS = bytes.fromhex("01 44 58 4C 22")
-WATCH_EVERY = 8                                     # [ticks]
-WARM_EVERY = 50                                     # [ticks]
-PACKET_TIMEOUT = 0.05                               # [s] after which half a packet is given up
+WATCH_EVERY = 8  # [ticks]
+WARM_EVERY = 50  # [ticks]
+PACKET_TIMEOUT = 0.05  # [s] after which half a packet is given up
 BAUD_TOLERANCE = 0.03
 P1_ERRORS = {RESULT: 64, INSTRUCTION: 64, CRC: 16, RANGE: 8, LENGTH: 8, LIMIT: 8, ACCESS: 8}
 ANGLE_LIMIT = 2
@@ -51,8 +60,11 @@ class Bus:
     """
 
     def __init__(self, specs: list[ServoSpec], on_event: Callable[[str], None] = print, strict_stuffing: bool = False):
-        self.motors = Motors([spec.model.motor for spec in specs],
-                             [spec.load_inertia / spec.gear_ratio ** 2 for spec in specs], [spec.horn(spec.initial) for spec in specs])
+        self.motors = Motors(
+            [spec.model.motor for spec in specs],
+            [spec.load_inertia / spec.gear_ratio**2 for spec in specs],
+            [spec.horn(spec.initial) for spec in specs],
+        )
         m = self.motors
         for k, spec in enumerate(specs):
             m.load[k] = spec.direction * spec.load_torque / spec.gear_ratio
@@ -70,10 +82,21 @@ class Bus:
         for servo in self.servos:
             servo.on_identity, servo.on_event = self.renumber, on_event
         self.renumber()
-        self._units = np.array([[1.0 / servo.per_count, 1.0 / servo.model.velocity_unit,
-                                 1.0 / servo.model.current_unit if servo.model.current_unit else 0.0,
-                                 servo.model.pwm_unit, 1.0 / servo.per_count, 1.0 / servo.model.velocity_unit, 10.0, 1.0]
-                                for servo in self.servos]).T.copy()
+        self._units = np.array(
+            [
+                [
+                    1.0 / servo.per_count,
+                    1.0 / servo.model.velocity_unit,
+                    1.0 / servo.model.current_unit if servo.model.current_unit else 0.0,
+                    servo.model.pwm_unit,
+                    1.0 / servo.per_count,
+                    1.0 / servo.model.velocity_unit,
+                    10.0,
+                    1.0,
+                ]
+                for servo in self.servos
+            ]
+        ).T.copy()
         self._load = np.array([0.0 if servo.model.current_unit else 1000.0 for servo in self.servos])
 
     def renumber(self) -> None:
@@ -84,14 +107,19 @@ class Bus:
             self._by_id.setdefault(servo.id, []).append(servo)
         protocols = {servo.protocol for servo in self.servos}
         kept = {type(receiver): receiver for receiver in getattr(self, "_receivers", ())}
-        self._receivers = [kept.get(kind) or kind() for number, kind in ((1, Receiver1), (2, Receiver2)) if number in protocols]
+        self._receivers = [
+            kept.get(kind) or kind() for number, kind in ((1, Receiver1), (2, Receiver2)) if number in protocols
+        ]
 
     def _tuned(self, protocol: int, baud: int) -> list[Servo]:
         """Servos that understand this protocol at this rate."""
         found = self._tunings.get((protocol, baud))
         if found is None:
-            found = self._tunings[protocol, baud] = [servo for servo in self.servos if servo.protocol == protocol
-                                                     and abs(servo.baud - baud) <= BAUD_TOLERANCE * servo.baud]
+            found = self._tunings[protocol, baud] = [
+                servo
+                for servo in self.servos
+                if servo.protocol == protocol and abs(servo.baud - baud) <= BAUD_TOLERANCE * servo.baud
+            ]
         return found
 
     def hears(self, baud: int) -> bool:
@@ -146,7 +174,11 @@ class Bus:
             listening = [servo for servo in listening if servo.id not in self.dropped]
         if not request.valid:
             self.counts["crc_errors"] += 1
-            return [self._status(servo, _error_byte(servo, TableError(CRC))) for servo in listening if servo.id == request.id and servo.table["status_return_level"] == 2]
+            return [
+                self._status(servo, _error_byte(servo, TableError(CRC)))
+                for servo in listening
+                if servo.id == request.id and servo.table["status_return_level"] == 2
+            ]
         self.counts["requests"] += 1
         if request.unstuffed:
             self.counts["unstuffed"] += 1
@@ -179,12 +211,12 @@ class Bus:
             wanted = {PING: 0, READ: 1}.get(request.instruction, 2)
             if level >= wanted and (not broadcast or request.instruction == PING):
                 replies.append(self._status(servo, error, data, id))
-        if broadcast and request.protocol == 1 and len(replies) > 1:        # all speak at once
+        if broadcast and request.protocol == 1 and len(replies) > 1:  # all speak at once
             together = replies[0].packet
             for reply in replies[1:]:
                 together = collide(together, reply.packet)
             return [Reply(replies[0].gap, together)]
-        if not broadcast and len(replies) > 1:                              # two servos of one id
+        if not broadcast and len(replies) > 1:  # two servos of one id
             return [Reply(replies[0].gap, collide(replies[0].packet, replies[1].packet))]
         return replies
 
@@ -201,7 +233,7 @@ class Bus:
             if len(p) != (4 if two else 2):
                 raise TableError(INSTRUCTION)
             return self.read(servo, _word(p, 0), _word(p, 2), now) if two else self.read(servo, p[0], p[1], now)
-        self._published = -1            # whatever comes may change what is measured: offsets, errors
+        self._published = -1  # whatever comes may change what is measured: offsets, errors
         if instruction in (WRITE, REG_WRITE):
             if len(p) < (3 if two else 2):
                 raise TableError(INSTRUCTION)
@@ -250,19 +282,24 @@ class Bus:
             listening = [servo for servo in listening if servo.model.bulk_read]
         if request.protocol == 2:
             items = [(p[i], _word(p, i + 1), _word(p, i + 3)) for i in range(0, len(p) - 4, 5)]
-        else:       # 00 | length id address | ...
+        else:  # 00 | length id address | ...
             items = [(p[i + 1], p[i + 2], p[i]) for i in range(1, len(p) - 2, 3)]
         return self._read_many(items, request, listening, now)
 
-    def _read_many(self, items: list[tuple[int, int, int]], request: Request, listening: list[Servo], now: float) -> list[Reply]:
+    def _read_many(
+        self, items: list[tuple[int, int, int]], request: Request, listening: list[Servo], now: float
+    ) -> list[Reply]:
         """Reads of (id, address, length), answered in this order.
 
         A servo that is missing leaves its turn as silence, which lasts as long as its packet would have
         (assumption); in a fast read the chain breaks there.
         """
         fast = request.instruction in (FAST_SYNC_READ, FAST_BULK_READ)
-        by_id = {servo.id: servo for servo in listening if servo.table["status_return_level"] >= 1
-                 and (servo.spec.fast_reads or not fast)}
+        by_id = {
+            servo.id: servo
+            for servo in listening
+            if servo.table["status_return_level"] >= 1 and (servo.spec.fast_reads or not fast)
+        }
         answers, replies, silence = [], [], 0.0
         for id, address, length in items:
             servo, error, data = by_id.get(id), 0, None
@@ -321,8 +358,14 @@ class Bus:
                     self.on_event(f"servo {id}: {refused} in a write of {len(data)} bytes at {address}")
 
 
-_MANY = {SYNC_READ: Bus._sync_read, FAST_SYNC_READ: Bus._sync_read, BULK_READ: Bus._bulk_read, FAST_BULK_READ: Bus._bulk_read,
-         SYNC_WRITE: Bus._sync_write, BULK_WRITE: Bus._bulk_write}
+_MANY = {
+    SYNC_READ: Bus._sync_read,
+    FAST_SYNC_READ: Bus._sync_read,
+    BULK_READ: Bus._bulk_read,
+    FAST_BULK_READ: Bus._bulk_read,
+    SYNC_WRITE: Bus._sync_write,
+    BULK_WRITE: Bus._bulk_write,
+}
 
 
 def collide(a: bytes, b: bytes) -> bytes:

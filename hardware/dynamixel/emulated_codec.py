@@ -10,7 +10,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BROADCAST", "LONGEST", "Request", "Receiver1", "Receiver2", "checksum", "crc16", "fast_status2", "status1", "status2"]
+__all__ = [
+    "BROADCAST",
+    "LONGEST",
+    "Request",
+    "Receiver1",
+    "Receiver2",
+    "checksum",
+    "crc16",
+    "fast_status2",
+    "status1",
+    "status2",
+]
 
 BROADCAST = 0xFE
 #: No servo takes, or gives, a longer packet; a length beyond it is noise that would swallow what follows.

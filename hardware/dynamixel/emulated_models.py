@@ -129,8 +129,21 @@ def _read_only(name, address, size, default=0, signed=False, eeprom=False) -> Re
     return Register(name, address, size, default, -1 if signed else 0, 0, writable=False, eeprom=eeprom)
 
 
-def _x_table(number, *, firmware=45, temperature=80, volts=(95, 160, 95, 160), velocity=200, fastest=1023, current=None, bauds=7,
-             gains=(1920, 100, 0, 0, 800), shutdown=52, mode_max=16, homing=1_044_479) -> tuple[Register, ...]:
+def _x_table(
+    number,
+    *,
+    firmware=45,
+    temperature=80,
+    volts=(95, 160, 95, 160),
+    velocity=200,
+    fastest=1023,
+    current=None,
+    bauds=7,
+    gains=(1920, 100, 0, 0, 800),
+    shutdown=52,
+    mode_max=16,
+    homing=1_044_479,
+) -> tuple[Register, ...]:
     """The table that X and MX(2.0) share. volts: (lowest, highest settable, default min, default max) [0.1 V];
     gains: velocity I, P, position D, I, P; current: default and largest limit, None without current sensing."""
     low_v, high_v, min_v, max_v = volts
@@ -188,8 +201,10 @@ def _x_table(number, *, firmware=45, temperature=80, volts=(95, 160, 95, 160), v
         _read_only("backup_ready", 147, 1),
     ]
     if current:
-        table += [_eeprom("current_limit", 38, 2, current, 0, current),
-                  Register("goal_current", 102, 2, current, -current, current, limit=(None, "current_limit"))]
+        table += [
+            _eeprom("current_limit", 38, 2, current, 0, current),
+            Register("goal_current", 102, 2, current, -current, current, limit=(None, "current_limit")),
+        ]
     return tuple(sorted(table, key=lambda register: register.address))
 
 
@@ -199,92 +214,248 @@ ALL_MODES = (0, 1, 3, 4, 5, 16)
 
 def _x(name, number, motor, *, current_unit=0.0, indirect=INDIRECT_X, **table) -> Model:
     modes = ALL_MODES if current_unit else (1, 3, 4, 16)
-    return Model(name, number, motor, _x_table(number, **table), indirect=indirect, current_unit=current_unit, modes=modes)
+    return Model(
+        name, number, motor, _x_table(number, **table), indirect=indirect, current_unit=current_unit, modes=modes
+    )
 
 
-def _p1_table(number, *, firmware, baud, angle, volts, gains: list[Register], goal_high, tail: list[Register], resolution,
-              temperature=80) -> tuple[Register, ...]:
+def _p1_table(
+    number,
+    *,
+    firmware,
+    baud,
+    angle,
+    volts,
+    gains: list[Register],
+    goal_high,
+    tail: list[Register],
+    resolution,
+    temperature=80,
+) -> tuple[Register, ...]:
     """The table that AX and MX share under Protocol 1.0."""
-    return tuple(sorted([
-        _read_only("model_number", 0, 2, number, eeprom=True),
-        _read_only("firmware_version", 2, 1, firmware, eeprom=True),
-        _eeprom("id", 3, 1, 1, 0, 252),
-        _eeprom("baud_rate", 4, 1, baud, 0, 254),
-        _eeprom("return_delay_time", 5, 1, 250, 0, 254),
-        _eeprom("cw_angle_limit", 6, 2, 0, 0, angle),
-        _eeprom("ccw_angle_limit", 8, 2, angle, 0, angle),
-        _eeprom("temperature_limit", 11, 1, temperature, 0, 99),
-        _eeprom("min_voltage_limit", 12, 1, 60, 50, 160),
-        _eeprom("max_voltage_limit", 13, 1, volts, 50, 160),
-        _eeprom("max_torque", 14, 2, 1023, 0, 1023),
-        _eeprom("status_return_level", 16, 1, 2, 0, 2),
-        _eeprom("alarm_led", 17, 1, 36, 0, 127),
-        _eeprom("shutdown", 18, 1, 36, 0, 127),
-        *resolution,
-        Register("torque_enable", 24, 1, 0, 0, 1),
-        Register("led", 25, 1, 0, 0, 1),
-        *gains,
-        Register("goal_position", 30, 2, 0, *goal_high, limit=("cw_angle_limit", "ccw_angle_limit")),
-        Register("moving_speed", 32, 2, 0, 0, 2047),
-        Register("torque_limit", 34, 2, 1023, 0, 1023),
-        _read_only("present_position", 36, 2, signed=goal_high[0] < 0),
-        _read_only("present_speed", 38, 2),
-        _read_only("present_load", 40, 2),
-        _read_only("present_voltage", 42, 1),
-        _read_only("present_temperature", 43, 1),
-        _read_only("registered", 44, 1),
-        _read_only("moving", 46, 1),
-        Register("lock", 47, 1, 0, 0, 1),
-        *tail,
-    ], key=lambda register: register.address))
+    return tuple(
+        sorted(
+            [
+                _read_only("model_number", 0, 2, number, eeprom=True),
+                _read_only("firmware_version", 2, 1, firmware, eeprom=True),
+                _eeprom("id", 3, 1, 1, 0, 252),
+                _eeprom("baud_rate", 4, 1, baud, 0, 254),
+                _eeprom("return_delay_time", 5, 1, 250, 0, 254),
+                _eeprom("cw_angle_limit", 6, 2, 0, 0, angle),
+                _eeprom("ccw_angle_limit", 8, 2, angle, 0, angle),
+                _eeprom("temperature_limit", 11, 1, temperature, 0, 99),
+                _eeprom("min_voltage_limit", 12, 1, 60, 50, 160),
+                _eeprom("max_voltage_limit", 13, 1, volts, 50, 160),
+                _eeprom("max_torque", 14, 2, 1023, 0, 1023),
+                _eeprom("status_return_level", 16, 1, 2, 0, 2),
+                _eeprom("alarm_led", 17, 1, 36, 0, 127),
+                _eeprom("shutdown", 18, 1, 36, 0, 127),
+                *resolution,
+                Register("torque_enable", 24, 1, 0, 0, 1),
+                Register("led", 25, 1, 0, 0, 1),
+                *gains,
+                Register("goal_position", 30, 2, 0, *goal_high, limit=("cw_angle_limit", "ccw_angle_limit")),
+                Register("moving_speed", 32, 2, 0, 0, 2047),
+                Register("torque_limit", 34, 2, 1023, 0, 1023),
+                _read_only("present_position", 36, 2, signed=goal_high[0] < 0),
+                _read_only("present_speed", 38, 2),
+                _read_only("present_load", 40, 2),
+                _read_only("present_voltage", 42, 1),
+                _read_only("present_temperature", 43, 1),
+                _read_only("registered", 44, 1),
+                _read_only("moving", 46, 1),
+                Register("lock", 47, 1, 0, 0, 1),
+                *tail,
+            ],
+            key=lambda register: register.address,
+        )
+    )
 
 
 MX28_P1 = _p1_table(
-    29, firmware=40, baud=34, angle=4095, volts=160, goal_high=(-28672, 28672),
+    29,
+    firmware=40,
+    baud=34,
+    angle=4095,
+    volts=160,
+    goal_high=(-28672, 28672),
     resolution=[_eeprom("multi_turn_offset", 20, 2, 0, -24576, 24576), _eeprom("resolution_divider", 22, 1, 1, 1, 4)],
-    gains=[Register("d_gain", 26, 1, 0, 0, 254), Register("i_gain", 27, 1, 0, 0, 254), Register("p_gain", 28, 1, 32, 0, 254)],
-    tail=[Register("punch", 48, 2, 0, 0, 1023), _read_only("realtime_tick", 50, 2), Register("goal_acceleration", 73, 1, 0, 0, 254)])
+    gains=[
+        Register("d_gain", 26, 1, 0, 0, 254),
+        Register("i_gain", 27, 1, 0, 0, 254),
+        Register("p_gain", 28, 1, 32, 0, 254),
+    ],
+    tail=[
+        Register("punch", 48, 2, 0, 0, 1023),
+        _read_only("realtime_tick", 50, 2),
+        Register("goal_acceleration", 73, 1, 0, 0, 254),
+    ],
+)
 
-AX_GAINS = [Register("cw_compliance_margin", 26, 1, 1, 0, 255), Register("ccw_compliance_margin", 27, 1, 1, 0, 255),
-            Register("cw_compliance_slope", 28, 1, 32, 0, 255), Register("ccw_compliance_slope", 29, 1, 32, 0, 255)]
+AX_GAINS = [
+    Register("cw_compliance_margin", 26, 1, 1, 0, 255),
+    Register("ccw_compliance_margin", 27, 1, 1, 0, 255),
+    Register("cw_compliance_slope", 28, 1, 32, 0, 255),
+    Register("ccw_compliance_slope", 29, 1, 32, 0, 255),
+]
 
 
 def _ax(name, number, motor, temperature) -> Model:
-    table = _p1_table(number, firmware=24, baud=1, angle=1023, volts=140, goal_high=(0, 1023), temperature=temperature, resolution=[],
-                      gains=AX_GAINS, tail=[Register("punch", 48, 2, 32, 0, 1023)])
-    return Model(name, number, motor, table, protocol=1, bauds=BAUD_MX, counts=1024 * 360 / 300, travel=1023, velocity_unit=0.111 * RPM,
-                 pwm_unit=1023, firmware=24, modes=(), bulk_read=False)
+    table = _p1_table(
+        number,
+        firmware=24,
+        baud=1,
+        angle=1023,
+        volts=140,
+        goal_high=(0, 1023),
+        temperature=temperature,
+        resolution=[],
+        gains=AX_GAINS,
+        tail=[Register("punch", 48, 2, 32, 0, 1023)],
+    )
+    return Model(
+        name,
+        number,
+        motor,
+        table,
+        protocol=1,
+        bauds=BAUD_MX,
+        counts=1024 * 360 / 300,
+        travel=1023,
+        velocity_unit=0.111 * RPM,
+        pwm_unit=1023,
+        firmware=24,
+        modes=(),
+        bulk_read=False,
+    )
 
 
-MODELS = {model.name: model for model in (
-    _x("XM430-W350", 1020, Motor(12.0, 2.3, 4.1, 46.0), current_unit=2.69e-3, current=1193),
-    _x("XM430-W210", 1030, Motor(12.0, 2.3, 3.0, 77.0, inertia=0.0045), current_unit=2.69e-3, current=1193, velocity=330),
-    _x("XH430-W350", 1000, Motor(12.0, 1.3, 3.4, 30.0), current_unit=2.69e-3, current=648, velocity=130, gains=(1920, 100, 0, 0, 900)),
-    _x("XH430-W210", 1010, Motor(12.0, 1.3, 2.5, 50.0, inertia=0.0045, friction=0.03), current_unit=2.69e-3, current=648, velocity=210,
-       gains=(1920, 100, 0, 0, 900)),
-    _x("XM540-W270", 1120, Motor(12.0, 4.4, 10.6, 30.0, inertia=0.04, friction=0.1), current_unit=2.69e-3, current=2047,
-       velocity=128),
-    _x("XM540-W150", 1130, Motor(12.0, 4.4, 7.3, 53.0, inertia=0.012, friction=0.07), current_unit=2.69e-3, current=2047,
-       velocity=230),
-    _x("XL430-W250", 1060, Motor(12.0, 1.4, 1.5, 61.0, inertia=0.006, friction=0.015), temperature=72,
-       volts=(60, 140, 60, 140), velocity=265, gains=(1000, 100, 4000, 0, 640)),
-    # 20 slots with their data at 208, as the e-manual says; the maker's .model file disagrees and is wrong.
-    _x("XL330-M288", 1200, Motor(5.0, 1.47, 0.52, 103.0, inertia=0.0015, friction=0.005, viscous=0.0003), temperature=70,
-       volts=(31, 70, 35, 70), velocity=445, current=1750, current_unit=1e-3, gains=(1600, 180, 0, 0, 400), shutdown=53,
-       indirect=(Indirect(168, 208, 20),), bauds=6),
-    _x("XL330-M077", 1190, Motor(5.0, 1.47, 0.215, 383.0, inertia=0.0002, friction=0.002, viscous=2e-5), temperature=70,
-       volts=(31, 70, 35, 70), velocity=1620, fastest=2047, current=1750, current_unit=1e-3, gains=(400, 40, 0, 400, 400), shutdown=53,
-       indirect=(Indirect(168, 208, 20),), bauds=6),
-    _x("MX-28(2.0)", 30, Motor(12.0, 1.4, 2.5, 55.0, inertia=0.006, friction=0.03), velocity=230, gains=(1920, 100, 0, 0, 850)),
-    _x("MX-64(2.0)", 311, Motor(12.0, 4.1, 6.0, 63.0, inertia=0.008, friction=0.05), velocity=285, current=1941,
-       current_unit=3.36e-3, gains=(1920, 100, 0, 0, 850)),
-    _x("MX-106(2.0)", 321, Motor(12.0, 5.2, 8.4, 45.0, inertia=0.02, friction=0.07), velocity=210, current=2047, current_unit=3.36e-3,
-       gains=(1920, 100, 0, 0, 850)),
-    Model("MX-28", 29, Motor(12.0, 1.4, 2.5, 55.0, inertia=0.006, friction=0.03), MX28_P1, protocol=1, bauds=BAUD_MX,
-          velocity_unit=0.114 * RPM, pwm_unit=1023, firmware=40, modes=()),
-    _ax("AX-12A", 12, Motor(12.0, 1.5, 1.5, 59.0, inertia=0.004, friction=0.02), 70),
-    _ax("AX-18A", 18, Motor(12.0, 2.2, 1.8, 97.0, inertia=0.003, friction=0.02), 75),
-)}
+MODELS = {
+    model.name: model
+    for model in (
+        _x("XM430-W350", 1020, Motor(12.0, 2.3, 4.1, 46.0), current_unit=2.69e-3, current=1193),
+        _x(
+            "XM430-W210",
+            1030,
+            Motor(12.0, 2.3, 3.0, 77.0, inertia=0.0045),
+            current_unit=2.69e-3,
+            current=1193,
+            velocity=330,
+        ),
+        _x(
+            "XH430-W350",
+            1000,
+            Motor(12.0, 1.3, 3.4, 30.0),
+            current_unit=2.69e-3,
+            current=648,
+            velocity=130,
+            gains=(1920, 100, 0, 0, 900),
+        ),
+        _x(
+            "XH430-W210",
+            1010,
+            Motor(12.0, 1.3, 2.5, 50.0, inertia=0.0045, friction=0.03),
+            current_unit=2.69e-3,
+            current=648,
+            velocity=210,
+            gains=(1920, 100, 0, 0, 900),
+        ),
+        _x(
+            "XM540-W270",
+            1120,
+            Motor(12.0, 4.4, 10.6, 30.0, inertia=0.04, friction=0.1),
+            current_unit=2.69e-3,
+            current=2047,
+            velocity=128,
+        ),
+        _x(
+            "XM540-W150",
+            1130,
+            Motor(12.0, 4.4, 7.3, 53.0, inertia=0.012, friction=0.07),
+            current_unit=2.69e-3,
+            current=2047,
+            velocity=230,
+        ),
+        _x(
+            "XL430-W250",
+            1060,
+            Motor(12.0, 1.4, 1.5, 61.0, inertia=0.006, friction=0.015),
+            temperature=72,
+            volts=(60, 140, 60, 140),
+            velocity=265,
+            gains=(1000, 100, 4000, 0, 640),
+        ),
+        # 20 slots with their data at 208, as the e-manual says; the maker's .model file disagrees and is wrong.
+        _x(
+            "XL330-M288",
+            1200,
+            Motor(5.0, 1.47, 0.52, 103.0, inertia=0.0015, friction=0.005, viscous=0.0003),
+            temperature=70,
+            volts=(31, 70, 35, 70),
+            velocity=445,
+            current=1750,
+            current_unit=1e-3,
+            gains=(1600, 180, 0, 0, 400),
+            shutdown=53,
+            indirect=(Indirect(168, 208, 20),),
+            bauds=6,
+        ),
+        _x(
+            "XL330-M077",
+            1190,
+            Motor(5.0, 1.47, 0.215, 383.0, inertia=0.0002, friction=0.002, viscous=2e-5),
+            temperature=70,
+            volts=(31, 70, 35, 70),
+            velocity=1620,
+            fastest=2047,
+            current=1750,
+            current_unit=1e-3,
+            gains=(400, 40, 0, 400, 400),
+            shutdown=53,
+            indirect=(Indirect(168, 208, 20),),
+            bauds=6,
+        ),
+        _x(
+            "MX-28(2.0)",
+            30,
+            Motor(12.0, 1.4, 2.5, 55.0, inertia=0.006, friction=0.03),
+            velocity=230,
+            gains=(1920, 100, 0, 0, 850),
+        ),
+        _x(
+            "MX-64(2.0)",
+            311,
+            Motor(12.0, 4.1, 6.0, 63.0, inertia=0.008, friction=0.05),
+            velocity=285,
+            current=1941,
+            current_unit=3.36e-3,
+            gains=(1920, 100, 0, 0, 850),
+        ),
+        _x(
+            "MX-106(2.0)",
+            321,
+            Motor(12.0, 5.2, 8.4, 45.0, inertia=0.02, friction=0.07),
+            velocity=210,
+            current=2047,
+            current_unit=3.36e-3,
+            gains=(1920, 100, 0, 0, 850),
+        ),
+        Model(
+            "MX-28",
+            29,
+            Motor(12.0, 1.4, 2.5, 55.0, inertia=0.006, friction=0.03),
+            MX28_P1,
+            protocol=1,
+            bauds=BAUD_MX,
+            velocity_unit=0.114 * RPM,
+            pwm_unit=1023,
+            firmware=40,
+            modes=(),
+        ),
+        _ax("AX-12A", 12, Motor(12.0, 1.5, 1.5, 59.0, inertia=0.004, friction=0.02), 70),
+        _ax("AX-18A", 18, Motor(12.0, 2.2, 1.8, 97.0, inertia=0.003, friction=0.02), 75),
+    )
+}
 
 
 def find_model(name: str) -> Model:
@@ -293,6 +464,7 @@ def find_model(name: str) -> Model:
     Raises:
         ValueError: there is none; the text lists those there are.
     """
+
     def plain(text: str) -> str:
         return "".join(letter for letter in text.lower() if letter.isalnum())
 

@@ -20,10 +20,10 @@ import numpy as np
 
 __all__ = ["Motors", "TICK", "VELOCITY_FILTER"]
 
-TICK = 1e-3                 # [s]
-VELOCITY_FILTER = 5e-3      # [s] time constant of the measured velocity
-AMBIENT = 25.0              # [deg C]
-NO_LIMIT = 1e9              # [rad/s, rad/s2] a profile that steps
+TICK = 1e-3  # [s]
+VELOCITY_FILTER = 5e-3  # [s] time constant of the measured velocity
+AMBIENT = 25.0  # [deg C]
+NO_LIMIT = 1e9  # [rad/s, rad/s2] a profile that steps
 
 
 class Motors:
@@ -53,7 +53,9 @@ class Motors:
         zero = np.zeros(n)
         self.q = np.array(initial_angle, float)
         self.v, self.v_meas, self.i, self.u, self.tau, self.z, self.load = (zero.copy() for _ in range(7))
-        self.u_goal, self.k_p, self.k_d, self.k_ip, self.k_iv, self.r_i, self.r_v, self.i_goal = (zero.copy() for _ in range(8))
+        self.u_goal, self.k_p, self.k_d, self.k_ip, self.k_iv, self.r_i, self.r_v, self.i_goal = (
+            zero.copy() for _ in range(8)
+        )
         self.u_max, self.i_max = np.ones(n), zero.copy()
         self.q_goal, self.q_ref, self.v_goal, self.v_ref = self.q.copy(), self.q.copy(), zero.copy(), zero.copy()
         self.v_profile, self.a_profile = np.full(n, NO_LIMIT), np.full(n, NO_LIMIT)
@@ -75,7 +77,7 @@ class Motors:
         self._dz_p, self._dz_v = self.k_ip * TICK, self.k_iv * TICK
         self.integrating = bool(self.k_ip.any() or self.k_iv.any())
         was, self.profiled = self.profiled, bool((self.v_profile < NO_LIMIT).any() or (self.a_profile < NO_LIMIT).any())
-        if was and not self.profiled:       # without profiles the trajectory is the goal
+        if was and not self.profiled:  # without profiles the trajectory is the goal
             self.q_ref[:] = self.q_goal
             self.v_ref[:] = np.where(self.velocity_mode, self.v_goal, 0.0)
         self._all_own = bool(self.own.all())
@@ -166,5 +168,7 @@ class Motors:
         if self._heat_time <= 0.0:
             return
         power = self._heat * TICK / self._heat_time * self.R
-        self.temperature += self._heat_time / self.heat_capacity * (power - (self.temperature - AMBIENT) / self.heat_resistance)
+        self.temperature += (
+            self._heat_time / self.heat_capacity * (power - (self.temperature - AMBIENT) / self.heat_resistance)
+        )
         self._heat[:], self._heat_time = 0.0, 0.0

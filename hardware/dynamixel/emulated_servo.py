@@ -23,17 +23,19 @@ from hardware.dynamixel.emulated_table import INSTRUCTION, RESULT, ControlTable,
 
 __all__ = ["ENCODER", "OVERHEAT", "OVERLOAD", "Servo", "ServoSpec", "VOLTAGE"]
 
-VOLTAGE, OVERHEAT, ENCODER, SHOCK, OVERLOAD = 1, 4, 8, 16, 32          # hardware error bits, Protocol 2.0
-P1_BITS = {VOLTAGE: 1, OVERHEAT: 4, OVERLOAD: 32}                      # where Protocol 1.0 has a bit for them
+VOLTAGE, OVERHEAT, ENCODER, SHOCK, OVERLOAD = 1, 4, 8, 16, 32  # hardware error bits, Protocol 2.0
+P1_BITS = {VOLTAGE: 1, OVERHEAT: 4, OVERLOAD: 32}  # where Protocol 1.0 has a bit for them
 CURRENT, VELOCITY, POSITION, EXTENDED, CURRENT_POSITION, PWM = 0, 1, 3, 4, 5, 16
-REBOOT_TIME = 0.3           # [s] of silence
+REBOOT_TIME = 0.3  # [s] of silence
 #: registers that the motor does not care about
-INERT = frozenset({"led", "alarm_led", "status_return_level", "return_delay_time", "secondary_id", "moving_threshold", "punch"})
+INERT = frozenset(
+    {"led", "alarm_led", "status_return_level", "return_delay_time", "secondary_id", "moving_threshold", "punch"}
+)
 OVERLOAD_SHARE, OVERLOAD_TIME = 0.8, 2.0
-ACCELERATION_UNIT = 214.577 * RPM / 60.0                # [rad/s2] of profile acceleration
-P1_ACCELERATION_UNIT = 8.583 * pi / 180.0               # [rad/s2] of MX goal acceleration
-PRESENT_X = struct.Struct("<HBBhhiiiiHB")               # 120..146
-PRESENT_P1 = struct.Struct("<HHHBBBxB")                 # 36..46
+ACCELERATION_UNIT = 214.577 * RPM / 60.0  # [rad/s2] of profile acceleration
+P1_ACCELERATION_UNIT = 8.583 * pi / 180.0  # [rad/s2] of MX goal acceleration
+PRESENT_X = struct.Struct("<HBBhhiiiiHB")  # 120..146
+PRESENT_P1 = struct.Struct("<HHHBBBxB")  # 36..46
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class ServoSpec:
         """
         known = {f.name for f in dataclasses.fields(cls)}
         if not isinstance(entry, dict) or unknown_keys(entry, known) or not {"id", "model"} <= entry.keys():
-            raise ValueError(f"a servo needs id and model and may have {', '.join(sorted(known - {'id', 'model'}))}; found {entry}")
+            raise ValueError(
+                f"a servo needs id and model and may have {', '.join(sorted(known - {'id', 'model'}))}; found {entry}"
+            )
         model = find_model(entry["model"])
         spec = cls(**{"zero_count": (model.travel + 1) // 2, **entry, "model": model})
         if not 0 <= spec.id <= 252 or spec.direction not in (1, -1) or spec.gear_ratio <= 0.0:
@@ -80,8 +84,10 @@ class ServoSpec:
         names = {r.name: r for r in spec.model.registers if r.eeprom and r.writable}
         for name, value in spec.registers.items():
             if name not in names or not names[name].low <= value <= names[name].high:
-                raise ValueError(f"servo {spec.id}: {spec.model.name} has no EEPROM register {name} that takes {value}; "
-                                 f"it has {', '.join(names)}")
+                raise ValueError(
+                    f"servo {spec.id}: {spec.model.name} has no EEPROM register {name} that takes {value}; "
+                    f"it has {', '.join(names)}"
+                )
         return spec
 
     def horn(self, joint: float) -> float:
@@ -114,8 +120,8 @@ class Servo:
         self.error, self.causes, self.frozen = 0, 0, 0
         self.off_until = self.heard = self.overloaded_since = 0.0
         self.registered: tuple[int, bytes] | None = None
-        self.on_identity = lambda: None         # hooks of the bus: id or baud rate has changed;
-        self.on_event = lambda text: None       # something deserves a line in the log
+        self.on_identity = lambda: None  # hooks of the bus: id or baud rate has changed;
+        self.on_event = lambda text: None  # something deserves a line in the log
         self.table["id"] = spec.id
         for name, value in spec.registers.items():
             self.table[name] = value
@@ -230,7 +236,7 @@ class Servo:
         name = register.name
         if name == "goal_position":
             self._goal_position(value)
-        elif name == "goal_current" and self.mode == CURRENT:       # the one that comes hundreds of times a second
+        elif name == "goal_current" and self.mode == CURRENT:  # the one that comes hundreds of times a second
             self.motors.i_goal[self.k] = self.sign * value * self.model.current_unit
         elif name in ("goal_current", "goal_pwm", "goal_velocity", "moving_speed"):
             self._goals()
@@ -238,14 +244,14 @@ class Servo:
             self.on_identity()
         elif name == "bus_watchdog":
             if value and self.table.goals_locked:
-                self.table["bus_watchdog"] = 255            # only 0 ends the error
+                self.table["bus_watchdog"] = 255  # only 0 ends the error
             else:
                 self.table.goals_locked = False
             self.configure()
         elif name not in INERT and not name.startswith("indirect"):
             if name == "torque_enable" and value:
                 if self.error & self.table["shutdown"]:
-                    self.table["torque_enable"] = 0         # only a reboot ends a shutdown
+                    self.table["torque_enable"] = 0  # only a reboot ends a shutdown
                 elif self.mode == POSITION:
                     self._count_one_turn()
                 self.motors.z[self.k] = 0.0
@@ -254,14 +260,23 @@ class Servo:
             elif name == "operating_mode":
                 self._mode_changed()
             elif name == "torque_limit" and value:
-                self.error = 0                              # Protocol 1.0 knows no reboot: this ends its shutdown
+                self.error = 0  # Protocol 1.0 knows no reboot: this ends its shutdown
             self.configure()
 
     def _mode_changed(self) -> None:
         """Gains, goals and profile of the new mode (e-manual, Operating Mode(11))."""
         table = self.table
-        for name in ("velocity_i_gain", "velocity_p_gain", "position_d_gain", "position_i_gain", "position_p_gain",
-                     "feedforward_1st_gain", "feedforward_2nd_gain", "profile_velocity", "profile_acceleration"):
+        for name in (
+            "velocity_i_gain",
+            "velocity_p_gain",
+            "position_d_gain",
+            "position_i_gain",
+            "position_p_gain",
+            "feedforward_1st_gain",
+            "feedforward_2nd_gain",
+            "profile_velocity",
+            "profile_acceleration",
+        ):
             table[name] = table.registers[name].default
         self._reset_goals()
         if self.mode == POSITION:
@@ -319,7 +334,9 @@ class Servo:
         m.u_goal[k] = self.sign * pwm / full if mode == PWM and not stopped else 0.0
         bound = table["pwm_limit"] if mode == PWM else min(abs(pwm), table["pwm_limit"])
         m.u_max[k] = bound / full if self.driving else 0.0
-        m.v_goal[k] = self.sign * table["goal_velocity"] * self.model.velocity_unit if mode == VELOCITY and not stopped else 0.0
+        m.v_goal[k] = (
+            self.sign * table["goal_velocity"] * self.model.velocity_unit if mode == VELOCITY and not stopped else 0.0
+        )
         if not m.profiled:
             m.v_ref[k] = m.v_goal[k]
         most = 2.0 * self.spec.model.motor.stall_current
@@ -353,7 +370,7 @@ class Servo:
         if not (m.k_ip[k] or m.k_iv[k]):
             m.z[k] = 0.0
         self._goal_position(table["goal_position"])
-        if not table.get("drive_mode") & 4:         # else the goal has done it
+        if not table.get("drive_mode") & 4:  # else the goal has done it
             self._profile(0.0)
         self._goals()
         m.refresh()
@@ -363,11 +380,21 @@ class Servo:
         table, rad = self.table, 1.0 / self.per_count / self.model.pwm_unit
         speed = 1.0 / self.model.velocity_unit / self.model.pwm_unit
         if self.two:
-            position = (table["position_p_gain"] / 128.0 * rad, table["position_i_gain"] / 65536.0 * 1e3 * rad,
-                        table["position_d_gain"] / 16.0 * 1e-3 * rad)
-            return position, (table["velocity_p_gain"] / 128.0 * speed, table["velocity_i_gain"] / 65536.0 * 1e3 * speed)
+            position = (
+                table["position_p_gain"] / 128.0 * rad,
+                table["position_i_gain"] / 65536.0 * 1e3 * rad,
+                table["position_d_gain"] / 16.0 * 1e-3 * rad,
+            )
+            return position, (
+                table["velocity_p_gain"] / 128.0 * speed,
+                table["velocity_i_gain"] / 65536.0 * 1e3 * speed,
+            )
         if "p_gain" in table:
-            position = (table["p_gain"] / 8.0 * rad, table["i_gain"] * 1000.0 / 2048.0 * rad, table["d_gain"] * 4e-3 * rad)
+            position = (
+                table["p_gain"] / 8.0 * rad,
+                table["i_gain"] * 1000.0 / 2048.0 * rad,
+                table["d_gain"] * 4e-3 * rad,
+            )
         else:
             position = (1.0 / max(1, table["cw_compliance_slope"]) / self.per_count, 0.0, 0.0)
         return position, (100.0 / 128.0 * speed, 1920.0 / 65536.0 * 1e3 * speed)
@@ -410,8 +437,10 @@ class Servo:
             return
         limit = self.table["bus_watchdog"]
         if limit and now - self.heard > 0.02 * limit:
-            self.on_event(f"servo {self.id}: bus watchdog expired {1e3 * (now - self.heard):.0f} ms after the last packet")
-            self.table["bus_watchdog"] = 255        # -1
+            self.on_event(
+                f"servo {self.id}: bus watchdog expired {1e3 * (now - self.heard):.0f} ms after the last packet"
+            )
+            self.table["bus_watchdog"] = 255  # -1
             self.table.goals_locked = True
             self._goal_here()
             self.motors.v_ref[self.k] = 0.0
@@ -427,7 +456,7 @@ class Servo:
     def raise_errors(self) -> None:
         """Hardware errors whose cause is there; those that are set to shut down take the torque away."""
         table, m, k = self.table, self.motors, self.k
-        causes = self.causes                        # what faults claim
+        causes = self.causes  # what faults claim
         if m.temperature[k] > table["temperature_limit"]:
             causes |= OVERHEAT
         if not table["min_voltage_limit"] <= round(10.0 * m.V[k]) <= table["max_voltage_limit"]:
@@ -449,12 +478,22 @@ class Servo:
                 table["torque_enable"] = 0
                 self.configure()
         elif down and table["torque_limit"]:
-            table["torque_limit"] = 0               # the output becomes 0 %
+            table["torque_limit"] = 0  # the output becomes 0 %
             self.configure()
 
     # -- present values ----------------------------------------------------------------------------
-    def publish(self, position: int, velocity: int, effort: int, pwm: int, position_ref: int, velocity_ref: int,
-                voltage: int, temperature: int, now: float) -> None:
+    def publish(
+        self,
+        position: int,
+        velocity: int,
+        effort: int,
+        pwm: int,
+        position_ref: int,
+        velocity_ref: int,
+        voltage: int,
+        temperature: int,
+        now: float,
+    ) -> None:
         """Present values into the table, in the model's units."""
         table = self.table
         if self.causes & ENCODER:
@@ -462,13 +501,37 @@ class Servo:
         self.frozen = position
         if self.two:
             goal = table["goal_position"]
-            running = self.motors.profiled and position_ref != goal and self.mode in (POSITION, EXTENDED, CURRENT_POSITION)
+            running = (
+                self.motors.profiled and position_ref != goal and self.mode in (POSITION, EXTENDED, CURRENT_POSITION)
+            )
             moving = running or abs(velocity) > table["moving_threshold"]
-            PRESENT_X.pack_into(table.memory, 120, int(now * 1e3) & 0x7FFF, moving, running << 1 | (abs(goal - position) <= 20),
-                                pwm, effort, velocity, position, velocity_ref, position_ref, voltage, temperature)
+            PRESENT_X.pack_into(
+                table.memory,
+                120,
+                int(now * 1e3) & 0x7FFF,
+                moving,
+                running << 1 | (abs(goal - position) <= 20),
+                pwm,
+                effort,
+                velocity,
+                position,
+                velocity_ref,
+                position_ref,
+                voltage,
+                temperature,
+            )
         else:
-            PRESENT_P1.pack_into(table.memory, 36, position & 0xFFFF, _sign_bit(velocity), _sign_bit(pwm), voltage, temperature,
-                                 self.registered is not None, abs(velocity) > 2)
+            PRESENT_P1.pack_into(
+                table.memory,
+                36,
+                position & 0xFFFF,
+                _sign_bit(velocity),
+                _sign_bit(pwm),
+                voltage,
+                temperature,
+                self.registered is not None,
+                abs(velocity) > 2,
+            )
 
 
 def _sign_bit(value: int) -> int:

@@ -13,7 +13,15 @@ from hardware.dynamixel.emulated_models import Model, Register
 __all__ = ["ACCESS", "CRC", "INSTRUCTION", "LENGTH", "LIMIT", "RANGE", "RESULT", "ControlTable", "TableError"]
 
 RESULT, INSTRUCTION, CRC, RANGE, LENGTH, LIMIT, ACCESS = range(1, 8)
-NAMES = {RESULT: "result fail", INSTRUCTION: "instruction", CRC: "CRC", RANGE: "data range", LENGTH: "data length", LIMIT: "data limit", ACCESS: "access"}
+NAMES = {
+    RESULT: "result fail",
+    INSTRUCTION: "instruction",
+    CRC: "CRC",
+    RANGE: "data range",
+    LENGTH: "data length",
+    LIMIT: "data limit",
+    ACCESS: "access",
+}
 
 
 class TableError(Exception):
@@ -39,18 +47,24 @@ class ControlTable:
         self.model = model
         self.registers = {register.name: register for register in model.registers}
         self._at = {register.address + i: register for register in model.registers for i in range(register.size)}
-        self._pointers = {}             # address of an indirect data byte -> address of its pointer
+        self._pointers = {}  # address of an indirect data byte -> address of its pointer
         for block in model.indirect:
             for i in range(block.count):
-                pointer = Register(f"indirect_address_{len(self._pointers) + 1}", block.address + 2 * i, 2, block.data + i,
-                                   64, model.size - 1)
+                pointer = Register(
+                    f"indirect_address_{len(self._pointers) + 1}",
+                    block.address + 2 * i,
+                    2,
+                    block.data + i,
+                    64,
+                    model.size - 1,
+                )
                 self.registers[pointer.name] = pointer
                 self._at |= {pointer.address: pointer, pointer.address + 1: pointer}
                 self._pointers[block.data + i] = pointer.address
         self.memory = bytearray(model.size)
         self.torque_locks_eeprom = False
         self.goals_locked = False
-        self._values: dict[str, int] = {}           # by name, without the present values: those are packed into memory
+        self._values: dict[str, int] = {}  # by name, without the present values: those are packed into memory
         self._plans: dict[tuple[int, int], tuple] = {}
         self._gathers: dict[tuple[int, int], tuple] = {}
         for register in self.registers.values():
@@ -91,7 +105,9 @@ class ControlTable:
     def _store(self, register: Register, value: int) -> None:
         size = register.size
         self._values[register.name] = int(value)
-        self.memory[register.address : register.address + size] = (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
+        self.memory[register.address : register.address + size] = (int(value) & (1 << 8 * size) - 1).to_bytes(
+            size, "little"
+        )
 
     # -- by address, as packets ask ----------------------------------------------------------------
     def read(self, address: int, length: int, refresh: Callable[[], None]) -> bytes:
@@ -115,7 +131,12 @@ class ControlTable:
 
     def _gather(self, address: int, length: int) -> tuple:
         """How to collect the bytes of a read (None: they lie in a row), and whether present values are among them."""
-        if length < 1 or address + length > len(self.memory) or address not in self._at and address not in self._pointers:
+        if (
+            length < 1
+            or address + length > len(self.memory)
+            or address not in self._at
+            and address not in self._pointers
+        ):
             raise TableError(ACCESS)
         sources = tuple(self._follow(a) for a in range(address, address + length))
         low, high = self.model.present

@@ -39,10 +39,10 @@ __all__ = ["DynamixelEmulator", "arguments", "load_servos", "make"]
 
 #: one XM430-W350 as it leaves the factory
 FACTORY = "[{id: 1, model: XM430-W350}]"
-MOST_TICKS = 50             # made up for at once after a pause of the process; what is beyond is skipped
-WAKE = 2e-3                 # [s] the motors are moved on at least so often, and whenever a request comes: waking up costs more
-SLICE = 2e-3                # [s] of wire time handed over at once
-WORLD_TIMEOUT = 30.0        # [s] for the plant to create the shared world
+MOST_TICKS = 50  # made up for at once after a pause of the process; what is beyond is skipped
+WAKE = 2e-3  # [s] the motors are moved on at least so often, and whenever a request comes: waking up costs more
+SLICE = 2e-3  # [s] of wire time handed over at once
+WORLD_TIMEOUT = 30.0  # [s] for the plant to create the shared world
 
 
 class DynamixelEmulator(Emulator):
@@ -74,21 +74,31 @@ class DynamixelEmulator(Emulator):
     }
     longest_step = WAKE
 
-    def __init__(self, specs: list[ServoSpec], link: Path, faults: Faults | None = None, *, world: SharedWorld | None = None,
-                 pace: bool = True, strict_stuffing: bool = False):
+    def __init__(
+        self,
+        specs: list[ServoSpec],
+        link: Path,
+        faults: Faults | None = None,
+        *,
+        world: SharedWorld | None = None,
+        pace: bool = True,
+        strict_stuffing: bool = False,
+    ):
         super().__init__(faults)
         self.events: deque[tuple[float, str]] = deque(maxlen=200)
         self.traffic: deque[tuple[int, float, int, bytes, int, int]] = deque(maxlen=500)
         self._exchanges = itertools.count()
         self.bus = Bus(specs, self._log, strict_stuffing)
         self.pace = pace
-        self.port = PtyPort(link, self.bus.servos[0].baud, pace=False)      # what is due when is known here, no second thread for it
+        self.port = PtyPort(
+            link, self.bus.servos[0].baud, pace=False
+        )  # what is due when is known here, no second thread for it
         self.world = world
         if world is not None:
             self._join(world)
         self._due: list[tuple[float, int, bytes]] = []
         self._order = itertools.count()
-        self._line_free = 0.0           # when the last scheduled packet has left [s]
+        self._line_free = 0.0  # when the last scheduled packet has left [s]
         self._moved = time.monotonic()
         self._skipped = 0
 
@@ -136,8 +146,16 @@ class DynamixelEmulator(Emulator):
         now = time.monotonic()
         self._move(now)
         for request, replies in self.bus.feed(data, now, baud):
-            self.traffic.append((next(self._exchanges), now, request.instruction, request.parameters, request.size,
-                                 sum(len(reply.packet) for reply in replies)))
+            self.traffic.append(
+                (
+                    next(self._exchanges),
+                    now,
+                    request.instruction,
+                    request.parameters,
+                    request.size,
+                    sum(len(reply.packet) for reply in replies),
+                )
+            )
             self._schedule(request, replies, now, baud)
 
     def _schedule(self, request: Request, replies: list[Reply], now: float, baud: int) -> None:
@@ -274,7 +292,9 @@ class DynamixelEmulator(Emulator):
                 self.bus.strict_stuffing = bool(value)
                 continue
             if name not in ("load", "position", "temperature"):
-                raise ValueError(f"{self.name} has load, position, temperature, volts and strict_stuffing to set, not {name}")
+                raise ValueError(
+                    f"{self.name} has load, position, temperature, volts and strict_stuffing to set, not {name}"
+                )
             for id, number in dict(value).items():
                 servo = self._servo(int(id))
                 spec, k = servo.spec, servo.k
@@ -294,17 +314,33 @@ class DynamixelEmulator(Emulator):
     def stats(self) -> dict:
         """The base's, and: bus counts, events, traffic, truth of each servo (joint rad, rad/s, A, N m at the horn), ticks, CPU time [s]."""
         m = self.bus.motors
-        servos = [{
-            "id": servo.id, "model": servo.model.name, "joint": servo.spec.joint, "torque_enable": servo.table["torque_enable"],
-            "hardware_error": servo.error, "baud": servo.baud,
-            "position": float(m.q[servo.k] - servo.spec.horn(0.0)) * servo.spec.direction / servo.spec.gear_ratio,
-            "velocity": float(m.v[servo.k]) * servo.spec.direction / servo.spec.gear_ratio,
-            "current": float(m.i[servo.k]), "torque": float(m.tau[servo.k]), "temperature": float(m.temperature[servo.k]),
-            "watchdog_expired": servo.table.goals_locked,
-        } for servo in self.bus.servos]
-        return {**super().stats(), **self.bus.counts, "servos": servos, "events": list(self.events),
-                "traffic": [(k, t, code, parameters.hex(), *sizes) for k, t, code, parameters, *sizes in self.traffic], "ticks": self.bus.ticks,
-                "skipped_ticks": self._skipped, "cpu_s": time.process_time()}
+        servos = [
+            {
+                "id": servo.id,
+                "model": servo.model.name,
+                "joint": servo.spec.joint,
+                "torque_enable": servo.table["torque_enable"],
+                "hardware_error": servo.error,
+                "baud": servo.baud,
+                "position": float(m.q[servo.k] - servo.spec.horn(0.0)) * servo.spec.direction / servo.spec.gear_ratio,
+                "velocity": float(m.v[servo.k]) * servo.spec.direction / servo.spec.gear_ratio,
+                "current": float(m.i[servo.k]),
+                "torque": float(m.tau[servo.k]),
+                "temperature": float(m.temperature[servo.k]),
+                "watchdog_expired": servo.table.goals_locked,
+            }
+            for servo in self.bus.servos
+        ]
+        return {
+            **super().stats(),
+            **self.bus.counts,
+            "servos": servos,
+            "events": list(self.events),
+            "traffic": [(k, t, code, parameters.hex(), *sizes) for k, t, code, parameters, *sizes in self.traffic],
+            "ticks": self.bus.ticks,
+            "skipped_ticks": self._skipped,
+            "cpu_s": time.process_time(),
+        }
 
 
 def load_servos(source: str, baud: int | None = None) -> list[ServoSpec]:
@@ -327,7 +363,9 @@ def load_servos(source: str, baud: int | None = None) -> list[ServoSpec]:
         for spec in specs:
             codes = [code for code, rate in spec.model.bauds.items() if abs(rate - baud) <= 0.03 * baud]
             if not codes:
-                raise ValueError(f"{spec.model.name} knows no {baud} baud, only {', '.join(map(str, sorted(spec.model.bauds.values())))}")
+                raise ValueError(
+                    f"{spec.model.name} knows no {baud} baud, only {', '.join(map(str, sorted(spec.model.bauds.values())))}"
+                )
             spec.registers.setdefault("baud_rate", min(codes, key=lambda code: abs(spec.model.bauds[code] - baud)))
     return specs
 
@@ -336,7 +374,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `hardware.emulate dynamixel`."""
     own = "; ".join(f"{name}: {text}" for name, text in DynamixelEmulator.own_faults.items())
     parser.epilog = f"{parser.epilog or ''}; faults of this bus: {own}".lstrip("; ")
-    parser.add_argument("--servos", default=FACTORY, help=f"YAML file, or YAML, with the servos (models: {', '.join(MODELS)})")
+    parser.add_argument(
+        "--servos", default=FACTORY, help=f"YAML file, or YAML, with the servos (models: {', '.join(MODELS)})"
+    )
     parser.add_argument("--baud", type=int, help="baud rate of servos that name none (factory: 57600)")
     parser.add_argument("--return-delay", type=int, help="return delay [us] of servos that name none (factory: 500)")
     parser.add_argument("--strict-stuffing", action="store_true", help="refuse packets with an unstuffed FF FF FD")
@@ -356,4 +396,6 @@ def make(options: argparse.Namespace, faults: Faults) -> DynamixelEmulator:
         for spec in specs:
             spec.registers.setdefault("return_delay_time", options.return_delay // 2)
     world = SharedWorld.open(options.world, WORLD_TIMEOUT) if options.world else None
-    return DynamixelEmulator(specs, options.link, faults, world=world, pace=not options.no_pace, strict_stuffing=options.strict_stuffing)
+    return DynamixelEmulator(
+        specs, options.link, faults, world=world, pace=not options.no_pace, strict_stuffing=options.strict_stuffing
+    )

@@ -13,7 +13,7 @@ from hardware.dynamixel.servo_setup import ServoLimits
 
 __all__ = ["GoalWriter"]
 
-REPEAT = 1.0                # [s] after which the limits of current-based and of hot servos are sent again unchanged
+REPEAT = 1.0  # [s] after which the limits of current-based and of hot servos are sent again unchanged
 
 
 class GoalWriter:
@@ -31,7 +31,11 @@ class GoalWriter:
         def raw(of):
             return np.array([float(of(limit)) if limit else 0.0 for limit in limits])
 
-        self._current, self._pwm, self._velocity = raw(lambda l: l.current), raw(lambda l: l.pwm), raw(lambda l: l.velocity)
+        self._current, self._pwm, self._velocity = (
+            raw(lambda l: l.current),
+            raw(lambda l: l.pwm),
+            raw(lambda l: l.velocity),
+        )
         self._low, self._high = raw(lambda l: l.low), raw(lambda l: l.high)
         self._protocol1 = bus.protocol == 1.0
 
@@ -43,13 +47,21 @@ class GoalWriter:
             return bus.codec.SyncWriteFrame(item.address, item.size, [joints[k].id for k in which]), which
 
         takes_current = arrays.takes_effort & ~arrays.is_pwm
-        self._frames = {"goal_current": frame("goal_current", takes_current), "goal_pwm": frame("goal_pwm", arrays.is_pwm),
-                        "goal_velocity": frame("goal_velocity", arrays.takes_velocity),
-                        "goal_position": frame("goal_position", arrays.takes_position)}
+        self._frames = {
+            "goal_current": frame("goal_current", takes_current),
+            "goal_pwm": frame("goal_pwm", arrays.is_pwm),
+            "goal_velocity": frame("goal_velocity", arrays.takes_velocity),
+            "goal_position": frame("goal_position", arrays.takes_position),
+        }
         # What bounds the effort of servos with a loop of their own: goal current in mode 5, goal PWM in the others.
-        self._caps = {} if self._protocol1 else {
-            "goal_current": frame("goal_current", arrays.limits_current),
-            "goal_pwm": frame("goal_pwm", ~arrays.takes_effort & ~arrays.limits_current)}
+        self._caps = (
+            {}
+            if self._protocol1
+            else {
+                "goal_current": frame("goal_current", arrays.limits_current),
+                "goal_pwm": frame("goal_pwm", ~arrays.takes_effort & ~arrays.limits_current),
+            }
+        )
         self._sent: dict[str, tuple[float, np.ndarray]] = {}
 
     def send(self, state: GroupState, goals: Goals) -> None:
@@ -84,8 +96,11 @@ class GoalWriter:
         for name, (frame, which) in self._caps.items():
             if frame is None:
                 continue
-            counts = (np.minimum(np.abs(effort / self._arrays.effort), self._current) if name == "goal_current"
-                      else self._pwm * factor)[which]
+            counts = (
+                np.minimum(np.abs(effort / self._arrays.effort), self._current)
+                if name == "goal_current"
+                else self._pwm * factor
+            )[which]
             before = self._sent.get(name)
             if before is None or t - before[0] > REPEAT or not np.array_equal(before[1], counts):
                 self._send(frame, counts)
@@ -99,8 +114,10 @@ class GoalWriter:
 
     def _send(self, frame, counts: np.ndarray, signed_magnitude: bool = False) -> None:
         known = np.isfinite(counts)
-        if not known.all():         # a joint whose state is not known yet has no goal: it gets none
-            frame = type(frame)(frame.address, frame.size, [id for id, good in zip(frame.ids, known, strict=True) if good])
+        if not known.all():  # a joint whose state is not known yet has no goal: it gets none
+            frame = type(frame)(
+                frame.address, frame.size, [id for id, good in zip(frame.ids, known, strict=True) if good]
+            )
             counts = counts[known]
             if not len(counts):
                 return

@@ -63,7 +63,9 @@ class Gripper(Source):
 
     name = "gripper_cmd"
 
-    def __init__(self, joint: int, jaws: JawMap, default_force: float, tolerance: float, stall_velocity: float, stall_time: float):
+    def __init__(
+        self, joint: int, jaws: JawMap, default_force: float, tolerance: float, stall_velocity: float, stall_time: float
+    ):
         self.joint, self.jaws = joint, jaws
         self.default_force, self.tolerance = default_force, tolerance
         self.stall_velocity, self.stall_time = stall_velocity, stall_time

@@ -39,7 +39,11 @@ class Health:
     def judge(self, state: GroupState, present: np.ndarray, torque_on: bool) -> None:
         """Also sets state.healthy; `present`: who answers at all, shape (n,) bool."""
         state.healthy[:] = present & (state.hardware_error == 0)
-        lost = present & state.valid & (state.torque == 0) if torque_on and self.protocol == 2.0 else np.zeros_like(present)
+        lost = (
+            present & state.valid & (state.torque == 0)
+            if torque_on and self.protocol == 2.0
+            else np.zeros_like(present)
+        )
         hot = self.limits.hot(state)
         if not (self._standing or some(lost) or some(hot) or some(state.hardware_error != 0)):
             return
@@ -50,12 +54,27 @@ class Health:
             errors = " and ".join(text for bit, text in HARDWARE_ERRORS.items() if bits >> bit & 1) or f"bits {bits:#x}"
             limit, temperature = self.limits.temperature_limit[k], state.temperature[k]
             for place, name, condition, text in (
-                    (self.faults, "hardware", bits, f"joint {joint.name} (id {joint.id}) reports {errors}: {cure}"),
-                    (self.faults, "torque", lost[k] and not bits, f"joint {joint.name} (id {joint.id}) has lost its torque: "
-                                                                   "switch it on with ~/set_dxl_torque"),
-                    (self.faults, "overtemp", temperature >= limit, f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}"),
-                    (self.warnings, "hot", limit > temperature and hot[k], f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}"
-                     + (": half its current" if limit - temperature <= DERATE_BELOW else ""))):
+                (self.faults, "hardware", bits, f"joint {joint.name} (id {joint.id}) reports {errors}: {cure}"),
+                (
+                    self.faults,
+                    "torque",
+                    lost[k] and not bits,
+                    f"joint {joint.name} (id {joint.id}) has lost its torque: switch it on with ~/set_dxl_torque",
+                ),
+                (
+                    self.faults,
+                    "overtemp",
+                    temperature >= limit,
+                    f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}",
+                ),
+                (
+                    self.warnings,
+                    "hot",
+                    limit > temperature and hot[k],
+                    f"joint {joint.name} is at {temperature:.0f} deg C, limit {limit:.0f}"
+                    + (": half its current" if limit - temperature <= DERATE_BELOW else ""),
+                ),
+            ):
                 stand(place, f"{joint.name}/{name}", condition, text)
                 self._standing |= bool(condition)
             state.healthy[k] &= not lost[k]

@@ -61,8 +61,10 @@ class Joint:
 
     def __post_init__(self):
         if self.mode not in self.model.modes:
-            raise DeviceError(f"joint {self.name}: {self.model.name} has no operating mode {self.mode}, only "
-                              f"{', '.join(map(str, self.model.modes))}")
+            raise DeviceError(
+                f"joint {self.name}: {self.model.name} has no operating mode {self.mode}, only "
+                f"{', '.join(map(str, self.model.modes))}"
+            )
         if not self.min_rad < self.max_rad:
             raise DeviceError(f"joint {self.name}: min_rad {self.min_rad:g} must be below max_rad {self.max_rad:g}")
 
@@ -95,11 +97,11 @@ class JointArrays:
         turn = array(lambda j: j.direction / j.gear_ratio)
         self.direction = array(lambda j: j.direction)
         self.zero = array(lambda j: j.zero_count)
-        self.position = turn * array(lambda j: j.model.count)                       # rad per count
-        self.velocity = turn * array(lambda j: j.model.velocity_unit)               # rad/s per count
-        self.current = array(lambda j: j.model.current_unit or math.nan)            # A per count
-        self.k_t = array(lambda j: j.direction * j.gear_ratio * j.k_t)              # joint's N m per A
-        self.effort = self.k_t * self.current                                       # N m per count
+        self.position = turn * array(lambda j: j.model.count)  # rad per count
+        self.velocity = turn * array(lambda j: j.model.velocity_unit)  # rad/s per count
+        self.current = array(lambda j: j.model.current_unit or math.nan)  # A per count
+        self.k_t = array(lambda j: j.direction * j.gear_ratio * j.k_t)  # joint's N m per A
+        self.effort = self.k_t * self.current  # N m per count
         self.voltage = array(lambda j: j.model.voltage_unit)
         # u V = R i + k_e omega, for servos that take PWM.
         self.resistance = array(lambda j: j.model.motor.resistance)
@@ -131,6 +133,8 @@ class GroupState:
         n = len(names)
         self.names = tuple(names)
         self.t = 0.0
-        self.q, self.qd, self.effort, self.current, self.load, self.voltage, self.temperature = (np.full(n, np.nan) for _ in range(7))
+        self.q, self.qd, self.effort, self.current, self.load, self.voltage, self.temperature = (
+            np.full(n, np.nan) for _ in range(7)
+        )
         self.hardware_error, self.torque, self.watchdog = (np.zeros(n, np.uint8) for _ in range(3))
         self.valid, self.healthy, self.restarted = (np.zeros(n, bool) for _ in range(3))

@@ -11,9 +11,9 @@ from hardware.dynamixel.joints import GroupState, Joint, JointArrays, some
 
 __all__ = ["DERATE_BELOW", "Limits"]
 
-DERATE_BELOW = 3.0          # [K] below the temperature limit from which on half the current is allowed
-RECOVER_BELOW = 5.0         # [K] below the limit at which all of it is allowed again
-WARN_BELOW = 10.0           # [K]
+DERATE_BELOW = 3.0  # [K] below the temperature limit from which on half the current is allowed
+RECOVER_BELOW = 5.0  # [K] below the limit at which all of it is allowed again
+WARN_BELOW = 10.0  # [K]
 
 
 class Limits:
@@ -71,7 +71,7 @@ class Limits:
         return self._to(goals.effort, -self.most, self.most, "effort", "N m") or said
 
     def _to(self, values: np.ndarray, low: np.ndarray, high: np.ndarray, what: str, unit: str) -> str:
-        wrong = (values < low) | (values > high)        # False for NaN: not set
+        wrong = (values < low) | (values > high)  # False for NaN: not set
         if not some(wrong):
             return ""
         k = int(np.flatnonzero(wrong)[0])

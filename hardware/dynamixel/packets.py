@@ -51,7 +51,7 @@ class FrameParser(ABC):
     """
 
     HEADER: bytes
-    HEAD: int           # bytes from which a frame's length is known
+    HEAD: int  # bytes from which a frame's length is known
 
     def __init__(self, limit: int = 2048):
         self.limit = limit
@@ -65,7 +65,7 @@ class FrameParser(ABC):
         while True:
             start = buffer.find(self.HEADER)
             if start < 0:
-                self._drop(max(0, len(buffer) - len(self.HEADER) + 1))      # a header may have begun
+                self._drop(max(0, len(buffer) - len(self.HEADER) + 1))  # a header may have begun
                 return found
             self._drop(start)
             if len(buffer) < self.HEAD:

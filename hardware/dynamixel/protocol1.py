@@ -17,11 +17,27 @@ import numpy as np
 
 from hardware.dynamixel.packets import BROADCAST, FrameParser, Instruction, Status
 
-__all__ = ["Parser", "ReplyBlock", "StatusBit", "SyncWriteFrame", "action", "bulk_read", "bulk_read_size", "encode", "factory_reset",
-           "ping", "read", "reg_write", "reply_size", "status", "sync_write", "write"]
+__all__ = [
+    "Parser",
+    "ReplyBlock",
+    "StatusBit",
+    "SyncWriteFrame",
+    "action",
+    "bulk_read",
+    "bulk_read_size",
+    "encode",
+    "factory_reset",
+    "ping",
+    "read",
+    "reg_write",
+    "reply_size",
+    "status",
+    "sync_write",
+    "write",
+]
 
 HEADER = b"\xff\xff"
-BODY = 4                    # index of INST or ERR
+BODY = 4  # index of INST or ERR
 
 
 class StatusBit(enum.IntFlag):
@@ -82,14 +98,19 @@ def sync_write(address: int, length: int, data: Mapping[int, bytes]) -> bytes:
     """`length` bytes for each id, at one address."""
     params = b"".join(bytes((id,)) + each for id, each in data.items())
     if len(params) != len(data) * (1 + length):
-        raise ValueError(f"sync write takes {length} bytes for each id, got {sorted({len(each) for each in data.values()})}")
+        raise ValueError(
+            f"sync write takes {length} bytes for each id, got {sorted({len(each) for each in data.values()})}"
+        )
     return encode(BROADCAST, Instruction.SYNC_WRITE, bytes((address, length)) + params)
 
 
 def bulk_read(items: Iterable[tuple[int, int, int]]) -> bytes:
     """items: (id, address, length); on the wire length comes first."""
-    return encode(BROADCAST, Instruction.BULK_READ,
-                  b"\x00" + b"".join(bytes((length, id, address)) for id, address, length in items))
+    return encode(
+        BROADCAST,
+        Instruction.BULK_READ,
+        b"\x00" + b"".join(bytes((length, id, address)) for id, address, length in items),
+    )
 
 
 def reply_size(length: int) -> int:
@@ -129,7 +150,9 @@ class ReplyBlock:
     def __init__(self, ids: Sequence[int], length: int):
         self.frame = reply_size(length)
         self.size = len(ids) * self.frame
-        self._heads = np.frombuffer(b"".join(HEADER + bytes((id, length + 2)) for id in ids), np.uint8).reshape(-1, BODY)
+        self._heads = np.frombuffer(b"".join(HEADER + bytes((id, length + 2)) for id in ids), np.uint8).reshape(
+            -1, BODY
+        )
 
     def decode(self, data: bytes) -> np.ndarray | None:
         """(error, parameters) of each servo, shape (n, 1 + length) uint8; None: take the parser."""
@@ -152,5 +175,5 @@ class SyncWriteFrame:
 
     def encode(self, values: np.ndarray) -> bytes:
         """The frame with one integer for each id, shape (n,)."""
-        data = {id: struct.pack("<q", int(value))[:self.size] for id, value in zip(self.ids, values, strict=True)}
+        data = {id: struct.pack("<q", int(value))[: self.size] for id, value in zip(self.ids, values, strict=True)}
         return sync_write(self.address, self.size, data)

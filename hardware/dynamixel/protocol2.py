@@ -20,15 +20,37 @@ import numpy as np
 
 from hardware.dynamixel.packets import BROADCAST, FrameParser, Instruction, Status
 
-__all__ = ["ALERT", "FastReplyBlock", "Parser", "ReplyBlock", "StatusCode", "SyncWriteFrame", "action", "bulk_read", "bulk_write",
-           "clear_turns", "crc16", "encode", "factory_reset", "ping", "read", "reboot", "reg_write", "reply_size", "status",
-           "sync_read", "sync_read_size", "sync_write", "write"]
+__all__ = [
+    "ALERT",
+    "FastReplyBlock",
+    "Parser",
+    "ReplyBlock",
+    "StatusCode",
+    "SyncWriteFrame",
+    "action",
+    "bulk_read",
+    "bulk_write",
+    "clear_turns",
+    "crc16",
+    "encode",
+    "factory_reset",
+    "ping",
+    "read",
+    "reboot",
+    "reg_write",
+    "reply_size",
+    "status",
+    "sync_read",
+    "sync_read_size",
+    "sync_write",
+    "write",
+]
 
 HEADER = b"\xff\xff\xfd\x00"
 PATTERN, STUFFED = b"\xff\xff\xfd", b"\xff\xff\xfd\xfd"
-BODY = 7                    # index of INST
-FAST_HEAD = BODY + 1        # of a fast read's reply: up to INST
-ALERT = 0x80                # of the error byte: a hardware error waits in the control table
+BODY = 7  # index of INST
+FAST_HEAD = BODY + 1  # of a fast read's reply: up to INST
+ALERT = 0x80  # of the error byte: a hardware error waits in the control table
 
 
 class StatusCode(enum.IntEnum):
@@ -138,7 +160,9 @@ def sync_write(address: int, length: int, data: Mapping[int, bytes]) -> bytes:
     """`length` bytes for each id, at one address."""
     params = b"".join(bytes((id,)) + each for id, each in data.items())
     if len(params) != len(data) * (1 + length):
-        raise ValueError(f"sync write takes {length} bytes for each id, got {sorted({len(each) for each in data.values()})}")
+        raise ValueError(
+            f"sync write takes {length} bytes for each id, got {sorted({len(each) for each in data.values()})}"
+        )
     return encode(BROADCAST, Instruction.SYNC_WRITE, struct.pack("<HH", address, length) + params)
 
 
@@ -149,8 +173,11 @@ def bulk_read(items: Iterable[tuple[int, int, int]]) -> bytes:
 
 def bulk_write(items: Iterable[tuple[int, int, bytes]]) -> bytes:
     """items: (id, address, data)."""
-    return encode(BROADCAST, Instruction.BULK_WRITE,
-                  b"".join(struct.pack("<BHH", id, address, len(data)) + data for id, address, data in items))
+    return encode(
+        BROADCAST,
+        Instruction.BULK_WRITE,
+        b"".join(struct.pack("<BHH", id, address, len(data)) + data for id, address, data in items),
+    )
 
 
 def reply_size(length: int) -> int:
@@ -202,15 +229,15 @@ class ReplyBlock:
         self._heads = np.frombuffer(heads, np.uint8).reshape(n, BODY + 1)
         tables = _position_tables(self.frame - 2)
         self._head_crc = np.bitwise_xor.reduce(tables[np.arange(BODY + 1), self._heads], axis=1)
-        self._tables = np.ascontiguousarray(tables[BODY + 1:]).ravel()
+        self._tables = np.ascontiguousarray(tables[BODY + 1 :]).ravel()
         self._rows = 256 * np.arange(length + 1, dtype=np.intp)
 
     def decode(self, data: bytes) -> np.ndarray | None:
         """(error, parameters) of each servo, shape (n, 1 + length) uint8; None: take the parser."""
         frames = np.frombuffer(data, np.uint8).reshape(-1, self.frame)
-        if not (frames[:, :BODY + 1] == self._heads).all():
+        if not (frames[:, : BODY + 1] == self._heads).all():
             return None
-        values = frames[:, BODY + 1:-2]
+        values = frames[:, BODY + 1 : -2]
         crc = self._head_crc ^ np.bitwise_xor.reduce(self._tables.take(values + self._rows), axis=1)
         if not (crc == np.ascontiguousarray(frames[:, -2:]).view("<u2")[:, 0]).all():
             return None
@@ -233,7 +260,7 @@ class FastReplyBlock:
         self.size = self.frame = FAST_HEAD + self._n * self._each
         self._head = HEADER + struct.pack("<BHB", BROADCAST, 1 + self._n * self._each, Instruction.STATUS)
         self._ids = np.frombuffer(bytes(ids), np.uint8)
-        self._columns = np.array([0, *range(2, 2 + length)])        # the error byte and the data, without the id
+        self._columns = np.array([0, *range(2, 2 + length)])  # the error byte and the data, without the id
         self._tables = _position_tables(self.size - 2).ravel()
         self._rows = 256 * np.arange(self.size - 2, dtype=np.intp)
 
@@ -263,7 +290,7 @@ class SyncWriteFrame:
         self.address, self.size, self.ids = address, size, tuple(ids)
         self._frame = bytearray(sync_write(address, size, dict.fromkeys(ids, bytes(size))))
         start = BODY + 5
-        self._data = np.frombuffer(self._frame, np.uint8)[start:start + n * (1 + size)].reshape(n, 1 + size)[:, 1:]
+        self._data = np.frombuffer(self._frame, np.uint8)[start : start + n * (1 + size)].reshape(n, 1 + size)[:, 1:]
         tables = _position_tables(len(self._frame) - 2)
         self._crc = crc16(self._frame[:-2])
         places = (start + 1 + (1 + size) * np.arange(n)[:, None] + np.arange(size)).ravel()

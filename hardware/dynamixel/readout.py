@@ -12,18 +12,39 @@ from hardware.dynamixel.joints import GroupState, Joint, JointArrays
 
 __all__ = ["Readout", "parts"]
 
-LONGEST = 2e-3              # [s] on the wire of one exchange, during which a command that comes in has to wait
-TURNAROUND = 5e-4           # [s] of adapter and operating system between two exchanges
-SHARE = 0.1                 # of the period that splitting a reading may cost
+LONGEST = 2e-3  # [s] on the wire of one exchange, during which a command that comes in has to wait
+TURNAROUND = 5e-4  # [s] of adapter and operating system between two exchanges
+SHARE = 0.1  # of the period that splitting a reading may cost
 
 #: Protocol 2.0: the indirect block (servo_setup.BLOCK_ITEMS) behind the reply's error byte
-BLOCK2 = np.dtype([("status", "u1"), ("position", "<i4"), ("velocity", "<i4"), ("current", "<i2"), ("hardware_error", "u1"),
-                   ("temperature", "u1"), ("voltage", "<u2"), ("torque", "u1"), ("watchdog", "u1")])
+BLOCK2 = np.dtype(
+    [
+        ("status", "u1"),
+        ("position", "<i4"),
+        ("velocity", "<i4"),
+        ("current", "<i2"),
+        ("hardware_error", "u1"),
+        ("temperature", "u1"),
+        ("voltage", "<u2"),
+        ("torque", "u1"),
+        ("watchdog", "u1"),
+    ]
+)
 #: Protocol 1.0: 36 to 43 of the table; velocity and load are sign (bit 10, set: clockwise) and magnitude
-BLOCK1 = np.dtype([("status", "u1"), ("position", "<u2"), ("velocity", "<u2"), ("load", "<u2"), ("voltage", "u1"),
-                   ("temperature", "u1")])
+BLOCK1 = np.dtype(
+    [
+        ("status", "u1"),
+        ("position", "<u2"),
+        ("velocity", "<u2"),
+        ("load", "<u2"),
+        ("voltage", "u1"),
+        ("temperature", "u1"),
+    ]
+)
 BLOCK1_ADDRESS = 36
-HARDWARE_BITS1 = 0b100101   # of a Protocol 1.0 reply's error: voltage, overheat, overload, where Protocol 2.0 has them too
+HARDWARE_BITS1 = (
+    0b100101  # of a Protocol 1.0 reply's error: voltage, overheat, overload, where Protocol 2.0 has them too
+)
 
 
 def parts(which: Sequence[int], bus: Bus, period: float, fast: bool) -> list[np.ndarray]:
@@ -31,6 +52,7 @@ def parts(which: Sequence[int], bus: Bus, period: float, fast: bool) -> list[np.
 
     Between two exchanges goals get out; a slow bus, on which a single servo takes longer, is read at one go.
     """
+
     def wire(n):
         if bus.protocol == 2.0:
             return bus.port.transmission_time(protocol2.sync_read_size(n, BLOCK2.itemsize - 1, fast))
@@ -52,12 +74,16 @@ class Readout:
         fast: ask for one common reply (fast sync read).
     """
 
-    def __init__(self, bus: Bus, arrays: JointArrays, joints: Sequence[Joint], which: Sequence[int], fast: bool = False):
+    def __init__(
+        self, bus: Bus, arrays: JointArrays, joints: Sequence[Joint], which: Sequence[int], fast: bool = False
+    ):
         self.which = np.asarray(which)
         # Of all joints, in order, a slice: assigning by index costs three times as much.
         self._all = slice(None) if list(which) == list(range(len(joints))) else self.which
-        self._arrays = {name: getattr(arrays, name)[self.which]
-                        for name in ("position", "zero", "velocity", "current", "effort", "voltage", "direction")}
+        self._arrays = {
+            name: getattr(arrays, name)[self.which]
+            for name in ("position", "zero", "velocity", "current", "effort", "voltage", "direction")
+        }
         self._senses_current = np.isfinite(self._arrays["current"])
         model = joints[which[0]].model
         self.protocol = bus.protocol

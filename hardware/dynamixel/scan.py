@@ -25,8 +25,14 @@ class Found(NamedTuple):
         return f"id {self.id}: {self.model}, firmware {self.firmware}, protocol {self.protocol:g}, {self.baud} baud"
 
 
-def scan(port: SerialPort, protocol: float, latency: float = 0.02, bauds: Iterable[int] | None = None,
-         likely_ids: Iterable[int] = range(1, 21), progress: Callable[[int], None] = lambda baud: None) -> list[Found]:
+def scan(
+    port: SerialPort,
+    protocol: float,
+    latency: float = 0.02,
+    bauds: Iterable[int] | None = None,
+    likely_ids: Iterable[int] = range(1, 21),
+    progress: Callable[[int], None] = lambda baud: None,
+) -> list[Found]:
     """Ask at every rate. The port's own rate comes first, and ends up set on whatever was tried last.
 
     Args:
@@ -40,11 +46,13 @@ def scan(port: SerialPort, protocol: float, latency: float = 0.02, bauds: Iterab
         try:
             port.set_baud(baud)
         except DeviceError:
-            continue            # the adapter does not know this rate
+            continue  # the adapter does not know this rate
         bus = Bus(port, protocol, latency=latency)
         for who in bus.ping_all() if protocol == 2.0 else _one_by_one(bus, likely_ids):
             model = model_by_number(who.model)
-            found.append(Found(baud, protocol, who.id, model.name if model else f"model number {who.model}", who.firmware))
+            found.append(
+                Found(baud, protocol, who.id, model.name if model else f"model number {who.model}", who.firmware)
+            )
     return found
 
 

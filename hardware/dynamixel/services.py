@@ -56,7 +56,9 @@ class ServoServices:
                 bus.reboot(group.joints[k].id)
             group.expect_back(ill)
         if not group.wait_for(lambda: all(map(group.present, ill)), timeout):
-            raise DeviceError(f"{', '.join(group.names[k] for k in ill if not group.present(k))} did not come back within {timeout:g} s")
+            raise DeviceError(
+                f"{', '.join(group.names[k] for k in ill if not group.present(k))} did not come back within {timeout:g} s"
+            )
         return [group.names[k] for k in ill]
 
     def scan(self) -> list[Found]:

@@ -21,9 +21,17 @@ from hardware.link import DeviceError, WrongDevice
 __all__ = ["BLOCK_ITEMS", "ServoLimits", "goal_to_present", "hold_in_servo", "prepare", "set_torque", "watchdog"]
 
 #: What the indirect block holds, in order; present_load stands in for present_current where there is no sensing.
-BLOCK_ITEMS = ("present_position", "present_velocity", "present_current", "hardware_error_status", "present_temperature",
-               "present_input_voltage", "torque_enable", "bus_watchdog")
-TURN_LIMIT = 256 * 4096     # of multi-turn goals, counts
+BLOCK_ITEMS = (
+    "present_position",
+    "present_velocity",
+    "present_current",
+    "hardware_error_status",
+    "present_temperature",
+    "present_input_voltage",
+    "torque_enable",
+    "bus_watchdog",
+)
+TURN_LIMIT = 256 * 4096  # of multi-turn goals, counts
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,10 @@ def prepare(bus: Bus, joint: Joint, release: bool) -> ServoLimits:
     found = bus.ping(joint.id)
     if found.model != joint.model.number:
         other = model_by_number(found.model)
-        raise WrongDevice(f"joint {joint.name}: expected {joint.model.name} at id {joint.id}, found "
-                          f"{other.name if other else f'model number {found.model}'}: set joints.{joint.name}.model or .id")
+        raise WrongDevice(
+            f"joint {joint.name}: expected {joint.model.name} at id {joint.id}, found "
+            f"{other.name if other else f'model number {found.model}'}: set joints.{joint.name}.model or .id"
+        )
     settings = _settings2 if joint.model.protocol == 2.0 else _settings1
     return settings(bus, joint, release, found.firmware)
 
@@ -63,7 +73,11 @@ def _settings2(bus: Bus, joint: Joint, release: bool, firmware: int) -> ServoLim
     # Nobody confirms at a lower return level, so this one write asks for no confirmation.
     bus.sync_write(items["status_return_level"].address, 1, {id: b"\x02"})
     eeprom = bus.read(id, 0, 64)
-    now = {name: item.unpack(eeprom[item.address:item.address + item.size]) for name, item in items.items() if item.eeprom}
+    now = {
+        name: item.unpack(eeprom[item.address : item.address + item.size])
+        for name, item in items.items()
+        if item.eeprom
+    }
     # Normal direction and profiles in rev/min; bit 3 (torque on by goal update) would undo every torque off.
     wanted = {"return_delay_time": 0, "operating_mode": joint.mode, "drive_mode": now["drive_mode"] & ~0b1101}
     if joint.current_limit and joint.model.current_unit:
@@ -74,9 +88,18 @@ def _settings2(bus: Bus, joint: Joint, release: bool, firmware: int) -> ServoLim
     for name, value in _volatile(joint).items():
         bus.write_item(id, items[name], value)
     now |= wanted
-    low, high = ((now["min_position_limit"], now["max_position_limit"]) if joint.mode == POSITION
-                 else (-TURN_LIMIT, TURN_LIMIT))
-    limits = ServoLimits(firmware, now["temperature_limit"], now["pwm_limit"], now.get("current_limit", 0), now["velocity_limit"], low, high)
+    low, high = (
+        (now["min_position_limit"], now["max_position_limit"]) if joint.mode == POSITION else (-TURN_LIMIT, TURN_LIMIT)
+    )
+    limits = ServoLimits(
+        firmware,
+        now["temperature_limit"],
+        now["pwm_limit"],
+        now.get("current_limit", 0),
+        now["velocity_limit"],
+        low,
+        high,
+    )
     goal_to_present(bus, joint, limits)
     return limits
 
@@ -84,7 +107,11 @@ def _settings2(bus: Bus, joint: Joint, release: bool, firmware: int) -> ServoLim
 def _settings1(bus: Bus, joint: Joint, release: bool, firmware: int) -> ServoLimits:
     id, items = joint.id, joint.model.items
     eeprom = bus.read(id, 0, 24)
-    now = {name: item.unpack(eeprom[item.address:item.address + item.size]) for name, item in items.items() if item.eeprom}
+    now = {
+        name: item.unpack(eeprom[item.address : item.address + item.size])
+        for name, item in items.items()
+        if item.eeprom
+    }
     full = 1023 if joint.model.counts_per_turn != 4096.0 else 4095
     # Both angle limits 0 mean wheel mode; a joint that was a wheel gets the whole range back.
     if joint.mode == VELOCITY:
@@ -98,7 +125,9 @@ def _settings1(bus: Bus, joint: Joint, release: bool, firmware: int) -> ServoLim
     for name, value in _volatile(joint).items():
         bus.write_item(id, items[name], value)
     now |= wanted
-    limits = ServoLimits(firmware, now["temperature_limit"], now["max_torque"], 0, 1023, now["cw_angle_limit"], now["ccw_angle_limit"])
+    limits = ServoLimits(
+        firmware, now["temperature_limit"], now["max_torque"], 0, 1023, now["cw_angle_limit"], now["ccw_angle_limit"]
+    )
     goal_to_present(bus, joint, limits)
     return limits
 
@@ -127,11 +156,14 @@ def _map_block(bus: Bus, joint: Joint) -> None:
 def _volatile(joint: Joint) -> dict[str, int]:
     """RAM items that differ from the servo's own defaults by configuration."""
     model, items = joint.model, joint.model.items
-    wanted = {f"position_{gain}_gain": value for gain in "pid"
-              if (value := getattr(joint, f"position_{gain}")) >= 0 and f"position_{gain}_gain" in items}
+    wanted = {
+        f"position_{gain}_gain": value
+        for gain in "pid"
+        if (value := getattr(joint, f"position_{gain}")) >= 0 and f"position_{gain}_gain" in items
+    }
     if "profile_velocity" in items and joint.mode in (POSITION, EXTENDED_POSITION, CURRENT_BASED_POSITION):
         wanted["profile_velocity"] = round(joint.profile_velocity * joint.gear_ratio / model.velocity_unit)
-    elif joint.mode == POSITION:        # Protocol 1.0: the goal velocity is the position goal's speed, 0 the most
+    elif joint.mode == POSITION:  # Protocol 1.0: the goal velocity is the position goal's speed, 0 the most
         wanted["goal_velocity"] = min(1023, round(joint.profile_velocity * joint.gear_ratio / model.velocity_unit))
     if "profile_acceleration" in items:
         wanted["profile_acceleration"] = round(joint.profile_acceleration * joint.gear_ratio / model.acceleration_unit)
@@ -163,7 +195,9 @@ def set_torque(bus: Bus, joint: Joint, on: bool) -> None:
     item = joint.model.items["torque_enable"]
     bus.write_item(joint.id, item, int(on))
     if bus.read_item(joint.id, item) != int(on):
-        raise DeviceError(f"joint {joint.name} (id {joint.id}) keeps its torque {'off' if on else 'on'}: see its hardware error")
+        raise DeviceError(
+            f"joint {joint.name} (id {joint.id}) keeps its torque {'off' if on else 'on'}: see its hardware error"
+        )
 
 
 def watchdog(bus: Bus, joint: Joint, seconds: float) -> None:
@@ -182,4 +216,3 @@ def hold_in_servo(bus: Bus, joint: Joint) -> None:
     bus.write_item(joint.id, items["operating_mode"], mode)
     bus.write_item(joint.id, items["goal_position"], bus.read_item(joint.id, items["present_position"]))
     set_torque(bus, joint, True)
-

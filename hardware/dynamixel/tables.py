@@ -10,15 +10,35 @@ import math
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["BAUD_RATES", "CURRENT", "CURRENT_BASED_POSITION", "EXTENDED_POSITION", "MODELS", "POSITION", "PWM", "VELOCITY", "Indirect", "Item",
-           "Model", "Motor", "model_by_number", "operating_mode"]
+__all__ = [
+    "BAUD_RATES",
+    "CURRENT",
+    "CURRENT_BASED_POSITION",
+    "EXTENDED_POSITION",
+    "MODELS",
+    "POSITION",
+    "PWM",
+    "VELOCITY",
+    "Indirect",
+    "Item",
+    "Model",
+    "Motor",
+    "model_by_number",
+    "operating_mode",
+]
 
 RPM = 2.0 * math.pi / 60.0
 
 #: operating mode: what a goal means to the servo (e-manual, "Operating Mode(11)")
 CURRENT, VELOCITY, POSITION, EXTENDED_POSITION, CURRENT_BASED_POSITION, PWM = 0, 1, 3, 4, 5, 16
-_MODES = {"current": CURRENT, "velocity": VELOCITY, "position": POSITION, "extended_position": EXTENDED_POSITION,
-          "current_based_position": CURRENT_BASED_POSITION, "pwm": PWM}
+_MODES = {
+    "current": CURRENT,
+    "velocity": VELOCITY,
+    "position": POSITION,
+    "extended_position": EXTENDED_POSITION,
+    "current_based_position": CURRENT_BASED_POSITION,
+    "pwm": PWM,
+}
 
 
 def operating_mode(name: str) -> int:
@@ -49,11 +69,13 @@ class Item:
         try:
             return value.to_bytes(self.size, "little", signed=self.signed)
         except OverflowError:
-            raise ValueError(f"{value} does not fit into {self.size} bytes ({'signed' if self.signed else 'unsigned'})") from None
+            raise ValueError(
+                f"{value} does not fit into {self.size} bytes ({'signed' if self.signed else 'unsigned'})"
+            ) from None
 
     def unpack(self, data: bytes) -> int:
         """The value in bytes."""
-        value = int.from_bytes(data[:self.size], "little", signed=self.signed)
+        value = int.from_bytes(data[: self.size], "little", signed=self.signed)
         if self.direction_bit is not None:
             magnitude = value & (1 << self.direction_bit) - 1
             return -magnitude if value >> self.direction_bit & 1 else magnitude
@@ -76,10 +98,10 @@ class Motor:
     u V = R i + k_e omega,  tau = k_t i
     """
 
-    volts: float            # of both points [V]
-    stall_torque: float     # [N m]
-    stall_current: float    # [A]
-    no_load: float          # [rev/min]
+    volts: float  # of both points [V]
+    stall_torque: float  # [N m]
+    stall_current: float  # [A]
+    no_load: float  # [rev/min]
 
     @property
     def resistance(self) -> float:
@@ -244,11 +266,23 @@ _MX1_ROWS = """
 73 profile_acceleration 1
 """
 _MX1 = _table(_MX1_ROWS, ram=24)
-_MX1_CURRENT = _table(_MX1_ROWS + "68 present_current 2\n70 torque_control_mode_enable 1\n71 goal_torque 2 direction10\n", ram=24)
-_AX = _without(_table(_MX1_ROWS + "26 cw_compliance_margin 1\n27 ccw_compliance_margin 1\n28 cw_compliance_slope 1\n"
-                      "29 ccw_compliance_slope 1\n", ram=24),
-               "multi_turn_offset", "resolution_divider", "position_d_gain", "position_i_gain", "position_p_gain",
-               "realtime_tick", "profile_acceleration")
+_MX1_CURRENT = _table(
+    _MX1_ROWS + "68 present_current 2\n70 torque_control_mode_enable 1\n71 goal_torque 2 direction10\n", ram=24
+)
+_AX = _without(
+    _table(
+        _MX1_ROWS + "26 cw_compliance_margin 1\n27 ccw_compliance_margin 1\n28 cw_compliance_slope 1\n"
+        "29 ccw_compliance_slope 1\n",
+        ram=24,
+    ),
+    "multi_turn_offset",
+    "resolution_divider",
+    "position_d_gain",
+    "position_i_gain",
+    "position_p_gain",
+    "realtime_tick",
+    "profile_acceleration",
+)
 
 _SLOTS_28 = Indirect(168, 224, 28)
 _SLOTS_20 = Indirect(168, 208, 20)
@@ -258,39 +292,66 @@ _X_VELOCITY = 0.229 * RPM
 
 
 def _x(name, number, motor, current=2.69e-3, items=_X, indirect=_SLOTS_28) -> Model:
-    return Model(name, number, 2.0, items, Motor(*motor), _ALL if current else _NO_CURRENT, indirect, current, _X_VELOCITY)
+    return Model(
+        name, number, 2.0, items, Motor(*motor), _ALL if current else _NO_CURRENT, indirect, current, _X_VELOCITY
+    )
 
 
 def _mx1(name, number, motor, items=_MX1) -> Model:
-    return Model(name, number, 1.0, items, Motor(*motor), (VELOCITY, POSITION), None, None, 0.114 * RPM,
-                 acceleration_unit=math.radians(8.583))
+    return Model(
+        name,
+        number,
+        1.0,
+        items,
+        Motor(*motor),
+        (VELOCITY, POSITION),
+        None,
+        None,
+        0.114 * RPM,
+        acceleration_unit=math.radians(8.583),
+    )
 
 
 def _ax(name, number, motor) -> Model:
-    return Model(name, number, 1.0, _AX, Motor(*motor), (VELOCITY, POSITION), None, None, 0.111 * RPM,
-                 counts_per_turn=1024.0 * 360.0 / 300.0, zero_count=512, bulk_read=False)
+    return Model(
+        name,
+        number,
+        1.0,
+        _AX,
+        Motor(*motor),
+        (VELOCITY, POSITION),
+        None,
+        None,
+        0.111 * RPM,
+        counts_per_turn=1024.0 * 360.0 / 300.0,
+        zero_count=512,
+        bulk_read=False,
+    )
 
 
 #: by name; Motor points at the voltage the data sheet recommends
-MODELS: dict[str, Model] = {model.name: model for model in (
-    _x("XM430-W350", 1020, (12.0, 4.1, 2.3, 46.0)),
-    _x("XM430-W210", 1030, (12.0, 3.0, 2.3, 77.0)),
-    _x("XH430-W350", 1000, (12.0, 3.4, 1.3, 30.0)),
-    _x("XH430-W210", 1010, (12.0, 2.5, 1.3, 50.0)),
-    _x("XM540-W270", 1120, (12.0, 10.6, 4.4, 30.0)),
-    _x("XM540-W150", 1130, (12.0, 7.3, 4.4, 53.0)),
-    _x("XL430-W250", 1060, (11.1, 1.4, 1.3, 57.0), None, _X_LOAD),
-    _x("XL330-M288", 1200, (5.0, 0.52, 1.47, 103.0), 1e-3, _X, _SLOTS_20),
-    _x("XL330-M077", 1190, (5.0, 0.215, 1.47, 383.0), 1e-3, _X, _SLOTS_20),
-    _x("MX-28(2.0)", 30, (12.0, 2.5, 1.4, 55.0), None, _MX2_LOAD),
-    _x("MX-64(2.0)", 311, (12.0, 6.0, 4.1, 63.0), 3.36e-3, _MX2),
-    _x("MX-106(2.0)", 321, (12.0, 8.4, 5.2, 45.0), 3.36e-3, _MX2),
-    _mx1("MX-28", 29, (12.0, 2.5, 1.4, 55.0)),
-    _mx1("MX-64", 310, (12.0, 6.0, 4.1, 63.0), _MX1_CURRENT),
-    _mx1("MX-106", 320, (12.0, 8.4, 5.2, 45.0), _MX1_CURRENT),
-    _ax("AX-12A", 12, (12.0, 1.5, 1.5, 59.0)),
-    _ax("AX-18A", 18, (12.0, 1.8, 2.2, 97.0)),
-)}
+MODELS: dict[str, Model] = {
+    model.name: model
+    for model in (
+        _x("XM430-W350", 1020, (12.0, 4.1, 2.3, 46.0)),
+        _x("XM430-W210", 1030, (12.0, 3.0, 2.3, 77.0)),
+        _x("XH430-W350", 1000, (12.0, 3.4, 1.3, 30.0)),
+        _x("XH430-W210", 1010, (12.0, 2.5, 1.3, 50.0)),
+        _x("XM540-W270", 1120, (12.0, 10.6, 4.4, 30.0)),
+        _x("XM540-W150", 1130, (12.0, 7.3, 4.4, 53.0)),
+        _x("XL430-W250", 1060, (11.1, 1.4, 1.3, 57.0), None, _X_LOAD),
+        _x("XL330-M288", 1200, (5.0, 0.52, 1.47, 103.0), 1e-3, _X, _SLOTS_20),
+        _x("XL330-M077", 1190, (5.0, 0.215, 1.47, 383.0), 1e-3, _X, _SLOTS_20),
+        _x("MX-28(2.0)", 30, (12.0, 2.5, 1.4, 55.0), None, _MX2_LOAD),
+        _x("MX-64(2.0)", 311, (12.0, 6.0, 4.1, 63.0), 3.36e-3, _MX2),
+        _x("MX-106(2.0)", 321, (12.0, 8.4, 5.2, 45.0), 3.36e-3, _MX2),
+        _mx1("MX-28", 29, (12.0, 2.5, 1.4, 55.0)),
+        _mx1("MX-64", 310, (12.0, 6.0, 4.1, 63.0), _MX1_CURRENT),
+        _mx1("MX-106", 320, (12.0, 8.4, 5.2, 45.0), _MX1_CURRENT),
+        _ax("AX-12A", 12, (12.0, 1.5, 1.5, 59.0)),
+        _ax("AX-18A", 18, (12.0, 1.8, 2.2, 97.0)),
+    )
+}
 
 
 def model_by_number(number: int) -> Model | None:

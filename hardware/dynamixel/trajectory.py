@@ -55,8 +55,14 @@ class Trajectory:
             raise TrajectoryError("points with accelerations need velocities too")
         self.position = np.asarray(position, dtype=float)
         m = self.position.shape[-1]
-        self.velocity, self.acceleration = (None if x is None else np.asarray(x, dtype=float) for x in (velocity, acceleration))
-        for name, values in (("positions", self.position), ("velocities", self.velocity), ("accelerations", self.acceleration)):
+        self.velocity, self.acceleration = (
+            None if x is None else np.asarray(x, dtype=float) for x in (velocity, acceleration)
+        )
+        for name, values in (
+            ("positions", self.position),
+            ("velocities", self.velocity),
+            ("accelerations", self.acceleration),
+        ):
             if values is None:
                 continue
             if values.shape != (len(self.times), m):
@@ -92,7 +98,7 @@ class Trajectory:
         if self.velocity is None:
             return p0 + d * (s / T), d / T
         v0, v1 = self.velocity[k], self.velocity[k + 1]
-        if self.acceleration is None:       # cubic Hermite
+        if self.acceleration is None:  # cubic Hermite
             c2, c3 = (3 * d - (2 * v0 + v1) * T) / T**2, (-2 * d + (v0 + v1) * T) / T**3
             return p0 + s * (v0 + s * (c2 + s * c3)), v0 + s * (2 * c2 + s * 3 * c3)
         a0, a1 = self.acceleration[k], self.acceleration[k + 1]
@@ -100,8 +106,10 @@ class Trajectory:
         c3 = (20 * d - (8 * v1 + 12 * v0) * T - (3 * a0 - a1) * T**2) / (2 * T**3)
         c4 = (-30 * d + (14 * v1 + 16 * v0) * T + (3 * a0 - 2 * a1) * T**2) / (2 * T**4)
         c5 = (12 * d - 6 * (v1 + v0) * T + (a1 - a0) * T**2) / (2 * T**5)
-        return (p0 + s * (v0 + s * (c2 + s * (c3 + s * (c4 + s * c5)))),
-                v0 + s * (2 * c2 + s * (3 * c3 + s * (4 * c4 + s * 5 * c5))))
+        return (
+            p0 + s * (v0 + s * (c2 + s * (c3 + s * (c4 + s * c5)))),
+            v0 + s * (2 * c2 + s * (3 * c3 + s * (4 * c4 + s * 5 * c5))),
+        )
 
 
 @dataclass(frozen=True)
@@ -137,7 +145,9 @@ class TrajectoryFollower(Source):
 
     name = "joint_trajectory_controller"
 
-    def __init__(self, trajectory: Trajectory, tolerances: Tolerances, which: Sequence[int], start: float, names: Sequence[str]):
+    def __init__(
+        self, trajectory: Trajectory, tolerances: Tolerances, which: Sequence[int], start: float, names: Sequence[str]
+    ):
         self.trajectory, self.tolerances, self.which = trajectory, tolerances, np.asarray(which)
         self.start, self.names = start, [names[k] for k in which]
         self.outcome: Outcome | None = None
@@ -161,7 +171,10 @@ class TrajectoryFollower(Source):
         if self.outcome is None:
             sick = which[~state.healthy[which]]
             if len(sick):
-                return self._end(Outcome.INVALID_GOAL, f"joint {state.names[sick[0]]} does not answer, reports an error or has lost its torque")
+                return self._end(
+                    Outcome.INVALID_GOAL,
+                    f"joint {state.names[sick[0]]} does not answer, reports an error or has lost its torque",
+                )
             rate_error = np.abs(self.desired_velocity - qd)
             late = t - self.trajectory.duration
             if late < 0.0:
@@ -173,7 +186,9 @@ class TrajectoryFollower(Source):
                 if not wrong.any():
                     self.outcome = Outcome.SUCCESSFUL
                 elif tol.goal_time and late > tol.goal_time:
-                    return self._end(Outcome.GOAL_TOLERANCE_VIOLATED, self._off(wrong, tol.goal) + f", {late:.2f} s after the end")
+                    return self._end(
+                        Outcome.GOAL_TOLERANCE_VIOLATED, self._off(wrong, tol.goal) + f", {late:.2f} s after the end"
+                    )
         goals.position[which] = self.desired
         goals.velocity[which] = self.desired_velocity
         return ""

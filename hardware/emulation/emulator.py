@@ -32,7 +32,7 @@ class Emulator(ABC):
 
     name = "device"
     own_faults: dict[str, str] = {}
-    longest_step = 0.02     # [s] that a turn may wait: control requests and fault ends are looked at in between
+    longest_step = 0.02  # [s] that a turn may wait: control requests and fault ends are looked at in between
 
     def __init__(self, faults: Faults | None = None):
         self.faults = faults or Faults()
@@ -58,7 +58,11 @@ class Emulator(ABC):
 
     def stats(self) -> dict:
         """Facts for the control socket, JSON-able."""
-        return {"faults": dict(self.faults.counts), "log": self.faults.log[-200:], **({"port": dict(self.port.stats)} if self.port else {})}
+        return {
+            "faults": dict(self.faults.counts),
+            "log": self.faults.log[-200:],
+            **({"port": dict(self.port.stats)} if self.port else {}),
+        }
 
     def set(self, **values) -> None:
         """Change the state of the world that the device senses.
@@ -131,7 +135,9 @@ class Emulator(ABC):
             ValueError: unknown fault; the text lists those there are.
         """
         if fault not in COMMON and fault not in self.own_faults:
-            raise ValueError(f"{self.name} knows no fault '{fault}', only {', '.join(sorted({*COMMON, *self.own_faults}))}")
+            raise ValueError(
+                f"{self.name} knows no fault '{fault}', only {', '.join(sorted({*COMMON, *self.own_faults}))}"
+            )
         if fault == "power_cycle" and seconds is None:
             seconds = 0.5
         self.faults.inject(fault, seconds, **parameters)
@@ -204,7 +210,10 @@ class Control(socketserver.ThreadingUnixStreamServer):
                 raise ValueError(f"'{what}' is none of {', '.join(actions)}")
             return {"ok": True, "value": emulator.call(actions[what])}
         except Exception as error:
-            return {"ok": False, "error": f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)}
+            return {
+                "ok": False,
+                "error": f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error),
+            }
 
 
 class _Lines(socketserver.StreamRequestHandler):

@@ -12,9 +12,15 @@ __all__ = ["RegisterBank", "RequestFinder", "checksum", "serve"]
 READ_HOLDING, READ_INPUT, WRITE_ONE, WRITE_MANY, READ_WRITE = 3, 4, 6, 16, 23
 ILLEGAL_FUNCTION, ILLEGAL_ADDRESS, ILLEGAL_VALUE = 1, 2, 3
 # Function -> (length without its values, index of the byte that says how many bytes of values follow).
-LAYOUT = {READ_HOLDING: (8, None), READ_INPUT: (8, None), WRITE_ONE: (8, None), WRITE_MANY: (9, 6), READ_WRITE: (13, 10)}
+LAYOUT = {
+    READ_HOLDING: (8, None),
+    READ_INPUT: (8, None),
+    WRITE_ONE: (8, None),
+    WRITE_MANY: (9, 6),
+    READ_WRITE: (13, 10),
+}
 LONGEST = 256
-LONGEST_UNKNOWN = 12        # of a function that is not served: its end is where a CRC fits
+LONGEST_UNKNOWN = 12  # of a function that is not served: its end is where a CRC fits
 
 
 def checksum(data: bytes) -> bytes:
@@ -39,7 +45,7 @@ class RequestFinder:
 
     def __init__(self, unit: int):
         self.unit = unit
-        self.damaged = 0            # frames whose CRC was wrong
+        self.damaged = 0  # frames whose CRC was wrong
         self._pending = b""
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -51,8 +57,8 @@ class RequestFinder:
             length = self._length(candidate)
             if length is not None and length > len(candidate):
                 break
-            if length is not None and checksum(candidate[:length - 2]) == candidate[length - 2:length]:
-                found.append(candidate[:length - 2])
+            if length is not None and checksum(candidate[: length - 2]) == candidate[length - 2 : length]:
+                found.append(candidate[: length - 2])
                 start += length
             else:
                 self.damaged += length is not None
@@ -72,7 +78,11 @@ class RequestFinder:
         if candidate[0] not in (self.unit, 0):
             return None
         if candidate[1] not in LAYOUT:
-            return len(candidate) if len(candidate) <= LONGEST_UNKNOWN and checksum(candidate[:-2]) == candidate[-2:] else None
+            return (
+                len(candidate)
+                if len(candidate) <= LONGEST_UNKNOWN and checksum(candidate[:-2]) == candidate[-2:]
+                else None
+            )
         length, count_at = LAYOUT[candidate[1]]
         if count_at is None:
             return length
@@ -87,8 +97,13 @@ class RegisterBank:
         write: called with (first address, values) once for each request.
     """
 
-    def __init__(self, readable: list[range], writable: range, read: Callable[[int], int],
-                 write: Callable[[int, list[int]], None]):
+    def __init__(
+        self,
+        readable: list[range],
+        writable: range,
+        read: Callable[[int], int],
+        write: Callable[[int, list[int]], None],
+    ):
         self.readable, self.writable, self.read, self.write = readable, writable, read, write
 
     def can_read(self, addresses: range) -> bool:
@@ -111,7 +126,7 @@ def serve(request: bytes, bank: RegisterBank) -> bytes:
 
 def _serve(function: int, body: bytes, bank: RegisterBank) -> bytes | int:
     """Payload of the reply, or the exception's code."""
-    words = [int.from_bytes(body[k:k + 2], "big") for k in range(0, len(body) - 1, 2)]
+    words = [int.from_bytes(body[k : k + 2], "big") for k in range(0, len(body) - 1, 2)]
     if function in (READ_HOLDING, READ_INPUT):
         return _read(words[0], words[1], bank)
     if function == WRITE_ONE:

@@ -37,7 +37,9 @@ class EmulatorProcess:
         RuntimeError: it ended, or was not ready in time; the text ends with what it said.
     """
 
-    def __init__(self, device: str, *arguments, link: str | os.PathLike | None = None, seed: int = 0, timeout: float = 30.0):
+    def __init__(
+        self, device: str, *arguments, link: str | os.PathLike | None = None, seed: int = 0, timeout: float = 30.0
+    ):
         self.device = device
         self._folder = Path(tempfile.mkdtemp(prefix=f"refit-{device}-"))
         self.link = Path(link) if link else self._folder / "port"
@@ -46,9 +48,14 @@ class EmulatorProcess:
         self._ready = threading.Event()
         words = ["--link", self.link, "--control", self._control, "--seed", seed, "--with-parent", *arguments]
         # A session of its own: Ctrl-C reaches whoever runs this, who ends the emulator in order.
-        self._process = subprocess.Popen([sys.executable, "-m", "hardware.emulate", device, *map(str, words)],
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                         start_new_session=True)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "hardware.emulate", device, *map(str, words)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
         self.pid = self._process.pid
         threading.Thread(target=self._listen, name=f"{device} says", daemon=True).start()
         end = time.monotonic() + timeout
@@ -92,7 +99,9 @@ class EmulatorProcess:
         except (ConnectionError, FileNotFoundError):
             line = b""
         if not line:
-            raise RuntimeError(f"the emulated {self.device} has ended (exit code {self._process.poll()}); it said last:\n{self.said}")
+            raise RuntimeError(
+                f"the emulated {self.device} has ended (exit code {self._process.poll()}); it said last:\n{self.said}"
+            )
         answer = json.loads(line)
         if not answer["ok"]:
             raise ValueError(answer["error"])

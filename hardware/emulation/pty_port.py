@@ -17,9 +17,9 @@ from pathlib import Path
 
 __all__ = ["PtyPort"]
 
-TCGETS2 = 0x802C542A                # asm-generic/ioctls.h; struct termios2 holds the rate as a number
+TCGETS2 = 0x802C542A  # asm-generic/ioctls.h; struct termios2 holds the rate as a number
 _TERMIOS2 = struct.Struct("IIIIB19BII")
-SLICE = 0.001                       # [s] of wire time handed over at once when paced
+SLICE = 0.001  # [s] of wire time handed over at once when paced
 
 
 class PtyPort:
@@ -40,7 +40,7 @@ class PtyPort:
         self._lock = threading.Lock()
         self._master = self._slave = -1
         self._queue: deque[tuple[float, bytes]] = deque()
-        self._free = 0.0            # when the line has sent all that was queued
+        self._free = 0.0  # when the line has sent all that was queued
         self._due = threading.Condition()
         self._closing = False
         self._pump: threading.Thread | None = None
@@ -107,7 +107,10 @@ class PtyPort:
             if self._master < 0:
                 self.stats["unplugged"] += len(data)
                 return
-            if self.baud is not None and _TERMIOS2.unpack(fcntl.ioctl(self._master, TCGETS2, bytes(_TERMIOS2.size)))[-1] != self.baud:
+            if (
+                self.baud is not None
+                and _TERMIOS2.unpack(fcntl.ioctl(self._master, TCGETS2, bytes(_TERMIOS2.size)))[-1] != self.baud
+            ):
                 self.stats["wrong_baud"] += len(data)
                 return
             try:
@@ -132,7 +135,7 @@ class PtyPort:
                 if self._queue and self._queue[0][1] is data:
                     self._queue.popleft()
                 else:
-                    continue        # dropped by an unplugging while it waited
+                    continue  # dropped by an unplugging while it waited
             self._send(data)
 
     # -- plugging ----------------------------------------------------------------------------------
@@ -156,7 +159,7 @@ class PtyPort:
             if self._master >= 0:
                 return
             master, slave = pty.openpty()
-            tty.setraw(slave)       # before the link exists: an echo would corrupt the stream
+            tty.setraw(slave)  # before the link exists: an echo would corrupt the stream
             os.set_blocking(master, False)
             self.link.parent.mkdir(parents=True, exist_ok=True)
             fresh = self.link.with_name(f"{self.link.name}.{os.getpid()}.part")

@@ -11,7 +11,7 @@ __all__ = ["Wait", "waits"]
 class Wait(NamedTuple):
     """Of one command, to the last byte of the packet that carries it."""
 
-    bytes: int          # on the wire meanwhile; what was under way when the command came counts in full
+    bytes: int  # on the wire meanwhile; what was under way when the command came counts in full
     seconds: float
 
 
@@ -30,8 +30,10 @@ def waits(traffic: Iterable[tuple], commands: Mapping[float, str], baud: int) ->
     exchanges = {entry[0]: entry for entry in traffic}
     numbers = sorted(exchanges)
     if numbers and numbers[-1] - numbers[0] >= len(numbers):
-        raise ValueError(f"exchanges {numbers[0]} to {numbers[-1]} are expected, {len(numbers)} are there: collect them more often")
-    ends, end = {}, 0.0         # on the wire: a request may have to wait for what was written before it
+        raise ValueError(
+            f"exchanges {numbers[0]} to {numbers[-1]} are expected, {len(numbers)} are there: collect them more often"
+        )
+    ends, end = {}, 0.0  # on the wire: a request may have to wait for what was written before it
     for k in numbers:
         _, t, _, _, asked, answered = exchanges[k]
         ends[k] = end = max(t, end) + 10.0 * (asked + answered) / baud

@@ -65,8 +65,8 @@ class SharedWorld:
         counts = np.frombuffer(memory, np.int64, 1 + n, offset)
         numbers = np.frombuffer(memory, np.float64, _SLOTS * (2 * n + 8 + 3 * n), offset + counts.nbytes)
         self._state_count, self._effort_counts = counts[:1], counts[1:]
-        self._states = numbers[: _SLOTS * (2 * n + 8)].reshape(_SLOTS, 2 * n + 8)       # t, host, wrench, q, v
-        self._efforts = numbers[self._states.size :].reshape(_SLOTS, n, 3)              # tau, host, powered
+        self._states = numbers[: _SLOTS * (2 * n + 8)].reshape(_SLOTS, 2 * n + 8)  # t, host, wrench, q, v
+        self._efforts = numbers[self._states.size :].reshape(_SLOTS, n, 3)  # tau, host, powered
 
     @classmethod
     def create(cls, path: str | os.PathLike, joints: Sequence[str], mjcf: str) -> SharedWorld:

@@ -37,8 +37,14 @@ class WrenchSource:
     def arguments(parser: argparse.ArgumentParser) -> None:
         """Options of an emulator that has one."""
         for name in _VECTORS:
-            parser.add_argument(f"--{name}", type=float, nargs=6, default=[0.0] * 6, metavar=("FX", "FY", "FZ", "TX", "TY", "TZ"),
-                                help="N, N m" + (" per second" if name == "drift" else ""))
+            parser.add_argument(
+                f"--{name}",
+                type=float,
+                nargs=6,
+                default=[0.0] * 6,
+                metavar=("FX", "FY", "FZ", "TX", "TY", "TZ"),
+                help="N, N m" + (" per second" if name == "drift" else ""),
+            )
         parser.add_argument("--frequency", type=float, default=1.0, help="of the sine [Hz]")
         parser.add_argument("--noise-force", type=float, default=0.0, help="standard deviation [N]")
         parser.add_argument("--noise-torque", type=float, default=0.0, help="standard deviation [N m]")

@@ -11,9 +11,9 @@ from hardware.link import Device, Identity, NotAnswering, SerialPort
 
 __all__ = ["EmergencyStop"]
 
-TURN = 0.005                # [s] the longest a silence is overlooked
-PATIENCE = 1.0              # [s] for the first heartbeat
-REARM = 5                   # good heartbeats in a row, before motion is permitted again
+TURN = 0.005  # [s] the longest a silence is overlooked
+PATIENCE = 1.0  # [s] for the first heartbeat
+REARM = 5  # good heartbeats in a row, before motion is permitted again
 
 
 class EmergencyStop(Device):
@@ -28,8 +28,13 @@ class EmergencyStop(Device):
         on_change: called as on_change(stopped, reason) on the device's thread, for every change.
     """
 
-    def __init__(self, path: str | os.PathLike, silence: float = 0.1,
-                 on_change: Callable[[bool, str], None] = lambda stopped, reason: None, **options):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        silence: float = 0.1,
+        on_change: Callable[[bool, str], None] = lambda stopped, reason: None,
+        **options,
+    ):
         super().__init__(**options)
         self.path, self.silence, self.on_change = path, silence, on_change
         self.stopped, self.reason = True, "no heartbeat has come yet"
@@ -42,7 +47,9 @@ class EmergencyStop(Device):
         end = time.monotonic() + PATIENCE
         while not self._finder.feed(self._port.read(timeout=TURN)):
             if time.monotonic() > end:
-                raise NotAnswering(f"no heartbeat came on {self.path} within {PATIENCE:.0f} s: check the button's power and cable")
+                raise NotAnswering(
+                    f"no heartbeat came on {self.path} within {PATIENCE:.0f} s: check the button's power and cable"
+                )
         return Identity("serial emergency stop")
 
     def _start(self) -> None:
@@ -62,7 +69,9 @@ class EmergencyStop(Device):
         if quiet > self.silence:
             self._forbid(f"no good heartbeat for {1e3 * quiet:.0f} ms")
         if quiet > PATIENCE:
-            raise NotAnswering(f"no good heartbeat came on {self.path} for {PATIENCE:.0f} s: check the button's power and cable")
+            raise NotAnswering(
+                f"no good heartbeat came on {self.path} for {PATIENCE:.0f} s: check the button's power and cable"
+            )
 
     def _idle(self) -> None:
         self._port.read(timeout=0.02)

@@ -13,7 +13,7 @@ from hardware.emulation.pty_port import PtyPort
 
 __all__ = ["EstopEmulator", "arguments", "make"]
 
-PERIOD = 0.02               # [s]
+PERIOD = 0.02  # [s]
 
 
 class EstopEmulator(Emulator):

@@ -53,7 +53,7 @@ class HeartbeatFinder:
         """Complete heartbeats, oldest first."""
         *lines, self._line = (self._line + data).split(b"\r")
         self._line = self._line[-LENGTH:]
-        found = [decode(line[-(LENGTH - 1):]) for line in lines]
+        found = [decode(line[-(LENGTH - 1) :]) for line in lines]
         self.damaged += found.count(None)
         self.noise += sum(heartbeat is not None and len(line) >= LENGTH for heartbeat, line in zip(found, lines))
         return [heartbeat for heartbeat in found if heartbeat is not None]

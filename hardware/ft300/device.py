@@ -10,7 +10,7 @@ from hardware.ft300 import protocol
 from hardware.ft300.protocol import BAUD, FRAME_LENGTH, HEADER, JAM, JAM_PAUSE, SLAVE, STREAM_RATE, decode_frame
 from hardware.link import Identity, NotAnswering, SerialPort, WrongDevice
 from hardware.link.modbus_rtu import ModbusMaster
-from hardware.wrench_stream import FrameDecoder, SerialWrenchSensor
+from hardware.wrench.stream import FrameDecoder, SerialWrenchSensor
 
 __all__ = ["Ft300Device"]
 
@@ -33,8 +33,10 @@ class Ft300Device(SerialWrenchSensor):
         self._silence()
         firmware = self._master.transact(protocol.FIRMWARE)
         if firmware[0] >> 8 != ord("F"):
-            raise WrongDevice(f"the device at {self.path} answers as Modbus slave {SLAVE} but names no FT-300 firmware "
-                              f"({firmware[0]:#06x}): a 2F gripper has the same address and belongs on a port of its own")
+            raise WrongDevice(
+                f"the device at {self.path} answers as Modbus slave {SLAVE} but names no FT-300 firmware "
+                f"({firmware[0]:#06x}): a 2F gripper has the same address and belongs on a port of its own"
+            )
         return protocol.identity(firmware, self._master.transact(protocol.SERIAL))
 
     def _decoder_of_stream(self) -> FrameDecoder:
@@ -67,4 +69,6 @@ class Ft300Device(SerialWrenchSensor):
             self._port.discard_input()
             if not self._port.drain(quiet=JAM_PAUSE, limit=3.0 * JAM_PAUSE):
                 return
-        raise NotAnswering(f"the device at {self.path} goes on sending in spite of three jam signals: is it an FT-300 at {BAUD} baud?")
+        raise NotAnswering(
+            f"the device at {self.path} goes on sending in spite of three jam signals: is it an FT-300 at {BAUD} baud?"
+        )

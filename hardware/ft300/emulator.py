@@ -38,17 +38,33 @@ class Ft300Emulator(Emulator):
     name = "ft300"
     own_faults = {"saturate": "the transducer is overloaded"}
 
-    def __init__(self, port: PtyPort, source: WrenchSource | None = None, serial: str = "FTS-1234", faults: Faults | None = None):
+    def __init__(
+        self, port: PtyPort, source: WrenchSource | None = None, serial: str = "FTS-1234", faults: Faults | None = None
+    ):
         super().__init__(faults)
         self.port, self.source = port, source or WrenchSource()
         letters, number = serial.split("-")
         number = int(number)
         self._registers = {
-            190: 0, 191: 0, 192: 1000, 410: 0, 500: int.from_bytes(b"FF", "big"), 501: ord("T") << 8 | 2, 502: 1 << 8,
-            510: int.from_bytes(letters[:2].encode(), "big"), 511: ord(letters[2]) << 8, 512: number & 0xFFFF, 513: number >> 16,
-            514: 2024}
-        self._bank = RegisterBank([range(180, 186), range(190, 193), range(410, 411), range(500, 503), range(510, 515)],
-                                  range(410, 411), self._read, self._write)
+            190: 0,
+            191: 0,
+            192: 1000,
+            410: 0,
+            500: int.from_bytes(b"FF", "big"),
+            501: ord("T") << 8 | 2,
+            502: 1 << 8,
+            510: int.from_bytes(letters[:2].encode(), "big"),
+            511: ord(letters[2]) << 8,
+            512: number & 0xFFFF,
+            513: number >> 16,
+            514: 2024,
+        }
+        self._bank = RegisterBank(
+            [range(180, 186), range(190, 193), range(410, 411), range(500, 503), range(510, 515)],
+            range(410, 411),
+            self._read,
+            self._write,
+        )
         self.frames = self.jams = self.ignored = 0
         self.power_on()
 
@@ -112,7 +128,13 @@ class Ft300Emulator(Emulator):
             self.streaming, self._due, self._ones = True, time.monotonic() + PERIOD, 0
 
     def stats(self) -> dict:
-        return {**super().stats(), "frames": self.frames, "jams": self.jams, "ignored": self.ignored, "streaming": self.streaming}
+        return {
+            **super().stats(),
+            "frames": self.frames,
+            "jams": self.jams,
+            "ignored": self.ignored,
+            "streaming": self.streaming,
+        }
 
     def set(self, **values) -> None:
         self.source.set(**values)

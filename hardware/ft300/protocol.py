@@ -14,16 +14,34 @@ import numpy as np
 from hardware.link import Identity
 from hardware.link.modbus_rtu import Request, crc16, read_holding_registers, write_registers
 
-__all__ = ["ACCELERATION", "BAUD", "COUNTS", "FIRMWARE", "FRAME_LENGTH", "HEADER", "JAM", "JAM_PAUSE", "SERIAL", "SLAVE",
-           "START_STREAM", "STREAM_RATE", "WRENCH", "YEAR", "decode_frame", "encode_frame", "identity", "register_wrench"]
+__all__ = [
+    "ACCELERATION",
+    "BAUD",
+    "COUNTS",
+    "FIRMWARE",
+    "FRAME_LENGTH",
+    "HEADER",
+    "JAM",
+    "JAM_PAUSE",
+    "SERIAL",
+    "SLAVE",
+    "START_STREAM",
+    "STREAM_RATE",
+    "WRENCH",
+    "YEAR",
+    "decode_frame",
+    "encode_frame",
+    "identity",
+    "register_wrench",
+]
 
 BAUD, SLAVE = 19200, 9
-STREAM_RATE = 100.0             # frames per second
+STREAM_RATE = 100.0  # frames per second
 #: Counts per N and per N m, in registers and in the stream.
 COUNTS = np.array([100.0, 100.0, 100.0, 1000.0, 1000.0, 1000.0])
 
 WRENCH: Request = read_holding_registers(180, 6)
-ACCELERATION: Request = read_holding_registers(190, 3)      # in g / 1000
+ACCELERATION: Request = read_holding_registers(190, 3)  # in g / 1000
 FIRMWARE: Request = read_holding_registers(500, 3)
 SERIAL: Request = read_holding_registers(510, 4)
 YEAR: Request = read_holding_registers(514, 1)
@@ -47,8 +65,11 @@ def identity(firmware: Sequence[int], serial: Sequence[int]) -> Identity:
     """
     letters = _letters(firmware)
     number = serial[2] | serial[3] << 16
-    return Identity("Robotiq FT-300", f"{_letters(serial)}-{number:04d}" if number else "",
-                    f"{letters}-{firmware[1] & 0xFF}.{firmware[2] >> 8}.{firmware[2] & 0xFF}")
+    return Identity(
+        "Robotiq FT-300",
+        f"{_letters(serial)}-{number:04d}" if number else "",
+        f"{letters}-{firmware[1] & 0xFF}.{firmware[2] >> 8}.{firmware[2] & 0xFF}",
+    )
 
 
 def _letters(registers: Sequence[int]) -> str:

@@ -7,5 +7,17 @@ from hardware.link.device import Device, Identity, State
 from hardware.link.errors import DeviceError, Disconnected, NotAnswering, WrongDevice
 from hardware.link.serial_port import SerialPort
 
-__all__ = ["Backoff", "Counters", "Device", "DeviceClock", "DeviceError", "Disconnected", "Identity", "NotAnswering",
-           "RateMeter", "SerialPort", "State", "WrongDevice"]
+__all__ = [
+    "Backoff",
+    "Counters",
+    "Device",
+    "DeviceClock",
+    "DeviceError",
+    "Disconnected",
+    "Identity",
+    "NotAnswering",
+    "RateMeter",
+    "SerialPort",
+    "State",
+    "WrongDevice",
+]

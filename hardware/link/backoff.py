@@ -17,8 +17,15 @@ class Backoff:
         seed: None: scatter differs from run to run.
     """
 
-    def __init__(self, initial: float = 0.25, factor: float = 2.0, cap: float = 5.0, jitter: float = 0.2,
-                 max_attempts: int = 0, seed: int | None = None):
+    def __init__(
+        self,
+        initial: float = 0.25,
+        factor: float = 2.0,
+        cap: float = 5.0,
+        jitter: float = 0.2,
+        max_attempts: int = 0,
+        seed: int | None = None,
+    ):
         self.initial, self.factor, self.cap, self.jitter, self.max_attempts = initial, factor, cap, jitter, max_attempts
         self.attempts = 0
         self._random = random.Random(seed)

@@ -29,7 +29,7 @@ class DeviceClock:
     def reset(self) -> None:
         """Forget the device's clock: it was restarted."""
         self.offset: float | None = None
-        self._minima: deque[tuple[float, float]] = deque()      # (arrival, offset), offsets increasing
+        self._minima: deque[tuple[float, float]] = deque()  # (arrival, offset), offsets increasing
         self._turns, self._last_device, self._last_arrival = 0, None, None
         self._count = 0
         self.resets += 1

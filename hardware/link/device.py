@@ -1,15 +1,15 @@
 """A device behind a link that may fail at any moment: one thread that opens, serves, stops and reconnects.
 
-    class Thermometer(Device):
-        def _open(self): ...      # port, handshake, settings; returns the Identity
-        def _start(self): ...     # begin streaming
-        def _serve(self):         # one turn of at most ~50 ms
-            self._sample(celsius, t)
-        def _stop(self): ...      # the safe stop, confirmed by read-back
-        def _close(self): ...
+class Thermometer(Device):
+    def _open(self): ...      # port, handshake, settings; returns the Identity
+    def _start(self): ...     # begin streaming
+    def _serve(self):         # one turn of at most ~50 ms
+        self._sample(celsius, t)
+    def _stop(self): ...      # the safe stop, confirmed by read-back
+    def _close(self): ...
 
-    device = Thermometer(on_sample=print)
-    device.start(); device.enable(); ...; device.disable(); device.close()
+device = Thermometer(on_sample=print)
+device.start(); device.enable(); ...; device.disable(); device.close()
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hardware.link.errors import DeviceError, WrongDevice
 
 __all__ = ["Device", "Identity", "State"]
 
-LOOK_PERIOD = 0.1       # [s] between looks whether a missing port is back
+LOOK_PERIOD = 0.1  # [s] between looks whether a missing port is back
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class State(enum.Enum):
 
     CLOSED = "closed"
     CONNECTING = "connecting"
-    READY = "ready"                 # open, not streaming
+    READY = "ready"  # open, not streaming
     STREAMING = "streaming"
-    STALE = "stale"                 # streaming was asked for, no valid sample for stale_timeout
+    STALE = "stale"  # streaming was asked for, no valid sample for stale_timeout
     RECONNECTING = "reconnecting"
-    FAILED = "failed"               # gave up
+    FAILED = "failed"  # gave up
 
 
 class Device(ABC):
@@ -72,8 +72,14 @@ class Device(ABC):
         allow_replacement: accept another model or serial number after a reconnection.
     """
 
-    def __init__(self, *, on_sample: Callable = lambda sample, t: None, backoff: Backoff | None = None,
-                 stale_timeout: float = 0.15, allow_replacement: bool = False):
+    def __init__(
+        self,
+        *,
+        on_sample: Callable = lambda sample, t: None,
+        backoff: Backoff | None = None,
+        stale_timeout: float = 0.15,
+        allow_replacement: bool = False,
+    ):
         self.on_sample = on_sample
         self.backoff = backoff or Backoff()
         self.stale_timeout = stale_timeout
@@ -190,7 +196,7 @@ class Device(ABC):
             except DeviceError as error:
                 self._lost(str(error))
                 awaited = getattr(error, "path", "")
-            except Exception as error:      # a driver's own mistake must not end the thread in silence
+            except Exception as error:  # a driver's own mistake must not end the thread in silence
                 self._lost(f"{type(error).__name__}: {error}")
             finally:
                 with contextlib.suppress(Exception):
@@ -212,9 +218,16 @@ class Device(ABC):
         self._set_state(State.CONNECTING if self.identity is None else State.RECONNECTING)
         found = self._open()
         known = self.identity
-        if known is not None and not self.allow_replacement and (found.model, found.serial) != (known.model, known.serial):
-            raise WrongDevice(f"expected {known.model} {known.serial}".rstrip() + f", found {found.model} {found.serial}".rstrip()
-                              + ": plug the same device in, or set allow_replacement")
+        if (
+            known is not None
+            and not self.allow_replacement
+            and (found.model, found.serial) != (known.model, known.serial)
+        ):
+            raise WrongDevice(
+                f"expected {known.model} {known.serial}".rstrip()
+                + f", found {found.model} {found.serial}".rstrip()
+                + ": plug the same device in, or set allow_replacement"
+            )
         if known is not None:
             self.counters.add("reconnects")
         self.identity = found
@@ -238,7 +251,7 @@ class Device(ABC):
                     raise
                 except BaseException:
                     with contextlib.suppress(DeviceError):
-                        self._stop()        # a mistake of ours leaves the device as safely as a command to stop
+                        self._stop()  # a mistake of ours leaves the device as safely as a command to stop
                     raise
                 self._stop()
                 self._set_state(State.READY)

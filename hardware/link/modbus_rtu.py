@@ -19,11 +19,29 @@ from hardware.link.counters import Counters
 from hardware.link.errors import DeviceError, NotAnswering
 from hardware.link.serial_port import SerialPort
 
-__all__ = ["ModbusException", "ModbusMaster", "ReplyDecoder", "Request", "crc16", "frame", "read_holding_registers",
-           "read_input_registers", "read_write_registers", "write_register", "write_registers"]
+__all__ = [
+    "ModbusException",
+    "ModbusMaster",
+    "ReplyDecoder",
+    "Request",
+    "crc16",
+    "frame",
+    "read_holding_registers",
+    "read_input_registers",
+    "read_write_registers",
+    "write_register",
+    "write_registers",
+]
 
-EXCEPTIONS = {1: "illegal function", 2: "illegal register address", 3: "illegal value", 4: "device failure", 5: "acknowledge",
-              6: "device busy", 8: "memory parity error"}
+EXCEPTIONS = {
+    1: "illegal function",
+    2: "illegal register address",
+    3: "illegal value",
+    4: "device failure",
+    5: "acknowledge",
+    6: "device busy",
+    8: "memory parity error",
+}
 # The longest frame of the serial line: address, 253 bytes, CRC.
 MAX_FRAME = 256
 
@@ -32,8 +50,10 @@ class ModbusException(DeviceError):
     """The device understood a request and refused it; `code` says why (EXCEPTIONS)."""
 
     def __init__(self, function: int, code: int):
-        super().__init__(f"Modbus function {function:#04x} was refused: {EXCEPTIONS.get(code, 'unknown')} (exception {code}); "
-                         "check that the port leads to the device that is configured")
+        super().__init__(
+            f"Modbus function {function:#04x} was refused: {EXCEPTIONS.get(code, 'unknown')} (exception {code}); "
+            "check that the port leads to the device that is configured"
+        )
         self.function, self.code = function, code
 
 
@@ -180,7 +200,9 @@ class ModbusMaster:
         counters: where to count.
     """
 
-    def __init__(self, port: SerialPort, unit: int, timeout: float = 0.1, retries: int = 2, counters: Counters | None = None):
+    def __init__(
+        self, port: SerialPort, unit: int, timeout: float = 0.1, retries: int = 2, counters: Counters | None = None
+    ):
         self.port, self.unit, self.timeout, self.retries = port, unit, timeout, retries
         self.counters = counters or Counters()
 
@@ -210,8 +232,10 @@ class ModbusMaster:
                 self.counters.add("timeouts")
             # Whatever still comes is damaged or too late: the line is free when a whole time-out brought nothing.
             self.port.drain(self.timeout)
-        raise NotAnswering(f"unit {self.unit} on {self.port.path} did not answer {1 + self.retries} requests within "
-                           f"{1e3 * self.timeout:.0f} ms each: check power, wiring, baud rate ({self.port.baud}) and unit address")
+        raise NotAnswering(
+            f"unit {self.unit} on {self.port.path} did not answer {1 + self.retries} requests within "
+            f"{1e3 * self.timeout:.0f} ms each: check power, wiring, baud rate ({self.port.baud}) and unit address"
+        )
 
     def _count(self, decoder: ReplyDecoder) -> None:
         if decoder.crc_errors:

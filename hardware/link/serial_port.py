@@ -65,7 +65,7 @@ class SerialPort:
             return b""
         except _FAILURES as error:
             raise self._gone(error) from error
-        if not data:        # readable and empty: the other end is closed
+        if not data:  # readable and empty: the other end is closed
             raise Disconnected(f"{self.path} was closed at its other end: unplugged?", self.path)
         return data
 

@@ -16,14 +16,27 @@ import numpy as np
 
 from hardware.link import DeviceError, Identity, NotAnswering
 
-__all__ = ["FORCE_UNITS", "TORQUE_UNITS", "Configuration", "fetch_configuration", "parse_configuration", "write_settings"]
+__all__ = [
+    "FORCE_UNITS",
+    "TORQUE_UNITS",
+    "Configuration",
+    "fetch_configuration",
+    "parse_configuration",
+    "write_settings",
+]
 
 # The definitions of the international yard, pound and kilogram-force are exact.
 _LBF, _INCH, _KGF = 4.4482216152605, 0.0254, 9.80665
 #: Units by name, in N and N m. The manual writes N-m, firmware 2.2 writes Nm: hyphens and case are ignored.
 FORCE_UNITS = {"N": 1.0, "kN": 1e3, "lbf": _LBF, "klbf": 1e3 * _LBF, "kgf": _KGF, "gf": 1e-3 * _KGF}
-TORQUE_UNITS = {"N-m": 1.0, "N-mm": 1e-3, "kN-m": 1e3, "lbf-in": _LBF * _INCH, "lbf-ft": _LBF * 12 * _INCH,
-                "kgf-cm": _KGF * 0.01}
+TORQUE_UNITS = {
+    "N-m": 1.0,
+    "N-mm": 1e-3,
+    "kN-m": 1e3,
+    "lbf-in": _LBF * _INCH,
+    "lbf-ft": _LBF * 12 * _INCH,
+    "kgf-cm": _KGF * 0.01,
+}
 
 
 @dataclass(frozen=True)
@@ -76,27 +89,38 @@ def parse_configuration(page: bytes | str) -> Configuration:
         except ValueError:
             value = np.nan
         if not (0.0 < value < np.inf):
-            raise DeviceError(f"the configuration page gives {name} as '{text}', expected a positive number: check the sensor's web page")
+            raise DeviceError(
+                f"the configuration page gives {name} as '{text}', expected a positive number: check the sensor's web page"
+            )
         return value
 
     def unit(name: str, known: dict[str, float]) -> float:
         by_key = {_key(each): value for each, value in known.items()}
         found = by_key.get(_key(values.get(name, "")))
         if found is None:
-            raise DeviceError(f"the configuration page gives {name} as '{values.get(name, '')}', known are {', '.join(known)}: "
-                              "choose one of them on the sensor's web page")
+            raise DeviceError(
+                f"the configuration page gives {name} as '{values.get(name, '')}', known are {', '.join(known)}: "
+                "choose one of them on the sensor's web page"
+            )
         return found
 
     force, torque = unit("scfgfu", FORCE_UNITS), unit("scfgtu", TORQUE_UNITS)
     internal = number("runrate", 7000.0)
     units = np.repeat([force, torque], 3)
     return Configuration(
-        identity=Identity(values.get("prodname") or "ATI Net F/T", values.get("cfgcalsn") or values.get("mfgdigsn", ""),
-                          values.get("mfgdigver", "")),
-        scale=units / np.repeat([number("cfgcpf"), number("cfgcpt")], 3), rated=_rated(values.get("cfgmr", "")) * units,
-        rdt_rate=number("comrdtrate", internal), internal_rate=internal,
-        buffer_size=int(min(number("comrdtbsiz", 1.0), 40.0)), status=_status(values.get("runstat", "")),
-        units=(values["scfgfu"], values["scfgtu"]))
+        identity=Identity(
+            values.get("prodname") or "ATI Net F/T",
+            values.get("cfgcalsn") or values.get("mfgdigsn", ""),
+            values.get("mfgdigver", ""),
+        ),
+        scale=units / np.repeat([number("cfgcpf"), number("cfgcpt")], 3),
+        rated=_rated(values.get("cfgmr", "")) * units,
+        rdt_rate=number("comrdtrate", internal),
+        internal_rate=internal,
+        buffer_size=int(min(number("comrdtbsiz", 1.0), 40.0)),
+        status=_status(values.get("runstat", "")),
+        units=(values["scfgfu"], values["scfgtu"]),
+    )
 
 
 def fetch_configuration(address: str, http_port: int = 80, timeout: float = 2.0) -> Configuration:
@@ -125,10 +149,14 @@ def _get(address: str, http_port: int, what: str, timeout: float) -> bytes:
     try:
         with opener.open(url, timeout=timeout) as reply:
             return reply.read(1 << 20)
-    except (OSError, ValueError) as error:      # URLError is an OSError
-        raise NotAnswering(f"{url} does not answer ({getattr(error, 'reason', error)}): check address, cable and power") from None
+    except (OSError, ValueError) as error:  # URLError is an OSError
+        raise NotAnswering(
+            f"{url} does not answer ({getattr(error, 'reason', error)}): check address, cable and power"
+        ) from None
     except http.client.HTTPException as error:
-        raise NotAnswering(f"{url} answers with something that is no HTTP ({type(error).__name__}): is this a Net F/T?") from None
+        raise NotAnswering(
+            f"{url} answers with something that is no HTTP ({type(error).__name__}): is this a Net F/T?"
+        ) from None
 
 
 def _key(unit: str) -> str:

@@ -21,9 +21,15 @@ class _IoVector(ctypes.Structure):
 
 
 class _Header(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_void_p), ("name_length", ctypes.c_uint32), ("vectors", ctypes.c_void_p),
-                ("vector_count", ctypes.c_size_t), ("control", ctypes.c_void_p), ("control_length", ctypes.c_size_t),
-                ("flags", ctypes.c_int)]
+    _fields_ = [
+        ("name", ctypes.c_void_p),
+        ("name_length", ctypes.c_uint32),
+        ("vectors", ctypes.c_void_p),
+        ("vector_count", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("control_length", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+    ]
 
 
 class _Message(ctypes.Structure):

@@ -24,18 +24,18 @@ from hardware.netft.protocol import (
     error_bits,
     status_names,
 )
-from hardware.wrench_sensor import WrenchSensor
+from hardware.wrench.sensor import WrenchSensor
 
 __all__ = ["NetFtDevice"]
 
-ANSWER_TIMEOUT = 0.05       # [s] without data after which a request is repeated
-GIVE_UP = 1.0               # [s] of repeated requests without an answer
-GATHER = 0.004              # [s] that records wait for others at rates above GATHER_ABOVE: one wake-up serves them all
-GATHER_ABOVE = 1000.0       # [Hz]
+ANSWER_TIMEOUT = 0.05  # [s] without data after which a request is repeated
+GIVE_UP = 1.0  # [s] of repeated requests without an answer
+GATHER = 0.004  # [s] that records wait for others at rates above GATHER_ABOVE: one wake-up serves them all
+GATHER_ABOVE = 1000.0  # [Hz]
 CONFIGURATION_PERIOD = 1.0  # [s] between looks at the configuration page: units can change while the stream goes on
-WARNING_LASTS = 5.0         # [s]
-RECEIVE_BUFFER = 4 << 20    # of the kernel [bytes]: a second at 7 kHz, with what the kernel adds to each datagram
-MOST_RECORDS = 40           # of one datagram
+WARNING_LASTS = 5.0  # [s]
+RECEIVE_BUFFER = 4 << 20  # of the kernel [bytes]: a second at 7 kHz, with what the kernel adds to each datagram
+MOST_RECORDS = 40  # of one datagram
 
 
 class NetFtDevice(WrenchSensor):
@@ -54,8 +54,18 @@ class NetFtDevice(WrenchSensor):
         **common: as for `WrenchSensor`.
     """
 
-    def __init__(self, address: str, *, rate: float | None = None, buffered: bool = False, buffer_size: int = 10,
-                 udp_port: int = 49152, http_port: int = 80, http_timeout: float = 2.0, **common):
+    def __init__(
+        self,
+        address: str,
+        *,
+        rate: float | None = None,
+        buffered: bool = False,
+        buffer_size: int = 10,
+        udp_port: int = 49152,
+        http_port: int = 80,
+        http_timeout: float = 2.0,
+        **common,
+    ):
         super().__init__(**common)
         self.address, self.udp_port, self.http_port, self.http_timeout = address, udp_port, http_port, http_timeout
         self.wanted_rate, self.buffered, self.buffer_size = rate, buffered, buffer_size
@@ -83,7 +93,9 @@ class NetFtDevice(WrenchSensor):
             self._socket.connect((self.address, self.udp_port))
             self._socket.setblocking(False)
         except OSError as error:
-            raise Disconnected(f"{self.address} cannot be reached ({error.strerror or error}): check the host's network settings") from None
+            raise Disconnected(
+                f"{self.address} cannot be reached ({error.strerror or error}): check the host's network settings"
+            ) from None
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
         self._pool = ThreadPoolExecutor(1, "netft configuration")
@@ -120,7 +132,9 @@ class NetFtDevice(WrenchSensor):
             self._drain()
             if not self._poll.poll(1e3 * max(ANSWER_TIMEOUT, 2.0 / self.nominal_rate)):
                 return
-        raise NotAnswering(f"{self.address} goes on streaming after five requests to stop: does another client ask it to?")
+        raise NotAnswering(
+            f"{self.address} goes on streaming after five requests to stop: does another client ask it to?"
+        )
 
     def _close(self) -> None:
         self._not_streaming()
@@ -152,7 +166,10 @@ class NetFtDevice(WrenchSensor):
         """The page, after settings that differ from those wanted were written."""
         page = fetch_configuration(self.address, self.http_port, self.http_timeout)
         wanted = {}
-        if self.wanted_rate is not None and abs(page.rdt_rate - _whole_fraction(self.wanted_rate, page.internal_rate)) > 1.0:
+        if (
+            self.wanted_rate is not None
+            and abs(page.rdt_rate - _whole_fraction(self.wanted_rate, page.internal_rate)) > 1.0
+        ):
             wanted["comrdtrate"] = round(self.wanted_rate)
         if self.buffered and page.buffer_size != self.buffer_size:
             wanted["comrdtbsiz"] = self.buffer_size
@@ -160,8 +177,10 @@ class NetFtDevice(WrenchSensor):
             write_settings(self.address, self.http_port, self.http_timeout, **wanted)
             page = fetch_configuration(self.address, self.http_port, self.http_timeout)
         if self.wanted_rate is not None and page.rdt_rate < 0.99 * self.wanted_rate:
-            raise DeviceError(f"{self.address} streams at {page.rdt_rate:g} Hz and refuses {self.wanted_rate:g} Hz: ask for less, or set "
-                              "the RDT rate on its web page")
+            raise DeviceError(
+                f"{self.address} streams at {page.rdt_rate:g} Hz and refuses {self.wanted_rate:g} Hz: ask for less, or set "
+                "the RDT rate on its web page"
+            )
         return page
 
     def _watch_configuration(self, now: float) -> None:
@@ -170,11 +189,13 @@ class NetFtDevice(WrenchSensor):
             look, self._look = self._look, None
             try:
                 page = look.result()
-            except DeviceError:         # says nothing: whether the sensor is there, the stream says
+            except DeviceError:  # says nothing: whether the sensor is there, the stream says
                 page = self.configuration
             if not page.same_scale(self.configuration):
-                raise DeviceError(f"the counts of {self.address} changed from {'/'.join(self.configuration.units)} to "
-                                  f"{'/'.join(page.units)} while they streamed: wrenches of the last {CONFIGURATION_PERIOD:g} s may be wrong")
+                raise DeviceError(
+                    f"the counts of {self.address} changed from {'/'.join(self.configuration.units)} to "
+                    f"{'/'.join(page.units)} while they streamed: wrenches of the last {CONFIGURATION_PERIOD:g} s may be wrong"
+                )
         if self._look is None and now - self._looked >= CONFIGURATION_PERIOD:
             self._looked = now
             self._look = self._pool.submit(fetch_configuration, self.address, self.http_port, self.http_timeout)
@@ -192,11 +213,16 @@ class NetFtDevice(WrenchSensor):
         if now - max(self._arrived, self._requested) < overdue:
             return
         if now - self._arrived > max(GIVE_UP, 10.0 * self._datagram_period):
-            raise NotAnswering(f"{self.address} sends no records: check the network, and that no firewall blocks UDP port {self.udp_port}")
+            raise NotAnswering(
+                f"{self.address} sends no records: check the network, and that no firewall blocks UDP port {self.udp_port}"
+            )
         self.counters.add("repeated_requests")
         if self._streamed:
-            self._warn(now, f"the stream fell silent and was asked for again at {self.address}: another client took it, or the "
-                            "network was interrupted")
+            self._warn(
+                now,
+                f"the stream fell silent and was asked for again at {self.address}: another client took it, or the "
+                "network was interrupted",
+            )
         self._request_stream()
 
     def _receive(self) -> tuple[np.ndarray, float]:
@@ -217,7 +243,10 @@ class NetFtDevice(WrenchSensor):
             return
         self._streamed = True
         if self.account.restarts != restarts:
-            self._warn(arrival, f"the stream of {self.address} began anew without being asked to: another client, or the sensor restarted")
+            self._warn(
+                arrival,
+                f"the stream of {self.address} began anew without being asked to: another client, or the sensor restarted",
+            )
             self.clock.reset()
         period = 1.0 / self.configuration.internal_rate
         ticks = records["ft_sequence"].astype(np.int64)
@@ -267,7 +296,7 @@ class NetFtDevice(WrenchSensor):
         try:
             connection.send(encode_request(command))
         except (ConnectionRefusedError, BlockingIOError):
-            pass        # as a request lost on the way: repeated when no answer comes
+            pass  # as a request lost on the way: repeated when no answer comes
         except OSError as error:
             raise Disconnected(f"{self.address} is unreachable ({error.strerror or error})") from None
 

@@ -30,9 +30,16 @@ __all__ = ["NetFtEmulator", "NetFtSettings", "UdpPort", "arguments", "make"]
 REQUEST = struct.Struct(">HHI")
 NUMBERS, COUNTS = struct.Struct(">III"), struct.Struct(">6i")
 BIT_SATURATED, BIT_CONDITION, BIT_TEMPERATURE, BIT_ANY = 17, 16, 2, 31
-INTERNAL = 7000             # samples per second
+INTERNAL = 7000  # samples per second
 FORCES = {"lbf": 4.4482216152605, "N": 1.0, "klbf": 4448.2216152605, "kN": 1000.0, "kgf": 9.80665, "gf": 0.00980665}
-TORQUES = {"lbf-in": 0.1129848290276167, "lbf-ft": 1.3558179483314004, "N-m": 1.0, "N-mm": 0.001, "kgf-cm": 0.0980665, "kN-m": 1000.0}
+TORQUES = {
+    "lbf-in": 0.1129848290276167,
+    "lbf-ft": 1.3558179483314004,
+    "N-m": 1.0,
+    "N-mm": 0.001,
+    "kgf-cm": 0.0980665,
+    "kN-m": 1000.0,
+}
 
 
 class UdpPort:
@@ -112,7 +119,9 @@ class NetFtSettings:
 
     def scale(self) -> np.ndarray:
         """Counts per N and per N m, (6,)."""
-        return np.repeat([self.counts_per_force / FORCES[self.force_unit], self.counts_per_torque / TORQUES[self.torque_unit]], 3)
+        return np.repeat(
+            [self.counts_per_force / FORCES[self.force_unit], self.counts_per_torque / TORQUES[self.torque_unit]], 3
+        )
 
     def set_rate(self, rate: float) -> None:
         """The next whole fraction of the internal rate at or above `rate` [Hz]."""
@@ -123,9 +132,9 @@ class NetFtSettings:
 class _Stream:
     began: float
     first_tick: int
-    group: int              # records per datagram
-    step: int               # internal samples per record
-    remaining: int | None   # records; None: no end
+    group: int  # records per datagram
+    step: int  # internal samples per record
+    remaining: int | None  # records; None: no end
     made: int = 0
     waiting: list[bytes] = field(default_factory=list)
 
@@ -145,8 +154,16 @@ class NetFtEmulator(Emulator):
         "units_change": "the web page is set to units `force` and `torque`",
     }
 
-    def __init__(self, ip: str = "127.0.0.1", http_port: int = 80, udp_port: int = 49152, source: WrenchSource | None = None,
-                 settings: NetFtSettings | None = None, serial: str = "FT00001", faults: Faults | None = None):
+    def __init__(
+        self,
+        ip: str = "127.0.0.1",
+        http_port: int = 80,
+        udp_port: int = 49152,
+        source: WrenchSource | None = None,
+        settings: NetFtSettings | None = None,
+        serial: str = "FT00001",
+        faults: Faults | None = None,
+    ):
         super().__init__(faults)
         self.port = UdpPort(ip, udp_port)
         self.source, self.settings, self.serial = source or WrenchSource(), settings or NetFtSettings(), serial
@@ -157,9 +174,13 @@ class NetFtEmulator(Emulator):
             self._http = ThreadingHTTPServer((ip, http_port), _Page)
         except OSError as error:
             self.port.close()
-            raise OSError(f"port {http_port} of {ip} cannot be opened ({error.strerror}): choose another --http-port") from None
+            raise OSError(
+                f"port {http_port} of {ip} cannot be opened ({error.strerror}): choose another --http-port"
+            ) from None
         self._http.emulator, self._http.daemon_threads = self, True
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, name="http", daemon=True).start()
+        threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, name="http", daemon=True
+        ).start()
 
     @property
     def http_port(self) -> int:
@@ -225,7 +246,9 @@ class NetFtEmulator(Emulator):
         counts, status = self.measure(times)
         for k in range(n):
             stream.made += 1
-            head = NUMBERS.pack(stream.made & 0xFFFFFFFF, stream.first_tick + stream.made * stream.step & 0xFFFFFFFF, status[k])
+            head = NUMBERS.pack(
+                stream.made & 0xFFFFFFFF, stream.first_tick + stream.made * stream.step & 0xFFFFFFFF, status[k]
+            )
             stream.waiting.append(head + COUNTS.pack(*counts[k]))
             if stream.remaining is not None:
                 stream.remaining -= 1
@@ -280,8 +303,13 @@ class NetFtEmulator(Emulator):
             self.settings.force_unit, self.settings.torque_unit = force, torque
 
     def stats(self) -> dict:
-        return {**super().stats(), "records": self.records, "requests": dict(self.requests), "http_port": self.http_port,
-                "held": self._held is not None}
+        return {
+            **super().stats(),
+            "records": self.records,
+            "requests": dict(self.requests),
+            "http_port": self.http_port,
+            "held": self._held is not None,
+        }
 
     def set(self, **values) -> None:
         if "threshold" in values:
@@ -300,11 +328,24 @@ class NetFtEmulator(Emulator):
         counts, status = self.measure(now)
         rated = s.rated / np.repeat([FORCES[s.force_unit], TORQUES[s.torque_unit]], 3)
         values = {
-            "runstat": f"0x{status[0]:08X}", "runft": ";".join(map(str, counts[0])), "runrate": INTERNAL,
-            "prodname": "Ethernet Axia or Net F/T (emulated)", "cfgcalsn": self.serial, "scfgfu": s.force_unit, "scfgtu": s.torque_unit,
-            "cfgcpf": s.counts_per_force, "cfgcpt": s.counts_per_torque, "cfgmr": ";".join(f"{r:.9g}" for r in rated),
-            "setbias": "0;0;0;0;0;0", "comrdte": "Enabled", "comrdtrate": s.rdt_rate, "comrdtbsiz": s.buffer_size,
-            "netip": self.port.address[0], "mfgdigsn": self.serial, "mfgdigver": "2.2.59"}
+            "runstat": f"0x{status[0]:08X}",
+            "runft": ";".join(map(str, counts[0])),
+            "runrate": INTERNAL,
+            "prodname": "Ethernet Axia or Net F/T (emulated)",
+            "cfgcalsn": self.serial,
+            "scfgfu": s.force_unit,
+            "scfgtu": s.torque_unit,
+            "cfgcpf": s.counts_per_force,
+            "cfgcpt": s.counts_per_torque,
+            "cfgmr": ";".join(f"{r:.9g}" for r in rated),
+            "setbias": "0;0;0;0;0;0",
+            "comrdte": "Enabled",
+            "comrdtrate": s.rdt_rate,
+            "comrdtbsiz": s.buffer_size,
+            "netip": self.port.address[0],
+            "mfgdigsn": self.serial,
+            "mfgdigver": "2.2.59",
+        }
         return '<?xml version="1.0"?><netft>' + "".join(f"<{k}>{v}</{k}>" for k, v in values.items()) + "</netft>"
 
     def configure(self, values: dict[str, str]) -> None:
@@ -357,15 +398,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--serial", default="FT00001", help="serial number of the calibration")
     parser.add_argument("--force-unit", choices=FORCES, default="N")
     parser.add_argument("--torque-unit", choices=TORQUES, default="N-m")
-    parser.add_argument("--counts", type=int, nargs=2, default=(1_000_000, 1_000_000), help="per unit of force and of torque")
-    parser.add_argument("--rated", type=float, nargs=6, default=(330.0, 330.0, 990.0, 30.0, 30.0, 30.0), help="largest load [N, N m]")
+    parser.add_argument(
+        "--counts", type=int, nargs=2, default=(1_000_000, 1_000_000), help="per unit of force and of torque"
+    )
+    parser.add_argument(
+        "--rated", type=float, nargs=6, default=(330.0, 330.0, 990.0, 30.0, 30.0, 30.0), help="largest load [N, N m]"
+    )
     parser.add_argument("--threshold", type=float, help="force that latches the condition [N]")
     WrenchSource.arguments(parser)
 
 
 def make(options, faults: Faults) -> NetFtEmulator:
-    settings = NetFtSettings(options.force_unit, options.torque_unit, *options.counts, np.array(options.rated, float),
-                             threshold=options.threshold)
+    settings = NetFtSettings(
+        options.force_unit,
+        options.torque_unit,
+        *options.counts,
+        np.array(options.rated, float),
+        threshold=options.threshold,
+    )
     settings.set_rate(options.rate)
-    return NetFtEmulator(options.ip, options.http_port, options.udp_port, WrenchSource.from_options(options), settings,
-                         options.serial, faults)
+    return NetFtEmulator(
+        options.ip,
+        options.http_port,
+        options.udp_port,
+        WrenchSource.from_options(options),
+        settings,
+        options.serial,
+        faults,
+    )

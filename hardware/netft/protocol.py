@@ -11,8 +11,18 @@ import struct
 
 import numpy as np
 
-__all__ = ["CONDITION", "RECORD", "SATURATION", "STATUS_BITS", "Command", "SequenceAccount", "decode_records", "encode_request",
-           "error_bits", "status_names"]
+__all__ = [
+    "CONDITION",
+    "RECORD",
+    "SATURATION",
+    "STATUS_BITS",
+    "Command",
+    "SequenceAccount",
+    "decode_records",
+    "encode_request",
+    "error_bits",
+    "status_names",
+]
 
 #: One record; counts are forces and torques times the counts per unit of the configuration page.
 RECORD = np.dtype([("rdt_sequence", ">u4"), ("ft_sequence", ">u4"), ("status", ">u4"), ("counts", ">i4", (6,))])
@@ -23,25 +33,45 @@ SUMMARY = 1 << 31
 _SEEN, _MISSING = 1, 2
 
 STATUS_BITS = {
-    30: "CPU or RAM error", 29: "digital board error", 28: "analog board error", 27: "serial link communication error",
-    26: "program memory verify error", 25: "halted due to configuration errors", 24: "settings validation error",
-    23: "configuration incompatible with calibration", 22: "network communication failure", 21: "CAN communication error",
-    20: "RDT communication error", 19: "EtherNet/IP protocol failure", 18: "DeviceNet protocol failure",
-    17: "transducer saturation or A/D error", 16: "threshold condition latched", 14: "watchdog timeout", 13: "stack check error",
-    12: "serial EEPROM failure", 11: "serial flash failure", 10: "analog board watchdog timeout",
-    9: "excessive strain gage excitation current", 8: "insufficient strain gage excitation current",
-    7: "analog ground out of range", 6: "analog board supply too high", 5: "analog board supply too low",
-    4: "serial link data unavailable", 3: "reference voltage or power monitoring error", 2: "internal temperature error",
-    1: "HTTP protocol failure"}
+    30: "CPU or RAM error",
+    29: "digital board error",
+    28: "analog board error",
+    27: "serial link communication error",
+    26: "program memory verify error",
+    25: "halted due to configuration errors",
+    24: "settings validation error",
+    23: "configuration incompatible with calibration",
+    22: "network communication failure",
+    21: "CAN communication error",
+    20: "RDT communication error",
+    19: "EtherNet/IP protocol failure",
+    18: "DeviceNet protocol failure",
+    17: "transducer saturation or A/D error",
+    16: "threshold condition latched",
+    14: "watchdog timeout",
+    13: "stack check error",
+    12: "serial EEPROM failure",
+    11: "serial flash failure",
+    10: "analog board watchdog timeout",
+    9: "excessive strain gage excitation current",
+    8: "insufficient strain gage excitation current",
+    7: "analog ground out of range",
+    6: "analog board supply too high",
+    5: "analog board supply too low",
+    4: "serial link data unavailable",
+    3: "reference voltage or power monitoring error",
+    2: "internal temperature error",
+    1: "HTTP protocol failure",
+}
 
 
 class Command(enum.IntEnum):
     """Of a request."""
 
     STOP = 0x0000
-    AXIA = 0x0001               # Axia sensors stream on this one as well
-    REAL_TIME = 0x0002          # one record per datagram
-    BUFFERED = 0x0003           # several records per datagram
+    AXIA = 0x0001  # Axia sensors stream on this one as well
+    REAL_TIME = 0x0002  # one record per datagram
+    BUFFERED = 0x0003  # several records per datagram
     MULTI_UNIT = 0x0004
     RESET_LATCH = 0x0041
     SOFTWARE_BIAS = 0x0042
@@ -84,7 +114,7 @@ class SequenceAccount:
         restarts: streams that began anew without being asked to.
     """
 
-    HISTORY = 4096      # records a late one may be behind: half a second at 7 kHz
+    HISTORY = 4096  # records a late one may be behind: half a second at 7 kHz
 
     def __init__(self):
         self.lost = self.late = self.duplicates = self.restarts = 0
@@ -95,7 +125,7 @@ class SequenceAccount:
         self._newest: int | None = None
         self._newest_ft = 0
         self._ft = np.zeros(self.HISTORY, np.uint32)
-        self._state = np.zeros(self.HISTORY, np.uint8)      # both by number modulo HISTORY
+        self._state = np.zeros(self.HISTORY, np.uint8)  # both by number modulo HISTORY
 
     def accept(self, records: np.ndarray) -> np.ndarray:
         """The records to use, in order: all but late ones and duplicates.
@@ -108,7 +138,9 @@ class SequenceAccount:
         rdt = records["rdt_sequence"].astype(np.uint32)
         ft = records["ft_sequence"].astype(np.uint32)
         if self._newest is not None:
-            expected = np.uint32(self._newest) + np.arange(1, len(rdt) + 1, dtype=np.uint32)     # wraps as the counter does
+            expected = np.uint32(self._newest) + np.arange(
+                1, len(rdt) + 1, dtype=np.uint32
+            )  # wraps as the counter does
             if np.array_equal(rdt, expected):
                 slots = rdt % self.HISTORY
                 self._ft[slots], self._state[slots] = ft, _SEEN
@@ -136,7 +168,7 @@ class SequenceAccount:
                 self.duplicates += 1
                 return False
             if state != _SEEN and ahead_ft <= ahead:
-                self.lost -= int(state == _MISSING)      # unknown: it belongs before the first record of the stream
+                self.lost -= int(state == _MISSING)  # unknown: it belongs before the first record of the stream
                 self.late += 1
                 self._ft[slot], self._state[slot] = ft, _SEEN
                 return False

@@ -11,8 +11,8 @@ from hardware.rangefinder.protocol import BAUD, MAXIMUM, READING, ReadingFinder
 
 __all__ = ["Rangefinder", "Reading"]
 
-PATIENCE = 1.0              # [s] for the first reading; the sensor starts 0.25 s after its power
-SILENCE = 2.0               # [s] without a reading, after which the port is opened anew
+PATIENCE = 1.0  # [s] for the first reading; the sensor starts 0.25 s after its power
+SILENCE = 2.0  # [s] without a reading, after which the port is opened anew
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,17 @@ class Rangefinder(Device):
         super().__init__(**options)
         self.path, self.baud, self.stuck_after = path, baud, stuck_after
         self._port: SerialPort | None = None
-        self._last: tuple[int, float] | None = None         # reading [mm], when it first came
+        self._last: tuple[int, float] | None = None  # reading [mm], when it first came
 
     def _open(self) -> Identity:
         self._port, self._finder, self._last = SerialPort(self.path, self.baud), ReadingFinder(), None
         end = time.monotonic() + PATIENCE
         while not self._read():
             if time.monotonic() > end:
-                raise NotAnswering(f"no reading came on {self.path} at {self.baud} baud within {PATIENCE:.0f} s: check power "
-                                   "and wiring")
+                raise NotAnswering(
+                    f"no reading came on {self.path} at {self.baud} baud within {PATIENCE:.0f} s: check power "
+                    "and wiring"
+                )
         return Identity("serial rangefinder")
 
     def _start(self) -> None:
@@ -82,6 +84,8 @@ class Rangefinder(Device):
         if self._last is None or self._last[0] != millimetres:
             self._last = millimetres, t
         if self.stuck_after and t - self._last[1] > self.stuck_after:
-            self.warnings["stuck"] = f"the reading has been {millimetres} mm for {t - self._last[1]:.0f} s: is the sensor stuck?"
+            self.warnings["stuck"] = (
+                f"the reading has been {millimetres} mm for {t - self._last[1]:.0f} s: is the sensor stuck?"
+            )
         else:
             self.warnings.pop("stuck", None)

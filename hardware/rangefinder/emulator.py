@@ -14,7 +14,7 @@ from hardware.emulation.pty_port import PtyPort
 
 __all__ = ["RangefinderEmulator", "arguments", "make"]
 
-PERIOD = 0.1                # [s]
+PERIOD = 0.1  # [s]
 
 
 class RangefinderEmulator(Emulator):

@@ -11,8 +11,8 @@ import re
 __all__ = ["BAUD", "MAXIMUM", "MINIMUM", "READING", "ReadingFinder"]
 
 BAUD = 9600
-MINIMUM, MAXIMUM = 300, 5000        # [mm]
-READING = 6                         # bytes
+MINIMUM, MAXIMUM = 300, 5000  # [mm]
+READING = 6  # bytes
 _READING = re.compile(rb"R(\d{4})\r")
 
 
@@ -35,7 +35,7 @@ class ReadingFinder:
         found = []
         for line in lines:
             # Whatever is before the last R is not part of the reading.
-            match = _READING.fullmatch(line[-(READING - 1):] + b"\r")
+            match = _READING.fullmatch(line[-(READING - 1) :] + b"\r")
             if match and MINIMUM <= int(match[1]) <= MAXIMUM:
                 found.append(int(match[1]))
                 self.noise += len(line) > READING - 1

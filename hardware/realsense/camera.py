@@ -22,13 +22,18 @@ from hardware.link.errors import DeviceError, Disconnected
 
 __all__ = ["emulated", "info", "recording", "unused_recording", "usb"]
 
-_INFOS = {"name": rs.camera_info.name, "serial": rs.camera_info.serial_number,
-          "firmware": rs.camera_info.firmware_version, "usb": rs.camera_info.usb_type_descriptor,
-          "port": rs.camera_info.physical_port, "update_id": rs.camera_info.firmware_update_id}
+_INFOS = {
+    "name": rs.camera_info.name,
+    "serial": rs.camera_info.serial_number,
+    "firmware": rs.camera_info.firmware_version,
+    "usb": rs.camera_info.usb_type_descriptor,
+    "port": rs.camera_info.physical_port,
+    "update_id": rs.camera_info.firmware_update_id,
+}
 
 
 def info(device, what: str) -> str:
-    """"name", "serial", "firmware", "usb", "port" or "update_id" of an SDK device; "" if it does not say."""
+    """ "name", "serial", "firmware", "usb", "port" or "update_id" of an SDK device; "" if it does not say."""
     key = _INFOS[what]
     return device.get_info(key) if device.supports(key) else ""
 
@@ -46,9 +51,12 @@ def usb(serial_no: str = "", usb_port_id: str = "", device_type: str = "") -> Ca
 
 def emulated(link: str | os.PathLike) -> Callable:
     """The emulator at `link`."""
+
     def source():
         from hardware.realsense.software_camera import SoftwareCamera
+
         return SoftwareCamera(link)
+
     return source
 
 
@@ -77,16 +85,24 @@ class _UsbCamera:
             found = list(self._context.query_devices())
         except RuntimeError as error:
             raise Disconnected(f"the SDK finds no USB: {error}") from error
-        fitting = [device for device in found
-                   if serial_no in ("", info(device, "serial"))
-                   and (not usb_port_id or _on_port(info(device, "port"), usb_port_id))
-                   and re.search(device_type, info(device, "name"), re.IGNORECASE)]
+        fitting = [
+            device
+            for device in found
+            if serial_no in ("", info(device, "serial"))
+            and (not usb_port_id or _on_port(info(device, "port"), usb_port_id))
+            and re.search(device_type, info(device, "name"), re.IGNORECASE)
+        ]
         if not fitting:
-            wanted = " ".join(f"{k} {v}" for k, v in (("serial number", serial_no), ("on port", usb_port_id),
-                                                      ("of type", device_type)) if v)
+            wanted = " ".join(
+                f"{k} {v}"
+                for k, v in (("serial number", serial_no), ("on port", usb_port_id), ("of type", device_type))
+                if v
+            )
             there = ", ".join(f"{info(d, 'name')} {info(d, 'serial')}" for d in found) or "none"
-            raise Disconnected(f"no RealSense camera {wanted}".rstrip() + f" on USB (found: {there}): check the cable, the "
-                               "udev rules and the parameters serial_no, usb_port_id, device_type")
+            raise Disconnected(
+                f"no RealSense camera {wanted}".rstrip() + f" on USB (found: {there}): check the cable, the "
+                "udev rules and the parameters serial_no, usb_port_id, device_type"
+            )
         self.device = fitting[0]
         device = self.device
 

@@ -24,7 +24,7 @@ __all__ = ["Derived"]
 class _Pictures(NamedTuple):
     """Frames of the SDK, the records of their images by stream, and when the SDK handed them over [s]."""
 
-    frames: object          # the set that depth and colour came in; None if depth came alone
+    frames: object  # the set that depth and colour came in; None if depth came alone
     depth: object
     color: object
     images: dict[str, Image]
@@ -42,11 +42,19 @@ class Derived:
         counters: of the device.
     """
 
-    def __init__(self, align: bool, rgbd: bool, cloud: PointCloud | None, lossless: bool, on_sample: Callable, counters: Counters):
+    def __init__(
+        self, align: bool, rgbd: bool, cloud: PointCloud | None, lossless: bool, on_sample: Callable, counters: Counters
+    ):
         self.align, self.rgbd, self.cloud, self.lossless, self.on_sample = align, rgbd, cloud, lossless, on_sample
         self._align, self._points, self._lenses = rs.align(rs.stream.color), rs.pointcloud(), {}
-        self._aligned = LatestWins(self._make_aligned, lambda: counters.add("align_skipped"), "camera align") if align or rgbd else None
-        self._clouds = LatestWins(self._make_cloud, lambda: counters.add("cloud_skipped"), "camera cloud") if cloud else None
+        self._aligned = (
+            LatestWins(self._make_aligned, lambda: counters.add("align_skipped"), "camera align")
+            if align or rgbd
+            else None
+        )
+        self._clouds = (
+            LatestWins(self._make_cloud, lambda: counters.add("cloud_skipped"), "camera cloud") if cloud else None
+        )
         self._workers = [worker for worker in (self._aligned, self._clouds) if worker is not None]
 
     def offer(self, depth, color, images: dict[str, Image], arrival: float, frames=None) -> None:
@@ -73,7 +81,13 @@ class Derived:
     # -- on the threads ----------------------------------------------------------------------------
     def _make_aligned(self, of: _Pictures) -> None:
         depth, color = of.images["depth"], of.images["color"]
-        aligned = image_of(self._align.process(of.frames).get_depth_frame(), "aligned_depth_to_color", depth.t, of.arrival, self._lenses)
+        aligned = image_of(
+            self._align.process(of.frames).get_depth_frame(),
+            "aligned_depth_to_color",
+            depth.t,
+            of.arrival,
+            self._lenses,
+        )
         if self.align:
             self.on_sample(aligned, aligned.t)
         if self.rgbd:

@@ -35,14 +35,14 @@ from hardware.realsense.streams import STREAM_NAMES, describe, image_of, select
 
 __all__ = ["RealSenseDevice", "Settings"]
 
-SILENT_PERIODS = 5          # without a frame: the stream has stalled
-SHORTEST_SILENCE = 0.15     # [s]; a busy host must not restart a 200 Hz gyroscope
-TURN = 0.06                 # [s]; a turn of the device's thread that takes longer has waited for a processor
-START_TIME = 2.0            # [s] for the first frame after a start
-SETTLED = 2.0               # [s] of flow after which the next stall begins at the first step again
-QUEUED = 8                  # images waiting here; the SDK has 16 of each stream
-WARM, HOT = 60.0, 70.0      # ASIC [degC]
-NOTICE_STANDS = 5.0         # [s] that an error told by the camera stands
+SILENT_PERIODS = 5  # without a frame: the stream has stalled
+SHORTEST_SILENCE = 0.15  # [s]; a busy host must not restart a 200 Hz gyroscope
+TURN = 0.06  # [s]; a turn of the device's thread that takes longer has waited for a processor
+START_TIME = 2.0  # [s] for the first frame after a start
+SETTLED = 2.0  # [s] of flow after which the next stall begins at the first step again
+QUEUED = 8  # images waiting here; the SDK has 16 of each stream
+WARM, HOT = 60.0, 70.0  # ASIC [degC]
+NOTICE_STANDS = 5.0  # [s] that an error told by the camera stands
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,16 @@ class RealSenseDevice(Device):
         stream_rates: frames per second asked for, by stream.
     """
 
-    def __init__(self, source: Callable, settings: Settings, *, on_layout: Callable = lambda layout: None,
-                 loop: bool = False, record: str = "", **others):
+    def __init__(
+        self,
+        source: Callable,
+        settings: Settings,
+        *,
+        on_layout: Callable = lambda layout: None,
+        loop: bool = False,
+        record: str = "",
+        **others,
+    ):
         super().__init__(**others)
         self._source, self.settings, self._on_layout = source, settings, on_layout
         self._loop, self._record = loop, record
@@ -173,8 +181,14 @@ class RealSenseDevice(Device):
         self._filters, self._uniter = settings.filters.build(), ImuUniter(settings.unite) if settings.unite else None
         self._syncer = rs.syncer(2) if settings.paired else None
         self._stopping = False
-        self._derived = Derived(settings.align, settings.rgbd, settings.cloud, recorded and not self._camera.playback.is_real_time(),
-                                self.on_sample, self.counters)
+        self._derived = Derived(
+            settings.align,
+            settings.rgbd,
+            settings.cloud,
+            recorded and not self._camera.playback.is_real_time(),
+            self.on_sample,
+            self.counters,
+        )
         self._ended.clear()
         self._queue.clear()
         self._motion.clear()
@@ -193,7 +207,9 @@ class RealSenseDevice(Device):
         self._flowing_since = self._looked = now
         self._next_temperature = now
         try:
-            if recorded:        # it begins with the first sensor, and passes over what it holds of those that are not started yet
+            if (
+                recorded
+            ):  # it begins with the first sensor, and passes over what it holds of those that are not started yet
                 self._camera.playback.pause()
             for sensor, profiles in chosen:
                 if not profiles:
@@ -248,7 +264,7 @@ class RealSenseDevice(Device):
 
     def _stop(self) -> None:
         with self._arrival:
-            self._stopping = True           # lets a callback go that waits for room
+            self._stopping = True  # lets a callback go that waits for room
             self._arrival.notify_all()
         for sensor in self._running:
             for action in (sensor.stop, sensor.close):
@@ -304,12 +320,24 @@ class RealSenseDevice(Device):
             data, profile = motion.get_motion_data(), frame.get_profile()
             name = STREAM_NAMES[profile.stream_type(), 0]
             with self._arrival:
-                self._motion.append((name, frame.get_frame_number(), frame.get_timestamp() / 1e3,
-                                     frame.get_frame_timestamp_domain().name, arrival, np.array([data.x, data.y, data.z])))
+                self._motion.append(
+                    (
+                        name,
+                        frame.get_frame_number(),
+                        frame.get_timestamp() / 1e3,
+                        frame.get_frame_timestamp_domain().name,
+                        arrival,
+                        np.array([data.x, data.y, data.z]),
+                    )
+                )
                 self._arrival.notify_all()
             return
         with self._arrival:
-            if self._camera is not None and self._camera.playback is not None and not self._camera.playback.is_real_time():
+            if (
+                self._camera is not None
+                and self._camera.playback is not None
+                and not self._camera.playback.is_real_time()
+            ):
                 while len(self._queue) >= QUEUED and not self._stopping:
                     self._arrival.wait(0.1)
             if len(self._queue) >= QUEUED:
@@ -340,20 +368,30 @@ class RealSenseDevice(Device):
         """Frames of one moment; the first sets of a syncer have one frame only."""
         for block in self._filters:
             frames = block.process(frames).as_frameset()
-        images = {name: image for frame in frames if (image := self._image(frame, arrival)) is not None for name in [image.stream]}
+        images = {
+            name: image
+            for frame in frames
+            if (image := self._image(frame, arrival)) is not None
+            for name in [image.stream]
+        }
         depth, color = frames.get_depth_frame(), frames.get_color_frame()
         if not depth or not color:
             return
         if "depth" not in images or "color" not in images:
-            return                      # a stamp did not increase: what is made of it would repeat an old one
+            return  # a stamp did not increase: what is made of it would repeat an old one
         self._derived.offer(depth, color, images, arrival, frames)
 
     def _image(self, frame, arrival: float) -> Image | None:
         """Count, stamp and hand on one image; None if its stamp does not increase."""
         profile = frame.get_profile()
         name = STREAM_NAMES[profile.stream_type(), profile.stream_index()]
-        t = self._account(name, frame.get_frame_number(), frame.get_timestamp() / 1e3,
-                          frame.get_frame_timestamp_domain().name, arrival)
+        t = self._account(
+            name,
+            frame.get_frame_number(),
+            frame.get_timestamp() / 1e3,
+            frame.get_frame_timestamp_domain().name,
+            arrival,
+        )
         if t is None:
             return None
         image = image_of(frame, name, t, arrival, self._lenses)
@@ -406,8 +444,11 @@ class RealSenseDevice(Device):
         now = time.monotonic()
         while self._notices and now - self._notices[0][0] > NOTICE_STANDS:
             self._notices.popleft()
-        serious = [text or category.name for _, category, text in list(self._notices)
-                   if category in (rs.notification_category.frames_timeout, rs.notification_category.hardware_error)]
+        serious = [
+            text or category.name
+            for _, category, text in list(self._notices)
+            if category in (rs.notification_category.frames_timeout, rs.notification_category.hardware_error)
+        ]
         if serious:
             self.faults["notice"] = f"the camera reports: {serious[-1]}"
         else:
@@ -423,8 +464,11 @@ class RealSenseDevice(Device):
         late, self._looked = now - self._looked - TURN, now
         if late > 0.0:
             self._heard = {name: max(heard, min(heard + late, now)) for name, heard in self._heard.items()}
-        silent = [name for name, heard in self._heard.items()
-                  if now - heard > max(SILENT_PERIODS / self.stream_rates[name], SHORTEST_SILENCE)]
+        silent = [
+            name
+            for name, heard in self._heard.items()
+            if now - heard > max(SILENT_PERIODS / self.stream_rates[name], SHORTEST_SILENCE)
+        ]
         if not silent:
             if now - self._flowing_since > SETTLED + START_TIME:
                 self._step = 0
@@ -444,7 +488,9 @@ class RealSenseDevice(Device):
             try:
                 self._camera.reset()
             except DeviceError as error:
-                raise NotAnswering(f"{what} after a restart of the streams, and {error}; the camera is opened anew") from error
+                raise NotAnswering(
+                    f"{what} after a restart of the streams, and {error}; the camera is opened anew"
+                ) from error
             raise Disconnected(f"{what} after a restart of the streams: the camera was reset")
         else:
             self._step = 0
@@ -469,7 +515,9 @@ class RealSenseDevice(Device):
         if self._frost.begins(image.stream, image.pixels):
             self.counters.add("freezes")
         if self._frost.frozen:
-            self.warnings["frozen"] = f"{', '.join(sorted(self._frost.frozen))} repeats one image: the imager has frozen; use service hw_reset"
+            self.warnings["frozen"] = (
+                f"{', '.join(sorted(self._frost.frozen))} repeats one image: the imager has frozen; use service hw_reset"
+            )
         else:
             self.warnings.pop("frozen", None)
 

@@ -25,9 +25,9 @@ from hardware.realsense.scene import StillScene
 __all__ = ["RealSenseEmulator", "arguments", "make"]
 
 EXPOSURE, GAIN = 8500.0, 16.0
-COLOUR_DELAY = 0.002        # [s] of the colour imager's exposure after the stereo pair's
-VARIANTS = 4                # differently noisy images of one view
-LATEST = 0.5                # [s] behind at which motion samples are left out; images: two periods, the cable holds no more
+COLOUR_DELAY = 0.002  # [s] of the colour imager's exposure after the stereo pair's
+VARIANTS = 4  # differently noisy images of one view
+LATEST = 0.5  # [s] behind at which motion samples are left out; images: two periods, the cable holds no more
 
 
 class RealSenseEmulator(Emulator):
@@ -52,9 +52,16 @@ class RealSenseEmulator(Emulator):
         "malformed": "an image has a column too few, with probability p",
     }
 
-    def __init__(self, faults: Faults | None = None, link="/tmp/refit-realsense", model: str = "d435i",
-                 serial: str = "031522070000", world: SharedWorld | None = None, camera: str = "realsense",
-                 render_period: float = 0.1):
+    def __init__(
+        self,
+        faults: Faults | None = None,
+        link="/tmp/refit-realsense",
+        model: str = "d435i",
+        serial: str = "031522070000",
+        world: SharedWorld | None = None,
+        camera: str = "realsense",
+        render_period: float = 0.1,
+    ):
         super().__init__(faults)
         self.model = MODELS[model]
         self._rng = np.random.default_rng(self.faults.rng.getrandbits(32))
@@ -64,6 +71,7 @@ class RealSenseEmulator(Emulator):
             self._scene, self._robot = StillScene(self.model), None
         else:
             from hardware.realsense.renderer import CameraOnRobot, RenderedScene
+
             self._scene = RenderedScene(CameraOnRobot(world, camera), self.model, render_period)
             self._robot = CameraOnRobot(world, camera)
         self.temperature, self.sent = 35.0, {}
@@ -118,7 +126,7 @@ class RealSenseEmulator(Emulator):
         else:
             payload = self._image(stream, mode)
             if payload is None:
-                return                              # the first rendering is under way
+                return  # the first rendering is under way
             size = dict(width=mode.width, height=mode.height, exposure=EXPOSURE, gain=GAIN)
         number = self._number[stream] = self._number.get(stream, 0) + 1
         if self.faults.active("silence") is not None:
@@ -155,13 +163,15 @@ class RealSenseEmulator(Emulator):
             seen = self._variants[key] = (version, *self._prepared(stream, view), [])
         _, truth, hole, images = seen
         if len(images) < VARIANTS:
-            images.append(self._sensor.measure(truth, hole) if stream == "depth" else grain(truth, self._rng, self._pool))
+            images.append(
+                self._sensor.measure(truth, hole) if stream == "depth" else grain(truth, self._rng, self._pool)
+            )
             image = images[-1]
         else:
             image = images[int(self._rng.integers(VARIANTS))]
-            if image is self._shown.get(stream):    # a repeated image means a frozen camera
+            if image is self._shown.get(stream):  # a repeated image means a frozen camera
                 image = images[(next(i for i, one in enumerate(images) if one is image) + 1) % VARIANTS]
-        self._scene.view(stream, mode)              # keeps its rendering going
+        self._scene.view(stream, mode)  # keeps its rendering going
         self._shown[stream] = image
         return image
 
@@ -196,7 +206,9 @@ class RealSenseEmulator(Emulator):
         super().replug()
         self._resets = self.port.resets()
 
-    def set(self, *, temperature: float | None = None, imu_noise: float | None = None, swing: dict | None = None, **rest) -> None:
+    def set(
+        self, *, temperature: float | None = None, imu_noise: float | None = None, swing: dict | None = None, **rest
+    ) -> None:
         """temperature [degC]; imu_noise: factor; swing: {amplitude, angle, frequency} of `Swing`."""
         if rest:
             raise ValueError(f"the camera has no value {', '.join(rest)} to set, only temperature, imu_noise, swing")
@@ -208,8 +220,14 @@ class RealSenseEmulator(Emulator):
             self.swing = Swing(**swing)
 
     def stats(self) -> dict:
-        return {**super().stats(), "sent": dict(self.sent), "boot": self._boot, "renderings": self._scene.version,
-                "render_ms": 1e3 * getattr(self._scene, "busy", 0.0), "wanted": {k: str(m) for k, m in self.port.wanted().items()}}
+        return {
+            **super().stats(),
+            "sent": dict(self.sent),
+            "boot": self._boot,
+            "renderings": self._scene.version,
+            "render_ms": 1e3 * getattr(self._scene, "busy", 0.0),
+            "wanted": {k: str(m) for k, m in self.port.wanted().items()},
+        }
 
     def close(self) -> None:
         self._scene.close()
@@ -227,4 +245,6 @@ def make(options, faults: Faults) -> RealSenseEmulator:
     if options.link is None:
         raise ValueError("--link is missing: the path that the camera's node opens (parameter emulator_link)")
     world = SharedWorld.open(options.world, timeout=30.0) if options.world else None
-    return RealSenseEmulator(faults, options.link, options.model, options.serial, world, options.camera, options.render_period)
+    return RealSenseEmulator(
+        faults, options.link, options.model, options.serial, world, options.camera, options.render_period
+    )

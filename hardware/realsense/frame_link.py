@@ -24,16 +24,35 @@ __all__ = ["FramePort", "FrameReader", "Record"]
 
 _MAGIC = b"refit-frames-2"
 VIDEO_SLOTS, MOTION_SLOTS = 3, 256
-LOST_AFTER = 1.0            # [s] without a sign of life from the other side
+LOST_AFTER = 1.0  # [s] without a sign of life from the other side
 
-_HEADER = np.dtype([
-    ("magic", "S16"), ("model", "S16"), ("serial", "S32"), ("plugged", "u8"), ("asic", "f8"), ("projector", "f8"),
-    ("port_alive", "f8"), ("reader_alive", "f8"), ("resets", "u8"),
-    ("wanted", "u8", len(STREAMS)),         # width, height, fps in one word, as a mode is read while it is changed
-    ("written", "u8", len(STREAMS)),
-])
-_SLOT = np.dtype([("sequence", "u8"), ("number", "u8"), ("device_ms", "f8"), ("exposure", "f8"), ("gain", "f8"),
-                  ("width", "u4"), ("height", "u4"), ("size", "u8")])
+_HEADER = np.dtype(
+    [
+        ("magic", "S16"),
+        ("model", "S16"),
+        ("serial", "S32"),
+        ("plugged", "u8"),
+        ("asic", "f8"),
+        ("projector", "f8"),
+        ("port_alive", "f8"),
+        ("reader_alive", "f8"),
+        ("resets", "u8"),
+        ("wanted", "u8", len(STREAMS)),  # width, height, fps in one word, as a mode is read while it is changed
+        ("written", "u8", len(STREAMS)),
+    ]
+)
+_SLOT = np.dtype(
+    [
+        ("sequence", "u8"),
+        ("number", "u8"),
+        ("device_ms", "f8"),
+        ("exposure", "f8"),
+        ("gain", "f8"),
+        ("width", "u4"),
+        ("height", "u4"),
+        ("size", "u8"),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -91,7 +110,9 @@ class _Memory:
     def size(model: str) -> int:
         return _HEADER.itemsize + sum(
             (MOTION_SLOTS if s in MOTION else VIDEO_SLOTS) * _SLOT.itemsize
-            + -(-(MOTION_SLOTS if s in MOTION else VIDEO_SLOTS) * _capacity(model, s) // 64) * 64 for s in STREAMS)
+            + -(-(MOTION_SLOTS if s in MOTION else VIDEO_SLOTS) * _capacity(model, s) // 64) * 64
+            for s in STREAMS
+        )
 
 
 class FramePort:
@@ -144,7 +165,7 @@ class FramePort:
         self._memory.header.plugged = 0
         self._memory = None
         with contextlib.suppress(OSError):
-            if self.link.readlink() == self._target:        # not another camera's by now
+            if self.link.readlink() == self._target:  # not another camera's by now
                 self.link.unlink()
         os.close(self._descriptor)
 
@@ -167,8 +188,18 @@ class FramePort:
         """How often the reader has asked for a reset."""
         return int(self._memory.header.resets) if self._memory is not None else 0
 
-    def write(self, stream: str, number: int, device_ms: float, payload: np.ndarray, *, exposure=0.0, gain=0.0,
-              width=0, height=0) -> None:
+    def write(
+        self,
+        stream: str,
+        number: int,
+        device_ms: float,
+        payload: np.ndarray,
+        *,
+        exposure=0.0,
+        gain=0.0,
+        width=0,
+        height=0,
+    ) -> None:
         """Put a frame on the cable; the oldest in its ring is overwritten."""
         if self._memory is None:
             self.stats["unplugged"] += 1
@@ -204,8 +235,10 @@ class FrameReader:
             with open(link, "r+b") as file:
                 memory = mmap.mmap(file.fileno(), 0)
         except (OSError, ValueError) as error:
-            raise Disconnected(f"no emulated camera at {link}: start `./refit emulate realsense --link {link}` "
-                               f"({type(error).__name__})") from error
+            raise Disconnected(
+                f"no emulated camera at {link}: start `./refit emulate realsense --link {link}` "
+                f"({type(error).__name__})"
+            ) from error
         header = np.frombuffer(memory, _HEADER, 1)[0]
         if bytes(header["magic"]) != _MAGIC:
             raise Disconnected(f"{link} is no emulated camera of this version")
@@ -235,7 +268,7 @@ class FrameReader:
         for i, name in enumerate(STREAMS):
             mode = streams.get(name, Mode())
             if header.wanted[i] == 0 and mode.fps:
-                self._read[name] = int(header.written[i])       # what lies in the ring is of an earlier request
+                self._read[name] = int(header.written[i])  # what lies in the ring is of an earlier request
             header.wanted[i] = _word(mode)
 
     def take(self, stream: str) -> list[Record]:
@@ -243,7 +276,7 @@ class FrameReader:
         memory, at = self._memory, STREAMS.index(stream)
         heads, payloads = memory.heads[stream], memory.payloads[stream]
         written, n = int(memory.header.written[at]), len(heads)
-        first = max(self._read[stream], written - n + 1)        # the oldest slot may be written just now
+        first = max(self._read[stream], written - n + 1)  # the oldest slot may be written just now
         self.missed += first - self._read[stream]
         records = []
         for count in range(first, written):
@@ -252,7 +285,17 @@ class FrameReader:
             if head["sequence"] != count + 1 or heads[count % n]["sequence"] != count + 1:
                 self.missed += 1
                 continue
-            records.append(Record(stream, int(head["number"]), float(head["device_ms"]), float(head["exposure"]),
-                                  float(head["gain"]), int(head["width"]), int(head["height"]), payload))
+            records.append(
+                Record(
+                    stream,
+                    int(head["number"]),
+                    float(head["device_ms"]),
+                    float(head["exposure"]),
+                    float(head["gain"]),
+                    int(head["width"]),
+                    int(head["height"]),
+                    payload,
+                )
+            )
         self._read[stream] = written
         return records

@@ -6,8 +6,8 @@ import numpy as np
 
 __all__ = ["Frost"]
 
-EQUAL_IMAGES = 10       # in a row under new numbers
-STRIDE = 997            # every so-manyth value is compared: 400 of a depth image
+EQUAL_IMAGES = 10  # in a row under new numbers
+STRIDE = 997  # every so-manyth value is compared: 400 of a depth image
 
 
 class Frost:

@@ -10,7 +10,7 @@ from hardware.realsense.profiles import CameraModel
 
 __all__ = ["DepthSensor", "InertialUnit", "Swing", "grain", "holes"]
 
-EDGE = 0.03             # relative step of depth between neighbours at which the stereo match fails
+EDGE = 0.03  # relative step of depth between neighbours at which the stereo match fails
 GRAVITY = 9.80665
 
 
@@ -75,8 +75,10 @@ class Swing:
         w = 2.0 * math.pi * self.frequency
         yaw = self.angle * math.sin(w * t)
         along = -self.amplitude * w * w * math.sin(w * t)
-        return (np.array([0.0, self.angle * w * math.cos(w * t), 0.0]),
-                np.array([along * math.cos(yaw), -GRAVITY, along * math.sin(yaw)]))
+        return (
+            np.array([0.0, self.angle * w * math.cos(w * t), 0.0]),
+            np.array([along * math.cos(yaw), -GRAVITY, along * math.sin(yaw)]),
+        )
 
 
 class InertialUnit:
@@ -87,7 +89,7 @@ class InertialUnit:
     """
 
     DENSITY = {"gyro": math.radians(0.014), "accel": 150e-6 * GRAVITY}
-    WALK = {"gyro": 1e-5, "accel": 1e-4}        # per root second
+    WALK = {"gyro": 1e-5, "accel": 1e-4}  # per root second
 
     def __init__(self, rng: np.random.Generator):
         self._rng, self.noise = rng, 1.0

@@ -9,16 +9,18 @@ import numpy as np
 
 __all__ = ["ImuUniter", "Unite"]
 
-WAITING = 400           # angular rates kept for a specific force to come: a second at the highest rate
-LATE = 16               # specific forces kept for angular rates that arrive after them
+WAITING = 400  # angular rates kept for a specific force to come: a second at the highest rate
+LATE = 16  # specific forces kept for angular rates that arrive after them
 
 
 class Unite(enum.IntEnum):
     """As the parameter unite_imu_method numbers them."""
 
     NONE = 0
-    COPY = 1            # the newest specific force as it is: no delay, up to a period old
-    INTERPOLATE = 2     # between the two around the angular rate: exact to second order, late by a period of the accelerometer
+    COPY = 1  # the newest specific force as it is: no delay, up to a period old
+    INTERPOLATE = (
+        2  # between the two around the angular rate: exact to second order, late by a period of the accelerometer
+    )
 
 
 class ImuUniter:
@@ -56,7 +58,7 @@ class ImuUniter:
             t, angular = self._waiting.popleft()
             after = next(i for i, (when, _) in enumerate(self._forces) if when >= t)
             if after == 0:
-                continue            # before the first specific force
+                continue  # before the first specific force
             (t0, f0), (t1, f1) = self._forces[after - 1], self._forces[after]
             share = (t - t0) / (t1 - t0)
             done.append((t, angular, (1.0 - share) * f0 + share * f1))

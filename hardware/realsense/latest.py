@@ -19,7 +19,7 @@ class LatestWins:
 
     def __init__(self, work: Callable, on_skip: Callable[[], None] = lambda: None, name: str = "latest"):
         self._work, self._on_skip = work, on_skip
-        self._waiting: list = []            # at most one item
+        self._waiting: list = []  # at most one item
         self._working = self._closing = False
         self._error: Exception | None = None
         self._turn = threading.Condition()

@@ -60,7 +60,9 @@ class PointCloud:
     keep_untextured: bool = False
 
 
-def cloud_points(vertices: np.ndarray, texture: np.ndarray | None, image: np.ndarray | None, settings: PointCloud) -> np.ndarray:
+def cloud_points(
+    vertices: np.ndarray, texture: np.ndarray | None, image: np.ndarray | None, settings: PointCloud
+) -> np.ndarray:
     """The buffer of a point cloud, made at once.
 
     Args:
@@ -99,7 +101,7 @@ def _pixels(texture: np.ndarray, image: np.ndarray) -> tuple[np.ndarray, np.ndar
         # Conversion to integers rounds towards 0: 1 is added to round what lies just outside down, as all else.
         place = texture[:, k] * np.float32(size)
         place += np.float32(1.5)
-        with np.errstate(invalid="ignore"):             # whoever is not seen may be anywhere, infinity included
+        with np.errstate(invalid="ignore"):  # whoever is not seen may be anywhere, infinity included
             columns.append(place.astype(np.int32) - 1)
     u, v = columns
     return v * w + u, (u.view(np.uint32) < w) & (v.view(np.uint32) < h)

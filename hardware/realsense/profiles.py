@@ -10,7 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["BYTES_PER_PIXEL", "MODELS", "MOTION", "STREAMS", "VIDEO", "CameraModel", "Mode", "VideoStream", "parse_mode"]
+__all__ = [
+    "BYTES_PER_PIXEL",
+    "MODELS",
+    "MOTION",
+    "STREAMS",
+    "VIDEO",
+    "CameraModel",
+    "Mode",
+    "VideoStream",
+    "parse_mode",
+]
 
 VIDEO = ("depth", "infra1", "infra2", "color")
 MOTION = ("gyro", "accel")
@@ -35,14 +45,16 @@ class Mode:
 
 
 def parse_mode(text: str) -> Mode:
-    """"848x480x30" or "0,0,0" (the default) as a Mode.
+    """ "848x480x30" or "0,0,0" (the default) as a Mode.
 
     Raises:
         ValueError: not three numbers.
     """
     match = _MODE.match(text)
     if match is None:
-        raise ValueError(f"stream profile '{text}' is not WIDTHxHEIGHTxFPS such as 848x480x30, nor 0,0,0 for the default")
+        raise ValueError(
+            f"stream profile '{text}' is not WIDTHxHEIGHTxFPS such as 848x480x30, nor 0,0,0 for the default"
+        )
     return Mode(*map(int, match.groups()))
 
 
@@ -103,35 +115,64 @@ class CameraModel:
 
 
 def _modes(*sizes: str) -> tuple[Mode, ...]:
-    return tuple(Mode(*map(int, size.split("x")), fps) for size in sizes for fps in (30, 15, 6, 60)
-                 if fps < 60 or int(size.split("x")[0]) <= 848)
+    return tuple(
+        Mode(*map(int, size.split("x")), fps)
+        for size in sizes
+        for fps in (30, 15, 6, 60)
+        if fps < 60 or int(size.split("x")[0]) <= 848
+    )
 
 
 _STEREO = _modes("848x480", "640x480", "640x360", "424x240", "1280x720")
 
 D435I = CameraModel(
-    "Intel RealSense D435I", depth_units=0.001, baseline=50.0, nearest=0.3, farthest=3.0,
+    "Intel RealSense D435I",
+    depth_units=0.001,
+    baseline=50.0,
+    nearest=0.3,
+    farthest=3.0,
     # Disparity noise of 0.05 pixels: sigma_z = 0.05 z^2 / (f B), f = 424 pixels, B = 0.05 m.
     noise=0.0024,
     video=(
         VideoStream("depth", "z16", _STEREO, 0.885),
         VideoStream("infra1", "y8", _STEREO, 0.885),
         VideoStream("infra2", "y8", _STEREO, 0.885, position=(0.05, 0.0, 0.0)),
-        VideoStream("color", "rgb8", _modes("1280x720", "848x480", "640x480", "640x360", "424x240"), 1.27,
-                    "inverse_brown_conrady", position=(0.015, 0.0, 0.0)),
+        VideoStream(
+            "color",
+            "rgb8",
+            _modes("1280x720", "848x480", "640x480", "640x360", "424x240"),
+            1.27,
+            "inverse_brown_conrady",
+            position=(0.015, 0.0, 0.0),
+        ),
     ),
-    gyro_rates=(200, 400), accel_rates=(100, 200), imu_position=(-0.0055, 0.0051, 0.0117),
+    gyro_rates=(200, 400),
+    accel_rates=(100, 200),
+    imu_position=(-0.0055, 0.0051, 0.0117),
 )
 
 L515 = CameraModel(
-    "Intel RealSense L515", depth_units=0.00025, baseline=0.0, nearest=0.25, farthest=9.0, noise=0.0003,
+    "Intel RealSense L515",
+    depth_units=0.00025,
+    baseline=0.0,
+    nearest=0.25,
+    farthest=9.0,
+    noise=0.0003,
     video=(
         VideoStream("depth", "z16", tuple(Mode(w, h, 30) for w, h in ((640, 480), (320, 240), (1024, 768))), 0.96),
         VideoStream("infra1", "y8", tuple(Mode(w, h, 30) for w, h in ((640, 480), (320, 240), (1024, 768))), 0.96),
-        VideoStream("color", "rgb8", _modes("1280x720", "640x480", "640x360"), 1.25, "inverse_brown_conrady",
-                    position=(0.0, -0.014, 0.0)),
+        VideoStream(
+            "color",
+            "rgb8",
+            _modes("1280x720", "640x480", "640x360"),
+            1.25,
+            "inverse_brown_conrady",
+            position=(0.0, -0.014, 0.0),
+        ),
     ),
-    gyro_rates=(200, 400, 100), accel_rates=(200, 400, 100), imu_position=(-0.01, 0.017, 0.004),
+    gyro_rates=(200, 400, 100),
+    accel_rates=(200, 400, 100),
+    imu_position=(-0.01, 0.017, 0.004),
 )
 
 #: short name -> model

@@ -35,8 +35,10 @@ class CameraOnRobot:
         self.camera = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_CAMERA, camera)
         if self.camera < 0:
             names = [self.model.camera(i).name for i in range(self.model.ncam)]
-            raise ValueError(f"the robot has no camera '{camera}', only {', '.join(names) or 'none at all'}: "
-                             "name one in the MJCF, or pass --camera")
+            raise ValueError(
+                f"the robot has no camera '{camera}', only {', '.join(names) or 'none at all'}: "
+                "name one in the MJCF, or pass --camera"
+            )
         joints = [self.model.joint(name) for name in world.joints]
         self._q = np.array([joint.qposadr[0] for joint in joints], dtype=int)
         self._v = np.array([joint.dofadr[0] for joint in joints], dtype=int)
@@ -159,5 +161,10 @@ class RenderedScene:
 def frustum(K: np.ndarray, width: int, height: int, near: float) -> dict[str, float]:
     """MuJoCo's view frustum of a camera matrix K whose integer coordinates are pixel centres."""
     left, right = near * (-0.5 - K[0, 2]) / K[0, 0], near * (width - 0.5 - K[0, 2]) / K[0, 0]
-    return dict(frustum_center=(left + right) / 2, frustum_width=(right - left) / 2, frustum_near=near,
-                frustum_top=near * (K[1, 2] + 0.5) / K[1, 1], frustum_bottom=-near * (height - 0.5 - K[1, 2]) / K[1, 1])
+    return dict(
+        frustum_center=(left + right) / 2,
+        frustum_width=(right - left) / 2,
+        frustum_near=near,
+        frustum_top=near * (K[1, 2] + 0.5) / K[1, 1],
+        frustum_bottom=-near * (height - 0.5 - K[1, 2]) / K[1, 1],
+    )

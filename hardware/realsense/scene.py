@@ -8,11 +8,13 @@ from hardware.realsense.profiles import CameraModel, Mode
 
 __all__ = ["StillScene", "cast"]
 
-WALL, FLOOR = 2.2, 0.6                      # z of the wall and y of the floor in the depth imager's optical frame [m]
+WALL, FLOOR = 2.2, 0.6  # z of the wall and y of the floor in the depth imager's optical frame [m]
 #: centre and half size in the same frame [m], colour
-BOXES = (((0.12, 0.05, 1.1), (0.18, 0.15, 0.10), (200, 60, 40)),
-         ((-0.45, 0.20, 1.5), (0.15, 0.25, 0.15), (40, 110, 200)),
-         ((0.05, -0.35, 1.8), (0.30, 0.08, 0.05), (60, 180, 80)))
+BOXES = (
+    ((0.12, 0.05, 1.1), (0.18, 0.15, 0.10), (200, 60, 40)),
+    ((-0.45, 0.20, 1.5), (0.15, 0.25, 0.15), (40, 110, 200)),
+    ((0.05, -0.35, 1.8), (0.30, 0.08, 0.05), (60, 180, 80)),
+)
 
 
 def cast(K: np.ndarray, width: int, height: int, position=(0.0, 0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:

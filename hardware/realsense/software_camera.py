@@ -20,12 +20,18 @@ from hardware.realsense.profiles import BYTES_PER_PIXEL, MODELS, CameraModel, Mo
 
 __all__ = ["SoftwareCamera", "build_device"]
 
-STREAM_KEYS = {"depth": (rs.stream.depth, 0), "infra1": (rs.stream.infrared, 1), "infra2": (rs.stream.infrared, 2),
-               "color": (rs.stream.color, 0), "gyro": (rs.stream.gyro, 0), "accel": (rs.stream.accel, 0)}
+STREAM_KEYS = {
+    "depth": (rs.stream.depth, 0),
+    "infra1": (rs.stream.infrared, 1),
+    "infra2": (rs.stream.infrared, 2),
+    "color": (rs.stream.color, 0),
+    "gyro": (rs.stream.gyro, 0),
+    "accel": (rs.stream.accel, 0),
+}
 _FORMATS = {"z16": rs.format.z16, "y8": rs.format.y8, "rgb8": rs.format.rgb8}
 _NAMES = {key: name for name, key in STREAM_KEYS.items()}
-POLL = 0.002                # [s] between two looks at the cable: half a period of the fastest gyroscope
-HOUSEKEEPING = 0.02         # [s] between two looks at which streams are open
+POLL = 0.002  # [s] between two looks at the cable: half a period of the fastest gyroscope
+HOUSEKEEPING = 0.02  # [s] between two looks at which streams are open
 
 
 def build_device(model: CameraModel, serial: str, firmware: str = "5.16.0.1"):
@@ -35,9 +41,14 @@ def build_device(model: CameraModel, serial: str, firmware: str = "5.16.0.1"):
         (device, sensors by stream name, profiles by (stream name, Mode or rate)).
     """
     device = rs.software_device()
-    for key, value in ((rs.camera_info.name, model.name), (rs.camera_info.serial_number, serial),
-                       (rs.camera_info.firmware_version, firmware), (rs.camera_info.physical_port, "emulated"),
-                       (rs.camera_info.usb_type_descriptor, "3.2"), (rs.camera_info.product_line, "emulated")):
+    for key, value in (
+        (rs.camera_info.name, model.name),
+        (rs.camera_info.serial_number, serial),
+        (rs.camera_info.firmware_version, firmware),
+        (rs.camera_info.physical_port, "emulated"),
+        (rs.camera_info.usb_type_descriptor, "3.2"),
+        (rs.camera_info.product_line, "emulated"),
+    ):
         device.register_info(key, value)
     stereo, colour, motion = (device.add_sensor(name) for name in ("Stereo Module", "RGB Camera", "Motion Module"))
     stereo.add_read_only_option(rs.option.depth_units, model.depth_units)
@@ -55,7 +66,8 @@ def build_device(model: CameraModel, serial: str, firmware: str = "5.16.0.1"):
         sensors[stream.name] = sensor
         for mode in stream.modes:
             profiles[stream.name, mode] = sensor.add_video_stream(
-                _video_stream(stream, mode, len(profiles)), mode == stream.modes[0])
+                _video_stream(stream, mode, len(profiles)), mode == stream.modes[0]
+            )
             positions[stream.name, mode] = stream.position
     for name, rates in (("gyro", model.gyro_rates), ("accel", model.accel_rates)):
         sensors[name] = motion
@@ -64,7 +76,7 @@ def build_device(model: CameraModel, serial: str, firmware: str = "5.16.0.1"):
             positions[name, rate] = model.imu_position
     hub = ("depth", model.stream("depth").modes[0])
     for key, profile in profiles.items():
-        if key != hub:      # the SDK finds its way between any two through the hub
+        if key != hub:  # the SDK finds its way between any two through the hub
             profiles[hub].register_extrinsics_to(profile, _extrinsics(positions[key]))
     return device, sensors, profiles
 
@@ -151,8 +163,13 @@ class SoftwareCamera:
     def _inject(self, record: Record, mode: Mode, profile) -> None:
         sensor = self._sensors[record.stream]
         try:
-            frame = (motion_frame(record, profile) if record.stream in ("gyro", "accel") else
-                     video_frame(record, self._model.stream(record.stream).format, mode, profile, self._model.depth_units))
+            frame = (
+                motion_frame(record, profile)
+                if record.stream in ("gyro", "accel")
+                else video_frame(
+                    record, self._model.stream(record.stream).format, mode, profile, self._model.depth_units
+                )
+            )
         except MalformedFrame:
             self.refused += 1
             return
@@ -163,8 +180,9 @@ class SoftwareCamera:
         else:
             sensor.set_metadata(rs.frame_metadata_value.actual_exposure, int(record.exposure))
             sensor.set_metadata(rs.frame_metadata_value.gain_level, int(record.gain))
-            sensor.set_metadata(rs.frame_metadata_value.auto_exposure,
-                                int(sensor.get_option(rs.option.enable_auto_exposure)))
+            sensor.set_metadata(
+                rs.frame_metadata_value.auto_exposure, int(sensor.get_option(rs.option.enable_auto_exposure))
+            )
             sensor.on_video_frame(frame)
 
 
@@ -177,8 +195,10 @@ def video_frame(record: Record, pixel_format: str, mode: Mode, profile, depth_un
     kind = np.uint16 if pixel_format == "z16" else np.uint8
     width, height, bytes_per_pixel = record.width, record.height, BYTES_PER_PIXEL[pixel_format]
     if record.payload.size != width * height * bytes_per_pixel:
-        raise MalformedFrame(f"{pixel_format} of {width}x{height} has {record.payload.size} bytes, "
-                             f"expected {width * height * bytes_per_pixel}")
+        raise MalformedFrame(
+            f"{pixel_format} of {width}x{height} has {record.payload.size} bytes, "
+            f"expected {width * height * bytes_per_pixel}"
+        )
     shape = (height, width, 3) if pixel_format == "rgb8" else (height, width)
     frame = rs.software_video_frame()
     frame.pixels = checked(record.payload.view(kind).reshape(shape), pixel_format, mode.width, mode.height)

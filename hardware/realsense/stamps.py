@@ -8,9 +8,9 @@ from hardware.link.clock import DeviceClock
 
 __all__ = ["LiveStamps", "PlaybackStamps"]
 
-LEAP = 0.5              # [s] by which a device's clock may run ahead of the host's between two frames of a stream
+LEAP = 0.5  # [s] by which a device's clock may run ahead of the host's between two frames of a stream
 
-SEAM = 0.01             # [s] between the end of a recording and its beginning anew
+SEAM = 0.01  # [s] between the end of a recording and its beginning anew
 
 
 class LiveStamps:

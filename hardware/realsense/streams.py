@@ -12,9 +12,15 @@ from hardware.realsense.records import Image, Layout, Lens
 __all__ = ["STREAM_NAMES", "describe", "image_of", "lens_of", "metadata_of", "select"]
 
 #: (SDK stream, index) -> name. Cameras with one infrared imager number it 0.
-STREAM_NAMES = {(rs.stream.depth, 0): "depth", (rs.stream.infrared, 0): "infra1", (rs.stream.infrared, 1): "infra1",
-                (rs.stream.infrared, 2): "infra2", (rs.stream.color, 0): "color", (rs.stream.gyro, 0): "gyro",
-                (rs.stream.accel, 0): "accel"}
+STREAM_NAMES = {
+    (rs.stream.depth, 0): "depth",
+    (rs.stream.infrared, 0): "infra1",
+    (rs.stream.infrared, 1): "infra1",
+    (rs.stream.infrared, 2): "infra2",
+    (rs.stream.color, 0): "color",
+    (rs.stream.gyro, 0): "gyro",
+    (rs.stream.accel, 0): "accel",
+}
 #: formats in which streams are asked for
 _FORMATS = {"depth": (rs.format.z16,), "infra1": (rs.format.y8,), "infra2": (rs.format.y8,), "color": (rs.format.rgb8,)}
 _METADATA = [(name, value) for name, value in rs.frame_metadata_value.__members__.items()]
@@ -43,8 +49,12 @@ def select(sensor, video: dict[str, Mode], motion: dict[str, int], recorded: boo
             continue
         fitting = [p for p in profiles if _mode(p) == wanted]
         if not fitting:
-            there = ", ".join(sorted({str(_mode(p)) for p in profiles}, key=lambda text: [int(n) for n in text.split("x")]))
-            raise DeviceError(f"the camera has no {name} profile {wanted}: choose one of {there}, or 0,0,0 for the default")
+            there = ", ".join(
+                sorted({str(_mode(p)) for p in profiles}, key=lambda text: [int(n) for n in text.split("x")])
+            )
+            raise DeviceError(
+                f"the camera has no {name} profile {wanted}: choose one of {there}, or 0,0,0 for the default"
+            )
         chosen.append(fitting[0])
     return chosen
 
@@ -75,15 +85,27 @@ def image_of(frame, name: str, t: float, arrival: float, lenses: dict) -> Image:
     """The record of a video frame, its pixels copied: `get_data` pins its frame. `lenses`: cache of `lens_of`."""
     profile = frame.get_profile().as_video_stream_profile()
     depth = frame.is_depth_frame()
-    return Image(name, t, arrival, frame.get_frame_number(), frame.get_timestamp() / 1e3, frame.get_frame_timestamp_domain().name,
-                 np.array(frame.get_data()), profile.format().name, lens_of(profile, lenses),
-                 frame.as_depth_frame().get_units() if depth else 0.0, metadata_of(frame))
+    return Image(
+        name,
+        t,
+        arrival,
+        frame.get_frame_number(),
+        frame.get_timestamp() / 1e3,
+        frame.get_frame_timestamp_domain().name,
+        np.array(frame.get_data()),
+        profile.format().name,
+        lens_of(profile, lenses),
+        frame.as_depth_frame().get_units() if depth else 0.0,
+        metadata_of(frame),
+    )
 
 
 def describe(profiles: dict, sensors: list) -> Layout:
     """Layout of running profiles by stream name. Without extrinsics in the camera the identity stands in."""
     depth = profiles.get("depth") or next(
-        (p for sensor in sensors for p in sensor.get_stream_profiles() if p.stream_type() == rs.stream.depth), next(iter(profiles.values())))
+        (p for sensor in sensors for p in sensor.get_stream_profiles() if p.stream_type() == rs.stream.depth),
+        next(iter(profiles.values())),
+    )
     poses, imu, lenses = {}, {}, {}
     for name, profile in profiles.items():
         X_DS = np.eye(4)
@@ -100,8 +122,11 @@ def describe(profiles: dict, sensors: list) -> Layout:
         else:
             try:
                 scale = profile.as_motion_stream_profile().get_motion_intrinsics()
-                imu[name] = (np.array(scale.data, dtype=float), np.array(scale.noise_variances, dtype=float),
-                             np.array(scale.bias_variances, dtype=float))
+                imu[name] = (
+                    np.array(scale.data, dtype=float),
+                    np.array(scale.noise_variances, dtype=float),
+                    np.array(scale.bias_variances, dtype=float),
+                )
             except RuntimeError:
                 imu[name] = (np.eye(3, 4), np.zeros(3), np.zeros(3))
     return Layout(lenses, {name: profile.fps() for name, profile in profiles.items()}, poses, imu)

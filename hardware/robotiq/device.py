@@ -9,16 +9,28 @@ from dataclasses import dataclass
 
 from hardware.link import Device, Identity, NotAnswering, SerialPort
 from hardware.link.modbus_rtu import ModbusMaster, read_input_registers, read_write_registers
-from hardware.robotiq.protocol import (BAUD, FAULTS, MODELS, OUTPUT, STATUS, UNIT, Action, Contact, Status, command_registers,
-                                       decode_status, major)
+from hardware.robotiq.protocol import (
+    BAUD,
+    FAULTS,
+    MODELS,
+    OUTPUT,
+    STATUS,
+    UNIT,
+    Action,
+    Contact,
+    Status,
+    command_registers,
+    decode_status,
+    major,
+)
 
 __all__ = ["GripperState", "RobotiqGripper"]
 
 # Between a command and a gOBJ that is about it; the manual promises it with the reply, a motor takes a moment.
-SETTLING = 0.04             # [s]
-PASSING = (0x00, 0x05, 0x09)    # fault codes that ask for nothing: none, motion delayed, a second of silence
-ACTIVATION_LIMIT = 10.0     # [s] a 2F-140 takes under four
-STOP_LIMIT = 1.5            # [s] within which a stop must be read back; longer than opening at full speed takes
+SETTLING = 0.04  # [s]
+PASSING = (0x00, 0x05, 0x09)  # fault codes that ask for nothing: none, motion delayed, a second of silence
+ACTIVATION_LIMIT = 10.0  # [s] a 2F-140 takes under four
+STOP_LIMIT = 1.5  # [s] within which a stop must be read back; longer than opening at full speed takes
 
 
 @dataclass(frozen=True)
@@ -48,8 +60,17 @@ class RobotiqGripper(Device):
         auto_reactivate: activate again by itself after a power failure.
     """
 
-    def __init__(self, path: str | os.PathLike, model: str = "2f_85", unit: int = UNIT, rate: float = 50.0,
-                 reply_timeout: float = 0.1, stop_policy: str = "stop", auto_reactivate: bool = False, **options):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        model: str = "2f_85",
+        unit: int = UNIT,
+        rate: float = 50.0,
+        reply_timeout: float = 0.1,
+        stop_policy: str = "stop",
+        auto_reactivate: bool = False,
+        **options,
+    ):
         super().__init__(**options)
         self.path, self.model, self.unit = path, MODELS[model], unit
         self.period, self.reply_timeout = 1.0 / rate, reply_timeout
@@ -58,13 +79,13 @@ class RobotiqGripper(Device):
         self._port: SerialPort | None = None
         self._master: ModbusMaster | None = None
         self._procedure: Generator | None = None
-        self._asked: str | None = None              # a procedure that another thread asked for
+        self._asked: str | None = None  # a procedure that another thread asked for
         self._pending: tuple[int, tuple[int, int, int]] | None = None
         self._number = self._sent = self._answered = 0
         self._sent_at = float("-inf")
-        self._force = 0                             # rFR that was written last
+        self._force = 0  # rFR that was written last
         self._due = 0.0
-        self._was_active = False                    # enabled once before: an activation that is missing now was lost
+        self._was_active = False  # enabled once before: an activation that is missing now was lost
 
     # -- from any thread ---------------------------------------------------------------------------
     def go_to(self, width: float, speed: float, force: float) -> int:
@@ -153,8 +174,10 @@ class RobotiqGripper(Device):
         if not self.status.ready:
             return
         if self.stop_policy == "open":
-            self._confirm(command_registers(Action.ACTIVATE | Action.GO_TO, 0, 255, 255),
-                          lambda status: status.go_to and status.requested == 0 and status.contact is not Contact.MOVING)
+            self._confirm(
+                command_registers(Action.ACTIVATE | Action.GO_TO, 0, 255, 255),
+                lambda status: status.go_to and status.requested == 0 and status.contact is not Contact.MOVING,
+            )
         self._confirm(command_registers(Action.ACTIVATE), lambda status: not status.go_to)
 
     def _close(self) -> None:
@@ -204,8 +227,10 @@ class RobotiqGripper(Device):
 
     def _before(self, end: float) -> None:
         if time.monotonic() > end:
-            raise NotAnswering(f"the gripper on {self.path} did not complete its activation within {ACTIVATION_LIMIT:.0f} s: "
-                               "free the fingers' way and check the 24 V supply")
+            raise NotAnswering(
+                f"the gripper on {self.path} did not complete its activation within {ACTIVATION_LIMIT:.0f} s: "
+                "free the fingers' way and check the 24 V supply"
+            )
 
     def _judge(self, status: Status) -> None:
         """Standing faults and warnings from one status."""
@@ -227,7 +252,9 @@ class RobotiqGripper(Device):
         status, _ = self._exchange(registers)
         while not done(status):
             if time.monotonic() > end or major(status.fault):
-                self.warnings["stop"] = f"no stop was read back within {STOP_LIMIT:.1f} s: check that the fingers are free to move"
+                self.warnings["stop"] = (
+                    f"no stop was read back within {STOP_LIMIT:.1f} s: check that the fingers are free to move"
+                )
                 return
             time.sleep(self.period)
             status, _ = self._exchange()

@@ -19,7 +19,7 @@ from hardware.robotiq.gripper import GRIPPERS, INTERNAL, OVERCURRENT, UNDERVOLTA
 __all__ = ["RobotiqEmulator", "arguments", "make"]
 
 OUTPUT, STATUS, REGISTERS = 1000, 2000, 8
-LONGEST_STEP = 0.002        # [s] of motion computed at once: a count of the 2F-140 at full speed
+LONGEST_STEP = 0.002  # [s] of motion computed at once: a count of the 2F-140 at full speed
 
 
 class RobotiqEmulator(Emulator):
@@ -33,8 +33,12 @@ class RobotiqEmulator(Emulator):
     """
 
     name = "robotiq"
-    own_faults = {"low_voltage": "fault 0A until the next activation", "internal": "fault 0C likewise",
-                  "overcurrent": "fault 0E likewise", "lost_object": "whatever the fingers hold is gone"}
+    own_faults = {
+        "low_voltage": "fault 0A until the next activation",
+        "internal": "fault 0C likewise",
+        "overcurrent": "fault 0E likewise",
+        "lost_object": "whatever the fingers hold is gone",
+    }
     longest_step = 0.005
 
     def __init__(self, port: PtyPort, gripper: Gripper, unit: int = 9, faults: Faults | None = None):
@@ -42,8 +46,12 @@ class RobotiqEmulator(Emulator):
         self.port, self.gripper = port, gripper
         self.requests = self.refusals = 0
         self._finder = RequestFinder(unit)
-        self._bank = RegisterBank([range(OUTPUT, OUTPUT + REGISTERS), range(STATUS, STATUS + REGISTERS)],
-                                  range(OUTPUT, OUTPUT + REGISTERS), self._read, self._write)
+        self._bank = RegisterBank(
+            [range(OUTPUT, OUTPUT + REGISTERS), range(STATUS, STATUS + REGISTERS)],
+            range(OUTPUT, OUTPUT + REGISTERS),
+            self._read,
+            self._write,
+        )
         self._time = self._heard = time.monotonic()
         self.gripper.hear(self._time)
 
@@ -74,7 +82,9 @@ class RobotiqEmulator(Emulator):
                 self.gripper.advance(dt)
 
     def _read(self, address: int) -> int:
-        block, k = (self.gripper.status(), address - STATUS) if address >= STATUS else (self.gripper.output, address - OUTPUT)
+        block, k = (
+            (self.gripper.status(), address - STATUS) if address >= STATUS else (self.gripper.output, address - OUTPUT)
+        )
         return block[k] if k < len(block) else 0
 
     def _write(self, address: int, values: list[int]) -> None:
@@ -106,8 +116,17 @@ class RobotiqEmulator(Emulator):
 
     def stats(self) -> dict:
         g = self.gripper
-        return {**super().stats(), "width": g.fingers.width, "state": g.state, "contact": g.contact, "fault": g.fault,
-                "output": list(g.output), "requests": self.requests, "refusals": self.refusals, "damaged": self._finder.damaged}
+        return {
+            **super().stats(),
+            "width": g.fingers.width,
+            "state": g.state,
+            "contact": g.contact,
+            "fault": g.fault,
+            "output": list(g.output),
+            "requests": self.requests,
+            "refusals": self.refusals,
+            "damaged": self._finder.damaged,
+        }
 
 
 def arguments(parser) -> None:
@@ -122,8 +141,13 @@ def arguments(parser) -> None:
 def make(options, faults: Faults) -> RobotiqEmulator:
     mechanics = GRIPPERS[options.model]
     if options.world:
-        fingers = WorldFingers(SharedWorld.open(options.world, timeout=10.0), options.joint, mechanics.stroke,
-                               options.joint_open, options.joint_closed)
+        fingers = WorldFingers(
+            SharedWorld.open(options.world, timeout=10.0),
+            options.joint,
+            mechanics.stroke,
+            options.joint_open,
+            options.joint_closed,
+        )
     else:
         fingers = OwnFingers(mechanics.stroke)
     gripper = Gripper(mechanics, fingers, options.activation_speed)

@@ -8,7 +8,7 @@ from hardware.emulation.world import SharedWorld
 
 __all__ = ["Fingers", "OwnFingers", "WorldFingers"]
 
-AT = 0.18e-3            # [m] below half a count of the 2F-85 (0.187 mm): fingers that have arrived read the position asked for
+AT = 0.18e-3  # [m] below half a count of the 2F-85 (0.187 mm): fingers that have arrived read the position asked for
 
 
 class Fingers(Protocol):
@@ -59,14 +59,22 @@ class WorldFingers:
         stiffness, damping: of the speed loop [N/m], [N s/m]; well damped for fingers of 0.1 to 1 kg.
     """
 
-    GAIN = 20.0             # [1/s] of the loop on width
+    GAIN = 20.0  # [1/s] of the loop on width
 
-    def __init__(self, world: SharedWorld, joint: str, stroke: float, open_at: float, closed_at: float,
-                 stiffness: float = 2000.0, damping: float = 30.0):
+    def __init__(
+        self,
+        world: SharedWorld,
+        joint: str,
+        stroke: float,
+        open_at: float,
+        closed_at: float,
+        stiffness: float = 2000.0,
+        damping: float = 30.0,
+    ):
         self.world, self._joint = world, world.indices([joint])
         self.stroke, self.stiffness, self.damping = stroke, stiffness, damping
-        self._closed_at, self._scale = closed_at, stroke / (open_at - closed_at)     # [m per rad or m]
-        self._integral = 0.0                                                         # [N]
+        self._closed_at, self._scale = closed_at, stroke / (open_at - closed_at)  # [m per rad or m]
+        self._integral = 0.0  # [N]
         self.blocked = False
 
     @property

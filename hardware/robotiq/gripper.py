@@ -16,11 +16,11 @@ from hardware.robotiq.fingers import Fingers
 
 __all__ = ["GRIPPERS", "Gripper", "Mechanics"]
 
-RESET, ACTIVATING, ACTIVE = 0, 1, 3                                 # gSTA
-MOVING, STOPPED_OPENING, STOPPED_CLOSING, AT_POSITION = range(4)    # gOBJ
+RESET, ACTIVATING, ACTIVE = 0, 1, 3  # gSTA
+MOVING, STOPPED_OPENING, STOPPED_CLOSING, AT_POSITION = range(4)  # gOBJ
 DELAYED, NOT_ACTIVATED, HOT, SILENT, UNDERVOLTAGE, RELEASING = 0x05, 0x07, 0x08, 0x09, 0x0A, 0x0B
 INTERNAL, ACTIVATION_FAILED, OVERCURRENT, RELEASED = 0x0C, 0x0D, 0x0E, 0x0F
-SILENCE = 1.0           # [s] without a request, after which fault 09 shows
+SILENCE = 1.0  # [s] without a request, after which fault 09 shows
 OPEN_COUNT, CLOSED_COUNT = 3, 230
 
 
@@ -50,7 +50,7 @@ class Gripper:
     def __init__(self, mechanics: Mechanics, fingers: Fingers, activation_speed: float | None = None):
         self.mechanics, self.fingers = mechanics, fingers
         self.activation_speed = activation_speed or mechanics.fastest
-        self.hot = False                # fault 08 while true
+        self.hot = False  # fault 08 while true
         self.last_request: float | None = None
         self.power_on()
 
@@ -58,10 +58,10 @@ class Gripper:
         """Registers cleared, not activated; the fingers are where they were."""
         self.output = [0, 0, 0]
         self.state, self.contact = RESET, MOVING
-        self.latched = 0                # a major fault, until the next reset
-        self.silent = False             # fault 09 shows in the next status
-        self._strokes: list[float] = [] # widths the activation has still to visit
-        self._hold = self.fingers.width # where fingers that are told nothing stay, or slowly go
+        self.latched = 0  # a major fault, until the next reset
+        self.silent = False  # fault 09 shows in the next status
+        self._strokes: list[float] = []  # widths the activation has still to visit
+        self._hold = self.fingers.width  # where fingers that are told nothing stay, or slowly go
 
     # -- what the output registers say -------------------------------------------------------------
     @property
@@ -190,5 +190,5 @@ class Gripper:
         closed = 1.0 - self.fingers.width / self.mechanics.stroke
         position = round(OPEN_COUNT + closed * (CLOSED_COUNT - OPEN_COUNT))
         moving = self.state == ACTIVATING or self.latched == RELEASING or (going and self.contact == MOVING)
-        current = 25 if moving else 0           # x 10 mA; held by the worm gear, an object costs nothing
+        current = 25 if moving else 0  # x 10 mA; held by the worm gear, an object costs nothing
         return [bits << 8, self.fault << 8 | self.requested, min(max(position, 0), 255) << 8 | current]

@@ -12,30 +12,43 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["BAUD", "FAULTS", "MODELS", "OUTPUT", "STATUS", "UNIT", "Action", "Contact", "Model", "Status", "command_registers",
-           "decode_status", "major"]
+__all__ = [
+    "BAUD",
+    "FAULTS",
+    "MODELS",
+    "OUTPUT",
+    "STATUS",
+    "UNIT",
+    "Action",
+    "Contact",
+    "Model",
+    "Status",
+    "command_registers",
+    "decode_status",
+    "major",
+]
 
 UNIT, BAUD = 9, 115200
-OUTPUT, STATUS = 1000, 2000     # first registers of the robot's output and of the gripper's status, three each
+OUTPUT, STATUS = 1000, 2000  # first registers of the robot's output and of the gripper's status, three each
 
 
 class Action(enum.IntFlag):
     """ACTION REQUEST, high byte of register 1000."""
 
     RESET = 0x00
-    ACTIVATE = 0x01             # rACT
-    GO_TO = 0x08                # rGTO
-    RELEASE = 0x10              # rATR: slow release after an emergency stop; ends in a fault, reactivate afterwards
-    RELEASE_OPENING = 0x20      # rARD: direction of the release
+    ACTIVATE = 0x01  # rACT
+    GO_TO = 0x08  # rGTO
+    RELEASE = 0x10  # rATR: slow release after an emergency stop; ends in a fault, reactivate afterwards
+    RELEASE_OPENING = 0x20  # rARD: direction of the release
 
 
 class Contact(enum.IntEnum):
     """gOBJ; means nothing while gGTO is 0."""
 
     MOVING = 0
-    OPENING = 1                 # stopped by an object while opening
-    CLOSING = 2                 # stopped by an object while closing
-    ARRIVED = 3                 # at the requested position: no object, or it was lost
+    OPENING = 1  # stopped by an object while opening
+    CLOSING = 2  # stopped by an object while closing
+    ARRIVED = 3  # at the requested position: no object, or it was lost
 
 
 # gFLT, low nibble of the fault byte: what it means, and what to do.
@@ -116,14 +129,14 @@ def command_registers(action: Action, position: int = 0, speed: int = 0, force: 
 class Status:
     """Registers 2000-2002 as the manual names their fields; current [A]."""
 
-    activated: bool             # gACT: echo of rACT
-    go_to: bool                 # gGTO: echo of rGTO; false during activation and release too
-    activation: int             # gSTA: 0 reset, 1 in progress, 3 complete
-    contact: Contact            # gOBJ
-    fault: int                  # gFLT
-    requested: int              # gPR: echo of rPR
-    position: int               # gPO
-    current: float              # gCU
+    activated: bool  # gACT: echo of rACT
+    go_to: bool  # gGTO: echo of rGTO; false during activation and release too
+    activation: int  # gSTA: 0 reset, 1 in progress, 3 complete
+    contact: Contact  # gOBJ
+    fault: int  # gFLT
+    requested: int  # gPR: echo of rPR
+    position: int  # gPO
+    current: float  # gCU
 
     @property
     def object_detected(self) -> bool:
@@ -139,5 +152,13 @@ class Status:
 def decode_status(registers: Sequence[int]) -> Status:
     """The status in registers 2000-2002."""
     status, _, fault, requested, position, current = struct.pack(">3H", *registers)
-    return Status(bool(status & 0x01), bool(status & 0x08), status >> 4 & 0x03, Contact(status >> 6), fault & 0x0F,
-                  requested, position, 0.01 * current)
+    return Status(
+        bool(status & 0x01),
+        bool(status & 0x08),
+        status >> 4 & 0x03,
+        Contact(status >> 6),
+        fault & 0x0F,
+        requested,
+        position,
+        0.01 * current,
+    )

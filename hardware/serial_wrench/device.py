@@ -6,12 +6,12 @@ import numpy as np
 
 from hardware.link import Identity, NotAnswering, SerialPort
 from hardware.serial_wrench.protocol import Description
-from hardware.wrench_stream import SerialWrenchSensor, WrenchDecoder
+from hardware.wrench.stream import SerialWrenchSensor, WrenchDecoder
 
 __all__ = ["SerialWrenchDevice"]
 
-FIRST_FRAME = 0.5       # [s] for a sensor that sends unasked to prove that it is there
-QUIET = 0.1             # [s] of silence that confirms a stop
+FIRST_FRAME = 0.5  # [s] for a sensor that sends unasked to prove that it is there
+QUIET = 0.1  # [s] of silence that confirms a stop
 
 
 class SerialWrenchDevice(SerialWrenchSensor):
@@ -31,8 +31,10 @@ class SerialWrenchDevice(SerialWrenchSensor):
     def _open(self) -> Identity:
         self._port = SerialPort(self.path, self.description.baud)
         if not self.description.start and not self._port.read(timeout=FIRST_FRAME):
-            raise NotAnswering(f"nothing comes from {self.path} at {self.description.baud} baud: check power and cable, or give the "
-                               "description a start text if this sensor must be asked")
+            raise NotAnswering(
+                f"nothing comes from {self.path} at {self.description.baud} baud: check power and cable, or give the "
+                "description a start text if this sensor must be asked"
+            )
         return Identity(self.description.model)
 
     def _decoder_of_stream(self) -> WrenchDecoder:
@@ -57,4 +59,6 @@ class SerialWrenchDevice(SerialWrenchSensor):
             self._port.discard_input()
             if not self._port.drain(quiet=QUIET, limit=3.0 * QUIET):
                 return
-        raise NotAnswering(f"the sensor at {self.path} goes on sending in spite of three stop texts: check 'stop' in its description")
+        raise NotAnswering(
+            f"the sensor at {self.path} goes on sending in spite of three stop texts: check 'stop' in its description"
+        )

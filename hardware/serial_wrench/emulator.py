@@ -71,7 +71,14 @@ class SerialWrenchEmulator(Emulator):
     name = "serial_wrench"
     own_faults = {"saturate": "the transducer is overloaded"}
 
-    def __init__(self, port: PtyPort, described: dict, source: WrenchSource | None = None, line: str = LINE, faults: Faults | None = None):
+    def __init__(
+        self,
+        port: PtyPort,
+        described: dict,
+        source: WrenchSource | None = None,
+        line: str = LINE,
+        faults: Faults | None = None,
+    ):
         super().__init__(faults)
         self.port, self.described, self.source, self.line = port, described, source or WrenchSource(), line
         self.start, self.stop = (str(described.get(key) or "").encode("latin-1") for key in ("start", "stop"))
@@ -112,10 +119,18 @@ class SerialWrenchEmulator(Emulator):
         values = dict(zip(AXES, np.clip(load, -self.rated, self.rated).tolist()))
         if "pattern" in self.described:
             scale = self.described.get("scale") or {}
-            return self.line.format(**{axis: value / scale.get(axis, 1.0) for axis, value in values.items()}).encode("latin-1")
+            return self.line.format(**{axis: value / scale.get(axis, 1.0) for axis, value in values.items()}).encode(
+                "latin-1"
+            )
         header = bytes.fromhex(self.described["header"])
-        body = b"".join(_packed(values[f["name"]] / f.get("scale", 1.0) if f["name"] in values else
-                                self.frames % 128, f["type"], f.get("endian", "little")) for f in self.described["fields"])
+        body = b"".join(
+            _packed(
+                values[f["name"]] / f.get("scale", 1.0) if f["name"] in values else self.frames % 128,
+                f["type"],
+                f.get("endian", "little"),
+            )
+            for f in self.described["fields"]
+        )
         checksum = self.described.get("checksum") or {"type": "none"}
         covered = header + body if checksum.get("header", True) else body
         return header + body + _checksum(checksum.get("type", "none"), checksum.get("endian", "little"), covered)
@@ -137,5 +152,10 @@ def make(options, faults: Faults) -> SerialWrenchEmulator:
     if options.link is None:
         raise ValueError("--link is needed: the path that clients open as the serial port")
     described = yaml.safe_load(options.description.read_text())
-    return SerialWrenchEmulator(PtyPort(options.link, int(described["baud"])), described, WrenchSource.from_options(options),
-                                options.line, faults)
+    return SerialWrenchEmulator(
+        PtyPort(options.link, int(described["baud"])),
+        described,
+        WrenchSource.from_options(options),
+        options.line,
+        faults,
+    )

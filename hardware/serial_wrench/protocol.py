@@ -26,9 +26,18 @@ import numpy as np
 import yaml
 
 from hardware.link.modbus_rtu import crc16
-from hardware.wrench_stream import FrameDecoder, WrenchDecoder
+from hardware.wrench.stream import FrameDecoder, WrenchDecoder
 
-__all__ = ["AXES", "CHECKSUMS", "Description", "DescriptionError", "Field", "LineDecoder", "describe", "load_description"]
+__all__ = [
+    "AXES",
+    "CHECKSUMS",
+    "Description",
+    "DescriptionError",
+    "Field",
+    "LineDecoder",
+    "describe",
+    "load_description",
+]
 
 AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 TYPES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "f32": "f", "f64": "d"}
@@ -58,8 +67,13 @@ def _crc16_ccitt(data: bytes) -> int:
 
 
 #: name -> (bytes on the wire, function)
-CHECKSUMS = {"none": (0, lambda data: 0), "sum8": (1, lambda data: sum(data) & 0xFF), "xor8": (1, _xor8),
-             "crc16-modbus": (2, crc16), "crc16-ccitt": (2, _crc16_ccitt)}
+CHECKSUMS = {
+    "none": (0, lambda data: 0),
+    "sum8": (1, lambda data: sum(data) & 0xFF),
+    "xor8": (1, _xor8),
+    "crc16-modbus": (2, crc16),
+    "crc16-ccitt": (2, _crc16_ccitt),
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +116,11 @@ class Description:
     @property
     def frame_length(self) -> int:
         """Of a binary frame [bytes]."""
-        return len(self.header) + sum(struct.calcsize("<" + TYPES[f.type]) for f in self.fields) + CHECKSUMS[self.checksum][0]
+        return (
+            len(self.header)
+            + sum(struct.calcsize("<" + TYPES[f.type]) for f in self.fields)
+            + CHECKSUMS[self.checksum][0]
+        )
 
     def decoder(self) -> WrenchDecoder:
         """What finds the wrenches in a stream."""
@@ -114,7 +132,9 @@ class Description:
         """Wrench of one whole binary frame, (6,) [N, N m]; None if the checksum is wrong or a value is not finite."""
         size, function = CHECKSUMS[self.checksum]
         end = len(frame) - size
-        if function(frame[0 if self.checksum_header else len(self.header):end]) != int.from_bytes(frame[end:], self.checksum_endian):
+        if function(frame[0 if self.checksum_header else len(self.header) : end]) != int.from_bytes(
+            frame[end:], self.checksum_endian
+        ):
             return None
         at, values = len(self.header), {}
         for field in self.fields:
@@ -176,7 +196,9 @@ def load_description(path: str | Path) -> Description:
     try:
         return describe(yaml.safe_load(Path(path).expanduser().read_text()))
     except OSError as error:
-        raise DescriptionError(f"{path} cannot be read ({error.strerror}): 'description' names the YAML file of the sensor") from None
+        raise DescriptionError(
+            f"{path} cannot be read ({error.strerror}): 'description' names the YAML file of the sensor"
+        ) from None
     except yaml.YAMLError as error:
         raise DescriptionError(f"{path} is no YAML: {error}") from None
 
@@ -197,17 +219,30 @@ def describe(values: dict) -> Description:
         raise DescriptionError("give either fields (binary frames) or pattern (lines of text)")
     baud, rate = (_positive(values, key) for key in ("baud", "rate"))
     rated = _six(values.get("rated", [float("inf")] * 6), "rated")
-    common = dict(model=str(values.get("model", "serial force-torque sensor")), baud=int(baud), rate=rate,
-                  start=_text(values, "start"), stop=_text(values, "stop"), rated=rated)
+    common = dict(
+        model=str(values.get("model", "serial force-torque sensor")),
+        baud=int(baud),
+        rate=rate,
+        start=_text(values, "start"),
+        stop=_text(values, "stop"),
+        rated=rated,
+    )
     if "pattern" in values:
         scale = values.get("scale") or {}
         if not isinstance(scale, dict) or set(scale) - set(AXES):
             raise DescriptionError(f"scale maps some of {', '.join(AXES)} to numbers, not {scale!r}")
-        return Description(**common, pattern=_pattern(values["pattern"]),
-                           scale=_six([scale.get(axis, 1.0) for axis in AXES], "scale"))
+        return Description(
+            **common, pattern=_pattern(values["pattern"]), scale=_six([scale.get(axis, 1.0) for axis in AXES], "scale")
+        )
     kind, endian, covers_header = _checksum(values.get("checksum"))
-    return Description(**common, header=_hex(values.get("header")), fields=_fields(values["fields"]), checksum=kind,
-                       checksum_endian=endian, checksum_header=covers_header)
+    return Description(
+        **common,
+        header=_hex(values.get("header")),
+        fields=_fields(values["fields"]),
+        checksum=kind,
+        checksum_endian=endian,
+        checksum_header=covers_header,
+    )
 
 
 def _positive(values: dict, key: str) -> float:
@@ -218,7 +253,11 @@ def _positive(values: dict, key: str) -> float:
 
 
 def _six(values, key: str) -> tuple[float, ...]:
-    if not isinstance(values, (list, tuple)) or len(values) != 6 or not all(isinstance(v, (int, float)) for v in values):
+    if (
+        not isinstance(values, (list, tuple))
+        or len(values) != 6
+        or not all(isinstance(v, (int, float)) for v in values)
+    ):
         raise DescriptionError(f"{key} is {values!r}, expected six numbers in the order {' '.join(AXES)}")
     return tuple(map(float, values))
 
@@ -244,11 +283,18 @@ def _fields(entries) -> tuple[Field, ...]:
     fields = []
     for entry in entries if isinstance(entries, list) else []:
         try:
-            field = Field(str(entry["name"]), str(entry["type"]), str(entry.get("endian", "little")), float(entry.get("scale", 1.0)))
+            field = Field(
+                str(entry["name"]),
+                str(entry["type"]),
+                str(entry.get("endian", "little")),
+                float(entry.get("scale", 1.0)),
+            )
         except (KeyError, TypeError, AttributeError, ValueError):
             raise DescriptionError(f"field {entry!r} needs name and type, and may have endian and scale") from None
         if field.type not in TYPES or field.endian not in ENDIAN:
-            raise DescriptionError(f"field {field.name} is {field.endian} {field.type}; types are {', '.join(TYPES)}, endian little or big")
+            raise DescriptionError(
+                f"field {field.name} is {field.endian} {field.type}; types are {', '.join(TYPES)}, endian little or big"
+            )
         fields.append(field)
     missing = [axis for axis in AXES if [f.name for f in fields].count(axis) != 1]
     if missing:

@@ -33,11 +33,11 @@ from hardware.urg.tcp_port import TcpPort
 
 __all__ = ["Refused", "Scan", "UrgDevice", "UrgSettings"]
 
-QUIET = 0.25            # [s] without a byte after which no reply is coming
-LATE = 2.0              # [s] a scan's timer may be behind the last one's and be a late scan rather than a restart,
-LATE_SCANS = 3          # as long as no more than this follow each other
+QUIET = 0.25  # [s] without a byte after which no reply is coming
+LATE = 2.0  # [s] a scan's timer may be behind the last one's and be a late scan rather than a restart,
+LATE_SCANS = 3  # as long as no more than this follow each other
 CALIBRATION_SCANS = 10
-RATE_CHANGE = 0.02      # [s] between a reply at the old bit rate and the sensor's readiness at the new one
+RATE_CHANGE = 0.02  # [s] between a reply at the old bit rate and the sensor's readiness at the new one
 WIDTHS = {"auto": (3, 2), "3": (3,), "2": (2,)}
 
 
@@ -119,11 +119,11 @@ class UrgDevice(Device):
         self._replies = ReplyStream()
         self._damage = (0, 0)
         self._errors: deque[float] = deque()
-        self._heard = 0.0                   # when a scan, or a sign of life in its place, came last
-        self._resume = 0.0                  # not before this time is measuring tried again
+        self._heard = 0.0  # when a scan, or a sign of life in its place, came last
+        self._resume = 0.0  # not before this time is measuring tried again
         self._last_timer: int | None = None
         self._late = 0
-        self._latency = 0.0                 # from step 0 to the arrival of the last byte [s]
+        self._latency = 0.0  # from step 0 to the arrival of the last byte [s]
         self._calibration: list[float] | None = None
 
     @property
@@ -142,8 +142,11 @@ class UrgDevice(Device):
     # -- connection --------------------------------------------------------------------------------
     def _open(self) -> Identity:
         settings = self.settings
-        self._port = (TcpPort(settings.ip_address, settings.ip_port) if settings.ip_address
-                      else SerialPort(settings.port, settings.baud))
+        self._port = (
+            TcpPort(settings.ip_address, settings.ip_port)
+            if settings.ip_address
+            else SerialPort(settings.port, settings.baud)
+        )
         self._replies.clear()
         self._errors.clear()
         self.lit = False
@@ -177,13 +180,18 @@ class UrgDevice(Device):
             if self._attention():
                 break
         else:
-            raise NotAnswering(f"no URG answers on {self._port.path}" + ("" if self.settings.ip_address else
-                               f" at {', '.join(map(str, rates))} baud") + ": check power and cable")
+            raise NotAnswering(
+                f"no URG answers on {self._port.path}"
+                + ("" if self.settings.ip_address else f" at {', '.join(map(str, rates))} baud")
+                + ": check power and cable"
+            )
         if rate != wanted:
             reply = self._ask("SS", f"{wanted:06}")
             if reply.status not in ("00", "03"):
-                raise Refused(f"The URG cannot be set to {wanted} baud ({describe('SS', reply.status)}); "
-                              f"set serial_baud to one of {', '.join(map(str, BIT_RATES))}.")
+                raise Refused(
+                    f"The URG cannot be set to {wanted} baud ({describe('SS', reply.status)}); "
+                    f"set serial_baud to one of {', '.join(map(str, BIT_RATES))}."
+                )
             time.sleep(RATE_CHANGE)
             self._port.set_baud(wanted)
             if not self._attention():
@@ -196,7 +204,7 @@ class UrgDevice(Device):
             self._port.write(request("QT"))
             reply = self._reply(request("QT"))
             if reply is None:
-                silent += 1         # the first may have ended a line of garbage in the sensor's buffer
+                silent += 1  # the first may have ended a line of garbage in the sensor's buffer
                 if silent == 2:
                     return False
             elif reply.status == "00":
@@ -245,9 +253,11 @@ class UrgDevice(Device):
         skip = next((k for k in range(s.skip + 1, 10) if need * (s.skip + 1) / (k + 1) <= self._port.baud), None)
         rate = next((rate for rate in BIT_RATES if rate >= need), None)
         remedies = [f"serial_baud {rate}"] * (rate is not None) + [f"skip {skip}"] * (skip is not None)
-        raise Refused(f"{windows[-1].count} points every {geometry.period * (s.skip + 1):g} s need {need / 1e3:.1f} kbit/s, "
-                      f"but {self._port.path} has {self._port.baud / 1e3:g}; set {' or '.join(remedies)}, a larger cluster or "
-                      "fewer angles.")
+        raise Refused(
+            f"{windows[-1].count} points every {geometry.period * (s.skip + 1):g} s need {need / 1e3:.1f} kbit/s, "
+            f"but {self._port.path} has {self._port.baud / 1e3:g}; set {' or '.join(remedies)}, a larger cluster or "
+            "fewer angles."
+        )
 
     def _bits_per_second(self, window: Window) -> float:
         return 10.0 * reply_size(window) / (self.geometry.period * (window.skip + 1))
@@ -328,19 +338,24 @@ class UrgDevice(Device):
     @property
     def _patience(self) -> float:
         """How long no scan is no error [s]."""
-        return self.settings.error_reset_period if "checking" in self.warnings else max(
-            self.stale_timeout, 3.0 * self.geometry.period * (1 + self.settings.skip))
+        return (
+            self.settings.error_reset_period
+            if "checking" in self.warnings
+            else max(self.stale_timeout, 3.0 * self.geometry.period * (1 + self.settings.skip))
+        )
 
     def _idle(self) -> None:
-        self._port.read(timeout=0.05)       # notices that the port is gone
+        self._port.read(timeout=0.05)  # notices that the port is gone
 
     def _stop(self) -> None:
         """Laser off, as the sensor itself says."""
         reply = self._ask("QT")
         lasers = (self._ask("II").info or {}).get("LASR", "")
         if reply.status != "00" or lasers != "OFF":
-            raise DeviceError(f"The URG did not switch its laser off (QT: {describe('QT', reply.status)}, LASR: {lasers}); "
-                              "cut its power.")
+            raise DeviceError(
+                f"The URG did not switch its laser off (QT: {describe('QT', reply.status)}, LASR: {lasers}); "
+                "cut its power."
+            )
         self.lit = False
         self.warnings.pop("checking", None)
 
@@ -362,7 +377,7 @@ class UrgDevice(Device):
     def _take_scan(self, reply: Reply, now: float) -> None:
         if self._last_timer is not None:
             ahead = (reply.time - self._last_timer) % 2**24
-            if ahead == 0 or ahead > 2**24 - 1000 * LATE and self._late < LATE_SCANS:      # sent twice, or overtaken
+            if ahead == 0 or ahead > 2**24 - 1000 * LATE and self._late < LATE_SCANS:  # sent twice, or overtaken
                 self._late += ahead > 0
                 self.counters.add("dropped")
                 return
@@ -406,7 +421,7 @@ class UrgDevice(Device):
         self.counters.last_error = self.faults["hardware"]
         self._error(self.faults["hardware"])
         self._ask("RS")
-        time.sleep(RATE_CHANGE)     # RS sets the bit rate back, too
+        time.sleep(RATE_CHANGE)  # RS sets the bit rate back, too
         self._forget_time()
         self._find()
         self.lit = False
@@ -469,7 +484,7 @@ class UrgDevice(Device):
                 return self.clock.to_host(timer, timer + self.clock.offset)
             self._latency, self._calibration = min(self._calibration), None
         host = self.clock.to_host(timer, arrival - self._latency)
-        if host > arrival:          # not possible: the timer has jumped ahead
+        if host > arrival:  # not possible: the timer has jumped ahead
             self.clock.reset()
             host = self.clock.to_host(timer, arrival - self._latency)
         return host

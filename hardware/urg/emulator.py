@@ -46,7 +46,7 @@ class UrgEmulator(Emulator):
         self.port, self.scene, self.optics = port, scene, optics or Optics()
         self._angles = (np.arange(FIRST, LAST + 1) - FRONT) * (2.0 * np.pi / STEPS)
         self.sensor = Sensor(self._cast, time.monotonic(), **sensor)
-        self.damaged: list[int] = []            # timers of scans that block_sum or lost_lf hit
+        self.damaged: list[int] = []  # timers of scans that block_sum or lost_lf hit
         self._rate_change: tuple[float, int] | None = None
         self._serial = getattr(port, "baud", None) is not None
         if self._serial:
@@ -144,20 +144,32 @@ class UrgEmulator(Emulator):
 
     def stats(self) -> dict:
         sensor = self.sensor
-        return {**super().stats(), "laser": sensor.laser, "rate": sensor.rate, "scip1": sensor.scip1, "rpm": 60.0 / sensor.period,
-                "timer": sensor.timer(time.monotonic()), "scans": list(sensor.history), "damaged": self.damaged[-2000:],
-                "tcp_port": getattr(self.port, "port", None)}
+        return {
+            **super().stats(),
+            "laser": sensor.laser,
+            "rate": sensor.rate,
+            "scip1": sensor.scip1,
+            "rpm": 60.0 / sensor.period,
+            "timer": sensor.timer(time.monotonic()),
+            "scans": list(sensor.history),
+            "damaged": self.damaged[-2000:],
+            "tcp_port": getattr(self.port, "port", None),
+        }
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `hardware.emulate urg`."""
     parser.add_argument("--scip", choices=("1.1", "2.0"), default="1.1", help="protocol after power-up")
     parser.add_argument("--rs232", metavar="BAUD", help="a serial line, at this rate after power-up; else USB")
-    parser.add_argument("--tcp", type=int, metavar="PORT", help="SCIP over TCP at --ip instead of --link; 0: any free port")
+    parser.add_argument(
+        "--tcp", type=int, metavar="PORT", help="SCIP over TCP at --ip instead of --link; 0: any free port"
+    )
     parser.add_argument("--room", help="YAML with the walls around the scanner; else a small room with a corner")
     parser.add_argument("--site", default="urg", help="the scanner's frame in the model of --world")
     parser.add_argument("--serial", default="H0614967", help="serial number")
-    parser.add_argument("--rpm", type=float, default=600.0, help="of the motor; other models turn faster than the URG-04LX's 600")
+    parser.add_argument(
+        "--rpm", type=float, default=600.0, help="of the motor; other models turn faster than the URG-04LX's 600"
+    )
     parser.add_argument("--noise", type=float, default=1.0, help="scale of the noise")
     parser.add_argument("--no-codes", action="store_true", help="no error codes at edges and dark surfaces")
 
@@ -170,7 +182,9 @@ def make(options, faults: Faults) -> UrgEmulator:
     """
     rate = f"{int(options.rs232):06}" if options.rs232 else "019200"
     if rate not in RATES:
-        raise ValueError(f"the URG-04LX has no rate of {options.rs232} baud, only {', '.join(str(int(r)) for r in RATES)}")
+        raise ValueError(
+            f"the URG-04LX has no rate of {options.rs232} baud, only {', '.join(str(int(r)) for r in RATES)}"
+        )
     if options.world:
         world = SharedWorld.open(options.world, timeout=10.0)
         scene = MujocoScene(world.mjcf, world.joints, lambda: world.state().q, options.site)
@@ -182,5 +196,13 @@ def make(options, faults: Faults) -> UrgEmulator:
         port = PtyPort(options.link, int(rate) if options.rs232 else None)
     else:
         raise ValueError("where is it plugged in? Give --link PATH, or --tcp PORT")
-    return UrgEmulator(port, scene, Optics(options.seed, options.noise, not options.no_codes), faults,
-                       serial=options.serial, scip1=options.scip == "1.1", rate=rate, rpm=options.rpm)
+    return UrgEmulator(
+        port,
+        scene,
+        Optics(options.seed, options.noise, not options.no_codes),
+        faults,
+        serial=options.serial,
+        scip1=options.scip == "1.1",
+        rate=rate,
+        rpm=options.rpm,
+    )

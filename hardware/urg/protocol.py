@@ -14,15 +14,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["BIT_RATES", "ERROR_CODES", "BadReply", "Geometry", "Reply", "ReplyStream", "Window", "checksum", "decode_number",
-           "describe", "ranges", "request", "reply_size"]
+__all__ = [
+    "BIT_RATES",
+    "ERROR_CODES",
+    "BadReply",
+    "Geometry",
+    "Reply",
+    "ReplyStream",
+    "Window",
+    "checksum",
+    "decode_number",
+    "describe",
+    "ranges",
+    "request",
+    "reply_size",
+]
 
 LF = 0x0A
-BLOCK = 64                      # characters of data per line (section 7)
-TIMER_PERIOD = 2**24 / 1000.0   # the 24-bit millisecond timer starts again after this time [s] (8.1)
-BIT_RATES = (19_200, 57_600, 115_200, 250_000, 500_000, 750_000)     # of the URG-04LX (8.7); it has no 38,400
-ERROR_CODES = 20                # distances below are error codes (8.1, table 3)
-SATURATION_2 = 4095             # two characters cannot say more [mm] (section 6)
+BLOCK = 64  # characters of data per line (section 7)
+TIMER_PERIOD = 2**24 / 1000.0  # the 24-bit millisecond timer starts again after this time [s] (8.1)
+BIT_RATES = (19_200, 57_600, 115_200, 250_000, 500_000, 750_000)  # of the URG-04LX (8.7); it has no 38,400
+ERROR_CODES = 20  # distances below are error codes (8.1, table 3)
+SATURATION_2 = 4095  # two characters cannot say more [mm] (section 6)
 
 
 class BadReply(ValueError):
@@ -65,8 +78,11 @@ def _decode_blocks(blocks: bytes, count: int, width: int) -> np.ndarray:
     lines = raw[: whole * (BLOCK + 2)].reshape(whole, BLOCK + 2)
     sums = (lines[:, :BLOCK].sum(axis=1, dtype=np.uint16) & 0x3F) + 0x30
     last = blocks[whole * (BLOCK + 2) :]
-    if (lines[:, BLOCK] != sums).any() or (lines[:, BLOCK + 1] != LF).any() or (
-            rest and (last[rest] != checksum(last[:rest]) or last[rest + 1] != LF)):
+    if (
+        (lines[:, BLOCK] != sums).any()
+        or (lines[:, BLOCK + 1] != LF).any()
+        or (rest and (last[rest] != checksum(last[:rest]) or last[rest + 1] != LF))
+    ):
         raise BadReply("a block's sum is wrong")
     digits = np.concatenate((lines[:, :BLOCK].ravel(), raw[len(blocks) - len(last) :][:rest])) - np.uint8(0x30)
     # A byte changed by 0x40 or 0x80 keeps the sum, but leaves the digits.
@@ -156,8 +172,10 @@ class Reply:
         return self.echo == asked or self.command in ("MD", "MS") and self.echo[:13] == asked[:13]
 
 
-_HEADER = re.compile(rb"((?:SCIP2\.0|VV|PP|II|BM|QT|RS|TM|SS|CR|HS|DB|MD|MS|GD|GS)[ -~]{0,34})\n"
-                     rb"(?:([0-9A-Z]{2})([0-o])|([0E]))\n")
+_HEADER = re.compile(
+    rb"((?:SCIP2\.0|VV|PP|II|BM|QT|RS|TM|SS|CR|HS|DB|MD|MS|GD|GS)[ -~]{0,34})\n"
+    rb"(?:([0-9A-Z]{2})([0-o])|([0E]))\n"
+)
 _SCAN = re.compile(r"(?:G([DS])|M([DS]))(\d{4})(\d{4})(\d\d)(?(2)\d(\d\d))(?:;.*)?")
 
 
@@ -267,29 +285,63 @@ class ReplyStream:
 # ---- meaning -------------------------------------------------------------------------------------
 
 _ANY = {
-    "0A": "the sensor could not make the reply", "0B": "the sensor is busy or has this command already",
-    "0C": "parameters are missing", "0D": "the command is not defined", "0E": "the command is not defined",
-    "0F": "parameters are missing", "0G": "the string has more than 16 letters", "0H": "the string has invalid letters",
-    "0I": "the sensor is in firmware update mode", "E": "the sensor speaks SCIP 1.1",
+    "0A": "the sensor could not make the reply",
+    "0B": "the sensor is busy or has this command already",
+    "0C": "parameters are missing",
+    "0D": "the command is not defined",
+    "0E": "the command is not defined",
+    "0F": "parameters are missing",
+    "0G": "the string has more than 16 letters",
+    "0H": "the string has invalid letters",
+    "0I": "the sensor is in firmware update mode",
+    "E": "the sensor speaks SCIP 1.1",
 }
 _WINDOW = {
-    "01": "the starting step is no number", "02": "the end step is no number", "03": "the cluster count is no number",
-    "04": "the end step is out of range", "05": "the end step is below the starting step",
+    "01": "the starting step is no number",
+    "02": "the end step is no number",
+    "03": "the cluster count is no number",
+    "04": "the end step is out of range",
+    "05": "the end step is below the starting step",
 }
 _BY_COMMAND = {
     "BM": {"01": "the laser is faulty", "02": "the laser is on already"},
     "GD": {**_WINDOW, "10": "the laser is off"},
-    "MD": {**_WINDOW, "06": "the scan interval is no number", "07": "the number of scans is no number",
-           "98": "the sensor resumed after a check"},
-    "TM": {"01": "the control code is invalid", "02": "adjust mode is on already", "03": "adjust mode is off already",
-           "04": "adjust mode is off"},
-    "SS": {"01": "the bit rate is no number", "02": "the bit rate is invalid", "03": "the bit rate is set already",
-           "04": "the model has no such bit rate"},
-    "CR": {"01": "the speed is no number", "02": "the speed is out of range", "03": "the motor has this speed already",
-           "04": "the model cannot change its speed"},
-    "HS": {"01": "the sensitivity is invalid", "02": "the sensitivity is set already", "03": "the model has one sensitivity"},
-    "DB": {"01": "the malfunction is unknown", "02": "the malfunction is simulated already", "03": "no malfunction is simulated",
-           "04": "the model simulates no malfunctions", "05": "the sensor has an error"},
+    "MD": {
+        **_WINDOW,
+        "06": "the scan interval is no number",
+        "07": "the number of scans is no number",
+        "98": "the sensor resumed after a check",
+    },
+    "TM": {
+        "01": "the control code is invalid",
+        "02": "adjust mode is on already",
+        "03": "adjust mode is off already",
+        "04": "adjust mode is off",
+    },
+    "SS": {
+        "01": "the bit rate is no number",
+        "02": "the bit rate is invalid",
+        "03": "the bit rate is set already",
+        "04": "the model has no such bit rate",
+    },
+    "CR": {
+        "01": "the speed is no number",
+        "02": "the speed is out of range",
+        "03": "the motor has this speed already",
+        "04": "the model cannot change its speed",
+    },
+    "HS": {
+        "01": "the sensitivity is invalid",
+        "02": "the sensitivity is set already",
+        "03": "the model has one sensitivity",
+    },
+    "DB": {
+        "01": "the malfunction is unknown",
+        "02": "the malfunction is simulated already",
+        "03": "no malfunction is simulated",
+        "04": "the model simulates no malfunctions",
+        "05": "the sensor has an error",
+    },
 }
 _BY_COMMAND["GS"], _BY_COMMAND["MS"] = _BY_COMMAND["GD"], _BY_COMMAND["MD"]
 
@@ -360,8 +412,10 @@ class Geometry:
         first = max(math.ceil(self.front + angle_min / self.increment - 1e-6), self.first)
         last = min(math.floor(self.front + angle_max / self.increment + 1e-6), self.last)
         if last < first:
-            raise ValueError(f"angle_min {angle_min:g} to angle_max {angle_max:g} rad has no step of the scanner, which sees "
-                             f"{self.angle(self.first):.4f} to {self.angle(self.last):.4f}; widen it.")
+            raise ValueError(
+                f"angle_min {angle_min:g} to angle_max {angle_max:g} rad has no step of the scanner, which sees "
+                f"{self.angle(self.first):.4f} to {self.angle(self.last):.4f}; widen it."
+            )
         return first, last
 
 

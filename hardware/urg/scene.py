@@ -44,14 +44,19 @@ class Room:
         about = yaml.safe_load(path.read_text()) or {}
         try:
             self.pose = np.array(about.get("sensor", [0.0, 0.0, 0.0]), float).reshape(3)
-            walls = [(np.array(s["line"], float).reshape(2, 2), s.get("surface", "normal")) for s in about.get("segments", [])]
+            walls = [
+                (np.array(s["line"], float).reshape(2, 2), s.get("surface", "normal"))
+                for s in about.get("segments", [])
+            ]
             for box in about.get("boxes", []):
                 sides = _sides(box["center"], box["size"], box.get("yaw", 0.0))
                 walls += [(side, box.get("surface", "normal")) for side in sides]
             self._surfaces = np.array([SURFACES[surface] for _, surface in walls] + [NORMAL])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} describes no room: expected segments with 'line' and boxes with 'center' and 'size', "
-                             f"surface one of {', '.join(SURFACES)} ({error!r})") from error
+            raise ValueError(
+                f"{path} describes no room: expected segments with 'line' and boxes with 'center' and 'size', "
+                f"surface one of {', '.join(SURFACES)} ({error!r})"
+            ) from error
         self._walls = np.array([wall for wall, _ in walls]).reshape(-1, 2, 2)
 
     def cast(self, angles: np.ndarray) -> Hits:
@@ -92,10 +97,10 @@ class MujocoScene:
         ValueError: the model has no such site or joint.
     """
 
-    DARK_BELOW = 0.08       # brightness of a geom's colour
+    DARK_BELOW = 0.08  # brightness of a geom's colour
 
     def __init__(self, mjcf: str, joints: list[str], positions: Callable[[], np.ndarray], site: str = "urg"):
-        import mujoco      # heavy, and of no use to a room
+        import mujoco  # heavy, and of no use to a room
 
         self._mujoco = mujoco
         try:
@@ -103,8 +108,10 @@ class MujocoScene:
             self._addresses = [int(self.model.joint(name).qposadr[0]) for name in joints]
             self._site = self.model.site(site).id
         except (KeyError, ValueError) as error:
-            raise ValueError(f"The world's model has no frame for the scanner: expected a site '{site}' "
-                             f"(name another with --site). {error}") from error
+            raise ValueError(
+                f"The world's model has no frame for the scanner: expected a site '{site}' "
+                f"(name another with --site). {error}"
+            ) from error
         self.data = mujoco.MjData(self.model)
         self._positions = positions
         rgba = self.model.geom_rgba[:, :3].copy()
@@ -122,8 +129,20 @@ class MujocoScene:
         rays = np.stack((np.cos(angles), np.sin(angles), np.zeros(n)), axis=1) @ rotation.T
         distance, geom = np.empty(n), np.empty(n, np.int32)
         # The scanner's own body is left out: its housing would hide the world.
-        self._mujoco.mj_multiRay(self.model, self.data, self.data.site_xpos[self._site], rays.ravel(), None, True,
-                                 int(self.model.site_bodyid[self._site]), geom, distance, None, n, 1e3)
+        self._mujoco.mj_multiRay(
+            self.model,
+            self.data,
+            self.data.site_xpos[self._site],
+            rays.ravel(),
+            None,
+            True,
+            int(self.model.site_bodyid[self._site]),
+            geom,
+            distance,
+            None,
+            n,
+            1e3,
+        )
         seen = geom >= 0
         return Hits(np.where(seen, distance, np.inf), np.where(seen, self._surfaces[np.maximum(geom, 0)], NORMAL))
 
@@ -137,7 +156,7 @@ class Optics:
         codes: whether surfaces and edges cause error codes.
     """
 
-    MAX = 5.6               # [m] farthest specified; a little more is still measured
+    MAX = 5.6  # [m] farthest specified; a little more is still measured
     BLIND = 6.0
 
     def __init__(self, seed: int = 0, noise: float = 1.0, codes: bool = True):

@@ -19,11 +19,26 @@ __all__ = ["Sensor", "encode", "info_line", "reply", "sum_character"]
 STEPS, FIRST, LAST, FRONT, LAST_STEP = 1024, 44, 725, 384, 768
 RATES = ("019200", "057600", "115200", "250000", "500000", "750000")
 UNMEASURABLE = 19
-LOOK, SEND, REST = range(3)     # phases of a turn: until it faces ahead, until its last step, until it begins anew
+LOOK, SEND, REST = range(3)  # phases of a turn: until it faces ahead, until its last step, until it begins anew
 MODEL = "URG-04LX(Hokuyo Automatic Co.,Ltd.)"
 #: command -> characters of parameters
-PARAMETERS = {"VV": 0, "PP": 0, "II": 0, "BM": 0, "QT": 0, "RS": 0, "TM": 1, "SS": 6, "CR": 2, "HS": 1, "DB": 2,
-              "GD": 10, "GS": 10, "MD": 13, "MS": 13}
+PARAMETERS = {
+    "VV": 0,
+    "PP": 0,
+    "II": 0,
+    "BM": 0,
+    "QT": 0,
+    "RS": 0,
+    "TM": 1,
+    "SS": 6,
+    "CR": 2,
+    "HS": 1,
+    "DB": 2,
+    "GD": 10,
+    "GS": 10,
+    "MD": 13,
+    "MS": 13,
+}
 IN_UPDATE_MODE = ("VV", "II", "RS")
 
 
@@ -67,15 +82,15 @@ def data_lines(time: int, distances: np.ndarray, width: int) -> list[bytes]:
 class Stream:
     """A running MD or MS."""
 
-    echo: str           # without the count of scans and what follows
+    echo: str  # without the count of scans and what follows
     string: str
     first: int
     last: int
     cluster: int
     skip: int
-    remaining: int      # -1: without end
+    remaining: int  # -1: without end
     width: int
-    turn: int = 0       # how many turns have passed
+    turn: int = 0  # how many turns have passed
 
     def header(self) -> str:
         return f"{self.echo}{max(self.remaining, 0):02}{self.string}"
@@ -99,16 +114,24 @@ class Sensor:
         history: (timer [ms], host time of step 0 [s], CRC-32 of the distances as int32) of scans sent.
     """
 
-    def __init__(self, cast, now: float, serial: str = "H0614967", scip1: bool = True, rate: str = "019200", rpm: float = 600.0,
-                 boot_time: float = 0.1):
+    def __init__(
+        self,
+        cast,
+        now: float,
+        serial: str = "H0614967",
+        scip1: bool = True,
+        rate: str = "019200",
+        rpm: float = 600.0,
+        boot_time: float = 0.1,
+    ):
         self.cast, self.serial, self.scip1_at_boot, self.default_rate = cast, serial, scip1, rate
         self.nominal_rpm, self.boot_time = rpm, boot_time
         self.firmware_update = False
         self.slow: float | None = None
         self.trouble = 0
-        self.skew = 0.0                     # of the timer's crystal
-        self.processing = 0.0               # from the last step to the reply [s]
-        self.next_status: str | None = None     # the next reply's, whatever is asked
+        self.skew = 0.0  # of the timer's crystal
+        self.processing = 0.0  # from the last step to the reply [s]
+        self.next_status: str | None = None  # the next reply's, whatever is asked
         self.history: deque[tuple[int, float, int]] = deque(maxlen=2000)
         self.power_on(now)
 
@@ -129,7 +152,7 @@ class Sensor:
         self.simulated: deque[tuple[int, int]] = deque()
         self.simulation = 0
         self._stream: Stream | None = None
-        self._told = 0                      # the trouble that the stream's reader knows of
+        self._told = 0  # the trouble that the stream's reader knows of
         self.set_timer(0, now)
 
     # -- time --------------------------------------------------------------------------------------
@@ -162,7 +185,7 @@ class Sensor:
                 sent += self._turn()
             else:
                 self._turn_begin += self.period
-                if now - self._turn_begin > 10 * self.period:      # the process slept: those turns are lost
+                if now - self._turn_begin > 10 * self.period:  # the process slept: those turns are lost
                     self._turn_begin = now
             self._phase = (self._phase + 1) % 3
         return sent
@@ -183,7 +206,7 @@ class Sensor:
             self._told = 0
             if stream:
                 return [reply(stream.header(), "98")]
-        if self._seen is None:          # switched on in the middle of the turn
+        if self._seen is None:  # switched on in the middle of the turn
             return []
         self._latest = self.timer(self._turn_begin), self._seen
         if stream is None:
@@ -220,7 +243,7 @@ class Sensor:
             groups.ravel()[: len(points)] = points
             valid = np.where(groups < 20, 1 << 20, groups).min(axis=1)
             points = np.where(valid < 1 << 20, valid, groups[:, 0])
-        points = np.minimum(points, 4**(3 * width) - 1)
+        points = np.minimum(points, 4 ** (3 * width) - 1)
         return data_lines(self._latest[0], points, width), points
 
     # -- commands ----------------------------------------------------------------------------------
@@ -273,25 +296,48 @@ class Sensor:
         return answer if isinstance(answer, tuple) else (answer, [])
 
     def _vv(self, given, now):
-        return "00", [info_line(text) for text in (
-            "VEND:Hokuyo Automatic Co.,Ltd.", "PROD:SOKUIKI Sensor URG-04LX", "FIRM:3.3.00(16/Apr./2008)", "PROT:SCIP 2.0",
-            f"SERI:{self.serial}")]
+        return "00", [
+            info_line(text)
+            for text in (
+                "VEND:Hokuyo Automatic Co.,Ltd.",
+                "PROD:SOKUIKI Sensor URG-04LX",
+                "FIRM:3.3.00(16/Apr./2008)",
+                "PROT:SCIP 2.0",
+                f"SERI:{self.serial}",
+            )
+        ]
 
     def _pp(self, given, now):
-        return "00", [info_line(text) for text in (
-            f"MODL:{MODEL}", "DMIN:20", "DMAX:5600", f"ARES:{STEPS}", f"AMIN:{FIRST}", f"AMAX:{LAST}", f"AFRT:{FRONT}",
-            f"SCAN:{self.nominal_rpm:.0f}")]
+        return "00", [
+            info_line(text)
+            for text in (
+                f"MODL:{MODEL}",
+                "DMIN:20",
+                "DMAX:5600",
+                f"ARES:{STEPS}",
+                f"AMIN:{FIRST}",
+                f"AMAX:{LAST}",
+                f"AFRT:{FRONT}",
+                f"SCAN:{self.nominal_rpm:.0f}",
+            )
+        ]
 
     def _ii(self, given, now):
         broken = self.trouble >= 50 or self.simulation in (1, 2)
         works = "Error detected" if broken else "Sensor is checking" if self.trouble else "Sensor works well"
         speed, mode = 60.0 / self.period, "Sensitive" if self.sensitive else "Normal"
-        return "00", [info_line(text) for text in (
-            f"MODL:{MODEL}", f"LASR:{'ON' if self.laser else 'OFF'}",
-            f"SCSP:{'Initial' if speed == self.nominal_rpm else 'Changed'}({speed:.0f}[rpm])<-Default setting by user",
-            f"MESM:{f'Measuring by {mode} Mode' if self.laser else 'IDLE'}",
-            f"SBPS:{self.rate}[bps]<-Default setting by user", f"TIME:{self.timer(now):06X}",
-            f"STAT:{'F/W update mode (CPU clock is 6MHz)' if self.firmware_update else works}.")]
+        return "00", [
+            info_line(text)
+            for text in (
+                f"MODL:{MODEL}",
+                f"LASR:{'ON' if self.laser else 'OFF'}",
+                f"SCSP:{'Initial' if speed == self.nominal_rpm else 'Changed'}({speed:.0f}[rpm])<-Default setting by user",
+                f"MESM:{f'Measuring by {mode} Mode' if self.laser else 'IDLE'}",
+                f"SBPS:{self.rate}[bps]<-Default setting by user",
+                f"TIME:{self.timer(now):06X}",
+                f"STAT:{'F/W update mode (CPU clock is 6MHz)' if self.firmware_update else works}.",
+            )
+        ]
 
     def _bm(self, given, now):
         if self._present_trouble() >= 50:
@@ -367,8 +413,9 @@ class Sensor:
             return "02"
         self.simulation, self.scip1 = mode, mode == 1
         # Status by turns of a stream; the last one stays.
-        self.simulated = deque({3: [(10, 0), (10, 21), (0, 0)], 4: [(10, 0), (10, 21), (0, 50)],
-                                5: [(10, 0), (0, 50)]}.get(mode, []))
+        self.simulated = deque(
+            {3: [(10, 0), (10, 21), (0, 0)], 4: [(10, 0), (10, 21), (0, 50)], 5: [(10, 0), (0, 50)]}.get(mode, [])
+        )
         return "00"
 
     def _measure(self, command: str, given: str, string: str) -> tuple[str, list[bytes]]:

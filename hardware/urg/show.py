@@ -27,8 +27,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--image", help="PNG to draw them into")
     options = parser.parse_args(argv)
     address, colon, number = options.port.rpartition(":")
-    settings = (UrgSettings(ip_address=address, ip_port=int(number)) if colon and number.isdigit() else
-                UrgSettings(port=options.port, baud=options.baud))
+    settings = (
+        UrgSettings(ip_address=address, ip_port=int(number))
+        if colon and number.isdigit()
+        else UrgSettings(port=options.port, baud=options.baud)
+    )
     scans: list[Scan] = []
     device = UrgDevice(settings, on_sample=lambda scan, t: scans.append(scan))
     device.start()
@@ -58,15 +61,18 @@ def _summary(device: UrgDevice, scans: list[Scan], rate: float) -> str:
     codes = {int(code): int((distances == code).sum()) for code in np.unique(distances[distances < 20])}
     ahead = ranges[:, np.clip(geometry.front - window.first, 0, window.count - 1)]
     ahead = f"{np.median(ahead[np.isfinite(ahead)]):.3f} m" if np.isfinite(ahead).any() else "nothing"
-    return "\n".join([
-        f"{who.model}, serial {who.serial}, firmware {who.firmware}, {line}",
-        f"{len(scans)} scans of {window.count} points from {geometry.angle(window.first):.4f} to "
-        f"{geometry.angle(window.last):.4f} rad at {rate:.2f} Hz, {window.width} characters a point",
-        f"{100 * valid.mean():.0f} % valid, {np.min(ranges[valid]):.3f} to {np.max(ranges[valid]):.3f} m; straight ahead {ahead}"
-        if valid.any() else "nothing valid: is the window covered?",
-        "error codes: " + (", ".join(f"{code} ({count}x)" for code, count in codes.items()) or "none"),
-        f"{device.counters.crc_errors} damaged, {device.counters.timeouts} time-outs",
-    ])
+    return "\n".join(
+        [
+            f"{who.model}, serial {who.serial}, firmware {who.firmware}, {line}",
+            f"{len(scans)} scans of {window.count} points from {geometry.angle(window.first):.4f} to "
+            f"{geometry.angle(window.last):.4f} rad at {rate:.2f} Hz, {window.width} characters a point",
+            f"{100 * valid.mean():.0f} % valid, {np.min(ranges[valid]):.3f} to {np.max(ranges[valid]):.3f} m; straight ahead {ahead}"
+            if valid.any()
+            else "nothing valid: is the window covered?",
+            "error codes: " + (", ".join(f"{code} ({count}x)" for code, count in codes.items()) or "none"),
+            f"{device.counters.crc_errors} damaged, {device.counters.timeouts} time-outs",
+        ]
+    )
 
 
 def _draw(scans: list[Scan], path: str) -> None:

@@ -29,7 +29,9 @@ class TcpPort:
         try:
             self._socket = socket.create_connection((address, port), timeout)
         except OSError as error:
-            raise Disconnected(f"nobody accepts at {self.path} ({error}): check ip_address, ip_port and the cable") from error
+            raise Disconnected(
+                f"nobody accepts at {self.path} ({error}): check ip_address, ip_port and the cable"
+            ) from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
 

@@ -1,7 +1,7 @@
 """Networks attached to a model: their weights join the physical vector, their outputs the equations.
 
-    hybrid = augment(load_model("double_pendulum.xml"), [Blueprint("friction", ...)])
-    Dynamics(hybrid).rollout(x0, U, hybrid.parameters.nominal)      # p ends with "augmentation.friction.w0[0,0]", ...
+hybrid = augment(load_model("double_pendulum.xml"), [Blueprint("friction", ...)])
+Dynamics(hybrid).rollout(x0, U, hybrid.parameters.nominal)      # p ends with "augmentation.friction.w0[0,0]", ...
 """
 
 from __future__ import annotations
@@ -12,14 +12,22 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
-from sim_core.articulated import forces
-from sim_core.articulated.taps import Taps, captured, filled
-from sim_core.contact.impulse import after_impulses
+from sim_core.augmentation.blueprint import Blueprint
+from sim_core.augmentation.blueprint_file import load_blueprints
+from sim_core.multibody.contact.impulse import after_impulses
+from sim_core.multibody.equations.taps import Taps, captured, filled
+from sim_core.multibody.model import forces
 
-from .blueprint import Blueprint
-from .blueprint_file import load_blueprints
-
-__all__ = ["AugmentationError", "attached", "augment", "detach", "tap_names", "weight_slice", "with_weights"]
+__all__ = [
+    "AugmentationError",
+    "attached",
+    "attaching",
+    "augment",
+    "detach",
+    "tap_names",
+    "weight_slice",
+    "with_weights",
+]
 
 UNIT = "-"
 
@@ -87,6 +95,15 @@ def augment(model, blueprints):
     return replace(model, parameters=parameters, augmentation=tuple(networks), hash=_hash(model.hash, blueprints))
 
 
+def attaching(blueprints):
+    """What loaders apply to a model that they have loaded, so that it has these networks; None for none.
+
+    Args:
+        blueprints: as for `augment`.
+    """
+    return (lambda model: augment(model, blueprints)) if blueprints else None
+
+
 def attached(model, p=None) -> list[Blueprint]:
     """The model's blueprints, with the weights of p (np_,); default the nominal ones."""
     p = model.parameters.nominal if p is None else np.asarray(p)
@@ -125,7 +142,9 @@ def _hash(base, blueprints):
     """The base model's, and that of the networks behind a plus: who needs the one without the other finds it."""
     digest = hashlib.sha256(base.encode())
     for b in blueprints:
-        scales = [" ".join(f"{value:.9e}" for value in a) for a in (b.input_offset, b.input_scale, b.output_scale, b.weights)]
+        scales = [
+            " ".join(f"{value:.9e}" for value in a) for a in (b.input_offset, b.input_scale, b.output_scale, b.weights)
+        ]
         digest.update(f"{(b.name, b.outputs, b.inputs, b.mode, b.block.name)}\n{scales}\n".encode())
     return f"{base.split('+')[0]}+{digest.hexdigest()[:16]}"
 
@@ -142,13 +161,21 @@ def _check(model, blueprints):
         if blueprint.name in seen:
             refuse("another blueprint has this name; choose one of its own.")
         seen.add(blueprint.name)
-        stars = list(dict.fromkeys(star for name in correctable for pattern in blueprint.outputs
-                                   if (star := captured(pattern, name)) is not None))
+        stars = list(
+            dict.fromkeys(
+                star
+                for name in correctable
+                for pattern in blueprint.outputs
+                if (star := captured(pattern, name)) is not None
+            )
+        )
         if not stars:
             pattern = blueprint.outputs[0]
             if any(captured(pattern, name) is not None for name in names):
-                refuse(f"output '{pattern}' is given to the equations, not computed in them; "
-                       f"what can be corrected: {_list(correctable)}.")
+                refuse(
+                    f"output '{pattern}' is given to the equations, not computed in them; "
+                    f"what can be corrected: {_list(correctable)}."
+                )
             refuse(f"model '{model.name}' has no output '{pattern}'; what can be corrected: {_list(correctable)}.")
         for star in stars:
             outputs = [filled(pattern, star) for pattern in blueprint.outputs]

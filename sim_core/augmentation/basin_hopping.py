@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 import scipy.optimize
 
-from sim_core.inference.executors import spread
+from sim_core.host.executors import spread
 
 __all__ = ["Hopping", "basin_hopping", "local_minimum"]
 
@@ -41,8 +41,21 @@ class Hopping:
     history: list[float] = field(default_factory=list)
 
 
-def basin_hopping(objective, lower, upper, start=None, workers=4, sigma=1.0, shrinking=False, cost_limit=0.0, rounds=50,
-                  time_limit=np.inf, seed=0, executor=None, iterations=100) -> Hopping:
+def basin_hopping(
+    objective,
+    lower,
+    upper,
+    start=None,
+    workers=4,
+    sigma=1.0,
+    shrinking=False,
+    cost_limit=0.0,
+    rounds=50,
+    time_limit=np.inf,
+    seed=0,
+    executor=None,
+    iterations=100,
+) -> Hopping:
     """Least cost within a box.
 
     Args:
@@ -98,6 +111,12 @@ def local_minimum(objective, lower, upper, start, iterations=100):
             best = x, float(cost)
         return cost, gradient * width
 
-    scipy.optimize.minimize(scaled, (best[0] - lower) / width, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * lower.size,
-                            options={"maxiter": iterations})
+    scipy.optimize.minimize(
+        scaled,
+        (best[0] - lower) / width,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, 1)] * lower.size,
+        options={"maxiter": iterations},
+    )
     return *best, count

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .network import Network
+from sim_core.augmentation.network import Network
 
 __all__ = ["Blueprint"]
 
 
 @dataclass(frozen=True, eq=False)
 class Blueprint:
-    """One network between named quantities of the equations (`sim_core.articulated.taps`).
+    """One network between named quantities of the equations (`sim_core.multibody.equations.taps`).
 
         y = output_scale * network((x - input_offset) / input_scale)
 
@@ -64,7 +64,11 @@ class Blueprint:
             refuse("a '*' in one output needs one in every output, and one in an input needs them in the outputs.")
         if self.mode not in ("residual", "replacement"):
             refuse(f'expected mode "residual" or "replacement", found "{self.mode}".')
-        for name, n in (("input_offset", self.n_inputs), ("input_scale", self.n_inputs), ("output_scale", self.n_outputs)):
+        for name, n in (
+            ("input_offset", self.n_inputs),
+            ("input_scale", self.n_inputs),
+            ("output_scale", self.n_outputs),
+        ):
             value = np.asarray(getattr(self, name), dtype=float)
             if value.shape not in ((), (n,)) or not np.isfinite(value).all():
                 refuse(f"expected {n} finite numbers (or one) as {name}, found {value.tolist()}.")
@@ -74,8 +78,10 @@ class Blueprint:
         w = self.weights
         w = self.network.xavier(*self.shape, output_gain=0.01) if w is None else np.array(w, dtype=float)
         if w.shape != (self.n_weights,) or not np.isfinite(w).all():
-            refuse(f"expected {self.n_weights} finite weights, found an array of shape {w.shape}"
-                   + ("." if w.shape != (self.n_weights,) else " with NaN or infinity."))
+            refuse(
+                f"expected {self.n_weights} finite weights, found an array of shape {w.shape}"
+                + ("." if w.shape != (self.n_weights,) else " with NaN or infinity.")
+            )
         object.__setattr__(self, "weights", w)
 
     n_inputs = property(lambda self: len(self.inputs))

@@ -12,7 +12,7 @@
           output_scale: [1.0]
           network: {hidden: [5], activation: tanh, output: identity, biases: [true, true]}
 
-Plant predictor, MPC and identification read it: `load_model(robot, augmentation="friction.yaml")`.
+Plant predictor, MPC and identification read it: `augment(load_model(robot), "friction.yaml")`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from sim_core.whole_file import whole_file
-
-from .blueprint import Blueprint
-from .network import Network
+from sim_core.augmentation.blueprint import Blueprint
+from sim_core.augmentation.network import Network
+from sim_core.host.whole_file import whole_file
 
 __all__ = ["BlueprintFileError", "load_blueprints", "save_blueprints", "save_parameters"]
 
@@ -46,8 +45,10 @@ def save_blueprints(path, blueprints) -> Path:
     document = {"weights": weights.name, "blueprints": {b.name: _plain(b) for b in blueprints}}
     tensors = {name: tensor for b in blueprints for name, tensor in _tensors(b)}
     # The weights first: a reader that finds the YAML finds what it names.
-    for each, content in ((weights, save(tensors)),
-                          (path, yaml.safe_dump(document, sort_keys=False, default_flow_style=None).encode())):
+    for each, content in (
+        (weights, save(tensors)),
+        (path, yaml.safe_dump(document, sort_keys=False, default_flow_style=None).encode()),
+    ):
         with whole_file(each) as partial:
             partial.write_bytes(content)
     return path
@@ -83,8 +84,10 @@ def load_blueprints(path) -> list[Blueprint]:
         raise BlueprintFileError(f"{path}: is not YAML{where}; docs/augmentation.md shows such a file") from None
     entries = document.get("blueprints") if isinstance(document, dict) else None
     if not isinstance(entries, dict) or not entries or not document.keys() <= {"weights", "blueprints"}:
-        raise BlueprintFileError(f"{path}: expected the keys 'blueprints' (names with their fields) and 'weights'; "
-                                 "docs/augmentation.md shows such a file")
+        raise BlueprintFileError(
+            f"{path}: expected the keys 'blueprints' (names with their fields) and 'weights'; "
+            "docs/augmentation.md shows such a file"
+        )
     tensors = _read_weights(path, document.get("weights"))
     return [_blueprint(path, str(name), fields, tensors) for name, fields in entries.items()]
 
@@ -117,15 +120,21 @@ def _read_weights(path, name):
     try:
         return load(file.read_bytes())
     except OSError as error:
-        raise BlueprintFileError(f"{path}: its weights {file.name} cannot be read ({error.strerror}); keep both files together") from None
+        raise BlueprintFileError(
+            f"{path}: its weights {file.name} cannot be read ({error.strerror}); keep both files together"
+        ) from None
     except SafetensorError as error:
-        raise BlueprintFileError(f"{path}: its weights {file.name} are damaged ({error}); train or copy them again") from None
+        raise BlueprintFileError(
+            f"{path}: its weights {file.name} are damaged ({error}); train or copy them again"
+        ) from None
 
 
 def _blueprint(path, name, fields, tensors):
     if not isinstance(fields, dict) or not {"outputs", "inputs"} <= fields.keys() <= _FIELDS:
-        raise BlueprintFileError(f"{path}: blueprint '{name}' must have outputs and inputs, and may have "
-                                 f"{', '.join(sorted(_FIELDS - {'outputs', 'inputs'}))}; found {_keys(fields)}")
+        raise BlueprintFileError(
+            f"{path}: blueprint '{name}' must have outputs and inputs, and may have "
+            f"{', '.join(sorted(_FIELDS - {'outputs', 'inputs'}))}; found {_keys(fields)}"
+        )
     try:
         blueprint = Blueprint(name, **{**fields, "network": Network(**(fields.get("network") or {}))})
     except (TypeError, ValueError) as error:
@@ -137,8 +146,9 @@ def _blueprint(path, name, fields, tensors):
     shapes = {key: value.shape for key, value in expected.items()}
     found = {key: value.shape for key, value in mine.items()}
     if shapes != found:
-        raise BlueprintFileError(f"{path}: the weights of '{name}' have shapes {found}, its network needs {shapes}; "
-                                 "train it again")
+        raise BlueprintFileError(
+            f"{path}: the weights of '{name}' have shapes {found}, its network needs {shapes}; train it again"
+        )
     flat = np.concatenate([np.asarray(mine[key], dtype=float).ravel() for key in expected])
     try:
         return blueprint.with_weights(flat)

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sim_core.articulated import Dynamics
-
-from .augment import attached, augment, detach, weight_slice
+from sim_core.augmentation.augment import attached, augment, detach, weight_slice
+from sim_core.multibody import Dynamics
 
 __all__ = ["Discovery", "OneStepError", "discover", "pruned"]
 
@@ -66,8 +65,10 @@ class OneStepError:
         X = Dynamics(base, dt=trajectories.dt, substeps=substeps).rollout(self.x, self.u, base.parameters.nominal)
         self.scale = np.sqrt(np.mean((X[:, 1] - self.after) ** 2, axis=0))
         if not np.isfinite(self.scale).all() or not np.all(self.scale > 1e-12):
-            raise ValueError(f"Expected one-step errors to explain in every state, found RMS {self.scale.tolist()}; "
-                             "the equations need no network here, or the trajectories are damaged.")
+            raise ValueError(
+                f"Expected one-step errors to explain in every state, found RMS {self.scale.tolist()}; "
+                "the equations need no network here, or the trajectories are damaged."
+            )
         self.select = np.eye(model.np_)[:, self.where]
 
     def residuals(self, w):
@@ -87,8 +88,9 @@ class OneStepError:
         return p
 
 
-def discover(model, trajectories, kappa=2e-3, kappa_group=2e-2, ridge=1e-4, steps=15, free_steps=5, damping=1e-3,
-             substeps=1) -> Discovery:
+def discover(
+    model, trajectories, kappa=2e-3, kappa_group=2e-2, ridge=1e-4, steps=15, free_steps=5, damping=1e-3, substeps=1
+) -> Discovery:
     """Shrink the networks' inputs to those that the data ask for.
 
     Args:
@@ -149,10 +151,15 @@ def pruned(model):
         used = np.flatnonzero(first.any(axis=0))
         if used.size:
             w = np.concatenate([first[:, used].ravel(), blueprint.weights[at + rows * inputs :]])
-            smaller.append(replace(
-                blueprint, inputs=tuple(blueprint.inputs[i] for i in used), weights=w,
-                input_offset=blueprint.input_offset[used], input_scale=blueprint.input_scale[used],
-            ))
+            smaller.append(
+                replace(
+                    blueprint,
+                    inputs=tuple(blueprint.inputs[i] for i in used),
+                    weights=w,
+                    input_offset=blueprint.input_offset[used],
+                    input_scale=blueprint.input_scale[used],
+                )
+            )
     return augment(detach(model), smaller) if smaller else detach(model)
 
 
@@ -181,13 +188,15 @@ class _Penalty:
         """
         share = np.array([np.linalg.norm(J[:, index] @ w[index]) for *_, index in self.columns])
         largest = {name: max(s for s, (of, *_) in zip(share, self.columns) if of == name) for name, *_ in self.columns}
-        self.factors = np.array([
-            min(largest[name] / s, MOST) if s > 0 else MOST for s, (name, *_) in zip(share, self.columns)
-        ])
+        self.factors = np.array(
+            [min(largest[name] / s, MOST) if s > 0 else MOST for s, (name, *_) in zip(share, self.columns)]
+        )
 
     def value(self, w):
-        sparse = (factor * (self.kappa * np.abs(w[index]).sum() + self.kappa_group * np.linalg.norm(w[index]))
-                  for factor, (*_, index) in zip(self.factors, self.columns))
+        sparse = (
+            factor * (self.kappa * np.abs(w[index]).sum() + self.kappa_group * np.linalg.norm(w[index]))
+            for factor, (*_, index) in zip(self.factors, self.columns)
+        )
         return sum(sparse) + self.ridge * np.sum(w[~self.first] ** 2)
 
     def proximal(self, w, size):

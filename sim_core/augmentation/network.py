@@ -41,7 +41,11 @@ class Network:
     def __post_init__(self):
         object.__setattr__(self, "hidden", tuple(int(n) for n in self.hidden))
         layers = len(self.hidden) + 1
-        biases = (bool(self.biases),) * layers if isinstance(self.biases, (bool, np.bool_)) else tuple(map(bool, self.biases))
+        biases = (
+            (bool(self.biases),) * layers
+            if isinstance(self.biases, (bool, np.bool_))
+            else tuple(map(bool, self.biases))
+        )
         object.__setattr__(self, "biases", biases)
         if any(n < 1 for n in self.hidden):
             raise ValueError(f"Expected at least one unit in each hidden layer, found {self.hidden}.")
@@ -67,7 +71,7 @@ class Network:
         return self.evaluation == "inlined"
 
     def weight_names(self, inputs, outputs) -> list[str]:
-        """"w0[i,j]" from input j to unit i of the first layer, "b0[i]" its bias, and so on, in the block's order."""
+        """ "w0[i,j]" from input j to unit i of the first layer, "b0[i]" its bias, and so on, in the block's order."""
         names = []
         for k, (rows, columns, _, bias, _) in enumerate(self.block(inputs, outputs).layers):
             names += [f"w{k}[{i},{j}]" for i in range(rows) for j in range(columns)]

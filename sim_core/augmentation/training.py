@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.optimize
 
-from sim_core.articulated import Dynamics
+from sim_core.augmentation.augment import attached, augment, detach, weight_slice
+from sim_core.augmentation.trajectory_error import TrajectoryError
 from sim_core.inference.samplers.stein import Adam
-
-from .augment import attached, augment, detach, weight_slice
-from .trajectory_error import TrajectoryError
+from sim_core.multibody import Dynamics
 
 __all__ = ["Fit", "Stage", "fit"]
 
@@ -114,7 +113,10 @@ def fit(model, trajectories, physics=None, stages=STAGES, ridge=0.0, scale=None,
 
 def _fit_physics(model, trajectories, physics, scale, out, callback):
     """p (np_,) of the model without networks, by L-BFGS in the parameters' box from the model's own values."""
-    error, width = TrajectoryError(Dynamics(model, dt=trajectories.dt), trajectories, scale), physics.upper - physics.lower
+    error, width = (
+        TrajectoryError(Dynamics(model, dt=trajectories.dt), trajectories, scale),
+        physics.upper - physics.lower,
+    )
 
     def loss_and_gradient(z):
         theta = physics.lower + z * width
@@ -145,7 +147,9 @@ class _Recorded:
         if loss < self.loss:
             self.best, self.loss = x.copy(), loss
         elif self.best is None:
-            raise ValueError("The first roll-outs of training are not finite; start with a shorter horizon or smaller weights.")
+            raise ValueError(
+                "The first roll-outs of training are not finite; start with a shorter horizon or smaller weights."
+            )
         return loss, gradient
 
 
@@ -170,7 +174,18 @@ def _lbfgs(function, x, lower, upper, stage):
         # A number that the line search can step back from.
         return (loss, gradient) if np.isfinite(loss) else (1e30, gradient)
 
-    scipy.optimize.minimize(finite, x, jac=True, method="L-BFGS-B", bounds=scipy.optimize.Bounds(lower, upper),
-                            options={"maxiter": stage.iterations, "maxfun": 4 * stage.iterations, "maxcor": 20,
-                                     "ftol": 1e-15, "gtol": 1e-12})
+    scipy.optimize.minimize(
+        finite,
+        x,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=scipy.optimize.Bounds(lower, upper),
+        options={
+            "maxiter": stage.iterations,
+            "maxfun": 4 * stage.iterations,
+            "maxcor": 20,
+            "ftol": 1e-15,
+            "gtol": 1e-12,
+        },
+    )
     return function.best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim_core.inference.trajectories import Trajectories
+from sim_core.inference.data.trajectories import Trajectories
 
 __all__ = ["TrajectoryError"]
 
@@ -27,10 +27,14 @@ class TrajectoryError:
 
     def __init__(self, dynamics, trajectories: Trajectories, scale=None):
         if abs(dynamics.dt - trajectories.dt) > 1e-9 * dynamics.dt:
-            raise ValueError(f"Expected trajectories of the dynamics' period {dynamics.dt:g} s, found {trajectories.dt:g} s.")
+            raise ValueError(
+                f"Expected trajectories of the dynamics' period {dynamics.dt:g} s, found {trajectories.dt:g} s."
+            )
         found, expected = (trajectories.x.shape[2], trajectories.u.shape[2]), (dynamics.nx, dynamics.nu)
         if found != expected:
-            raise ValueError(f"Expected trajectories of {expected[0]} states and {expected[1]} controls, found {found}.")
+            raise ValueError(
+                f"Expected trajectories of {expected[0]} states and {expected[1]} controls, found {found}."
+            )
         self.dynamics, self.trajectories = dynamics, trajectories
         self.scale = trajectories.scale if scale is None else np.asarray(scale, dtype=float)
 
@@ -50,7 +54,9 @@ class TrajectoryError:
             weight = 1.0 / (windows.count * windows.steps * self.dynamics.nx)
             error = (X - part.x) / self.scale
             loss += weight * float(np.sum(error**2))
-            pbar += self.dynamics.rollout_vjp(part.x[:, 0], part.u, p, X, 2 * weight * error / self.scale, summed=True)[2]
+            pbar += self.dynamics.rollout_vjp(part.x[:, 0], part.u, p, X, 2 * weight * error / self.scale, summed=True)[
+                2
+            ]
         return (loss, pbar) if np.isfinite(pbar).all() else (np.inf, np.zeros_like(p))
 
     def value(self, p, horizon=None) -> float:

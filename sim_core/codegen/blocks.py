@@ -1,4 +1,5 @@
 """Operations of a graph that are not scalar: call nodes that are printed as loops (dense.py, cone.py)."""
+
 from __future__ import annotations
 
 from sim_core.codegen.cone import ConeBlock

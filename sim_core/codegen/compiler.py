@@ -6,6 +6,7 @@ of the rest: a file cut short or damaged is noticed and compiled again, never
 loaded. Files appear by atomic rename, and a lock file lets one process compile
 while others that want the same object wait for it.
 """
+
 from __future__ import annotations
 
 import fcntl
@@ -46,9 +47,7 @@ def find_compiler() -> str | None:
     if asked:
         found = shutil.which(asked)
         if not found:
-            raise FileNotFoundError(
-                f"REFIT_CC={asked} is no executable on PATH; name a C compiler, or 'none'."
-            )
+            raise FileNotFoundError(f"REFIT_CC={asked} is no executable on PATH; name a C compiler, or 'none'.")
         return found
     candidates = (os.environ.get("CC", "").split(" ")[0], "gcc", "cc", "clang")
     return next((path for c in candidates if c and (path := shutil.which(c))), None)
@@ -86,8 +85,10 @@ def cache_directory() -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(f"Compiled kernels need a folder that can be written, and {path} cannot be made "
-                      f"({error.strerror}). Set REFIT_CACHE to one.") from error
+        raise OSError(
+            f"Compiled kernels need a folder that can be written, and {path} cannot be made "
+            f"({error.strerror}). Set REFIT_CACHE to one."
+        ) from error
     return path
 
 
@@ -125,8 +126,15 @@ def build(
     include = [RUNTIME, *map(Path, include)]
     macros = [f"{k}={v}" for k, v in sorted(defines.items())]
     headers = sorted(f for folder in include for f in folder.iterdir() if f.suffix in (".h", ".c"))
-    key = [text, *flags, *macros, *math_libraries(), compiler_version(compiler), cpu(),
-           *(f.name + f.read_text() for f in headers)]
+    key = [
+        text,
+        *flags,
+        *macros,
+        *math_libraries(),
+        compiler_version(compiler),
+        cpu(),
+        *(f.name + f.read_text() for f in headers),
+    ]
     command = [compiler, *flags, *(f"-D{m}" for m in macros), *(f"-I{folder}" for folder in include)]
     return cached(name, key, ".so", lambda folder: _compile(name, text, command, folder))
 

@@ -5,6 +5,7 @@ the SX graph, as dense blocks do: CasADi differentiates it through an MX definit
 and the emitter prints value, tangent and adjoint as loops of `runtime/solvers/cone.h`. All three are those of the
 iterations themselves, whether or not they have converged.
 """
+
 from __future__ import annotations
 
 import functools

@@ -3,6 +3,7 @@
 NVRTC compiles without a GPU, so the text can be checked anywhere the library is
 (``pip install nvidia-cuda-nvrtc-cu12``). Running needs NVIDIA's driver.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -55,8 +56,9 @@ def compile_cuda(
         CudaUnavailable: no NVRTC.   CompileError: with NVRTC's log.
     """
     blocks = called_blocks(functions.values())
-    text = "\n".join(['#include "real.h"', block_text(blocks), *(emit(n, f) for n, f in functions.items()),
-                      Path(source).read_text()])
+    text = "\n".join(
+        ['#include "real.h"', block_text(blocks), *(emit(n, f) for n, f in functions.items()), Path(source).read_text()]
+    )
     defines = {"REFIT_CUDA": 1, "REFIT_LANES": 1, **defines}
     if dtype == "float32":
         defines["REFIT_FLOAT"] = 1
@@ -64,8 +66,12 @@ def compile_cuda(
         architecture = Device.architecture() if device_count() else DEFAULT_ARCHITECTURE
     headers = [*(RUNTIME / n for n in ("real.h", "cuda.h", "thread.h")), *Path(source).parent.glob("*.h")]
     headers = {h.name: h.read_text() for h in [*headers, *(block.header for block in blocks)]}
-    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=true",
-               *(f"-D{k}={v}" for k, v in sorted(defines.items()))]
+    options = [
+        f"--gpu-architecture={architecture}",
+        "--std=c++17",
+        "--fmad=true",
+        *(f"-D{k}={v}" for k, v in sorted(defines.items())),
+    ]
     nvrtc = _Nvrtc()
     key = [text, *options, *headers.values(), nvrtc.version()]
     return cached(name, key, ".cubin", lambda folder: nvrtc.compile(name, text, headers, options))
@@ -85,8 +91,11 @@ class _Nvrtc:
     def compile(self, name: str, text: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
         program = ctypes.c_void_p()
         contents, names = (_strings(part) for part in (headers.values(), headers))
-        self._check(self.lib.nvrtcCreateProgram(
-            ctypes.byref(program), text.encode(), f"{name}.cu".encode(), len(headers), contents, names))
+        self._check(
+            self.lib.nvrtcCreateProgram(
+                ctypes.byref(program), text.encode(), f"{name}.cu".encode(), len(headers), contents, names
+            )
+        )
         try:
             status = self.lib.nvrtcCompileProgram(program, len(options), _strings(options))
             if status:
@@ -185,8 +194,10 @@ class Device:
         function = ctypes.c_void_p()
         check(driver.cuModuleGetFunction(ctypes.byref(function), module, kernel.encode()))
         sent = {i: self.upload(a.array) for i, a in enumerate(arguments) if isinstance(a, Buffer)}
-        values = [ctypes.c_uint64(sent[i].address) if i in sent else ctypes.c_int64(a) if isinstance(a, int) else a
-                  for i, a in enumerate(arguments)]
+        values = [
+            ctypes.c_uint64(sent[i].address) if i in sent else ctypes.c_int64(a) if isinstance(a, int) else a
+            for i, a in enumerate(arguments)
+        ]
         packed = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
         blocks = (threads + self.BLOCK - 1) // self.BLOCK
         check(driver.cuLaunchKernel(function, blocks, 1, 1, self.BLOCK, 1, 1, 0, None, packed, None))
@@ -215,11 +226,15 @@ class Memory:
 
     def write(self, array: np.ndarray) -> None:
         """Copy a contiguous array here."""
-        self._copy(self._device.driver.cuMemcpyHtoD_v2, ctypes.c_uint64(self.address), ctypes.c_void_p(pointer(array)), array)
+        self._copy(
+            self._device.driver.cuMemcpyHtoD_v2, ctypes.c_uint64(self.address), ctypes.c_void_p(pointer(array)), array
+        )
 
     def read(self, array: np.ndarray) -> None:
         """Fill a contiguous array from here."""
-        self._copy(self._device.driver.cuMemcpyDtoH_v2, ctypes.c_void_p(pointer(array)), ctypes.c_uint64(self.address), array)
+        self._copy(
+            self._device.driver.cuMemcpyDtoH_v2, ctypes.c_void_p(pointer(array)), ctypes.c_uint64(self.address), array
+        )
 
     def _copy(self, copy, to, origin, array) -> None:
         if array.nbytes:

@@ -4,6 +4,7 @@ Written out scalar by scalar, a network of a thousand weights is a text of ten t
 call node in the SX graph: CasADi differentiates it (forward and adjoint, through an MX definition that its virtual
 machine also runs), and the emitter prints each of the three as loops of `runtime/networks/dense.h`.
 """
+
 from __future__ import annotations
 
 import functools
@@ -90,8 +91,9 @@ class DenseBlock:
         if not found:
             return None
         kind, widths, activations, biases = found.groups()
-        block = cls(tuple(map(int, widths.split("_")[:-1])), tuple(activations.split("_")[:-1]),
-                    tuple(b == "1" for b in biases))
+        block = cls(
+            tuple(map(int, widths.split("_")[:-1])), tuple(activations.split("_")[:-1]), tuple(b == "1" for b in biases)
+        )
         return block, kind or ""
 
     def text(self) -> str:
@@ -115,10 +117,13 @@ class DenseBlock:
         last, n_out = len(layers) - 1, self.widths[-1]
         plain = "".join(f", h{k}[{n}]" for k, (n, *_) in enumerate(layers))
         lines = [
-            f"REFIT_FN void {self.name}{shared}(const R *x, const {T} *w, R *y) {{", f"  R slope{plain};", *through(False),
+            f"REFIT_FN void {self.name}{shared}(const R *x, const {T} *w, R *y) {{",
+            f"  R slope{plain};",
+            *through(False),
             f"  (void)slope;\n  for (int i = 0; i < {n_out}; i++) y[i] = h{last}[i];\n}}",
             f"REFIT_FN void {self.name}_fwd{shared}(const R *x, const {T} *w, const R *xdot, const R *wdot, R *ydot) {{",
-            f"  R v[2][{widest}]{store};", *through(True),
+            f"  R v[2][{widest}]{store};",
+            *through(True),
         ]
         source, dot = "x", "xdot"
         for k, (rows, columns, at, bias, _) in enumerate(layers):
@@ -129,8 +134,10 @@ class DenseBlock:
             lines.append(f"  for (int i = 0; i < {rows}; i++) {to}[i] *= d{k}[i];")
             source, dot = f"h{k}", to
         lines += [
-            "}", f"REFIT_FN void {self.name}_adj{shared}(const R *x, const {T} *w, const R *ybar, R *xbar, {T} *wbar) {{",
-            f"  R v[2][{widest}]{store};", *through(True),
+            "}",
+            f"REFIT_FN void {self.name}_adj{shared}(const R *x, const {T} *w, const R *ybar, R *xbar, {T} *wbar) {{",
+            f"  R v[2][{widest}]{store};",
+            *through(True),
         ]
         bar = "ybar"
         for k, (rows, columns, at, bias, _) in reversed(list(enumerate(layers))):

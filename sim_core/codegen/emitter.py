@@ -13,6 +13,7 @@ operations in one piece compile for 4.6 s, in pieces for 2 s, and run no slower
 Calls of blocks (``blocks.py``) become calls of C functions, printed once per library by
 ``block_text``.
 """
+
 from __future__ import annotations
 
 import casadi as ca
@@ -30,7 +31,9 @@ _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SAME_TWICE = {"sq": "*", "twice": "+"}
 
 
-def emit(name: str, function: ca.Function, scalar: bool = False, part: int | None = None, shared: int | None = None) -> str:
+def emit(
+    name: str, function: ca.Function, scalar: bool = False, part: int | None = None, shared: int | None = None
+) -> str:
     """C text of one function.
 
     ``static inline void NAME(const R *const *in, R *const *out, R *w)``: in[i]
@@ -118,16 +121,24 @@ class _Printer:
         signature = f"(const {R} *const *in, {R} *const *out, {R} *w)"
         unused = "  (void)in; (void)out; (void)w;"
         if len(parts) == 1:
-            return [f"REFIT_FN void {self.name}{signature} {{", unused,
-                    *map("  {}".format, self._named(parts[0])), "}"]
+            return [f"REFIT_FN void {self.name}{signature} {{", unused, *map("  {}".format, self._named(parts[0])), "}"]
         lines = []
         for k, body in enumerate(parts):
-            lines += [f"REFIT_FN void {self.name}_part{k}{signature} {{", unused,
-                      *map("  {}".format, self._named(body)), "}"]
+            lines += [
+                f"REFIT_FN void {self.name}_part{k}{signature} {{",
+                unused,
+                *map("  {}".format, self._named(body)),
+                "}",
+            ]
         size = max(self.slot.values(), default=0) + 1
-        return [*lines, f"REFIT_FN void {self.name}{signature} {{",
-                f"  {R} passed[{size}];", "  (void)w;",
-                *(f"  {self.name}_part{k}(in, out, passed);" for k in range(len(parts))), "}"]
+        return [
+            *lines,
+            f"REFIT_FN void {self.name}{signature} {{",
+            f"  {R} passed[{size}];",
+            "  (void)w;",
+            *(f"  {self.name}_part{k}(in, out, passed);" for k in range(len(parts))),
+            "}",
+        ]
 
     def _named(self, body: list[str]) -> list[str]:
         """A part's statements with its arrays as restrict pointers a0.., y0.., k."""
@@ -164,8 +175,7 @@ class _Printer:
             if i not in self.sums.skipped:
                 for a in value.operands:
                     last[a] = max(last.get(a, 0), self.home[i])
-        passing = [i for i in range(len(self.home))
-                   if _costs(self.graph.values[i]) and last.get(i, 0) > self.home[i]]
+        passing = [i for i in range(len(self.home)) if _costs(self.graph.values[i]) and last.get(i, 0) > self.home[i]]
         slots, free, busy, size = {}, [], {}, 0
         for i in sorted(passing, key=self.home.__getitem__):
             for part in [p for p in busy if p < self.home[i]]:
@@ -226,13 +236,13 @@ class _Printer:
         name = {"constpow": "pow"}.get(value.op, value.op)
         return f"{self.r}{name}({', '.join(args)})"
 
-
     def _starts_of_sums(self) -> list[str]:
         """Fill the outputs that calls add to."""
         return [
             f"for (int i = 0; i < {n}; i++) out[{j}][{at} + i] = "
             + (f"{self.C}(0.0);" if start is None else f"in[{start[0]}][{start[1]} + i];")
-            for (j, at), start in self.sums.start.items() for n in [self.sums.lengths[j, at]]
+            for (j, at), start in self.sums.start.items()
+            for n in [self.sums.lengths[j, at]]
         ]
 
     def _call(self, i: int, value: Value, part: int) -> list[str]:
@@ -278,8 +288,10 @@ class _Printer:
             output, at = self.sums.target[i]
             arguments.append(f"(S *)out[{len(self.graph.out_shapes)}] + {at}" if shared else f"&out[{output}][{at}]")
         elif wanted:
-            lines += [f"{self.R} c{i}_1[{block.n_weights}];",
-                      f"for (int i = 0; i < {block.n_weights}; i++) c{i}_1[i] = {self.C}(0.0);"]
+            lines += [
+                f"{self.R} c{i}_1[{block.n_weights}];",
+                f"for (int i = 0; i < {block.n_weights}; i++) c{i}_1[i] = {self.C}(0.0);",
+            ]
             arguments.append(f"c{i}_1")
         elif kind == "adj":
             arguments.append("NULL")
@@ -301,8 +313,10 @@ class _Printer:
         if row is not None:
             return "&in[{}][{}]".format(*row), []
         if all(_is_zero(self.graph.values[a]) for a in values):
-            return name, [f"{self.R} {name}[{len(values)}];",
-                          f"for (int i = 0; i < {len(values)}; i++) {name}[i] = {self.C}(0.0);"]
+            return name, [
+                f"{self.R} {name}[{len(values)}];",
+                f"for (int i = 0; i < {len(values)}; i++) {name}[i] = {self.C}(0.0);",
+            ]
         elements = ", ".join(self._text(a, part) for a in values)
         return name, [f"const {self.R} {name}[{len(values)}] = {{{elements}}};"]
 

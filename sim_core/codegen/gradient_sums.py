@@ -4,6 +4,7 @@ A reverse step's gradient by a network's weights is p's, plus one term for each 
 scalar that is a thousand additions and as many values kept. Where it is found in a graph, the output is filled with
 the first summand instead, and each call's adjoint adds to it in place.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -6,6 +6,7 @@ by one operation on earlier values. Equal operations on equal values are the
 same value (value numbering), so what CasADi's own common-subexpression pass
 leaves behind is shared here as well.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -71,9 +72,8 @@ OPERATIONS = {
     getattr(ca, f"OP_{name.upper()}"): (name, arity)
     for arity, names in {
         1: "neg exp log sqrt sq twice sin cos tan asin acos atan floor ceil not fabs sign "
-           "erf inv sinh cosh tanh asinh acosh atanh log1p expm1",
-        2: "add sub mul div pow constpow lt le eq ne and or fmod copysign fmin fmax atan2 "
-           "if_else_zero hypot remainder",
+        "erf inv sinh cosh tanh asinh acosh atanh log1p expm1",
+        2: "add sub mul div pow constpow lt le eq ne and or fmod copysign fmin fmax atan2 if_else_zero hypot remainder",
     }.items()
     for name in names.split()
 }
@@ -97,8 +97,7 @@ def read(function: ca.Function) -> Graph:
                 f"({str(error).strip().splitlines()[-1]}); build it from ca.SX."
             ) from error
     if function.has_free():
-        raise ValueError(f"{function.name()} has free variables {function.get_free()}; "
-                         "make them inputs.")
+        raise ValueError(f"{function.name()} has free variables {function.get_free()}; make them inputs.")
     graph = Graph(
         in_shapes=[function.size_in(i) for i in range(function.n_in())],
         out_shapes=[function.size_out(i) for i in range(function.n_out())],

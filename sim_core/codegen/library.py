@@ -1,4 +1,5 @@
 """CasADi functions as one library: compiled where a compiler is, else interpreted."""
+
 from __future__ import annotations
 
 import ctypes
@@ -71,8 +72,7 @@ def compile_library(
         raise ValueError(f"dtype is 'float64' or 'float32', not {dtype!r}")
     unknown = set(scalar) - set(functions)
     if unknown:
-        raise ValueError(f"scalar names {sorted(unknown)}, which are not among the functions "
-                         f"{sorted(functions)}")
+        raise ValueError(f"scalar names {sorted(unknown)}, which are not among the functions {sorted(functions)}")
     lanes = cc.natural_lanes(dtype) if lanes == "auto" else int(lanes)
     if lanes not in (1, 2, 4, 8, 16):
         raise ValueError(f"lanes is 'auto', 1, 2, 4, 8 or 16, not {lanes}")
@@ -86,15 +86,23 @@ def compile_library(
     if dtype == "float32":
         defines["REFIT_FLOAT"] = 1
     blocks = called_blocks(functions.values())
-    text = "\n".join([
-        '#include "real.h"\n#include "batch.h"\n' + block_text(blocks),
-        *(emit(n, f, scalar=n in scalar, shared=shared.get(n)) for n, f in functions.items()),
-        *(f"REFIT_CALLABLE{'_SCALAR' if n in scalar else ''}({n})" for n in functions if n not in shared),
-        *(f'#include "{s.name}"' for s in sources), "",
-    ])
-    path = cc.build(name, text, compiler=compiler, defines=defines,
-                    include=list(dict.fromkeys([s.parent for s in sources] + [block.header.parent for block in blocks])),
-                    flags=[*cc.FLAGS, *flags])
+    text = "\n".join(
+        [
+            '#include "real.h"\n#include "batch.h"\n' + block_text(blocks),
+            *(emit(n, f, scalar=n in scalar, shared=shared.get(n)) for n, f in functions.items()),
+            *(f"REFIT_CALLABLE{'_SCALAR' if n in scalar else ''}({n})" for n in functions if n not in shared),
+            *(f'#include "{s.name}"' for s in sources),
+            "",
+        ]
+    )
+    path = cc.build(
+        name,
+        text,
+        compiler=compiler,
+        defines=defines,
+        include=list(dict.fromkeys([s.parent for s in sources] + [block.header.parent for block in blocks])),
+        flags=[*cc.FLAGS, *flags],
+    )
     return Library(name, functions, dtype, lanes, path, callable=functions.keys() - shared.keys())
 
 
@@ -102,7 +110,9 @@ def compile_library(
 def _warn_once() -> None:
     warnings.warn(
         "no C compiler: physics kernels run on CasADi's virtual machine, about 20-100 times "
-        "slower. Install gcc or clang, or set REFIT_CC.", NoCompilerWarning, stacklevel=4,
+        "slower. Install gcc or clang, or set REFIT_CC.",
+        NoCompilerWarning,
+        stacklevel=4,
     )
 
 
@@ -124,17 +134,20 @@ class Library:
         self._dll = ctypes.CDLL(str(path)) if path else None
         # time loops ask for the same few again and again
         self._mapped = functools.lru_cache(16)(self._map)
-        self._core = {n: ([_core(f.size_in(i)) for i in range(f.n_in())],
-                          [_core(f.size_out(j)) for j in range(f.n_out())])
-                      for n, f in self.functions.items()}
-        self._calls = {n: self.symbol(f"call_{n}", [_POINTER, _POINTER, _INT64, _INT])
-                       for n in callable} if path else {}
+        self._core = {
+            n: ([_core(f.size_in(i)) for i in range(f.n_in())], [_core(f.size_out(j)) for j in range(f.n_out())])
+            for n, f in self.functions.items()
+        }
+        self._calls = (
+            {n: self.symbol(f"call_{n}", [_POINTER, _POINTER, _INT64, _INT]) for n in callable} if path else {}
+        )
 
     def symbol(self, name: str, argtypes: Sequence | None = None, restype=_INT):
         """Exported C function ``<library>_<name>`` through ctypes (it releases the GIL)."""
         if self._dll is None:
-            raise RuntimeError(f"{self.name}.{name} needs a C compiler, and none was found. "
-                               "Install gcc or clang, or set REFIT_CC.")
+            raise RuntimeError(
+                f"{self.name}.{name} needs a C compiler, and none was found. Install gcc or clang, or set REFIT_CC."
+            )
         function = getattr(self._dll, f"{self.name}_{name}")
         if argtypes is not None:
             function.argtypes = list(argtypes)
@@ -226,8 +239,10 @@ class Batch:
 
     def rows(self, which: slice = slice(None)):
         """C array of Rows, of all arrays or some."""
-        rows = [(pointer(a), 0 if shared else math.prod(core))
-                for a, shared, core in zip(self.arrays[which], self.shared[which], self.cores[which])]
+        rows = [
+            (pointer(a), 0 if shared else math.prod(core))
+            for a, shared, core in zip(self.arrays[which], self.shared[which], self.cores[which])
+        ]
         return (Rows * len(rows))(*rows)
 
     def flat(self, i: int) -> np.ndarray:
@@ -264,11 +279,9 @@ def as_scalars(array, dtype: np.dtype, owner: str, name) -> np.ndarray:
 def _batch_shape(array: np.ndarray, core: tuple[int, ...], owner: str, name) -> tuple[int, ...]:
     """The dimensions of an array before its own shape ``core``."""
     shape, n = array.shape, len(core)
-    if shape[len(shape) - n:] != core or len(shape) < n:
-        raise ValueError(
-            f"{owner}, argument {name}: expected shape (..., {', '.join(map(str, core))}), found {shape}"
-        )
-    return shape[:len(shape) - n]
+    if shape[len(shape) - n :] != core or len(shape) < n:
+        raise ValueError(f"{owner}, argument {name}: expected shape (..., {', '.join(map(str, core))}), found {shape}")
+    return shape[: len(shape) - n]
 
 
 def pointer(array: np.ndarray) -> int:

@@ -1,6 +1,7 @@
 """A step and its reverse, divided by how often their values change: what depends on parameters alone is computed once for
 a whole roll-out, and what is dear to compute is kept from the way there for the way back.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -12,8 +13,33 @@ from sim_core.codegen.graph import OPERATIONS, Graph, Value, read
 __all__ = ["stages"]
 
 # What is kept: dearer to compute again than to write and read. The rest of a step's values is cheaper computed twice.
-DEAR = {"div", "inv", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "log", "pow", "tanh", "sinh", "cosh",
-        "erf", "hypot", "log1p", "expm1", "asinh", "acosh", "atanh", "fmod", "remainder"}
+DEAR = {
+    "div",
+    "inv",
+    "sqrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "exp",
+    "log",
+    "pow",
+    "tanh",
+    "sinh",
+    "cosh",
+    "erf",
+    "hypot",
+    "log1p",
+    "expm1",
+    "asinh",
+    "acosh",
+    "atanh",
+    "fmod",
+    "remainder",
+}
 _CODES = {name: (code, arity) for code, (name, arity) in OPERATIONS.items()}
 
 
@@ -37,12 +63,19 @@ def stages(step: ca.Function, reverse: ca.Function) -> tuple[ca.Function, ca.Fun
     whole = ca.Function("whole", inputs, [ahead, *back])
     if step.find_functions() or reverse.find_functions():
         empty = ca.SX(0, 1)
-        return (ca.Function("prepare", [theta], [empty]), ca.Function("step", [x, u, theta, empty], [ahead, empty]),
-                ca.Function("step_vjp", [x, u, theta, empty, empty, *others], back))
+        return (
+            ca.Function("prepare", [theta], [empty]),
+            ca.Function("step", [x, u, theta, empty], [ahead, empty]),
+            ca.Function("step_vjp", [x, u, theta, empty, empty, *others], back),
+        )
     graph = _with_reciprocals(read(whole))
     constant = _depends_on_nothing_but(graph, 2)
     rows = graph.outputs
-    symbols = {i: inputs[v.args[0]][_element(inputs[v.args[0]], v.args[1])] for i, v in enumerate(graph.values) if v.op == "input"}
+    symbols = {
+        i: inputs[v.args[0]][_element(inputs[v.args[0]], v.args[1])]
+        for i, v in enumerate(graph.values)
+        if v.op == "input"
+    }
     worth = [c and v.op not in ("input", "const") for c, v in zip(constant, graph.values)]
     prepared = _met(graph, rows, worth)
     forward = _ancestors(graph, rows[:1], set())
@@ -54,10 +87,17 @@ def stages(step: ca.Function, reverse: ca.Function) -> tuple[ca.Function, ca.Fun
     parts = (
         ("prepare", [theta], symbols, [prepared], [(len(prepared), 1)]),
         ("step", [x, u, theta, c], given, [rows[0], kept], [ahead.shape, (len(kept), 1)]),
-        ("step_vjp", [x, u, theta, c, k, *others], given | {i: k[at] for at, i in enumerate(kept)}, rows[1:], [y.shape for y in back]),
+        (
+            "step_vjp",
+            [x, u, theta, c, k, *others],
+            given | {i: k[at] for at, i in enumerate(kept)},
+            rows[1:],
+            [y.shape for y in back],
+        ),
     )
     return tuple(
-        ca.Function(name, arguments, _matrices(graph, outputs, shapes, known)) for name, arguments, known, outputs, shapes in parts
+        ca.Function(name, arguments, _matrices(graph, outputs, shapes, known))
+        for name, arguments, known, outputs, shapes in parts
     )
 
 
@@ -118,7 +158,10 @@ def _matrices(graph, rows, shapes, known) -> list:
             code, arity = _CODES[v.op]
             known[i] = (ca.SX.unary if arity == 1 else ca.SX.binary)(code, *(known[a] for a in v.args))
     elements = [[ca.SX(0) if a is None else known[a] for a in row] for row in rows]
-    return [ca.densify(ca.reshape(ca.vertcat(*row), shape[1], shape[0]).T) if row else ca.SX(*shape) for row, shape in zip(elements, shapes)]
+    return [
+        ca.densify(ca.reshape(ca.vertcat(*row), shape[1], shape[0]).T) if row else ca.SX(*shape)
+        for row, shape in zip(elements, shapes)
+    ]
 
 
 def _element(array, at):

@@ -12,6 +12,7 @@ whose mean cost over them is lowest.
 
 Source: Heiden et al., Interactive Differentiable Simulation (2019), algorithm 3.
 """
+
 from __future__ import annotations
 
 import enum
@@ -168,12 +169,16 @@ class AdaptiveMpc:
         p = np.array(p, float)
         n = len(self.task.model.parameters.nominal)
         if p.shape not in ((n,), (self.solver.particles, n)):
-            raise ValueError(f"parameters: expected shape ({n},) for {self.task.model.name}, found "
-                             f"{p.shape}; fit and control must load the same model")
+            raise ValueError(
+                f"parameters: expected shape ({n},) for {self.task.model.name}, found "
+                f"{p.shape}; fit and control must load the same model"
+            )
         if not np.all(np.isfinite(p)):
             bad = [self.task.model.parameters.names[i % n] for i in np.flatnonzero(~np.isfinite(p))[:3]]
-            raise ValueError(f"parameters not finite: {', '.join(bad)}; the set is refused and "
-                             f"revision {self._current.number} stays in use")
+            raise ValueError(
+                f"parameters not finite: {', '.join(bad)}; the set is refused and "
+                f"revision {self._current.number} stays in use"
+            )
         return p
 
     def _adopt_parameters(self) -> bool:
@@ -202,8 +207,7 @@ class AdaptiveMpc:
     # -- measurement --------------------------------------------------------------------
 
     def _new_monitor(self) -> PredictionMonitor:
-        return PredictionMonitor(self.task.resolution, self.config.change_window,
-                                 self.config.change_factor)
+        return PredictionMonitor(self.task.resolution, self.config.change_window, self.config.change_factor)
 
     def _observe(self, x, t) -> bool:
         """Feed the monitor with the transition that ended now; True: change declared."""
@@ -226,15 +230,15 @@ class AdaptiveMpc:
         reference = self.task.reference(t + self.config.delay_steps * self.task.ilqr.dt)
         if self._restart:
             self._plan_time = t
-            return self.solver.solve_best_of(x0, self.task.starts(), reference=reference,
-                                             iterations=self.config.start_iterations)
+            return self.solver.solve_best_of(
+                x0, self.task.starts(), reference=reference, iterations=self.config.start_iterations
+            )
         # plans are moved on by whole knots; a control period shorter than a knot keeps the rest
         knots = int((t - self._plan_time) / self.task.ilqr.dt + 1e-6)
         self.solver.shift(min(knots, self.task.ilqr.horizon))
         self._plan_time += knots * self.task.ilqr.dt
         last = self._queue[-1] if self._queue else self._last[1] if self._last else None
-        return self.solver.solve(x0, reference=reference, u_previous=last,
-                                 time_budget=self.config.time_budget)
+        return self.solver.solve(x0, reference=reference, u_previous=last, time_budget=self.config.time_budget)
 
     def _command(self, result: IlqrResult, changed: bool, adopted: bool) -> Command:
         if result.status.usable:
@@ -251,15 +255,30 @@ class AdaptiveMpc:
                 self._failures = 0
         if self._plan is not None and self._age + 1 < len(self._plan.U):
             self._age += 1
-            return self._compose(self._plan, self._age, CommandSource.PREVIOUS_PLAN, result, message,
-                                 changed)
+            return self._compose(self._plan, self._age, CommandSource.PREVIOUS_PLAN, result, message, changed)
         return self._compose(None, 0, CommandSource.STOP, result, message, changed)
 
     def _compose(self, plan, k, source, result, message, changed) -> Command:
         s = self.solver
-        u, K, x_ref = ((self.stop_control, np.zeros((s.nu, s.nx)), np.zeros(s.nx)) if plan is None
-                       else (plan.U[k], plan.K[k], plan.X[k]))
+        u, K, x_ref = (
+            (self.stop_control, np.zeros((s.nu, s.nx)), np.zeros(s.nx))
+            if plan is None
+            else (plan.U[k], plan.K[k], plan.X[k])
+        )
         u = np.clip(u, s.u_lower, s.u_upper)
         self._queue.append(u)
-        return Command(u, K.copy(), x_ref.copy(), self._queue.popleft(), source, result.status, message, self._current.number, result.cost, result.iterations,
-                       result.solve_time, self.monitor.error, changed)
+        return Command(
+            u,
+            K.copy(),
+            x_ref.copy(),
+            self._queue.popleft(),
+            source,
+            result.status,
+            message,
+            self._current.number,
+            result.cost,
+            result.iterations,
+            result.solve_time,
+            self.monitor.error,
+            changed,
+        )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
 
 __all__ = ["Change", "ChangeConfig", "detect_change", "prediction_errors"]
 

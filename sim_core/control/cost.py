@@ -8,6 +8,7 @@ Jacobian, built symbolically, so that sparsity costs nothing at run time.
 Weights and references are inputs of the compiled functions: changing them
 needs no compilation. All physical quantities are SI.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 
-from sim_core.articulated import build
+from sim_core.multibody.model import build
 
 Weights = float | Sequence[float]
 
@@ -116,9 +117,13 @@ class LimitTerm:
         return 1.0  # folded into the residuals: their number depends on the model
 
     def residual(self, model, x, u, p, r):
-        return ca.vertcat(*(np.sqrt(weight) * ca.if_else(gap > 0, gap, 0)
-                            for weight, gap in self._hinges(model, x[: model.nq], x[model.nq:])
-                            if weight > 0))
+        return ca.vertcat(
+            *(
+                np.sqrt(weight) * ca.if_else(gap > 0, gap, 0)
+                for weight, gap in self._hinges(model, x[: model.nq], x[model.nq :])
+                if weight > 0
+            )
+        )
 
     def reference(self, model):
         return np.zeros(0)
@@ -205,9 +210,11 @@ class Cost:
         lf, gradient_f, hessian_f = _least_squares(ef, wf, xf)
         return {
             "stage": ca.Function("stage", [x, u, p, r, w], [l]),
-            "stage_quad": ca.Function("stage_quad", [x, u, p, r, w], [
-                gradient[:nx], gradient[nx:],
-                hessian[:nx, :nx], hessian[nx:, :nx], hessian[nx:, nx:]]),
+            "stage_quad": ca.Function(
+                "stage_quad",
+                [x, u, p, r, w],
+                [gradient[:nx], gradient[nx:], hessian[:nx, :nx], hessian[nx:, :nx], hessian[nx:, nx:]],
+            ),
             "final": ca.Function("final", [xf, pf, rf, wf], [lf]),
             "final_quad": ca.Function("final_quad", [xf, pf, rf, wf], [gradient_f, hessian_f]),
         }

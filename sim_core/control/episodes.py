@@ -9,6 +9,7 @@ steps of the first episode and at the end of each. Beyond it: a refit as soon as
 declares that the robot has changed, from the data after the change alone, and again every half
 window until the episode ends.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import numpy as np
 from sim_core.control.ampc import AdaptiveMpc, CommandSource
 from sim_core.control.refit import Refit, RefitResult
 from sim_core.control.tasks import swing_up_reward
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,9 @@ class AdaptiveRun:
         steps: per episode. refit_every: steps between refits in the first episode.
     """
 
-    def __init__(self, plant, mpc: AdaptiveMpc, refit: Refit | None = None, xi=None, steps: int = 140,
-                 refit_every: int = 50):
+    def __init__(
+        self, plant, mpc: AdaptiveMpc, refit: Refit | None = None, xi=None, steps: int = 140, refit_every: int = 50
+    ):
         self.plant, self.mpc, self.refit = plant, mpc, refit
         self.xi = None if refit is None else np.array(refit.spec.prior_mean if xi is None else xi)
         self.steps, self.refit_every = steps, refit_every
@@ -105,8 +107,17 @@ class AdaptiveRun:
             if first is not None and (result := self._fit(X, U, first)):
                 refits.append((k + 1, result))
         self.episodes += 1
-        return Episode(np.array(X), np.array(X_true), np.array(U), tuple(refits), tuple(detected),
-                       np.array(solve_time), fallbacks, self.parameters, dt)
+        return Episode(
+            np.array(X),
+            np.array(X_true),
+            np.array(U),
+            tuple(refits),
+            tuple(detected),
+            np.array(solve_time),
+            fallbacks,
+            self.parameters,
+            dt,
+        )
 
     @property
     def parameters(self) -> np.ndarray:
@@ -117,8 +128,7 @@ class AdaptiveRun:
         """First sample of the data to fit after so many steps; None: no fit now."""
         if detected:
             since = step - detected[-1]
-            return (self._since(detected[-1])
-                    if since % self.half_window == 0 or step == self.steps else None)
+            return self._since(detected[-1]) if since % self.half_window == 0 or step == self.steps else None
         early = self.episodes == 0 and step % self.refit_every == 0
         return 0 if early or step == self.steps else None
 

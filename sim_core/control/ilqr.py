@@ -12,6 +12,7 @@ the controls are shared, every particle has states of its own, and the sweep run
 
 Source: Tassa, Erez, Todorov, IROS 2012; Tassa, Mansard, Todorov, ICRA 2014.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -21,10 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sim_core.articulated import build, derivatives, linearization
 from sim_core.codegen import compile_library
 from sim_core.codegen.dense import DenseBlock
 from sim_core.control.cost import Cost
+from sim_core.multibody.model import build
+from sim_core.multibody.rollout import derivatives, linearization
 
 RUNTIME = Path(__file__).parent / "runtime"
 
@@ -33,24 +35,30 @@ class IlqrStatus(enum.Enum):
     """How a solve ended; the text is the remedy. Order as in runtime/ilqr.c."""
 
     CONVERGED = "converged"
-    ITERATION_LIMIT = ("stopped at max_iterations with an improved plan; normal in real-time "
-                       "iteration, otherwise raise max_iterations")
-    TIME_LIMIT = ("stopped at the time budget with the best plan so far; shorten the horizon or "
-                  "raise the budget if tracking suffers")
-    STALLED = ("no step length improves the plan, which is kept; normal at an optimum within "
-               "rounding, otherwise restart from another plan (reset)")
-    BAD_INPUT = ("the state, the parameters, the reference or the plan holds NaN or infinity; "
-                 "check the sensor and the last parameter revision")
-    DIVERGED = ("the first roll-out is not finite; reset the plan, shorten the horizon or use more "
-                "substeps")
-    NOT_CONVEX = ("the control Hessian stays indefinite at the largest regularisation; raise the "
-                  "control weights or mu_max")
+    ITERATION_LIMIT = (
+        "stopped at max_iterations with an improved plan; normal in real-time iteration, otherwise raise max_iterations"
+    )
+    TIME_LIMIT = (
+        "stopped at the time budget with the best plan so far; shorten the horizon or "
+        "raise the budget if tracking suffers"
+    )
+    STALLED = (
+        "no step length improves the plan, which is kept; normal at an optimum within "
+        "rounding, otherwise restart from another plan (reset)"
+    )
+    BAD_INPUT = (
+        "the state, the parameters, the reference or the plan holds NaN or infinity; "
+        "check the sensor and the last parameter revision"
+    )
+    DIVERGED = "the first roll-out is not finite; reset the plan, shorten the horizon or use more substeps"
+    NOT_CONVEX = (
+        "the control Hessian stays indefinite at the largest regularisation; raise the control weights or mu_max"
+    )
 
     @property
     def usable(self) -> bool:
         """The plan may be executed."""
-        return self in (IlqrStatus.CONVERGED, IlqrStatus.ITERATION_LIMIT, IlqrStatus.TIME_LIMIT,
-                        IlqrStatus.STALLED)
+        return self in (IlqrStatus.CONVERGED, IlqrStatus.ITERATION_LIMIT, IlqrStatus.TIME_LIMIT, IlqrStatus.STALLED)
 
 
 _STATUS = tuple(IlqrStatus)
@@ -126,11 +134,28 @@ class _Task(ctypes.Structure):
     _fields_ = [
         *((n, ctypes.c_int32) for n in ("horizon", "substeps", "max_iterations", "warm_gains")),
         *((n, ctypes.c_double) for n in ("tolerance", "mu_min", "mu_max", "time_budget")),
-        *((n, ctypes.c_void_p) for n in (
-            "x0", "u_previous", "p", "reference", "stage_weights", "final_weights", "smoothness",
-            "u_lower", "u_upper", "X", "U", "K", "k", "scratch")),
+        *(
+            (n, ctypes.c_void_p)
+            for n in (
+                "x0",
+                "u_previous",
+                "p",
+                "reference",
+                "stage_weights",
+                "final_weights",
+                "smoothness",
+                "u_lower",
+                "u_upper",
+                "X",
+                "U",
+                "K",
+                "k",
+                "scratch",
+            )
+        ),
         *((n, ctypes.c_double) for n in ("mu", "cost", "expected", "gradient", "seconds")),
-        ("status", ctypes.c_int32), ("iterations", ctypes.c_int32),
+        ("status", ctypes.c_int32),
+        ("iterations", ctypes.c_int32),
     ]
 
 
@@ -155,8 +180,18 @@ class BoxIlqr:
             side by side (K with the columns of the previous control, too, when the cost has smoothness).
     """
 
-    def __init__(self, model, cost: Cost, config: IlqrConfig, *, step=None, u_lower=None,
-                 u_upper=None, lanes="auto", particles: int = 1):
+    def __init__(
+        self,
+        model,
+        cost: Cost,
+        config: IlqrConfig,
+        *,
+        step=None,
+        u_lower=None,
+        u_upper=None,
+        lanes="auto",
+        particles: int = 1,
+    ):
         if particles < 1:
             raise ValueError(f"particles must be at least 1, found {particles}")
         if model.nq != model.nv:
@@ -176,14 +211,22 @@ class BoxIlqr:
         self._period = "period" if shared else "step"  # what Python may call
         functions[self._period] = step
         self.lib = compile_library(
-            "ilqr", functions, sources=[RUNTIME / "ilqr.c"], lanes=lanes,
-            defines={"SMOOTH": int(smooth), "PARTICLES": particles}, flags=["-ftree-loop-vectorize"], shared=shared)
+            "ilqr",
+            functions,
+            sources=[RUNTIME / "ilqr.c"],
+            lanes=lanes,
+            defines={"SMOOTH": int(smooth), "PARTICLES": particles},
+            flags=["-ftree-loop-vectorize"],
+            shared=shared,
+        )
         self._solve = self.lib.symbol("solve", [ctypes.POINTER(_Task)], None)
         self.u_lower = _shaped(model.u_lower if u_lower is None else u_lower, (self.nu,), "u_lower")
         self.u_upper = _shaped(model.u_upper if u_upper is None else u_upper, (self.nu,), "u_upper")
         if not np.all(self.u_lower < self.u_upper):
-            raise ValueError("expected u_lower < u_upper for every control, found "
-                             f"{self.u_lower.tolist()} and {self.u_upper.tolist()}")
+            raise ValueError(
+                "expected u_lower < u_upper for every control, found "
+                f"{self.u_lower.tolist()} and {self.u_upper.tolist()}"
+            )
         self._allocate(particles * self.nx + (self.nu if smooth else 0))
         self.reset()
 
@@ -197,12 +240,20 @@ class BoxIlqr:
         self._scratch = _aligned(self.lib.symbol("scratch_bytes", [ctypes.c_int64], ctypes.c_int64)(H))
         self._empty = np.zeros(1)
         c = self.config
-        self._task = _Task(horizon=H, substeps=c.substeps, tolerance=c.tolerance, mu_min=c.mu_min,
-                           mu_max=c.mu_max)
+        self._task = _Task(horizon=H, substeps=c.substeps, tolerance=c.tolerance, mu_min=c.mu_min, mu_max=c.mu_max)
         for name, array in dict(
-                x0=self._x0, u_previous=self._u_previous, reference=self._r,
-                smoothness=self.cost.smoothness, u_lower=self.u_lower, u_upper=self.u_upper,
-                X=self.X, U=self.U, K=self.K, k=self.k, scratch=self._scratch).items():
+            x0=self._x0,
+            u_previous=self._u_previous,
+            reference=self._r,
+            smoothness=self.cost.smoothness,
+            u_lower=self.u_lower,
+            u_upper=self.u_upper,
+            X=self.X,
+            U=self.U,
+            K=self.K,
+            k=self.k,
+            scratch=self._scratch,
+        ).items():
             setattr(self._task, name, array.ctypes.data)
 
     def reset(self, U=None):
@@ -236,8 +287,9 @@ class BoxIlqr:
             return self.advance(x, u, p)
         return self.advance(np.asarray(x)[..., None, :], np.asarray(u)[..., None, :], p).mean(-2)
 
-    def solve(self, x0, U0=None, p=None, reference=None, iterations=None, time_budget=0.0,
-              u_previous=None) -> IlqrResult:
+    def solve(
+        self, x0, U0=None, p=None, reference=None, iterations=None, time_budget=0.0, u_previous=None
+    ) -> IlqrResult:
         """Improve the plan from state x0.
 
         Args:
@@ -313,8 +365,10 @@ class BoxIlqr:
 
     def _prepared(self) -> _Task:
         """The task with the addresses that may have changed since the last call."""
-        self._weights = [np.ascontiguousarray(w, float) if np.size(w) else self._empty
-                         for w in (self.cost.stage_weights, self.cost.final_weights)]
+        self._weights = [
+            np.ascontiguousarray(w, float) if np.size(w) else self._empty
+            for w in (self.cost.stage_weights, self.cost.final_weights)
+        ]
         self._p = self._for_each(self.p, self.np_, "p")
         self._task.p = self._p.ctypes.data
         self._task.stage_weights, self._task.final_weights = (w.ctypes.data for w in self._weights)
@@ -333,4 +387,4 @@ def _aligned(count: int) -> np.ndarray:
     """Zeroed bytes on a 64-byte boundary."""
     raw = np.zeros(count + 64, np.uint8)
     offset = -raw.ctypes.data % 64
-    return raw[offset: offset + count]
+    return raw[offset : offset + count]

@@ -1,4 +1,5 @@
 """Notices that the robot no longer moves as predicted."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -39,7 +40,7 @@ class PredictionMonitor:
     @property
     def changed(self) -> bool:
         """The last ``window`` transitions stand out."""
-        recent = list(self._errors)[-self.window:]
+        recent = list(self._errors)[-self.window :]
         return len(recent) == self.window and np.median(recent) > self.factor * self.baseline
 
     def update(self, x, u, x_next, predicted, watching: bool = True) -> bool:

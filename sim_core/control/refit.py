@@ -14,18 +14,18 @@ robust recipe is that of the pre-check in the same notes (LM, log masses, robust
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Sequence
 
 import numpy as np
 
-from sim_core.inference.covariance import posterior
-from sim_core.inference.explained import unexplained_share
-from sim_core.inference.least_squares import Ending, Solution, minimise
-from sim_core.inference.literal import minimise_one_step
-from sim_core.inference.shooting import ShootingProblem
-from sim_core.inference.threads import single_threaded
-from sim_core.inference.window import Window, kinematic_inconsistency
+from sim_core.host.threads import single_threaded
+from sim_core.inference.data.window import Window, kinematic_inconsistency
+from sim_core.inference.fit.covariance import posterior
+from sim_core.inference.fit.explained import unexplained_share
+from sim_core.inference.fit.least_squares import Ending, Solution, minimise
+from sim_core.inference.fit.literal import minimise_one_step
+from sim_core.inference.shooting.shooting import ShootingProblem
 
 __all__ = ["Refit", "RefitConfig", "RefitResult"]
 
@@ -155,7 +155,9 @@ class Refit:
         if self.config.recipe == "literal":
             solution = minimise_one_step(train, xi0, self.config.max_evaluations)
         else:
-            solution = minimise(train, xi0, max_evaluations=self.config.max_evaluations, time_budget=self.config.time_budget)
+            solution = minimise(
+                train, xi0, max_evaluations=self.config.max_evaluations, time_budget=self.config.time_budget
+            )
         if solution.ending is Ending.NOT_FINITE:
             return self._refused(xi0, windows, solution.ending.value, began)
         certainty = posterior(train, solution, self.config.excited_ratio)
@@ -213,7 +215,7 @@ class Refit:
     def dynamics(self, dt: float):
         """Roll-outs of the model over one sample period."""
         if self._dynamics is None or not np.isclose(self._dynamics.dt, dt, rtol=1e-3):
-            from sim_core.articulated import Dynamics
+            from sim_core.multibody import Dynamics
 
             literal = self.config.recipe == "literal"
             integrator = self.config.integrator or ("semi_implicit_euler" if literal else None)
@@ -283,7 +285,7 @@ class Refit:
 
     def _inertia(self, Q: np.ndarray, p: np.ndarray) -> np.ndarray:
         if self._mass_matrix is None:
-            from sim_core.articulated import build
+            from sim_core.multibody.model import build
 
             function = build.mass_matrix(self.model)
             self._mass_matrix = lambda Q, p: np.stack([np.array(function(q, p)) for q in Q])

@@ -14,7 +14,7 @@ import numpy as np
 
 from sim_core.control.change_detection import Change, ChangeConfig, detect_change
 from sim_core.control.refit import Refit, RefitConfig, RefitResult
-from sim_core.inference.window import Window, contiguous_windows
+from sim_core.inference.data.window import Window, contiguous_windows
 
 __all__ = ["OnlineConfig", "OnlineRefit"]
 
@@ -54,7 +54,13 @@ class OnlineRefit:
     """
 
     def __init__(
-        self, model, spec, config: OnlineConfig = OnlineConfig(), dt: float | None = None, dynamics=None, mass_matrix=None
+        self,
+        model,
+        spec,
+        config: OnlineConfig = OnlineConfig(),
+        dt: float | None = None,
+        dynamics=None,
+        mass_matrix=None,
     ):
         self.spec, self.config = spec, config
         self.dt = model.timestep if dt is None else dt
@@ -87,7 +93,9 @@ class OnlineRefit:
             ValueError: the other model's free coordinates have other names.
         """
         if refit.spec.names != self.spec.names:
-            raise ValueError(f"expected the free coordinates {', '.join(self.spec.names)}, found {', '.join(refit.spec.names)}")
+            raise ValueError(
+                f"expected the free coordinates {', '.join(self.spec.names)}, found {', '.join(refit.spec.names)}"
+            )
         self.refit, self.spec = refit, refit.spec
         self.set_parameters(self.xi)
 

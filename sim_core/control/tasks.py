@@ -4,6 +4,7 @@ Cart-poles: cost of spec "Interactive Differentiable Simulation" (Heiden et al. 
 feature state (p, p', sin, cos per pole, pole rates, accelerations). Its weights are not published;
 the sets used are one feasible choice found with the exact model. Panda: an end-effector path.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,10 +13,10 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 
-from sim_core.articulated import RobotModel, build
-from sim_core.control.cost import (ControlTerm, Cost, FeatureTerm, FrameOrientation, FramePosition,
-                                   LimitTerm, StateTerm)
+from sim_core.control.cost import ControlTerm, Cost, FeatureTerm, FrameOrientation, FramePosition, LimitTerm, StateTerm
 from sim_core.control.ilqr import IlqrConfig
+from sim_core.multibody import RobotModel
+from sim_core.multibody.model import build
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,15 @@ SINGLE = SwingUpWeights(10.0, 0.3, 10.0, 0.3, 1e-4, control=1e-4, terminal_facto
 DOUBLE = SwingUpWeights(3.0, 0.3, 10.0, 0.3, 0.0, control=1e-5, terminal_factor=30.0)
 
 
-def cartpole_swing_up(model: RobotModel, weights: SwingUpWeights | None = None,
-                      horizon: int | None = None, dt: float = 0.02, max_iterations: int = 10,
-                      integrator: str | None = None, substeps: int | None = None) -> Task:
+def cartpole_swing_up(
+    model: RobotModel,
+    weights: SwingUpWeights | None = None,
+    horizon: int | None = None,
+    dt: float = 0.02,
+    max_iterations: int = 10,
+    integrator: str | None = None,
+    substeps: int | None = None,
+) -> Task:
     """Swing one or two poles up over the origin, and hold them there.
 
     Args:
@@ -73,8 +80,10 @@ def cartpole_swing_up(model: RobotModel, weights: SwingUpWeights | None = None,
     """
     poles = model.nq - 1
     if poles not in (1, 2) or model.nu != 1:
-        raise ValueError(f"{model.name}: expected a cart with one or two poles and one actuator, "
-                         f"found {model.nq} joints and {model.nu} actuators")
+        raise ValueError(
+            f"{model.name}: expected a cart with one or two poles and one actuator, "
+            f"found {model.nq} joints and {model.nu} actuators"
+        )
     w = weights or (SINGLE if poles == 1 else DOUBLE)
     horizon = horizon or (20 if poles == 1 else 40)
     accelerations = w.acceleration > 0  # at zero weight the feature would only cost time
@@ -82,7 +91,7 @@ def cartpole_swing_up(model: RobotModel, weights: SwingUpWeights | None = None,
 
     def features(x, u, p):
         """(p, p', sin and cos of absolute orientations, rates of the joints, accelerations)."""
-        q, v = x[: model.nq], x[model.nq:]
+        q, v = x[: model.nq], x[model.nq :]
         angles = ca.cumsum(q[1:])  # absolute: what upright means for the second pole
         qdd = accel(q, v, u, p)[1:] if accelerations else ca.SX(0, 1)
         return ca.vertcat(q[0], v[0], ca.sin(angles), ca.cos(angles), v[1:], qdd)
@@ -90,8 +99,7 @@ def cartpole_swing_up(model: RobotModel, weights: SwingUpWeights | None = None,
     n = poles * accelerations
     goal = np.r_[0, 0, np.zeros(poles), np.ones(poles), np.zeros(poles), np.zeros(n)]
     Q = np.r_[w.position, w.speed, [w.orientation] * 2 * poles, [w.rate] * poles, [w.acceleration] * n]
-    cost = Cost(model, [FeatureTerm(features, goal, Q, w.terminal_factor * Q),
-                        ControlTerm(w.control)])
+    cost = Cost(model, [FeatureTerm(features, goal, Q, w.terminal_factor * Q), ControlTerm(w.control)])
     reference = cost.reference(horizon)
     limit = model.u_upper[0]
 
@@ -101,12 +109,17 @@ def cartpole_swing_up(model: RobotModel, weights: SwingUpWeights | None = None,
         return [a * limit * sine for a in (0.0, 1.0, -1.0, 0.3, -0.3)]
 
     return Task(
-        name=f"{model.name}_swing_up", model=model, cost=cost,
-        ilqr=IlqrConfig(horizon, dt, integrator, substeps or max(1, round(dt / model.timestep)),
-                        max_iterations, fill="zero"),
+        name=f"{model.name}_swing_up",
+        model=model,
+        cost=cost,
+        ilqr=IlqrConfig(
+            horizon, dt, integrator, substeps or max(1, round(dt / model.timestep)), max_iterations, fill="zero"
+        ),
         resolution=np.r_[np.full(model.nq, 1e-4), np.full(model.nv, 1e-3)],
-        reference=lambda t: reference, starts=starts,
-        error=lambda x, t: 1.0 - swing_up_reward(x))
+        reference=lambda t: reference,
+        starts=starts,
+        error=lambda x, t: 1.0 - swing_up_reward(x),
+    )
 
 
 def swing_up_reward(x) -> np.ndarray:
@@ -126,7 +139,7 @@ def swing_up_reward(x) -> np.ndarray:
     nq = x.shape[-1] // 2
     upright = np.mean((np.cos(np.cumsum(x[..., 1:nq], -1)) + 1) / 2, -1)
     centred = (1 + 0.1 ** (x[..., 0] / 2) ** 2) / 2
-    slow = (1 + np.min(0.1 ** (x[..., nq + 1:] / 5) ** 2, -1)) / 2
+    slow = (1 + np.min(0.1 ** (x[..., nq + 1 :] / 5) ** 2, -1)) / 2
     return upright * centred * slow
 
 
@@ -135,8 +148,9 @@ def swing_up_reward(x) -> np.ndarray:
 Path = Callable[[float], np.ndarray]
 
 
-def figure_eight(centre=(0.5, 0.0, 0.45), width: float = 0.15, height: float = 0.08,
-                 period: float = 4.0, ramp: float = 1.0) -> Path:
+def figure_eight(
+    centre=(0.5, 0.0, 0.45), width: float = 0.15, height: float = 0.08, period: float = 4.0, ramp: float = 1.0
+) -> Path:
     """A figure eight in the plane x = centre[0], starting at its centre from rest.
 
     Args:
@@ -157,11 +171,23 @@ def figure_eight(centre=(0.5, 0.0, 0.45), width: float = 0.15, height: float = 0
     return path
 
 
-def frame_tracking(model: RobotModel, path: Path, frame: str = "hand_site", orientation=None,
-                   horizon: int = 20, dt: float = 0.02, integrator: str | None = None,
-                   substeps: int = 1, max_iterations: int = 2, position: float = 2e4,
-                   rotation: float = 50.0, posture: float = 0.05, rate: float = 0.02,
-                   control: float = 1e-5, smoothness: float = 1e-4) -> Task:
+def frame_tracking(
+    model: RobotModel,
+    path: Path,
+    frame: str = "hand_site",
+    orientation=None,
+    horizon: int = 20,
+    dt: float = 0.02,
+    integrator: str | None = None,
+    substeps: int = 1,
+    max_iterations: int = 2,
+    position: float = 2e4,
+    rotation: float = 50.0,
+    posture: float = 0.05,
+    rate: float = 0.02,
+    control: float = 1e-5,
+    smoothness: float = 1e-4,
+) -> Task:
     """Follow a path with a site of the arm, in real-time iteration.
 
     Args:
@@ -175,13 +201,17 @@ def frame_tracking(model: RobotModel, path: Path, frame: str = "hand_site", orie
     nominal = model.parameters.nominal
     home_position, home_orientation = (np.asarray(a) for a in pose(model.q_home, nominal))
     orientation = home_orientation if orientation is None else np.asarray(orientation, float)
-    cost = Cost(model, [
-        StateTerm(np.r_[np.full(model.nq, posture), np.full(model.nv, rate)]),
-        ControlTerm(control),
-        FramePosition(frame, position),
-        FrameOrientation(frame, rotation),
-        LimitTerm(position=1e3, velocity=10.0),
-    ], smoothness=smoothness)
+    cost = Cost(
+        model,
+        [
+            StateTerm(np.r_[np.full(model.nq, posture), np.full(model.nv, rate)]),
+            ControlTerm(control),
+            FramePosition(frame, position),
+            FrameOrientation(frame, rotation),
+            LimitTerm(position=1e3, velocity=10.0),
+        ],
+        smoothness=smoothness,
+    )
     holding = _holding_control(model)
 
     def reference(t):
@@ -193,16 +223,22 @@ def frame_tracking(model: RobotModel, path: Path, frame: str = "hand_site", orie
         return float(np.linalg.norm(np.asarray(here).ravel() - path(t)))
 
     return Task(
-        name=f"{model.name}_tracking", model=model, cost=cost,
+        name=f"{model.name}_tracking",
+        model=model,
+        cost=cost,
         ilqr=IlqrConfig(horizon, dt, integrator, substeps, max_iterations, mu_init=1e-6, fill="hold"),
         resolution=np.r_[np.full(model.nq, 1e-4), np.full(model.nv, 2e-3)],
-        reference=reference, starts=lambda: [np.tile(holding, (horizon, 1))], error=error)
+        reference=reference,
+        starts=lambda: [np.tile(holding, (horizon, 1))],
+        error=error,
+    )
 
 
 def _holding_control(model) -> np.ndarray:
     """Controls (nu,) that leave the home pose at rest: a(q, 0, u) = 0, affine in u; clipped."""
     accel, p, rest = build.accel(model), model.parameters.nominal, np.zeros(model.nv)
-    a = np.column_stack([np.asarray(accel(model.q_home, rest, u, p)).ravel()
-                         for u in [np.zeros(model.nu), *np.eye(model.nu)]])
+    a = np.column_stack(
+        [np.asarray(accel(model.q_home, rest, u, p)).ravel() for u in [np.zeros(model.nu), *np.eye(model.nu)]]
+    )
     u = np.linalg.lstsq(a[:, 1:] - a[:, :1], -a[:, 0], rcond=None)[0]
     return np.clip(u, model.u_lower, model.u_upper)

@@ -18,11 +18,11 @@ from scipy import ndimage
 
 __all__ = ["BoardPose", "board_pose", "board_points", "find_corners"]
 
-SMOOTHING = 1.5             # [pixels] of the derivatives: below it noise makes saddles, above it small squares merge
-STRONG = 0.15               # of the strongest saddle
-REACH = 0.3                 # of a step: how far a corner may lie from where its neighbours predict it
+SMOOTHING = 1.5  # [pixels] of the derivatives: below it noise makes saddles, above it small squares merge
+STRONG = 0.15  # of the strongest saddle
+REACH = 0.3  # of a step: how far a corner may lie from where its neighbours predict it
 SEEDS = 12
-RING, RADIUS = 32, 4.5      # samples around a corner, and how far away [pixels]; squares must be larger than twice that
+RING, RADIUS = 32, 4.5  # samples around a corner, and how far away [pixels]; squares must be larger than twice that
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,10 @@ def find_corners(image: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
         ValueError: no board of that size is fully in view, or the counts leave its orientation open.
     """
     if (counts[0] + counts[1]) % 2 == 0 or min(counts) < 2:
-        raise ValueError(f"a board of {counts[0]} x {counts[1]} inner corners looks the same after half a turn: use one with an odd and "
-                         "an even number, at least 2")
+        raise ValueError(
+            f"a board of {counts[0]} x {counts[1]} inner corners looks the same after half a turn: use one with an odd and "
+            "an even number, at least 2"
+        )
     grey = np.asarray(image, dtype=float)
     grey = grey.mean(axis=2) if grey.ndim == 3 else grey
     smooth = ndimage.gaussian_filter(grey, SMOOTHING)
@@ -73,8 +75,10 @@ def find_corners(image: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
             found = _oriented(smooth, points, lattice, counts)
             if found is not None:
                 return found
-    raise ValueError(f"no chessboard of {counts[0]} x {counts[1]} inner corners fully in view ({len(points)} corners found): show "
-                     "all of it, sharp, with a white margin")
+    raise ValueError(
+        f"no chessboard of {counts[0]} x {counts[1]} inner corners fully in view ({len(points)} corners found): show "
+        "all of it, sharp, with a white margin"
+    )
 
 
 def board_pose(corners: np.ndarray, counts: tuple[int, int], square: float, K: np.ndarray, rays=None) -> BoardPose:
@@ -105,6 +109,7 @@ def board_pose(corners: np.ndarray, counts: tuple[int, int], square: float, K: n
 # -- corners -----------------------------------------------------------------------------------------
 def _saddles(grey: np.ndarray) -> np.ndarray:
     """Saddles of brightness (u, v), shape (n, 2)."""
+
     def derivative(order_v: int, order_u: int):
         return ndimage.gaussian_filter(grey, SMOOTHING, order=(order_v, order_u))
 
@@ -153,8 +158,15 @@ def _grow(smooth: np.ndarray, points: np.ndarray, seed: int) -> dict[tuple[int, 
     """Lattice (i, j) -> index of a point, from a seed on along edges; empty if the seed has no two edges."""
     distances = np.linalg.norm(points - points[seed], axis=1)
     neighbours = [int(k) for k in np.argsort(distances)[1:9] if _is_edge(smooth, points[seed], points[k])]
-    axes = next(((a, b) for a in neighbours for b in neighbours
-                 if abs(_cross(points[a] - points[seed], points[b] - points[seed])) > 0.3 * distances[a] * distances[b]), None)
+    axes = next(
+        (
+            (a, b)
+            for a in neighbours
+            for b in neighbours
+            if abs(_cross(points[a] - points[seed], points[b] - points[seed])) > 0.3 * distances[a] * distances[b]
+        ),
+        None,
+    )
     if axes is None:
         return {}
     lattice, used = {(0, 0): seed}, {seed}
@@ -196,10 +208,12 @@ def _oriented(smooth, points, lattice, counts) -> np.ndarray | None:
     if (size[0], size[1]) != counts:
         grid = grid.transpose(1, 0, 2)
     if _cross(grid[0, 1] - grid[0, 0], grid[1, 0] - grid[0, 0]) < 0.0:
-        grid = grid[:, ::-1]                # seen from its front x, y and the view turn as in the image: u right, v down
-    first, last = (_brightness(smooth, grid[r][:, c].reshape(-1, 2)) for r, c in
-                   ((slice(0, 2), slice(0, 2)), (slice(-2, None), slice(-2, None))))
-    if first > last:                        # the square inside the origin's corner is black, as the one outside
+        grid = grid[:, ::-1]  # seen from its front x, y and the view turn as in the image: u right, v down
+    first, last = (
+        _brightness(smooth, grid[r][:, c].reshape(-1, 2))
+        for r, c in ((slice(0, 2), slice(0, 2)), (slice(-2, None), slice(-2, None)))
+    )
+    if first > last:  # the square inside the origin's corner is black, as the one outside
         grid = grid[::-1, ::-1]
     return grid.reshape(-1, 2).copy()
 
@@ -216,6 +230,7 @@ def _cross(a: np.ndarray, b: np.ndarray) -> float:
 # -- pose --------------------------------------------------------------------------------------------
 def _homography(plane: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """H of slopes ~ H (x, y, 1), (3, 3), by the direct linear transformation with normalised coordinates (Hartley 1997)."""
+
     def normaliser(points):
         centre = points.mean(axis=0)
         scale = np.sqrt(2.0) / np.linalg.norm(points - centre, axis=1).mean()
@@ -232,7 +247,7 @@ def _homography(plane: np.ndarray, slopes: np.ndarray) -> np.ndarray:
 
 def _pose_of_homography(H: np.ndarray) -> np.ndarray:
     H = H / np.sqrt(np.linalg.norm(H[:, 0]) * np.linalg.norm(H[:, 1]))
-    H = H * np.sign(H[2, 2])                # before the camera
+    H = H * np.sign(H[2, 2])  # before the camera
     U, _, Vt = np.linalg.svd(np.column_stack([H[:, 0], H[:, 1], np.cross(H[:, 0], H[:, 1])]))
     X = np.eye(4)
     X[:3, :3], X[:3, 3] = U @ Vt, H[:, 2]
@@ -248,7 +263,7 @@ def _reprojection(X: np.ndarray, points: np.ndarray, slopes: np.ndarray) -> tupl
     by_p = np.zeros((len(p), 2, 3))
     by_p[:, 0, 0] = by_p[:, 1, 1] = inverse
     by_p[:, :, 2] = -p[:, :2] * inverse[:, None] ** 2
-    turn = np.zeros((len(p), 3, 3))         # d(exp(r) q)/dr = -[q]x
+    turn = np.zeros((len(p), 3, 3))  # d(exp(r) q)/dr = -[q]x
     turn[:, 0, 1], turn[:, 0, 2], turn[:, 1, 2] = turned[:, 2], -turned[:, 1], turned[:, 0]
     turn -= np.swapaxes(turn, 1, 2)
     return residual.ravel(), np.concatenate([by_p @ turn, by_p], axis=2).reshape(-1, 6)
@@ -256,6 +271,7 @@ def _reprojection(X: np.ndarray, points: np.ndarray, slopes: np.ndarray) -> tupl
 
 def _moved(X: np.ndarray, step: np.ndarray) -> np.ndarray:
     from scipy.spatial.transform import Rotation
+
     moved = X.copy()
     moved[:3, :3] = Rotation.from_rotvec(step[:3]).as_matrix() @ X[:3, :3]
     moved[:3, 3] += step[3:]

@@ -18,8 +18,8 @@ import numpy as np
 
 __all__ = ["HandEye", "hand_eye", "park_martin"]
 
-LEAST_TURN = np.deg2rad(3.0)        # smaller turns between poses say nothing about rotation
-LEAST_SPREAD = 0.05                 # of the turns' axes: second singular value over the first
+LEAST_TURN = np.deg2rad(3.0)  # smaller turns between poses say nothing about rotation
+LEAST_SPREAD = 0.05  # of the turns' axes: second singular value over the first
 ITERATIONS = 50
 
 
@@ -62,10 +62,14 @@ def hand_eye(X_BH, X_CT, camera: str = "hand", sigma: tuple[float, float] | None
     """
     X_BH, X_CT = np.asarray(X_BH, dtype=float), np.asarray(X_CT, dtype=float)
     if X_BH.ndim != 3 or X_BH.shape[1:] != (4, 4) or X_BH.shape != X_CT.shape:
-        raise ValueError(f"hand-eye calibration needs as many hand poses as target poses, shape (n, 4, 4), not {X_BH.shape} "
-                         f"and {X_CT.shape}")
+        raise ValueError(
+            f"hand-eye calibration needs as many hand poses as target poses, shape (n, 4, 4), not {X_BH.shape} "
+            f"and {X_CT.shape}"
+        )
     if len(X_BH) < 3:
-        raise ValueError(f"hand-eye calibration needs at least 3 poses, not {len(X_BH)}: two give one turn, and its axis stays open")
+        raise ValueError(
+            f"hand-eye calibration needs at least 3 poses, not {len(X_BH)}: two give one turn, and its axis stays open"
+        )
     if camera not in ("hand", "base"):
         raise ValueError(f"camera is '{camera}', expected hand or base")
     A = X_BH if camera == "hand" else _inverse(X_BH)
@@ -101,14 +105,16 @@ def park_martin(A, B) -> np.ndarray:
         ValueError: the poses turn too little, or about one axis only.
     """
     i, j = np.triu_indices(len(A), 1)
-    motion_A, motion_B = _inverse(A[j]) @ A[i], B[j] @ _inverse(B[i])       # motion_A X = X motion_B
+    motion_A, motion_B = _inverse(A[j]) @ A[i], B[j] @ _inverse(B[i])  # motion_A X = X motion_B
     alpha, beta = _log(motion_A[:, :3, :3]), _log(motion_B[:, :3, :3])
     turn = np.linalg.norm(alpha, axis=1)
     # Near half a turn the sign of a rotation vector is a matter of noise.
     use = (turn > LEAST_TURN) & (turn < np.pi - LEAST_TURN)
     spread = np.linalg.svd(alpha[use], compute_uv=False) if use.sum() >= 2 else np.zeros(2)
     if spread[0] == 0.0 or spread[1] < LEAST_SPREAD * spread[0]:
-        raise ValueError("the poses turn about one axis only: turn the hand by 20 degrees or more about two different axes")
+        raise ValueError(
+            "the poses turn about one axis only: turn the hand by 20 degrees or more about two different axes"
+        )
     # alpha = R beta. Park and Martin's (M^T M)^(-1/2) M^T is the orthogonal factor of M; the singular value form keeps det R = 1.
     U, _, Vt = np.linalg.svd(alpha[use].T @ beta[use])
     R = U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
@@ -127,8 +133,8 @@ def _residuals(A: np.ndarray, B: np.ndarray, X: np.ndarray, Y: np.ndarray) -> tu
     leaves out terms of the order of the residual.
     """
     n, R = len(A), X[:3, :3]
-    C = np.swapaxes(A[:, :3, :3] @ R, 1, 2)                         # base to camera
-    w = (Y[:3, 3] - A[:, :3, 3])[:, None, :] @ A[:, :3, :3]         # target seen from the hand
+    C = np.swapaxes(A[:, :3, :3] @ R, 1, 2)  # base to camera
+    w = (Y[:3, 3] - A[:, :3, 3])[:, None, :] @ A[:, :3, :3]  # target seen from the hand
     w = w[:, 0] - X[:3, 3]
     e = np.empty((n, 6))
     e[:, :3] = _log(B[:, :3, :3] @ np.swapaxes(C @ Y[:3, :3], 1, 2))
@@ -192,4 +198,5 @@ def _exp(r: np.ndarray) -> np.ndarray:
 def _log(R: np.ndarray) -> np.ndarray:
     """Rotation vectors (n, 3) of rotation matrices (n, 3, 3), through quaternions: exact near half a turn too."""
     from scipy.spatial.transform import Rotation
+
     return Rotation.from_matrix(R).as_rotvec()

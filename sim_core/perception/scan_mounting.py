@@ -26,10 +26,10 @@ __all__ = ["Mounting", "Wall", "box", "estimate_mounting", "predicted_ranges"]
 
 NAMES = ("x", "y", "yaw", "pitch", "roll")
 UNITS = ("m", "m", "rad", "rad", "rad")
-PRIOR = np.array([0.5, 0.5, 0.5, 0.2, 0.2])     # standard deviations of a guess by eye
-TILT_START = 0.1                                # [rad] where a search for a tilt begins: at zero its derivative vanishes
-TUKEY = 4.685                                   # 95 % efficiency for Gaussian errors
-SIGNIFICANT = 13.8                              # chi2 of two parameters exceeded by chance once in a thousand
+PRIOR = np.array([0.5, 0.5, 0.5, 0.2, 0.2])  # standard deviations of a guess by eye
+TILT_START = 0.1  # [rad] where a search for a tilt begins: at zero its derivative vanishes
+TUKEY = 4.685  # 95 % efficiency for Gaussian errors
+SIGNIFICANT = 13.8  # chi2 of two parameters exceeded by chance once in a thousand
 
 
 @dataclass(frozen=True)
@@ -105,21 +105,36 @@ class Mounting:
 
     def report(self) -> str:
         """Values with 95 % intervals, fit, and what is not known."""
-        lines = [f"{name:6} {value:9.4f} ± {1.96 * sigma:.4f} {unit}"
-                 for name, value, sigma, unit in zip(NAMES, self.pose, self.sigma, UNITS, strict=True)]
-        lines.append(f"{self.residuals.size} rays, rms {1e3 * self.rms:.1f} mm, {self.scale:.2f} of the accuracy assumed; "
-                     f"{self.outliers} fit no wall")
+        lines = [
+            f"{name:6} {value:9.4f} ± {1.96 * sigma:.4f} {unit}"
+            for name, value, sigma, unit in zip(NAMES, self.pose, self.sigma, UNITS, strict=True)
+        ]
+        lines.append(
+            f"{self.residuals.size} rays, rms {1e3 * self.rms:.1f} mm, {self.scale:.2f} of the accuracy assumed; "
+            f"{self.outliers} fit no wall"
+        )
         return "\n".join(lines + [f"not determined: {what}" for what in self.unobservable])
 
 
 def _rotation(yaw: float, pitch: float, roll: float) -> tuple[np.ndarray, np.ndarray]:
     """Rz(yaw) Ry(pitch) Rx(roll), (3, 3), and its derivatives by the three, (3, 3, 3)."""
     (cy, cp, cr), (sy, sp, sr) = np.cos([yaw, pitch, roll]), np.sin([yaw, pitch, roll])
-    Z, Y, X = (np.array(rows) for rows in (
-        [[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]], [[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]], [[1, 0, 0], [0, cr, -sr], [0, sr, cr]]))
-    dZ, dY, dX = (np.array(rows) for rows in (
-        [[-sy, -cy, 0], [cy, -sy, 0], [0, 0, 0]], [[-sp, 0, cp], [0, 0, 0], [-cp, 0, -sp]],
-        [[0, 0, 0], [0, -sr, -cr], [0, cr, -sr]]))
+    Z, Y, X = (
+        np.array(rows)
+        for rows in (
+            [[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]],
+            [[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]],
+            [[1, 0, 0], [0, cr, -sr], [0, sr, cr]],
+        )
+    )
+    dZ, dY, dX = (
+        np.array(rows)
+        for rows in (
+            [[-sy, -cy, 0], [cy, -sy, 0], [0, 0, 0]],
+            [[-sp, 0, cp], [0, 0, 0], [-cp, 0, -sp]],
+            [[0, 0, 0], [0, -sr, -cr], [0, cr, -sr]],
+        )
+    )
     return Z @ Y @ X, np.stack((dZ @ Y @ X, Z @ dY @ X, Z @ Y @ dX))
 
 
@@ -234,8 +249,16 @@ def _observed_step(H: np.ndarray, g: np.ndarray, prior: np.ndarray, needed: floa
     return D @ np.linalg.solve(D.T @ H @ D, D.T @ g) if known.any() else np.zeros(len(prior))
 
 
-def estimate_mounting(angles, scans, walls: Sequence[Wall], guess=(0.0, 0.0, 0.0), *, height: float = 0.0, tilt: bool = True,
-                      accuracy=default_accuracy) -> Mounting:
+def estimate_mounting(
+    angles,
+    scans,
+    walls: Sequence[Wall],
+    guess=(0.0, 0.0, 0.0),
+    *,
+    height: float = 0.0,
+    tilt: bool = True,
+    accuracy=default_accuracy,
+) -> Mounting:
     """The scanner's pose in the base frame.
 
     Args:
@@ -252,7 +275,9 @@ def estimate_mounting(angles, scans, walls: Sequence[Wall], guess=(0.0, 0.0, 0.0
     """
     angles, scans = np.asarray(angles, float), np.atleast_2d(np.asarray(scans, float))
     if angles.ndim != 1 or scans.shape[1] != angles.size:
-        raise ValueError(f"Each scan has as many ranges as there are angles: expected (k, {angles.size}), got {scans.shape}.")
+        raise ValueError(
+            f"Each scan has as many ranges as there are angles: expected (k, {angles.size}), got {scans.shape}."
+        )
     valid = np.isfinite(scans) & (scans > 0.0)
     if valid.sum() < 10:
         raise ValueError(f"{valid.sum()} usable readings are too few; is the scanner's window free?")
@@ -287,7 +312,7 @@ def _with_tilt(problem: _Problem, level: np.ndarray, scale: float) -> tuple[np.n
             start = level + np.array([0.0, 0.0, 0.0, pitch, roll])
             found.append(problem.solve(start, np.arange(5), scales=(20.0, 5.0, scale, scale)))
     finest = min(scale, *(_spread(problem.residuals(pose)[0]) for pose in found))
-    found = sorted(((problem.cost(pose, finest), tuple(pose)) for pose in found))
+    found = sorted((problem.cost(pose, finest), tuple(pose)) for pose in found)
     best = np.array(found[0][1])
     gain = (problem.cost(level, finest) - found[0][0]) / finest**2
     if not np.isfinite(gain) or gain < SIGNIFICANT:

@@ -16,9 +16,9 @@ import numpy as np
 
 __all__ = ["Rest", "still_stretches"]
 
-REACH = 0.1         # [s] to either side, over which speed is taken
-GAP = 0.1           # [s] without a sample, after which nobody knows whether the robot moved
-CREEP = 0.05        # [rad or m] that a joint may move within a stretch: slow motion is no rest
+REACH = 0.1  # [s] to either side, over which speed is taken
+GAP = 0.1  # [s] without a sample, after which nobody knows whether the robot moved
+CREEP = 0.05  # [rad or m] that a joint may move within a stretch: slow motion is no rest
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ def still_stretches(t: np.ndarray, q: np.ndarray, speed: float = 0.05, duration:
         k = int(np.argmax(np.diff(t) < 0.0)) + 1
         raise ValueError(f"time jumps back at sample {k}, from {t[k - 1]:.3f} s to {t[k]:.3f} s: record without resets")
     if not np.isfinite(q).all():
-        raise ValueError(f"joint positions are not finite at {t[np.argmin(np.isfinite(q).all(axis=1))]:.3f} s: repair the driver")
+        raise ValueError(
+            f"joint positions are not finite at {t[np.argmin(np.isfinite(q).all(axis=1))]:.3f} s: repair the driver"
+        )
     fresh = np.concatenate([[True], np.diff(t) > 1e-9])[: len(t)]
     t, q = t[fresh], q[fresh]
     found = []

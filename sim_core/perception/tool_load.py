@@ -81,17 +81,27 @@ def identify_tool(gravity_S: np.ndarray, wrench: np.ndarray) -> ToolIdentificati
     force, force_cov, force_rms = _least_squares(force_regressor, w[:, :3].reshape(-1))
     mass = force[0] / GRAVITY
     if mass <= 0.0:
-        raise ValueError(f"the forces mean a mass of {mass:.3g} kg: the sensor's sign or the direction of gravity is reversed, or "
-                         "there is no tool; check 'sign' and 'tool.gravity_frame'")
+        raise ValueError(
+            f"the forces mean a mass of {mass:.3g} kg: the sensor's sign or the direction of gravity is reversed, or "
+            "there is no tool; check 'sign' and 'tool.gravity_frame'"
+        )
     mass_std = float(np.sqrt(force_cov[0, 0])) / GRAVITY
     if mass_std > 0.2 * mass:
-        raise ValueError(f"a mass of {mass:.3g} kg is within the noise ({mass_std:.2g} kg): the tool is too light for this sensor")
+        raise ValueError(
+            f"a mass of {mass:.3g} kg is within the noise ({mass_std:.2g} kg): the tool is too light for this sensor"
+        )
     # c x f = -[f]x c
     torque_regressor = np.concatenate([-_cross_matrices(mass * g), eye], axis=2).reshape(3 * n, 6)
     torque, torque_cov, torque_rms = _least_squares(torque_regressor, w[:, 3:].reshape(-1))
-    return ToolIdentification(ToolLoad(float(mass), torque[:3]), np.concatenate([force[1:], torque[3:]]), force_rms, torque_rms,
-                              mass_std, np.sqrt(np.diag(torque_cov)[:3]),
-                              np.sqrt(np.concatenate([np.diag(force_cov)[1:], np.diag(torque_cov)[3:]])))
+    return ToolIdentification(
+        ToolLoad(float(mass), torque[:3]),
+        np.concatenate([force[1:], torque[3:]]),
+        force_rms,
+        torque_rms,
+        mass_std,
+        np.sqrt(np.diag(torque_cov)[:3]),
+        np.sqrt(np.concatenate([np.diag(force_cov)[1:], np.diag(torque_cov)[3:]])),
+    )
 
 
 def _require_observable(g: np.ndarray) -> None:
@@ -103,8 +113,10 @@ def _require_observable(g: np.ndarray) -> None:
     unit = g / np.linalg.norm(g, axis=1, keepdims=True)
     spread = np.linalg.svd(unit - unit.mean(axis=0), compute_uv=False) / np.sqrt(len(g) / 3.0)
     if spread[1] < OBSERVABLE:
-        raise ValueError("gravity differs along one line of the sensor's frame only, along which the centre of mass cannot be told from "
-                         "the offsets: tilt the sensor towards other sides as well")
+        raise ValueError(
+            "gravity differs along one line of the sensor's frame only, along which the centre of mass cannot be told from "
+            "the offsets: tilt the sensor towards other sides as well"
+        )
 
 
 def _least_squares(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -18,11 +18,13 @@ class LowPass:
         rate: samples per second.
     """
 
-    LONGEST = 64        # samples that go through at once
+    LONGEST = 64  # samples that go through at once
 
     def __init__(self, cutoff: float, rate: float):
         if not 0.0 < cutoff < 0.5 * rate:
-            raise ValueError(f"a cutoff of {cutoff:g} Hz needs more than {2.0 * cutoff:g} samples per second, there are {rate:g}")
+            raise ValueError(
+                f"a cutoff of {cutoff:g} Hz needs more than {2.0 * cutoff:g} samples per second, there are {rate:g}"
+            )
         k = np.tan(np.pi * cutoff / rate)
         norm = 1.0 / (1.0 + np.sqrt(2.0) * k + k * k)
         b0, b1, b2 = k * k * norm * np.array([1.0, 2.0, 1.0])
@@ -45,7 +47,9 @@ class LowPass:
         """Filtered samples, (n, k) like the given ones. The first sample counts as what was there for ever."""
         if self._state is None:
             self._state = self._at_rest * samples[0]
-        return np.concatenate([self._pass(samples[at : at + self.LONGEST]) for at in range(0, len(samples), self.LONGEST)])
+        return np.concatenate(
+            [self._pass(samples[at : at + self.LONGEST]) for at in range(0, len(samples), self.LONGEST)]
+        )
 
     def _pass(self, x: np.ndarray) -> np.ndarray:
         n, s = len(x), self._state
@@ -71,7 +75,10 @@ class Decimator:
 
     def __call__(self, t: np.ndarray, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Times (m,) and samples (m, k) that are complete with this block of times (n,) and samples (n, k)."""
-        t, samples = np.concatenate([self._t, t]), np.concatenate([self._samples.reshape(-1, samples.shape[1]), samples])
+        t, samples = (
+            np.concatenate([self._t, t]),
+            np.concatenate([self._samples.reshape(-1, samples.shape[1]), samples]),
+        )
         whole = len(t) // self.factor * self.factor
         if not whole:
             self._t, self._samples = t, samples

@@ -13,10 +13,9 @@ import numpy as np
 
 from sim_core.plant.errors import PlantError
 
-__all__ = ["BaseSensors", "Imu"]
+__all__ = ["BaseSensors", "BaseState", "Imu"]
 
 _IMU = ("imu_orientation", "imu_angular_velocity", "imu_linear_acceleration")
-CONTACT_FORCE = 5.0     # [N] from which on a foot counts as touching
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,17 @@ class Imu:
     quaternion: np.ndarray
     angular_velocity: np.ndarray
     linear_acceleration: np.ndarray
+
+
+@dataclass(frozen=True)
+class BaseState:
+    """position (3,) [m] and linear_velocity (3,) [m/s] of the trunk's origin in the world, quaternion wxyz (4,),
+    angular_velocity (3,) [rad/s] in its own axes."""
+
+    position: np.ndarray
+    quaternion: np.ndarray
+    linear_velocity: np.ndarray
+    angular_velocity: np.ndarray
 
 
 class BaseSensors:
@@ -43,8 +53,21 @@ class BaseSensors:
     def __init__(self, model: mujoco.MjModel, orientation_noise: float, gyro_noise: float, accelerometer_noise: float):
         names = [model.sensor(i).name for i in range(model.nsensor)]
         self.has_imu = all(name in names for name in _IMU)
-        self.feet = [model.sensor(i).name for i in range(model.nsensor) if model.sensor_type[i] == mujoco.mjtSensor.mjSENS_TOUCH]
+        self._floats = model.njnt > 0 and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE
+        self.feet = [
+            model.sensor(i).name for i in range(model.nsensor) if model.sensor_type[i] == mujoco.mjtSensor.mjSENS_TOUCH
+        ]
         self._noise = (orientation_noise, gyro_noise, accelerometer_noise)
+
+    def base_state(self, data: mujoco.MjData) -> BaseState:
+        """The trunk's true state.
+
+        Raises:
+            PlantError: the robot's first joint is not free.
+        """
+        if not self._floats:
+            raise PlantError("The robot's base is fixed: its first joint is not free, so it has no base state.")
+        return BaseState(data.qpos[:3].copy(), data.qpos[3:7].copy(), data.qvel[:3].copy(), data.qvel[3:6].copy())
 
     def imu(self, probe: mujoco.MjData, rng: np.random.Generator) -> Imu:
         """The IMU's reading in a state whose sensors have been computed.

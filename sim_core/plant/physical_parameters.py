@@ -16,8 +16,7 @@ import numpy as np
 
 from sim_core.plant.errors import PlantError
 
-__all__ = ["Inertial", "apply_scalars", "body_inertials", "read_parameter_file",
-           "site_positions"]
+__all__ = ["Inertial", "apply_scalars", "body_inertials", "read_parameter_file", "site_positions"]
 
 _DOF = {"damping": "dof_damping", "armature": "dof_armature", "frictionloss": "dof_frictionloss"}
 _JOINT = {*_DOF, "stiffness"}
@@ -36,15 +35,15 @@ def read_parameter_file(path: str | Path, robot: str) -> tuple[dict[str, float],
         PlantError: unreadable, another robot or version, unknown names, not physical.
     """
     # Only a plant with a parameter file needs the articulated model, and CasADi with it.
-    from sim_core.articulated.parameter_file import ParameterFile
+    from sim_core.multibody.model.parameter_file import ParameterFile
+
     try:
         file = ParameterFile.load(Path(path).expanduser())
         file.open(robot)
     except ValueError as error:
         raise PlantError(str(error)) from error
     delay = file.sensor.get("delay")
-    return ({name: entry.value for name, entry in file.parameters.items()},
-            delay.value if delay else 0.0)
+    return ({name: entry.value for name, entry in file.parameters.items()}, delay.value if delay else 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,16 +109,18 @@ def body_inertials(model: mujoco.MjModel, values: Mapping[str, float]) -> dict[s
             continue
         if field != "mass" and field.partition(".")[0] not in ("h", "I", "pos"):
             raise PlantError(f"Parameter '{name}' is unknown to the plant.")
-        if (field in _POSITION and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, owner) < 0
-                and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, owner) >= 0):
+        if (
+            field in _POSITION
+            and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, owner) < 0
+            and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, owner) >= 0
+        ):
             continue
         fields_of.setdefault(owner, {})[field] = value
     inertials = {}
     for owner, fields in fields_of.items():
         body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, owner)
         if body < 0:
-            raise PlantError(f"Parameter '{owner}.{next(iter(fields))}': "
-                             f"the robot has no body '{owner}'.")
+            raise PlantError(f"Parameter '{owner}.{next(iter(fields))}': the robot has no body '{owner}'.")
         inertials[owner] = _inertial(model, body, owner, fields)
     return inertials
 
@@ -143,14 +144,16 @@ def _inertial(model, body: int, owner: str, fields: dict[str, float]) -> Inertia
     if not m > 0.0:
         raise PlantError(f"Body '{owner}': mass {m:g} kg is not positive.")
     c = h / m
-    I_C = I_O - m * (c @ c * np.eye(3) - np.outer(c, c))    # parallel axis theorem
+    I_C = I_O - m * (c @ c * np.eye(3) - np.outer(c, c))  # parallel axis theorem
     principal = np.linalg.eigvalsh(I_C)
     # A point mass has no inertia about its centre, and rounding may leave less than none; MuJoCo
     # wants some. A radius of gyration of 30 um is far below what any joint feels.
     slack = 1e-9 * m
     if principal[0] < -slack or principal[0] + principal[1] < principal[2] - slack:
-        raise PlantError(f"Body '{owner}': principal inertias {principal} kg m^2 break the triangle "
-                         "inequality; no rigid body has them.")
+        raise PlantError(
+            f"Body '{owner}': principal inertias {principal} kg m^2 break the triangle "
+            "inequality; no rigid body has them."
+        )
     return Inertial(m, c, I_C + max(0.0, slack - principal[0]) * np.eye(3), position)
 
 

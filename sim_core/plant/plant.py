@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 import mujoco
 import numpy as np
 
-from sim_core.plant.base_sensors import BaseSensors, Imu
-from sim_core.plant.command import Command, check_command
-from sim_core.plant.errors import CommandRefused, EntityError, PlantError, Refusal
+from sim_core.command import Command, CommandRefused, Refusal, check_command
+from sim_core.plant.base_sensors import BaseSensors, BaseState, Imu
+from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import read_parameter_file
 from sim_core.plant.scenario import Change, Event, parse_scenario
 from sim_core.plant.scene import Entity, entity_content, robot_mjcf, shape_content
@@ -71,15 +71,32 @@ class MujocoPlant:
         PlantError: any of these cannot work; the text says what was expected.
     """
 
-    def __init__(self, robot: str, *, seed: int = 0, tick: float | None = None, scenario=(),
-                 params_file: str = "", parameters: Mapping[str, float] | None = None,
-                 command_age_limit: float = 0.1, stop_state: str = "zero",
-                 servo_bandwidth: float = 25.0, stop_damping: float = 10.0,
-                 position_noise: float = 0.0, velocity_noise: float = 0.0,
-                 sensor_delay: float = 0.0, command_delay: float = 0.0,
-                 initial_q: Sequence[float] | None = None, initial_v: Sequence[float] | None = None,
-                 initial_q_std=0.0, initial_v_std=0.0, wrench_site: str = "",
-                 orientation_noise: float = 0.0, gyro_noise: float = 0.0, accelerometer_noise: float = 0.0):
+    def __init__(
+        self,
+        robot: str,
+        *,
+        seed: int = 0,
+        tick: float | None = None,
+        scenario=(),
+        params_file: str = "",
+        parameters: Mapping[str, float] | None = None,
+        command_age_limit: float = 0.1,
+        stop_state: str = "zero",
+        servo_bandwidth: float = 25.0,
+        stop_damping: float = 10.0,
+        position_noise: float = 0.0,
+        velocity_noise: float = 0.0,
+        sensor_delay: float = 0.0,
+        command_delay: float = 0.0,
+        initial_q: Sequence[float] | None = None,
+        initial_v: Sequence[float] | None = None,
+        initial_q_std=0.0,
+        initial_v_std=0.0,
+        wrench_site: str = "",
+        orientation_noise: float = 0.0,
+        gyro_noise: float = 0.0,
+        accelerometer_noise: float = 0.0,
+    ):
         self.name, self.mjcf = robot_mjcf(robot)
         values, file_delay = read_parameter_file(params_file, robot) if params_file else ({}, 0.0)
         sensor_delay = sensor_delay or file_delay
@@ -92,10 +109,11 @@ class MujocoPlant:
         self.physics_step = float(self.world.model.opt.timestep)
         self.tick_period = self.physics_step if tick is None else float(tick)
         self._substeps = round(self.tick_period / self.physics_step)
-        if self._substeps < 1 or not math.isclose(self._substeps * self.physics_step,
-                                                  self.tick_period, rel_tol=1e-9):
-            raise PlantError(f"The servo tick {self.tick_period:g} s is not a multiple of the "
-                             f"physics step {self.physics_step:g} s of '{self.name}'.")
+        if self._substeps < 1 or not math.isclose(self._substeps * self.physics_step, self.tick_period, rel_tol=1e-9):
+            raise PlantError(
+                f"The servo tick {self.tick_period:g} s is not a multiple of the "
+                f"physics step {self.physics_step:g} s of '{self.name}'."
+            )
         if not command_age_limit > 0.0:
             raise PlantError("command_age_limit must be positive [s].")
         self.command_age_limit = command_age_limit
@@ -103,9 +121,16 @@ class MujocoPlant:
         self.set_initial_state(initial_q, initial_v)
         self._scatter = (initial_q_std, initial_v_std)
         home_q, _ = self.world.home()
-        self._servo = Servo(self.world.nominal, self.world.qpos, self.world.dof,
-                            self.world.actuated, home_q[self.world.qpos], servo_bandwidth,
-                            stop_state, stop_damping)
+        self._servo = Servo(
+            self.world.nominal,
+            self.world.qpos,
+            self.world.dof,
+            self.world.actuated,
+            home_q[self.world.qpos],
+            servo_bandwidth,
+            stop_state,
+            stop_damping,
+        )
         self._sensor = JointSensor(self.physics_step, position_noise, velocity_noise)
         self._base_sensors = BaseSensors(self.world.nominal, orientation_noise, gyro_noise, accelerometer_noise)
         self.has_imu, self.feet = self._base_sensors.has_imu, self._base_sensors.feet
@@ -114,7 +139,7 @@ class MujocoPlant:
             if not 0.0 <= delay <= MAX_DELAY:
                 raise PlantError(f"A delay lies between 0 and {MAX_DELAY} s, found {delay:g}.")
         self._own_delays = {"sensor": sensor_delay, "command": command_delay}
-        self._own_changes: tuple[Change, ...] = ()     # applied for good, whatever the time
+        self._own_changes: tuple[Change, ...] = ()  # applied for good, whatever the time
         self._drive: np.ndarray | None = None
         self._steps = 0
         self._next_event = 0
@@ -206,8 +231,7 @@ class MujocoPlant:
         if self._command is not None:
             silence = self.t - self._received
             if silence > self.command_age_limit + 1e-6:
-                self.release_command(f"no command for {silence:.3f} s, "
-                                     f"limit {self.command_age_limit:g} s")
+                self.release_command(f"no command for {silence:.3f} s, limit {self.command_age_limit:g} s")
         if self._command is None:
             self.stop_reason = self._no_command
             tau = self._servo.stop(self.q, self.v)
@@ -233,12 +257,13 @@ class MujocoPlant:
         self.u = total / self._substeps
         self.q, self.v = self._sensor.read(self._rng)
         if not math.isfinite(float(self.q.sum() + self.v.sum())):
-            raise PlantError(f"The simulation diverged at t = {self.t:.3f} s; reset it, and check "
-                             "masses, gains and the physics step.")
+            raise PlantError(
+                f"The simulation diverged at t = {self.t:.3f} s; reset it, and check "
+                "masses, gains and the physics step."
+            )
 
     # ---- reset -----------------------------------------------------------------------------
-    def reset(self, time: bool = True, state: bool = True, spawned: bool = True,
-              seed: int | None = None) -> None:
+    def reset(self, time: bool = True, state: bool = True, spawned: bool = True, seed: int | None = None) -> None:
         """Back to the start, in any of three scopes; safe between any two ticks.
 
         Args:
@@ -252,8 +277,7 @@ class MujocoPlant:
         """
         if seed is not None:
             self._seed = seed
-        keep = [e for e in self.world.entities
-                if (e.spawned and not spawned) or (not e.spawned and not time)]
+        keep = [e for e in self.world.entities if (e.spawned and not spawned) or (not e.spawned and not time)]
         self.world.rebuild(entities=keep, changes=self._own_changes if time else None)
         if time:
             self._steps = 0
@@ -286,8 +310,7 @@ class MujocoPlant:
             data.qpos[world.qpos] = self.initial_q
         if self.initial_v is not None:
             data.qvel[world.dof] = self.initial_v
-        for array, index, std in ((data.qpos, world.qpos, self._scatter[0]),
-                                  (data.qvel, world.dof, self._scatter[1])):
+        for array, index, std in ((data.qpos, world.qpos, self._scatter[0]), (data.qvel, world.dof, self._scatter[1])):
             if np.any(std):
                 array[index] += np.asarray(std) * self._rng.standard_normal(len(index))
 
@@ -309,8 +332,7 @@ class MujocoPlant:
         Raises:
             PlantError: an event cannot happen on this robot; the scenario stays as it was.
         """
-        events = tuple(e if e.time is not None else dataclasses.replace(e, time=0.0)
-                       for e in parse_scenario(scenario))
+        events = tuple(e if e.time is not None else dataclasses.replace(e, time=0.0) for e in parse_scenario(scenario))
         spawned = [e for e in self.world.entities if e.spawned]
         # All events are tried on a copy of the world, so that a typo shows now and not at t = 60 s.
         copy = World(self.name, self.mjcf, {}, self.wrench_site)
@@ -330,20 +352,19 @@ class MujocoPlant:
         """
         for event in parse_scenario(scenario):
             if event.time is not None:
-                rest = self.scenario[self._next_event:]
-                done = self.scenario[:self._next_event]
+                rest = self.scenario[self._next_event :]
+                done = self.scenario[: self._next_event]
                 self.scenario = done + tuple(sorted((*rest, event), key=lambda e: e.time))
                 continue
             before = self.world.changes
             entities, changes, delays = self._after(event, self.world.entities, before)
             self.world.rebuild(entities=entities, changes=changes)
-            self._own_changes += changes[len(before):]
+            self._own_changes += changes[len(before) :]
             self._own_delays.update(delays)
             self._set_delays(**delays)
 
     def _apply_due_events(self) -> None:
-        while (self._next_event < len(self.scenario)
-               and self.scenario[self._next_event].time <= self.t + 1e-9):
+        while self._next_event < len(self.scenario) and self.scenario[self._next_event].time <= self.t + 1e-9:
             event = self.scenario[self._next_event]
             self._next_event += 1
             entities, changes, delays = self._after(event, self.world.entities, self.world.changes)
@@ -355,13 +376,22 @@ class MujocoPlant:
         a = event.arguments
         if event.action == "attach":
             shape = shape_content(**{k: a[k] for k in ("shape", "mass", "size", "com") if k in a})
-            entities = (*entities, Entity(
-                a.get("name", "payload"), shape, a["frame"], tuple(a.get("position", (0, 0, 0))),
-                tuple(a.get("quaternion", (1, 0, 0, 0))), spawned=event.time is None))
+            entities = (
+                *entities,
+                Entity(
+                    a.get("name", "payload"),
+                    shape,
+                    a["frame"],
+                    tuple(a.get("position", (0, 0, 0))),
+                    tuple(a.get("quaternion", (1, 0, 0, 0))),
+                    spawned=event.time is None,
+                ),
+            )
         elif event.action == "detach":
             if a["name"] not in {e.name for e in entities}:
-                raise EntityError("not_found", f"Nothing called '{a['name']}' is attached at that "
-                                               "time of the scenario.")
+                raise EntityError(
+                    "not_found", f"Nothing called '{a['name']}' is attached at that time of the scenario."
+                )
             entities = tuple(e for e in entities if e.name != a["name"])
         elif event.action in ("scale", "set"):
             changes = (*changes, Change(a["target"], a.get("factor"), a.get("value")))
@@ -388,8 +418,15 @@ class MujocoPlant:
         self.world.set_parameters(values)
 
     # ---- entities and observation ----------------------------------------------------------
-    def spawn(self, name: str, uri: str = "", text: str = "", parent: str = "",
-              position=(0.0, 0.0, 0.0), quaternion=(1.0, 0.0, 0.0, 0.0)) -> None:
+    def spawn(
+        self,
+        name: str,
+        uri: str = "",
+        text: str = "",
+        parent: str = "",
+        position=(0.0, 0.0, 0.0),
+        quaternion=(1.0, 0.0, 0.0, 0.0),
+    ) -> None:
         """Add an object: welded to a body or site `parent`, or free in the world ("").
 
         Args:
@@ -401,10 +438,10 @@ class MujocoPlant:
         """
         pose = np.array([*position, *quaternion], dtype=float)
         if not np.isfinite(pose).all() or abs(np.linalg.norm(pose[3:]) - 1.0) > 1e-2:
-            raise EntityError("pose", f"The pose of '{name}' is not finite or its quaternion is not "
-                                      "of unit length.")
-        self.world.add_entity(Entity(name, entity_content(uri, text), parent,
-                                     tuple(map(float, position)), tuple(map(float, quaternion))))
+            raise EntityError("pose", f"The pose of '{name}' is not finite or its quaternion is not of unit length.")
+        self.world.add_entity(
+            Entity(name, entity_content(uri, text), parent, tuple(map(float, position)), tuple(map(float, quaternion)))
+        )
 
     def delete(self, name: str) -> None:
         """Remove an entity; EntityError if there is none of that name, or it is the robot's."""
@@ -430,6 +467,14 @@ class MujocoPlant:
         """
         return self._base_sensors.imu(self.world.observe(), self._rng)
 
+    def base_state(self) -> BaseState:
+        """Truth about a robot whose first joint is free.
+
+        Raises:
+            PlantError: its base is fixed.
+        """
+        return self._base_sensors.base_state(self.world.data)
+
     def foot_forces(self) -> np.ndarray:
         """Normal force under every foot of `feet`, (len(feet),) [N]."""
         return self._base_sensors.foot_forces(self.world.observe())
@@ -441,6 +486,6 @@ class MujocoPlant:
         """
         if not self.wrench_site:
             raise PlantError("This plant has no wrench_site.")
-        probe, model = self.world.observe(), self.world.model
+        probe, _model = self.world.observe(), self.world.model
         force, torque = (probe.sensor("refit/force").data, probe.sensor("refit/torque").data)
         return -np.concatenate([force, torque])

@@ -33,16 +33,30 @@ _DOF = {"damping": "dof_damping", "armature": "dof_armature", "frictionloss": "d
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 _KEYS = {
-    "attach": {"frame": str, "mass": float, "com": list, "shape": str, "size": list, "name": str,
-               "position": list, "quaternion": list},
+    "attach": {
+        "frame": str,
+        "mass": float,
+        "com": list,
+        "shape": str,
+        "size": list,
+        "name": str,
+        "position": list,
+        "quaternion": list,
+    },
     "detach": {"name": str},
     "scale": {"target": str, "factor": float},
     "set": {"target": str, "value": float},
     "actuator_gain": {"factor": float, "joints": list},
     "delay": {"sensor": float, "command": float, "seconds": float},
 }
-_REQUIRED = {"attach": {"frame", "mass"}, "detach": {"name"}, "scale": {"target", "factor"},
-             "set": {"target", "value"}, "actuator_gain": {"factor"}, "delay": set()}
+_REQUIRED = {
+    "attach": {"frame", "mass"},
+    "detach": {"name"},
+    "scale": {"target", "factor"},
+    "set": {"target", "value"},
+    "actuator_gain": {"factor"},
+    "delay": set(),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,8 +94,10 @@ class Change:
             for a in drives:
                 self._write(model.actuator_gainprm, (a, 0))
         else:
-            raise PlantError(f"'{self.target}' is no physical property; use body.mass, body.inertia, "
-                             f"joint.{'|'.join(_DOF)}|gain or gravity.x|y|z.")
+            raise PlantError(
+                f"'{self.target}' is no physical property; use body.mass, body.inertia, "
+                f"joint.{'|'.join(_DOF)}|gain or gravity.x|y|z."
+            )
 
     def _write_body(self, model, i: int, field: str) -> None:
         if self.value is not None and field == "inertia":
@@ -101,9 +117,10 @@ def _matching(model, kind, pattern: str, target: str) -> list[int]:
     if not found:
         word = "body" if kind == mujoco.mjtObj.mjOBJ_BODY else "joint"
         near = difflib.get_close_matches(pattern, names, 1)
-        raise PlantError(f"'{target}': no {word} '{pattern}'. "
-                         + (f"Did you mean '{near[0]}'?" if near else
-                            f"There are: {', '.join(filter(None, names))}."))
+        raise PlantError(
+            f"'{target}': no {word} '{pattern}'. "
+            + (f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(filter(None, names))}.")
+        )
     return found
 
 
@@ -166,8 +183,10 @@ def _parse_event(index: int, entry) -> Event:
         kind = _KEYS[action].get(key)
         if kind is None:
             near = difflib.get_close_matches(key, _KEYS[action], 1)
-            fail(f"unknown key '{key}'; " + (f"did you mean '{near[0]}'?" if near else
-                                             f"known: {', '.join(_KEYS[action])}."))
+            fail(
+                f"unknown key '{key}'; "
+                + (f"did you mean '{near[0]}'?" if near else f"known: {', '.join(_KEYS[action])}.")
+            )
         if kind is float and not (isinstance(value, (int, float)) and math.isfinite(value)):
             fail(f"'{key}' must be a number.")
         if kind is str and not isinstance(value, str):

@@ -15,26 +15,41 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from config.robot import robot_file
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import Inertial
-from sim_core.robots import robot_file
 
-__all__ = ["SPAWNABLES", "Entity", "WrenchSensor", "build_model", "entity_content", "robot_mjcf", "shape_content",
-           "wrench_sensor"]
+__all__ = [
+    "SPAWNABLES",
+    "Entity",
+    "WrenchSensor",
+    "build_model",
+    "entity_content",
+    "robot_mjcf",
+    "shape_content",
+    "wrench_sensor",
+]
 
-_GEOM = {"box": (mujoco.mjtGeom.mjGEOM_BOX, 3), "sphere": (mujoco.mjtGeom.mjGEOM_SPHERE, 1),
-         "capsule": (mujoco.mjtGeom.mjGEOM_CAPSULE, 2),
-         "cylinder": (mujoco.mjtGeom.mjGEOM_CYLINDER, 2)}
-_SIZE_WORDS = {"box": "half edges x,y,z", "sphere": "radius", "capsule": "radius,half length",
-               "cylinder": "radius,half length"}
-_DEFAULT_SIZE = {"box": (0.05, 0.05, 0.05), "sphere": (0.05,), "capsule": (0.03, 0.05),
-                 "cylinder": (0.04, 0.05)}
+_GEOM = {
+    "box": (mujoco.mjtGeom.mjGEOM_BOX, 3),
+    "sphere": (mujoco.mjtGeom.mjGEOM_SPHERE, 1),
+    "capsule": (mujoco.mjtGeom.mjGEOM_CAPSULE, 2),
+    "cylinder": (mujoco.mjtGeom.mjGEOM_CYLINDER, 2),
+}
+_SIZE_WORDS = {
+    "box": "half edges x,y,z",
+    "sphere": "radius",
+    "capsule": "radius,half length",
+    "cylinder": "radius,half length",
+}
+_DEFAULT_SIZE = {"box": (0.05, 0.05, 0.05), "sphere": (0.05,), "capsule": (0.03, 0.05), "cylinder": (0.04, 0.05)}
 
 # uri -> description: the simple objects every plant can spawn.
 SPAWNABLES = {
     f"refit:{shape}": f"{shape}; refine with ?mass=1.0&size={','.join(map(str, _DEFAULT_SIZE[shape]))}"
-                      f"&com=0,0,0 (mass [kg], {_SIZE_WORDS[shape]} [m], centre in its frame [m])"
-    for shape in _GEOM}
+    f"&com=0,0,0 (mass [kg], {_SIZE_WORDS[shape]} [m], centre in its frame [m])"
+    for shape in _GEOM
+}
 
 
 def robot_mjcf(robot: str) -> tuple[str, str]:
@@ -54,8 +69,7 @@ def robot_mjcf(robot: str) -> tuple[str, str]:
         return path.stem, path.read_text()
     except OSError as error:
         # A missing name explains itself; a path that cannot be read has the system's reason.
-        raise PlantError(f"Cannot read '{robot}': {error.strerror}." if error.strerror
-                         else str(error)) from error
+        raise PlantError(f"Cannot read '{robot}': {error.strerror}." if error.strerror else str(error)) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +97,9 @@ class Entity:
         return f"{self.name}/free"
 
 
-def shape_content(shape: str = "box", mass: float = 1.0, size: Iterable[float] | None = None,
-                  com: Iterable[float] = (0.0, 0.0, 0.0)) -> dict:
+def shape_content(
+    shape: str = "box", mass: float = 1.0, size: Iterable[float] | None = None, com: Iterable[float] = (0.0, 0.0, 0.0)
+) -> dict:
     """A checked simple shape: {shape, mass [kg], size [m], com [m]}.
 
     Raises:
@@ -96,8 +111,9 @@ def shape_content(shape: str = "box", mass: float = 1.0, size: Iterable[float] |
     com = tuple(float(c) for c in com)
     count = _GEOM[shape][1]
     if len(size) != count or not all(np.isfinite(s) and s > 0 for s in size):
-        raise EntityError("parse", f"A {shape} has {count} positive sizes ({_SIZE_WORDS[shape]} "
-                                   f"[m]), found {list(size)}.")
+        raise EntityError(
+            "parse", f"A {shape} has {count} positive sizes ({_SIZE_WORDS[shape]} [m]), found {list(size)}."
+        )
     mass = float(mass)
     if not (np.isfinite(mass) and mass > 0):
         raise EntityError("parse", f"Mass must be positive [kg], found {mass}.")
@@ -127,8 +143,7 @@ def entity_content(uri: str, text: str):
             raise EntityError("parse", f"Cannot read '{uri}': {error}.") from error
         unknown = set(numbers) - {"mass", "size", "com"}
         if unknown:
-            raise EntityError("parse", f"Unknown option {sorted(unknown)} in '{uri}'; "
-                                       "known: mass, size, com.")
+            raise EntityError("parse", f"Unknown option {sorted(unknown)} in '{uri}'; known: mass, size, com.")
         if "mass" in numbers:
             numbers["mass"] = numbers["mass"][0]
         return shape_content(parts.path, **numbers)
@@ -137,8 +152,10 @@ def entity_content(uri: str, text: str):
             return _fragment(Path(urllib.parse.unquote(parts.path)).read_text())
         except OSError as error:
             raise EntityError("not_found", f"Cannot read '{uri}': {error.strerror}.") from error
-    raise EntityError("format", f"Cannot spawn from '{uri}'; use one of {', '.join(SPAWNABLES)}, "
-                                "file:///path.xml, or an MJCF resource_string.")
+    raise EntityError(
+        "format",
+        f"Cannot spawn from '{uri}'; use one of {', '.join(SPAWNABLES)}, file:///path.xml, or an MJCF resource_string.",
+    )
 
 
 def _fragment(text: str) -> str:
@@ -147,8 +164,9 @@ def _fragment(text: str) -> str:
         return text
     if stripped.startswith(("<body", "<geom")):
         return f"<mujoco><worldbody>{stripped}</worldbody></mujoco>"
-    raise EntityError("format", "The resource is neither a <mujoco>, <body> nor <geom> element "
-                                f"but begins with {stripped[:40]!r}.")
+    raise EntityError(
+        "format", f"The resource is neither a <mujoco>, <body> nor <geom> element but begins with {stripped[:40]!r}."
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,12 +188,14 @@ def wrench_sensor(model: mujoco.MjModel, site: str) -> WrenchSensor:
     index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, site)
     if index < 0:
         names = [model.site(i).name for i in range(model.nsite)]
-        raise PlantError(f"No site '{site}' to sense a wrench at; sites: "
-                         f"{', '.join(filter(None, names)) or 'none'}.")
+        raise PlantError(f"No site '{site}' to sense a wrench at; sites: {', '.join(filter(None, names)) or 'none'}.")
     body = int(model.site_bodyid[index])
     p, q = model.site_pos[index].copy(), model.site_quat[index].copy()
-    welded = [b for b in range(1, model.nbody)
-              if model.body_parentid[b] == body and not model.body_jntnum[b] and model.body(b).name]
+    welded = [
+        b
+        for b in range(1, model.nbody)
+        if model.body_parentid[b] == body and not model.body_jntnum[b] and model.body(b).name
+    ]
     if not welded:
         return WrenchSensor(model.body(body).name, p, q)
     inverse, position, quaternion = np.zeros(4), np.zeros(3), np.zeros(4)
@@ -185,9 +205,13 @@ def wrench_sensor(model: mujoco.MjModel, site: str) -> WrenchSensor:
     return WrenchSensor(model.body(welded[0]).name, position, quaternion)
 
 
-def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench: WrenchSensor | None = None,
-                inertials: Mapping[str, Inertial] | None = None,
-                site_positions: Mapping[str, np.ndarray] | None = None) -> mujoco.MjModel:
+def build_model(
+    mjcf: str,
+    entities: Iterable[Entity] = (),
+    wrench: WrenchSensor | None = None,
+    inertials: Mapping[str, Inertial] | None = None,
+    site_positions: Mapping[str, np.ndarray] | None = None,
+) -> mujoco.MjModel:
     """Compile the robot and everything added to it.
 
     Args:
@@ -205,12 +229,12 @@ def build_model(mjcf: str, entities: Iterable[Entity] = (), wrench: WrenchSensor
     except ValueError as error:
         raise PlantError(f"The robot's MJCF cannot be read: {_line(error)}") from error
     if wrench is not None:
-        spec.body(wrench.body).add_site(name="refit/wrench", pos=wrench.position,
-                                        quat=wrench.quaternion)
-        for name, kind in (("refit/force", mujoco.mjtSensor.mjSENS_FORCE),
-                           ("refit/torque", mujoco.mjtSensor.mjSENS_TORQUE)):
-            spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE,
-                            objname="refit/wrench")
+        spec.body(wrench.body).add_site(name="refit/wrench", pos=wrench.position, quat=wrench.quaternion)
+        for name, kind in (
+            ("refit/force", mujoco.mjtSensor.mjSENS_FORCE),
+            ("refit/torque", mujoco.mjtSensor.mjSENS_TORQUE),
+        ):
+            spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="refit/wrench")
     for name, inertial in (inertials or {}).items():
         body, I = spec.body(name), inertial.inertia
         body.explicitinertial = True
@@ -236,8 +260,10 @@ def _line(error: Exception) -> str:
 def _add(spec: mujoco.MjSpec, entity: Entity) -> None:
     """Add one entity: a body of its name, welded to its parent or free in the world."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", entity.name):
-        raise EntityError("invalid_name", f"'{entity.name}' is no entity name; use letters, "
-                                          "digits and underscores, not starting with a digit.")
+        raise EntityError(
+            "invalid_name",
+            f"'{entity.name}' is no entity name; use letters, digits and underscores, not starting with a digit.",
+        )
     if spec.body(entity.name) is not None or spec.site(entity.name) is not None:
         raise EntityError("not_unique", f"There is already a body or site '{entity.name}'.")
     pose = dict(pos=list(entity.position), quat=list(entity.quaternion))
@@ -252,16 +278,21 @@ def _add(spec: mujoco.MjSpec, entity: Entity) -> None:
     elif (parent := spec.body(entity.parent)) is not None:
         body = parent.add_body(name=entity.name, **pose)
     else:
-        raise EntityError("pose", f"No body or site '{entity.parent}' to attach "
-                                       f"'{entity.name}' to.")
+        raise EntityError("pose", f"No body or site '{entity.parent}' to attach '{entity.name}' to.")
     if isinstance(entity.content, dict):
         shape = entity.content
         kind, count = _GEOM[shape["shape"]]
         # A welded object is part of the link it is held by; its own contacts with that robot
         # would fight the weld. A free object collides with everything.
         contact = dict(contype=0, conaffinity=0) if entity.parent else {}
-        body.add_geom(name=f"{entity.name}/geom", type=kind, mass=shape["mass"],
-                      size=[*shape["size"], 0.0, 0.0][:3], pos=list(shape["com"]), **contact)
+        body.add_geom(
+            name=f"{entity.name}/geom",
+            type=kind,
+            mass=shape["mass"],
+            size=[*shape["size"], 0.0, 0.0][:3],
+            pos=list(shape["com"]),
+            **contact,
+        )
         return
     try:
         child = mujoco.MjSpec.from_string(entity.content)

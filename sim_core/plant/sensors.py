@@ -9,7 +9,7 @@ import numpy as np
 
 __all__ = ["DelayLine", "JointSensor"]
 
-MAX_DELAY = 0.5     # [s] history kept, so that a delay may appear in the middle of a run
+MAX_DELAY = 0.5  # [s] history kept, so that a delay may appear in the middle of a run
 
 
 class JointSensor:
@@ -56,9 +56,13 @@ class JointSensor:
         if s < 1e-9 or newest < 1:
             return self._history[max(newest, 0)]
         (q0, v0), (q1, v1) = self._history[newest - 1], self._history[newest]
-        a, h = 1.0 - s, self._step      # a: fraction of the way from sample 0 to sample 1
-        q = ((1 + 2 * a) * (1 - a) ** 2 * q0 + a * (1 - a) ** 2 * h * v0
-             + a**2 * (3 - 2 * a) * q1 + a**2 * (a - 1) * h * v1)
+        a, h = 1.0 - s, self._step  # a: fraction of the way from sample 0 to sample 1
+        q = (
+            (1 + 2 * a) * (1 - a) ** 2 * q0
+            + a * (1 - a) ** 2 * h * v0
+            + a**2 * (3 - 2 * a) * q1
+            + a**2 * (a - 1) * h * v1
+        )
         return q, (1.0 - a) * v0 + a * v1
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from sim_core.plant.command import Command, Mode
+from sim_core.command import Command, Mode
 from sim_core.plant.errors import PlantError
 
 __all__ = ["STOP_STATES", "Servo"]

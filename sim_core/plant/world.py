@@ -76,30 +76,38 @@ class World:
     def _describe_robot(self) -> None:
         model = self.model
         self.joints = []
-        self._bases = [model.joint(i).name for i in range(model.njnt)
-                       if model.jnt_type[i] == mujoco.mjtJoint.mjJNT_FREE and model.joint(i).name]
+        self._bases = [
+            model.joint(i).name
+            for i in range(model.njnt)
+            if model.jnt_type[i] == mujoco.mjtJoint.mjJNT_FREE and model.joint(i).name
+        ]
         for i in range(model.njnt):
             if int(model.jnt_type[i]) in _ROBOT_JOINTS:
                 if not model.joint(i).name:
-                    raise PlantError(f"A joint of body '{model.body(model.jnt_bodyid[i]).name}' "
-                                     "has no name; joint_states needs one.")
+                    raise PlantError(
+                        f"A joint of body '{model.body(model.jnt_bodyid[i]).name}' has no name; joint_states needs one."
+                    )
                 self.joints.append(model.joint(i).name)
         self.actuators = []
         driver: dict[int, str] = {}
         for a in range(model.nu):
             name = model.actuator(a).name or f"actuator{a}"
             if model.actuator_trntype[a] != mujoco.mjtTrn.mjTRN_JOINT:
-                raise PlantError(f"Actuator '{name}' does not drive a joint; the plant knows joint "
-                                 "motors only.")
-            if (model.actuator_gaintype[a] != mujoco.mjtGain.mjGAIN_FIXED
-                    or model.actuator_biastype[a] != mujoco.mjtBias.mjBIAS_NONE
-                    or model.actuator_dyntype[a] != mujoco.mjtDyn.mjDYN_NONE):
-                raise PlantError(f"Actuator '{name}' is no motor (fixed gain, no bias, no dynamics); "
-                                 "declare it as <motor>, the plant's servos do the rest.")
+                raise PlantError(f"Actuator '{name}' does not drive a joint; the plant knows joint motors only.")
+            if (
+                model.actuator_gaintype[a] != mujoco.mjtGain.mjGAIN_FIXED
+                or model.actuator_biastype[a] != mujoco.mjtBias.mjBIAS_NONE
+                or model.actuator_dyntype[a] != mujoco.mjtDyn.mjDYN_NONE
+            ):
+                raise PlantError(
+                    f"Actuator '{name}' is no motor (fixed gain, no bias, no dynamics); "
+                    "declare it as <motor>, the plant's servos do the rest."
+                )
             joint = int(model.actuator_trnid[a, 0])
             if joint in driver:
-                raise PlantError(f"Joint '{model.joint(joint).name}' has two actuators, "
-                                 f"'{driver[joint]}' and '{name}'.")
+                raise PlantError(
+                    f"Joint '{model.joint(joint).name}' has two actuators, '{driver[joint]}' and '{name}'."
+                )
             driver[joint] = name
             self.actuators.append(name)
         self.joint_of = np.array([self.joints.index(model.joint(j).name) for j in driver], dtype=int)
@@ -147,7 +155,10 @@ class World:
         return model
 
     def _geometry_of(self, original) -> dict:
-        return dict(inertials=body_inertials(original, self._parameters), site_positions=site_positions(original, self._parameters))
+        return dict(
+            inertials=body_inertials(original, self._parameters),
+            site_positions=site_positions(original, self._parameters),
+        )
 
     def set_parameters(self, values: Mapping[str, float]) -> None:
         """Other physical parameters from now on, by name; everything else and the state stay as they are.
@@ -218,10 +229,13 @@ class World:
         """
         if name not in {e.name for e in self.entities}:
             kind = "unsupported" if name in self.entity_names() else "not_found"
-            raise EntityError(kind, f"'{name}' belongs to the robot's scene and cannot be deleted."
-                              if kind == "unsupported" else self._unknown(name))
-        hanging = [e.name for e in self.entities if e.parent == name or
-                   e.parent.startswith(f"{name}/")]
+            raise EntityError(
+                kind,
+                f"'{name}' belongs to the robot's scene and cannot be deleted."
+                if kind == "unsupported"
+                else self._unknown(name),
+            )
+        hanging = [e.name for e in self.entities if e.parent == name or e.parent.startswith(f"{name}/")]
         if hanging:
             raise EntityError("unsupported", f"'{name}' carries {', '.join(hanging)}; delete first.")
         self.rebuild(entities=[e for e in self.entities if e.name != name])
@@ -284,17 +298,17 @@ class World:
 
     def _tree_has_robot_joint(self, root: int) -> bool:
         model = self.model
-        return any(model.body_rootid[model.jnt_bodyid[j]] == root
-                   and model.joint(j).name in self.joints for j in range(model.njnt))
+        return any(
+            model.body_rootid[model.jnt_bodyid[j]] == root and model.joint(j).name in self.joints
+            for j in range(model.njnt)
+        )
 
     def _body_of(self, name: str) -> int:
         kinds = self.entity_names()
         if name not in kinds:
             raise EntityError("not_found", self._unknown(name))
-        if kinds[name] == "robot" and mujoco.mj_name2id(
-                self.model, mujoco.mjtObj.mjOBJ_BODY, name) < 0:
-            return int(self.model.body_rootid[self.model.jnt_bodyid[
-                self.model.joint(self.joints[0]).id]])
+        if kinds[name] == "robot" and mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_BODY, name) < 0:
+            return int(self.model.body_rootid[self.model.jnt_bodyid[self.model.joint(self.joints[0]).id]])
         return self.model.body(name).id
 
     def _unknown(self, name: str) -> str:
@@ -307,13 +321,11 @@ class World:
             EntityError: no such entity.
         """
         body, probe = self._body_of(name), self.observe()
-        velocity = np.zeros(6)      # MuJoCo: [angular; linear] at the body's origin, world axes
+        velocity = np.zeros(6)  # MuJoCo: [angular; linear] at the body's origin, world axes
         mujoco.mj_objectVelocity(self.model, probe, mujoco.mjtObj.mjOBJ_XBODY, body, velocity, 0)
-        return EntityState(probe.xpos[body].copy(), probe.xquat[body].copy(),
-                           velocity[3:].copy(), velocity[:3].copy())
+        return EntityState(probe.xpos[body].copy(), probe.xquat[body].copy(), velocity[3:].copy(), velocity[:3].copy())
 
-    def set_entity_state(self, name: str, position=None, quaternion=None, linear=None,
-                         angular=None) -> None:
+    def set_entity_state(self, name: str, position=None, quaternion=None, linear=None, angular=None) -> None:
         """Place a free body; None leaves that part as it is.
 
         Raises:
@@ -322,25 +334,27 @@ class World:
         body = self._body_of(name)
         joint = int(self.model.body_jntadr[body])
         if joint < 0 or self.model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE:
-            raise EntityError("unsupported", f"'{name}' is fixed to the world or to a link; only a "
-                                             "free body can be placed.")
+            raise EntityError(
+                "unsupported", f"'{name}' is fixed to the world or to a link; only a free body can be placed."
+            )
         parts = [x for x in (position, quaternion, linear, angular) if x is not None]
         if not all(np.all(np.isfinite(x)) for x in parts):
             raise EntityError("pose", f"The state for '{name}' is not finite.")
         if quaternion is not None and abs(np.linalg.norm(quaternion) - 1.0) > 1e-2:
-            raise EntityError("pose", f"The orientation for '{name}' is no unit quaternion "
-                                      f"(norm {np.linalg.norm(quaternion):.3g}).")
+            raise EntityError(
+                "pose", f"The orientation for '{name}' is no unit quaternion (norm {np.linalg.norm(quaternion):.3g})."
+            )
         q, v = int(self.model.jnt_qposadr[joint]), int(self.model.jnt_dofadr[joint])
         if position is not None:
-            self.data.qpos[q:q + 3] = position
+            self.data.qpos[q : q + 3] = position
         if quaternion is not None:
-            self.data.qpos[q + 3:q + 7] = np.asarray(quaternion) / np.linalg.norm(quaternion)
+            self.data.qpos[q + 3 : q + 7] = np.asarray(quaternion) / np.linalg.norm(quaternion)
         if linear is not None:
-            self.data.qvel[v:v + 3] = linear
-        if angular is not None:     # a free joint's angular velocity is in body axes
+            self.data.qvel[v : v + 3] = linear
+        if angular is not None:  # a free joint's angular velocity is in body axes
             R = np.zeros(9)
-            mujoco.mju_quat2Mat(R, self.data.qpos[q + 3:q + 7])
-            self.data.qvel[v + 3:v + 6] = R.reshape(3, 3).T @ np.asarray(angular)
+            mujoco.mju_quat2Mat(R, self.data.qpos[q + 3 : q + 7])
+            self.data.qvel[v + 3 : v + 6] = R.reshape(3, 3).T @ np.asarray(angular)
 
 
 def _copy_joint(old_model, old_data, i: int, model, data, j: int) -> None:
@@ -349,7 +363,7 @@ def _copy_joint(old_model, old_data, i: int, model, data, j: int) -> None:
     kind = mujoco.mjtJoint(int(model.jnt_type[j]))
     nq, nv = width_q.get(kind, 1), width_v.get(kind, 1)
     a, b = int(old_model.jnt_qposadr[i]), int(model.jnt_qposadr[j])
-    data.qpos[b:b + nq] = old_data.qpos[a:a + nq]
+    data.qpos[b : b + nq] = old_data.qpos[a : a + nq]
     a, b = int(old_model.jnt_dofadr[i]), int(model.jnt_dofadr[j])
     for name in ("qvel", "qacc_warmstart"):
-        getattr(data, name)[b:b + nv] = getattr(old_data, name)[a:a + nv]
+        getattr(data, name)[b : b + nv] = getattr(old_data, name)[a : a + nv]

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks import dynamics
 from benchmarks.rivals import engines, tree
-from sim_core.articulated import load_model
+from sim_core.multibody import load_model
 
 
 @pytest.fixture
@@ -47,7 +47,9 @@ def test_the_rivals_program_follows_ours_for_any_parameters():
     found = []
     for engine in (engines.Ours(model), engines.Torch(model)):
         arguments = engine.arguments(x0, U, P)
-        found.append((engine.numpy_forward(engine.forward(arguments)), *engine.numpy_gradient(engine.gradient(arguments))))
+        found.append(
+            (engine.numpy_forward(engine.forward(arguments)), *engine.numpy_gradient(engine.gradient(arguments)))
+        )
     for ours, theirs in zip(*found):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max())
 

@@ -10,17 +10,17 @@ import pytest
 import yaml
 from scipy.spatial.transform import Rotation
 
-from cli.calibrate_tool import missing_sides, orientations
-from cli.calibration import Poses
 from cli.main import main
-from experiments.identify_panda import RunWriter, record_fourier
+from experiments.adaptive_mpc.identify_panda import RunWriter, record_fourier
 from hardware.dynamixel.tables import MODELS
-from nodes.dynamixel_config import DynamixelConfig
-from nodes.force_torque import ForceTorqueConfig
+from identification.calibrate_tool import missing_sides, orientations
+from identification.calibration import Poses
+from nodes.devices.dynamixel_config import DynamixelConfig
+from nodes.devices.force_torque import ForceTorqueConfig
 from recording import BagWriter
 from recording.message_types import typestore
-from sim_core.articulated import load_model
-from sim_core.articulated.parameter_file import ParameterFile
+from sim_core.multibody import load_model
+from sim_core.multibody.model.parameter_file import ParameterFile
 from sim_core.perception.still_stretches import Rest, still_stretches
 from sim_core.plant import MujocoPlant
 
@@ -31,7 +31,7 @@ POSES = np.array([
     [-0.3, 0.3, 0.8, -1.5, 1.3, -1.2], [0.6, -0.2, -0.3, 0.0, -1.7, 2.0], [0.0, 0.4, 1.0, 2.0, -1.2, -2.0], [0.3, -0.5, -0.8, -0.8, 0.5, 1.5],
     [-0.6, 0.0, 0.9, 0.9, 0.9, 2.6], [0.1, 0.2, -0.9, 2.6, 1.5, -0.6], [0.5, -0.1, 0.3, -2.2, -0.9, 0.3], [-0.2, 0.1, -0.2, -0.3, 1.7, -2.7],
 ])  # fmt: skip
-DT, T_REST, T_MOVE = 0.008, 0.9, 0.6     # [s]
+DT, T_REST, T_MOVE = 0.008, 0.9, 0.6  # [s]
 
 
 # -- bags ---------------------------------------------------------------------------------------------
@@ -54,9 +54,15 @@ class Recording:
 
     def __init__(self, path, description=True):
         self.bag = BagWriter(path)
-        self.types = typestore("sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/PoseStamped",
-                               "sensor_msgs/msg/LaserScan", "tf2_msgs/msg/TFMessage", "sensor_msgs/msg/Image",
-                               "sensor_msgs/msg/CameraInfo").types
+        self.types = typestore(
+            "sensor_msgs/msg/JointState",
+            "geometry_msgs/msg/WrenchStamped",
+            "geometry_msgs/msg/PoseStamped",
+            "sensor_msgs/msg/LaserScan",
+            "tf2_msgs/msg/TFMessage",
+            "sensor_msgs/msg/Image",
+            "sensor_msgs/msg/CameraInfo",
+        ).types
         if description:
             self.put("/robot_description", 0.0, "std_msgs/msg/String", data=arm().xml)
 
@@ -79,33 +85,70 @@ class Recording:
         self.bag.write_message(topic, round(t * 1e9), self.new(kind, **fields))
 
     def joints(self, t, q):
-        self.put("/joint_states", t, "sensor_msgs/msg/JointState", header=self.header(t, ""), name=list(arm().joint_names), position=q,
-                 velocity=np.zeros(6), effort=np.zeros(6))
+        self.put(
+            "/joint_states",
+            t,
+            "sensor_msgs/msg/JointState",
+            header=self.header(t, ""),
+            name=list(arm().joint_names),
+            position=q,
+            velocity=np.zeros(6),
+            effort=np.zeros(6),
+        )
 
     def vector(self, v):
         return self.new("geometry_msgs/msg/Vector3", x=float(v[0]), y=float(v[1]), z=float(v[2]))
 
     def quaternion(self, R):
-        return self.new("geometry_msgs/msg/Quaternion", **dict(zip("xyzw", map(float, Rotation.from_matrix(R).as_quat()))))
+        return self.new(
+            "geometry_msgs/msg/Quaternion", **dict(zip("xyzw", map(float, Rotation.from_matrix(R).as_quat())))
+        )
 
     def wrench(self, t, w, frame="ft_sensor_link"):
-        self.put("/ft_sensor/wrench_raw", t, "geometry_msgs/msg/WrenchStamped", header=self.header(t, frame),
-                 wrench=self.new("geometry_msgs/msg/Wrench", force=self.vector(w[:3]), torque=self.vector(w[3:])))
+        self.put(
+            "/ft_sensor/wrench_raw",
+            t,
+            "geometry_msgs/msg/WrenchStamped",
+            header=self.header(t, frame),
+            wrench=self.new("geometry_msgs/msg/Wrench", force=self.vector(w[:3]), torque=self.vector(w[3:])),
+        )
 
     def target(self, t, X, frame="camera_color_optical_frame"):
-        pose = self.new("geometry_msgs/msg/Pose", position=self.new("geometry_msgs/msg/Point", **dict(zip("xyz", map(float, X[:3, 3])))),
-                        orientation=self.quaternion(X[:3, :3]))
+        pose = self.new(
+            "geometry_msgs/msg/Pose",
+            position=self.new("geometry_msgs/msg/Point", **dict(zip("xyz", map(float, X[:3, 3])))),
+            orientation=self.quaternion(X[:3, :3]),
+        )
         self.put("/target_pose", t, "geometry_msgs/msg/PoseStamped", header=self.header(t, frame), pose=pose)
 
     def static(self, parent, child, X):
-        transform = self.new("geometry_msgs/msg/Transform", translation=self.vector(X[:3, 3]), rotation=self.quaternion(X[:3, :3]))
-        stamped = self.new("geometry_msgs/msg/TransformStamped", header=self.header(0.0, parent), child_frame_id=child, transform=transform)
+        transform = self.new(
+            "geometry_msgs/msg/Transform", translation=self.vector(X[:3, 3]), rotation=self.quaternion(X[:3, :3])
+        )
+        stamped = self.new(
+            "geometry_msgs/msg/TransformStamped",
+            header=self.header(0.0, parent),
+            child_frame_id=child,
+            transform=transform,
+        )
         self.put("/tf_static", 0.0, "tf2_msgs/msg/TFMessage", transforms=[stamped])
 
     def scan(self, t, angles, ranges):
-        self.put("/scan", t, "sensor_msgs/msg/LaserScan", header=self.header(t, "laser"), angle_min=angles[0], angle_max=angles[-1],
-                 angle_increment=angles[1] - angles[0], time_increment=0.0, scan_time=0.1, range_min=0.02, range_max=5.6,
-                 ranges=np.asarray(ranges, np.float32), intensities=np.zeros(0, np.float32))
+        self.put(
+            "/scan",
+            t,
+            "sensor_msgs/msg/LaserScan",
+            header=self.header(t, "laser"),
+            angle_min=angles[0],
+            angle_max=angles[-1],
+            angle_increment=angles[1] - angles[0],
+            time_increment=0.0,
+            scan_time=0.1,
+            range_min=0.02,
+            range_max=5.6,
+            ranges=np.asarray(ranges, np.float32),
+            intensities=np.zeros(0, np.float32),
+        )
 
 
 @cache
@@ -154,14 +197,16 @@ OFFSET = np.array([3.0, -7.0, 12.0, 0.2, -0.1, 0.05])
 def payload_arm():
     """Physics of the arm with 0.25 kg beside its fingers; tool mass and centre behind the sensor."""
     spec = mujoco.MjSpec.from_string(arm().xml)
-    spec.body("hand").add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.02, 0, 0], pos=[0.015, -0.01, 0.07], mass=0.25)
+    spec.body("hand").add_geom(
+        type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.02, 0, 0], pos=[0.015, -0.01, 0.07], mass=0.25
+    )
     site = spec.site("ft_sensor")
     for kind, name in ((mujoco.mjtSensor.mjSENS_FORCE, "force"), (mujoco.mjtSensor.mjSENS_TORQUE, "torque")):
         spec.add_sensor(name=name, type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site.name)
     model = spec.compile()
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    body = model.body("ft_sensor_link").id     # MuJoCo's sensor weighs its own body too
+    body = model.body("ft_sensor_link").id  # MuJoCo's sensor weighs its own body too
     X = site_pose(data, "ft_sensor")
     return model, data, float(model.body_subtreemass[body]), X[:3, :3].T @ (data.subtree_com[body] - X[:3, 3])
 
@@ -191,7 +236,12 @@ def tool_bag(tmp_path_factory):
 def test_tool(tool_bag, tmp_path, capsys):
     path, mass, com = tool_bag
     assert run(capsys, "tool", path, "--out", tmp_path / "out", "--json", tmp_path / "checks.json")[0] == 0
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {"report.html", "result.json", "run.json", "ft_sensor.yaml"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "report.html",
+        "result.json",
+        "run.json",
+        "ft_sensor.yaml",
+    }
     assert json.loads((tmp_path / "checks.json").read_text())["passed"]
     document, rows = found(tmp_path / "out")
     assert document["details"]["poses"] == len(POSES) and document["details"]["orientations"] >= 8
@@ -233,7 +283,11 @@ def test_orientations_that_are_missing_are_named():
 X_HC, X_OPTICAL = pose([0.3, -0.2, 1.4], [0.05, -0.02, 0.04]), pose([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
 X_LINK_OPTICAL = np.eye(4)
 X_LINK_OPTICAL[:3] = [[0, 0, 1, 0.0], [-1, 0, 0, 0.015], [0, -1, 0, 0.0]]
-X_BT, X_BC, X_HT = pose([3.0, 0.1, 0.3], [0.5, 0.1, 0.02]), pose([1.8, -1.0, 0.7], [-0.1, 0.3, 0.6]), pose([0.2, 0.1, 0.0], [0.0, 0.03, 0.1])
+X_BT, X_BC, X_HT = (
+    pose([3.0, 0.1, 0.3], [0.5, 0.1, 0.02]),
+    pose([1.8, -1.0, 0.7], [-0.1, 0.3, 0.6]),
+    pose([0.2, 0.1, 0.0], [0.0, 0.03, 0.1]),
+)
 
 
 def write_camera_bag(path, mount="hand", poses=POSES, static=True):
@@ -251,14 +305,27 @@ def write_camera_bag(path, mount="hand", poses=POSES, static=True):
             mujoco.mj_kinematics(model, data)
             X_BH = site_pose(data, "hand_site")
             X = np.linalg.inv(X_BH @ X_HC) @ X_BT if mount == "hand" else np.linalg.inv(X_BC) @ X_BH @ X_HT
-            noise = pose(rng.normal(0, np.deg2rad(0.2), 3), rng.normal(0, 1e-3, 3) if still else rng.uniform(-0.1, 0.1, 3))
-            bag.target(t, np.block([[noise[:3, :3] @ X[:3, :3], (X[:3, 3] + noise[:3, 3])[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]]))
+            noise = pose(
+                rng.normal(0, np.deg2rad(0.2), 3), rng.normal(0, 1e-3, 3) if still else rng.uniform(-0.1, 0.1, 3)
+            )
+            bag.target(
+                t,
+                np.block(
+                    [
+                        [noise[:3, :3] @ X[:3, :3], (X[:3, 3] + noise[:3, 3])[:, None]],
+                        [np.zeros((1, 3)), np.ones((1, 1))],
+                    ]
+                ),
+            )
 
 
 @pytest.mark.parametrize(("mount", "truth", "parent"), [("hand", X_HC, "hand_site"), ("base", X_BC, "base_link")])
 def test_camera(tmp_path, capsys, mount, truth, parent):
     write_camera_bag(tmp_path / "bag", mount)
-    assert run(capsys, "camera", tmp_path / "bag", "--mount", mount, "--hand", "hand_site", "--out", tmp_path / "out")[0] == 0
+    assert (
+        run(capsys, "camera", tmp_path / "bag", "--mount", mount, "--hand", "hand_site", "--out", tmp_path / "out")[0]
+        == 0
+    )
     document, rows = found(tmp_path / "out")
     X = np.array(document["details"]["X_camera"])
     assert np.linalg.norm(X[:3, 3] - truth[:3, 3]) < 2e-3
@@ -275,7 +342,9 @@ def test_camera(tmp_path, capsys, mount, truth, parent):
 
 def test_camera_without_its_own_transforms_is_placed_by_its_optical_frame(tmp_path, capsys):
     write_camera_bag(tmp_path / "bag", static=False)
-    assert main(["calibrate", "camera", str(tmp_path / "bag"), "--hand", "hand_site", "--out", str(tmp_path / "out")]) == 0
+    assert (
+        main(["calibrate", "camera", str(tmp_path / "bag"), "--hand", "hand_site", "--out", str(tmp_path / "out")]) == 0
+    )
     assert "no way from `camera_color_optical_frame` to `camera_link`" in " ".join(capsys.readouterr().out.split())
     assert parameters(tmp_path / "out", "static_transform.yaml")[1]["child_frame_id"] == "camera_color_optical_frame"
 
@@ -318,30 +387,66 @@ def write_image_bag(path, distortion=0.0, stops=9):
     with Recording(path) as bag:
         zero = bag.new("sensor_msgs/msg/RegionOfInterest", x_offset=0, y_offset=0, height=0, width=0, do_rectify=False)
         K = np.array([FOCAL, 0, 320, 0, FOCAL, 240, 0, 0, 1.0])
-        bag.put("/camera/color/camera_info", 0.0, "sensor_msgs/msg/CameraInfo", header=bag.header(0.0, "optical"), height=480, width=640,
-                distortion_model="plumb_bob", d=np.full(5, distortion), k=K, r=np.eye(3).ravel(), p=np.zeros(12), binning_x=0,
-                binning_y=0, roi=zero)
+        bag.put(
+            "/camera/color/camera_info",
+            0.0,
+            "sensor_msgs/msg/CameraInfo",
+            header=bag.header(0.0, "optical"),
+            height=480,
+            width=640,
+            distortion_model="plumb_bob",
+            d=np.full(5, distortion),
+            k=K,
+            r=np.eye(3).ravel(),
+            p=np.zeros(12),
+            binning_x=0,
+            binning_y=0,
+            roi=zero,
+        )
         for k, (t, q, true_q, still) in enumerate(tour(np.array(poses))):
             bag.joints(t, q)
-            if still and k % round((T_REST + T_MOVE) / DT) == 170:        # once a stop
+            if still and k % round((T_REST + T_MOVE) / DT) == 170:  # once a stop
                 image = chessboard(np.linalg.inv(camera_pose(true_q)) @ X_BT)
                 if t > 12.0:
                     image[:, 280:] = 110
-                bag.put("/camera/color/image_raw", t, "sensor_msgs/msg/Image", header=bag.header(t, "optical"), height=480, width=640,
-                        encoding="mono8", is_bigendian=0, step=640, data=image.ravel())
+                bag.put(
+                    "/camera/color/image_raw",
+                    t,
+                    "sensor_msgs/msg/Image",
+                    header=bag.header(t, "optical"),
+                    height=480,
+                    width=640,
+                    encoding="mono8",
+                    is_bigendian=0,
+                    step=640,
+                    data=image.ravel(),
+                )
 
 
 def test_camera_from_images_of_a_chessboard(tmp_path, capsys):
     write_image_bag(tmp_path / "bag")
-    words = ("--topic", "camera/color/image_raw", "--board", "7x4x0.02", "--hand", "hand_site", "--out", tmp_path / "out")
+    words = (
+        "--topic",
+        "camera/color/image_raw",
+        "--board",
+        "7x4x0.02",
+        "--hand",
+        "hand_site",
+        "--out",
+        tmp_path / "out",
+    )
     assert run(capsys, "camera", tmp_path / "bag", *words)[0] == 0
     document, rows = found(tmp_path / "out")
     X = np.array(document["details"]["X_camera"])
     assert next(check["value"] for check in document["checks"] if check["name"] == "poses") == 8
     assert np.linalg.norm(X[:3, 3] - X_HC[:3, 3]) < 2e-3
     assert np.rad2deg(np.linalg.norm(Rotation.from_matrix(X[:3, :3] @ X_HC[:3, :3].T).as_rotvec())) < 0.3
-    for words, expected in (("", "say with --board"), ("--board 7x5x0.02", "one number of inner corners must be odd"),
-                            ("--board 7,4", "--board 7,4: expected"), ("--board 9x6x0.02", "0 of 9 images at rest show it")):
+    for words, expected in (
+        ("", "say with --board"),
+        ("--board 7x5x0.02", "one number of inner corners must be odd"),
+        ("--board 7,4", "--board 7,4: expected"),
+        ("--board 9x6x0.02", "0 of 9 images at rest show it"),
+    ):
         code, said = run(capsys, "camera", tmp_path / "bag", "--topic", "camera/color/image_raw", *words.split())
         assert code == 2 and said.count("\n") == 1 and expected in said
 
@@ -355,18 +460,30 @@ def test_images_that_are_not_rectified_are_refused(tmp_path, capsys):
 # -- servos -------------------------------------------------------------------------------------------
 
 STRONGER, FRICTION, DELAY = ("shoulder", "wrist_pitch"), 0.15, 0.003
-DRIVER = {f"joints.{joint}.{field}": value for joint in ("waist", "shoulder", "elbow", "forearm_roll", "wrist_pitch", "wrist_roll")
-          for field, value in (("model", "XM430-W350"), ("torque_constant", 0.0))} | {"joints.elbow.torque_constant": 1.9}
+DRIVER = {
+    f"joints.{joint}.{field}": value
+    for joint in ("waist", "shoulder", "elbow", "forearm_roll", "wrist_pitch", "wrist_roll")
+    for field, value in (("model", "XM430-W350"), ("torque_constant", 0.0))
+} | {"joints.elbow.torque_constant": 1.9}
 
 
 @pytest.fixture(scope="module")
 def servo_bag(tmp_path_factory):
     """Two servos are stronger than their data sheet by 8 %, all gears rub half as much again as the model's, states come 3 ms late."""
     path = tmp_path_factory.mktemp("servos") / "bag"
-    plant = MujocoPlant(ROBOT, seed=3, tick=0.004, position_noise=4.4e-4, velocity_noise=7e-3,
-                        sensor_delay=DELAY, parameters={f"{joint}.frictionloss": FRICTION for joint in arm().joint_names})
+    plant = MujocoPlant(
+        ROBOT,
+        seed=3,
+        tick=0.004,
+        position_noise=4.4e-4,
+        velocity_noise=7e-3,
+        sensor_delay=DELAY,
+        parameters={f"{joint}.frictionloss": FRICTION for joint in arm().joint_names},
+    )
     plant.apply([{"action": "actuator_gain", "joints": list(STRONGER), "factor": 1.08}])
-    record_fourier(path, plant, 8.0, np.random.default_rng(0), {"/dynamixel": DRIVER, "/recorder": {"profile": "calibrate"}})
+    record_fourier(
+        path, plant, 8.0, np.random.default_rng(0), {"/dynamixel": DRIVER, "/recorder": {"profile": "calibrate"}}
+    )
     return path
 
 
@@ -386,9 +503,12 @@ def test_servos(servo_bag, tmp_path, capsys):
         assert inside(rows[f"{joint}.frictionloss"], FRICTION) and inside(rows[f"{joint}.damping"], 0.05)
         assert values[f"joints.{joint}.torque_constant"] == pytest.approx(constant["value"], rel=1e-6)
     physical = ParameterFile.load(tmp_path / "out" / "parameters.yaml")
-    assert set(physical.parameters) == {f"{j}.{kind}" for j in arm().joint_names for kind in ("frictionloss", "damping")}
-    assert MujocoPlant(ROBOT, params_file=str(tmp_path / "out" / "parameters.yaml")).world.model.dof_frictionloss[0] == pytest.approx(
-        rows["waist.frictionloss"]["value"])
+    assert set(physical.parameters) == {
+        f"{j}.{kind}" for j in arm().joint_names for kind in ("frictionloss", "damping")
+    }
+    assert MujocoPlant(ROBOT, params_file=str(tmp_path / "out" / "parameters.yaml")).world.model.dof_frictionloss[
+        0
+    ] == pytest.approx(rows["waist.frictionloss"]["value"])
 
 
 def test_torque_constants_are_those_the_driver_knows():
@@ -428,7 +548,7 @@ def write_scan_bag(path, shift=(0.03, -0.02), turn=0.06, scans=12):
     with Recording(path) as bag:
         for k in range(scans):
             ranges = true + np.maximum(0.01, 0.01 * true) / 3.0 * rng.standard_normal(true.shape)
-            ranges[rng.random(len(ranges)) < 0.02] = np.inf     # error codes
+            ranges[rng.random(len(ranges)) < 0.02] = np.inf  # error codes
             bag.scan(0.1 * k, ANGLES, ranges)
     return X
 
@@ -446,18 +566,24 @@ def test_scanner(tmp_path, capsys):
     assert document["details"]["height"] == pytest.approx(0.07)
     node, values = parameters(tmp_path / "out", "static_transform.yaml")
     assert node == "/**" and (values["frame_id"], values["child_frame_id"]) == ("base_link", "laser")
-    assert values["translation.x"] == pytest.approx(X[0, 3], abs=1e-3) and values["translation.z"] == pytest.approx(0.07)
+    assert values["translation.x"] == pytest.approx(X[0, 3], abs=1e-3) and values["translation.z"] == pytest.approx(
+        0.07
+    )
     assert 2 * np.arctan2(values["rotation.z"], values["rotation.w"]) == pytest.approx(yaw, abs=2e-3)
 
 
 def test_scanner_with_walls_from_a_file_and_a_guess(tmp_path, capsys):
     X = write_scan_bag(tmp_path / "bag", scans=3)
-    (tmp_path / "walls.yaml").write_text("- {from: [1.78, -1.4], to: [1.78, 1.4]}\n- {from: [-1.0, 1.38], to: [1.8, 1.38]}\n"
-                                         "- {from: [-1.0, -1.38], to: [1.8, -1.38]}\n")
+    (tmp_path / "walls.yaml").write_text(
+        "- {from: [1.78, -1.4], to: [1.78, 1.4]}\n- {from: [-1.0, 1.38], to: [1.8, 1.38]}\n"
+        "- {from: [-1.0, -1.38], to: [1.8, -1.38]}\n"
+    )
     words = ("--walls", tmp_path / "walls.yaml", "--guess", "0.2,0,0", "--out", tmp_path / "out")
     assert run(capsys, "scanner", tmp_path / "bag", *words)[0] == 0
     _, rows = found(tmp_path / "out")
-    assert rows["laser.x"]["value"] == pytest.approx(X[0, 3], abs=3e-3) and rows["laser.y"]["value"] == pytest.approx(X[1, 3], abs=3e-3)
+    assert rows["laser.x"]["value"] == pytest.approx(X[0, 3], abs=3e-3) and rows["laser.y"]["value"] == pytest.approx(
+        X[1, 3], abs=3e-3
+    )
 
 
 def test_a_room_of_another_size_is_noticed(tmp_path, capsys):
@@ -472,7 +598,9 @@ def test_a_room_of_another_size_is_noticed(tmp_path, capsys):
 def test_one_wall_leaves_the_way_along_it_open(tmp_path, capsys):
     write_scan_bag(tmp_path / "bag", scans=3)
     (tmp_path / "walls.yaml").write_text("- {from: [1.78, -1.4], to: [1.78, 1.4]}\n")
-    assert run(capsys, "scanner", tmp_path / "bag", "--walls", tmp_path / "walls.yaml", "--out", tmp_path / "out")[0] == 1
+    assert (
+        run(capsys, "scanner", tmp_path / "bag", "--walls", tmp_path / "walls.yaml", "--out", tmp_path / "out")[0] == 1
+    )
     assert "y" in found(tmp_path / "out")[0]["details"]["not_determined"]
 
 
@@ -563,7 +691,9 @@ def test_stretches_at_rest():
 def test_creeping_joints_are_taken_where_they_were_when_something_was_measured():
     t = np.arange(0.0, 2.0, 0.01)
     poses = Poses([Rest(0.5, 1.5)], t, np.stack([0.04 * t, np.full_like(t, 0.3)], axis=1))
-    np.testing.assert_allclose(poses.mean_q(poses.rests[0], np.array([0.7, 0.9])), [0.04 * 0.8, 0.3], atol=3e-4)      # half a sample
+    np.testing.assert_allclose(
+        poses.mean_q(poses.rests[0], np.array([0.7, 0.9])), [0.04 * 0.8, 0.3], atol=3e-4
+    )  # half a sample
     np.testing.assert_allclose(poses.mean_q(poses.rests[0], np.array([1.5])), [0.04 * 1.45, 0.3], atol=3e-4)
 
 
@@ -571,7 +701,7 @@ def test_slow_motion_and_gaps_are_no_rest():
     t = np.arange(0.0, 4.0, 0.004)
     assert still_stretches(t, 0.04 * t[:, None]) == []
     q = np.zeros((len(t), 1))
-    q[t > 2.0] = 1.0            # while nobody looked
+    q[t > 2.0] = 1.0  # while nobody looked
     looked = (t < 1.9) | (t > 2.1)
     assert [round(r.end - r.begin, 2) for r in still_stretches(t[looked], q[looked])] == [1.9, 1.89]
     with pytest.raises(ValueError, match="time jumps back at sample 3"):

@@ -47,10 +47,24 @@ def test_entries_are_read_not_imported(shelf, tmp_path):
     (tmp_path / "shelf" / "bad_import.py").write_text('"""Needs a rival."""\nimport no_such_rival\ndef run(): pass\n')
     (tmp_path / "shelf" / "_helper.py").write_text("def run(): pass\n")
     (tmp_path / "shelf" / "no_run.py").write_text('"""Not one."""\n')
-    assert catalog.entries("shelf") == {"bad_import": "Needs a rival.", "one": "First line."}
+    (tmp_path / "shelf" / "group" / "problems").mkdir(parents=True)
+    (tmp_path / "shelf" / "group" / "two.py").write_text('"""In a folder."""\ndef run(): pass\n')
+    (tmp_path / "shelf" / "group" / "problems" / "three.py").write_text('"""Shared by others."""\ndef run(): pass\n')
+    found = catalog.entries("shelf")
+    assert {name: entry.line for name, entry in found.items()} == {
+        "bad_import": "Needs a rival.",
+        "one": "First line.",
+        "two": "In a folder.",
+    }
+    assert found["two"].module == "shelf.group.two"
+    (tmp_path / "shelf" / "two.py").write_text('"""A namesake."""\ndef run(): pass\n')
+    with pytest.raises(ValueError, match="share a name"):
+        catalog.entries("shelf")
 
 
-@pytest.mark.parametrize("arguments", ["size, seed, progress", "progress", "size='full', seed=0, progress=None, run_directory=None", ""])
+@pytest.mark.parametrize(
+    "arguments", ["size, seed, progress", "progress", "size='full', seed=0, progress=None, run_directory=None", ""]
+)
 def test_run_gets_what_it_names(shelf, arguments, tmp_path, capsys):
     shelf("one", arguments)
     seed = 4 if "seed" in arguments else None
@@ -114,5 +128,5 @@ def test_usage(call, said):
 
 @pytest.mark.parametrize("package", ["experiments", "benchmarks"])
 def test_real_modules_say_what_they_are(package):
-    for name, line in catalog.entries(package).items():
-        assert len(line) > 10, f"{package}/{name}.py needs a docstring whose first line says what it answers"
+    for name, entry in catalog.entries(package).items():
+        assert len(entry.line) > 10, f"{package}/{name}.py needs a docstring whose first line says what it answers"

@@ -31,7 +31,10 @@ def test_json(monkeypatch, capsys, tmp_path):
     use(monkeypatch, Finding("a", ESSENTIAL, "gone", "buy one"))
     assert doctor.main(["--json"]) == 1
     document = json.loads(capsys.readouterr().out)
-    assert document == {"passed": False, "findings": [{"topic": "a", "status": "essential", "text": "gone", "remedy": "buy one"}]}
+    assert document == {
+        "passed": False,
+        "findings": [{"topic": "a", "status": "essential", "text": "gone", "remedy": "buy one"}],
+    }
     assert doctor.main(["--json", str(tmp_path / "out.json")]) == 1
     assert json.loads((tmp_path / "out.json").read_text()) == document
     assert doctor.main(["--json", str(tmp_path / "no" / "out.json")]) == 2
@@ -67,7 +70,18 @@ def test_this_machine_in_full():
     """Every check once for real; whatever is not fine says what to do."""
     found = list(doctor.findings())
     topics = {finding.topic for finding in found}
-    assert {"system", "python", "cores", "gcc", "rclpy", "discovery", "rendering", "serial ports", "usb", "gpu"} <= topics
+    assert {
+        "system",
+        "python",
+        "cores",
+        "gcc",
+        "rclpy",
+        "discovery",
+        "rendering",
+        "serial ports",
+        "usb",
+        "gpu",
+    } <= topics
     for finding in found:
         assert "could not be looked at" not in finding.text, finding
         if finding.status in (WARNING, ESSENTIAL):
@@ -90,7 +104,11 @@ def test_full_disk_is_essential(monkeypatch):
 
 def test_versions_other_than_locked(monkeypatch):
     monkeypatch.setattr(doctor, "_in_environment", lambda: True)
-    monkeypatch.setattr(doctor, "locked", lambda path: {"numpy": "0.1", "no-such-package": "1"} if path.name == "requirements.lock" else {})
+    monkeypatch.setattr(
+        doctor,
+        "locked",
+        lambda path: {"numpy": "0.1", "no-such-package": "1"} if path.name == "requirements.lock" else {},
+    )
     first = next(doctor.versions())
     assert first.status == ESSENTIAL and "no-such-package" in first.text
     monkeypatch.setattr(doctor, "locked", lambda path: {"numpy": "0.1"} if path.name == "requirements.lock" else {})

@@ -43,7 +43,9 @@ def machine(tmp_path):
         (sysfs / "class/tty" / tty).mkdir(parents=True)
         (sysfs / "class/tty" / tty / "device").symlink_to(interface)
         if usb:
-            for name, value in zip(("idVendor", "idProduct", "product"), (*usb.split(":"), f"product of {tty}"), strict=True):
+            for name, value in zip(
+                ("idVendor", "idProduct", "product"), (*usb.split(":"), f"product of {tty}"), strict=True
+            ):
                 (sysfs / "devices/pci0/usb1" / port / name).write_text(value + "\n")
     (dev / "serial/by-id/usb-FTDI_FT1-if00-port0").symlink_to(dev / "ttyUSB0")
     for tty, latency in (("ttyUSB0", "16\n"), ("ttyUSB1", "1\n")):
@@ -68,7 +70,11 @@ def test_latency_and_permission(machine, monkeypatch):
     _, u2d2, plain = serial_ports(dev, sysfs)
     found = list(doctor_devices.look_at_port(u2d2, False))
     assert [each.status for each in found] == [OK, WARNING] and "by-id" in found[0].found
-    assert "/sys/bus/usb-serial/devices/ttyUSB0/latency_timer" in found[1].remedy and "16 ms" in found[1].found and "udev" in found[1].remedy
+    assert (
+        "/sys/bus/usb-serial/devices/ttyUSB0/latency_timer" in found[1].remedy
+        and "16 ms" in found[1].found
+        and "udev" in found[1].remedy
+    )
     assert [each.status for each in doctor_devices.look_at_port(plain, False)] == [OK]
     monkeypatch.setattr(device_scan.os, "access", lambda *_: False)
     monkeypatch.setattr(device_scan, "_group", lambda path: "dialout")
@@ -111,9 +117,15 @@ def test_everything_expected_and_nothing_there(bare, tmp_path, capsys):
     assert "set port_name" in missing["dynamixel"]["remedy"] and "set serial_port" in missing["urg"]["remedy"]
 
 
-@pytest.mark.parametrize(("words", "text"), [
-    (["--robot", "panda_"], "those that have: dxl_arm"), (["--robot", "panda"], "has no devices"),
-    (["--port", "/dev/none"], "no port /dev/none"), (["--robot", "dxl_arm", "--params", __file__], "is no ROS parameter file")])
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--robot", "panda_"], "those that have: dxl_arm"),
+        (["--robot", "panda"], "has no devices"),
+        (["--port", "/dev/none"], "no port /dev/none"),
+        (["--robot", "dxl_arm", "--params", __file__], "is no ROS parameter file"),
+    ],
+)
 def test_wrong_usage(bare, words, text, capsys):
     assert doctor.main(["--devices", *words]) == 2
     assert text in capsys.readouterr().err
@@ -121,12 +133,19 @@ def test_wrong_usage(bare, words, text, capsys):
 
 
 def test_without_the_environment_it_says_so_in_a_line():
-    done = subprocess.run([sys.executable, "-I", "-S", str(ROOT / "cli" / "doctor.py"), "--devices"], capture_output=True, text=True,
-                          env={"PATH": os.environ["PATH"]}, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(ROOT / "cli" / "doctor.py"), "--devices"],
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"]},
+        timeout=30,
+    )
     inside = done.returncode == 0 or "ModuleNotFoundError" in done.stderr
     if inside:
         pytest.skip("this Python takes itself for the environment's even with -I -S")
-    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1 and "./refit setup" in done.stderr
+    assert (
+        done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1 and "./refit setup" in done.stderr
+    )
 
 
 # -- what a robot expects --------------------------------------------------------------------------
@@ -134,14 +153,16 @@ def test_without_the_environment_it_says_so_in_a_line():
 
 def test_the_arm_expects_what_its_files_say(tmp_path):
     arm = {each.node: each for each in expectations("dxl_arm")}
-    values = yaml.safe_load((ROOT / "config" / "dxl_arm.yaml").read_text())["/**/dynamixel"]["ros__parameters"]
+    values = yaml.safe_load((ROOT / "config/robots/dxl_arm/nodes.yaml").read_text())["/**/dynamixel"]["ros__parameters"]
     servos = arm["dynamixel"]
     assert (servos.where, servos.baud, servos.protocol) == (values["port_name"], values["baud_rate"], 2.0)
     assert servos.servos == {joint["id"]: (name, joint["model"]) for name, joint in values["joints"].items()}
     assert (arm["urg"].kind, arm["ft_sensor"].kind, arm["camera"].kind) == ("urg", "netft", "realsense")
     more = tmp_path / "more.yaml"
-    more.write_text("/**/dynamixel: {ros__parameters: {port_name: /dev/mine, joints.waist.model: XL430-W250}}\n"
-                    "/**/ft_sensor: {ros__parameters: {driver: ft300, port: /dev/ft}}\n/**/urg: {ros__parameters: {ip_address: 10.0.0.2}}\n")
+    more.write_text(
+        "/**/dynamixel: {ros__parameters: {port_name: /dev/mine, joints.waist.model: XL430-W250}}\n"
+        "/**/ft_sensor: {ros__parameters: {driver: ft300, port: /dev/ft}}\n/**/urg: {ros__parameters: {ip_address: 10.0.0.2}}\n"
+    )
     arm = {each.node: each for each in expectations("dxl_arm", more)}
     assert arm["dynamixel"].where == "/dev/mine" and arm["dynamixel"].servos[1] == ("waist", "XL430-W250")
     assert (arm["ft_sensor"].kind, arm["ft_sensor"].where, arm["urg"].kind) == ("ft300", "/dev/ft", "")
@@ -149,34 +170,44 @@ def test_the_arm_expects_what_its_files_say(tmp_path):
 
 def test_defaults_are_the_nodes_own():
     pytest.importorskip("rclpy")
-    from nodes.config import settings
-    from nodes.dynamixel_config import DynamixelConfig
-    from nodes.force_torque import ForceTorqueConfig
-    from nodes.robotiq import RobotiqConfig
-    from nodes.urg import UrgConfig
+    from nodes.devices.dynamixel_config import DynamixelConfig
+    from nodes.devices.force_torque import ForceTorqueConfig
+    from nodes.devices.robotiq import RobotiqConfig
+    from nodes.devices.urg import UrgConfig
+    from nodes.framework.config import settings
 
-    classes = {"dynamixel": DynamixelConfig, "urg": UrgConfig, "robotiq": RobotiqConfig, "force_torque": ForceTorqueConfig}
+    classes = {
+        "dynamixel": DynamixelConfig,
+        "urg": UrgConfig,
+        "robotiq": RobotiqConfig,
+        "force_torque": ForceTorqueConfig,
+    }
     for executable, (name, default) in PORTS.items():
         assert settings(classes[executable])[name].default == default
     assert settings(DynamixelConfig)["baud_rate"].default == 57600
     assert settings(ForceTorqueConfig)["address"].default == doctor_devices.NET_FT_ADDRESS
 
 
-SERVOS = Expectation("arm", "dynamixel", "/dev/a", 1_000_000, 2.0, {1: ("waist", "XM430-W350"), 2: ("elbow", "XM430-W350")})
+SERVOS = Expectation(
+    "arm", "dynamixel", "/dev/a", 1_000_000, 2.0, {1: ("waist", "XM430-W350"), 2: ("elbow", "XM430-W350")}
+)
 
 
 def servo(number, model="XM430-W350", baud=1_000_000, protocol=2.0):
     return Answer("dynamixel", model, "", "45", number, baud, protocol)
 
 
-@pytest.mark.parametrize(("answers", "elsewhere", "topic", "text"), [
-    ([servo(1)], {}, "arm: elbow", "check the servos' supply"),
-    ([servo(1)], {"/dev/b": [servo(2)]}, "arm: elbow", "answers on /dev/b: set port_name"),
-    ([servo(1), servo(2, "XL430-W250")], {}, "arm: elbow", "joints.elbow.model to XL430-W250"),
-    ([servo(1), servo(2, baud=57600)], {}, "arm: elbow", "set baud_rate to 57600"),
-    ([servo(1), servo(2, protocol=1.0)], {}, "arm: elbow", "protocol_version to 1"),
-    ([servo(1), servo(2), servo(9)], {}, "arm: id 9", "take it off the bus"),
-])
+@pytest.mark.parametrize(
+    ("answers", "elsewhere", "topic", "text"),
+    [
+        ([servo(1)], {}, "arm: elbow", "check the servos' supply"),
+        ([servo(1)], {"/dev/b": [servo(2)]}, "arm: elbow", "answers on /dev/b: set port_name"),
+        ([servo(1), servo(2, "XL430-W250")], {}, "arm: elbow", "joints.elbow.model to XL430-W250"),
+        ([servo(1), servo(2, baud=57600)], {}, "arm: elbow", "set baud_rate to 57600"),
+        ([servo(1), servo(2, protocol=1.0)], {}, "arm: elbow", "protocol_version to 1"),
+        ([servo(1), servo(2), servo(9)], {}, "arm: id 9", "take it off the bus"),
+    ],
+)
 def test_each_difference_has_its_remedy(answers, elsewhere, topic, text):
     found = list(judge_servos(SERVOS, answers, elsewhere))
     assert statuses(found)["arm: waist"] == OK and text in remedy(found, topic)
@@ -194,12 +225,15 @@ def test_the_wrong_device_on_a_port():
 # -- emulators -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("device", "words", "kind", "model", "serial"), [
-    ("robotiq", [], "robotiq", "Robotiq 2F-85", ""),
-    ("ft300", ["--serial", "FTS-4321"], "ft300", "Robotiq FT-300", "FTS-4321"),
-    ("urg", ["--serial", "H7654321"], "urg", "URG-04LX", "H7654321"),
-    ("urg", ["--rs232", "57600", "--serial", "H7654321"], "urg", "URG-04LX", "H7654321"),
-])
+@pytest.mark.parametrize(
+    ("device", "words", "kind", "model", "serial"),
+    [
+        ("robotiq", [], "robotiq", "Robotiq 2F-85", ""),
+        ("ft300", ["--serial", "FTS-4321"], "ft300", "Robotiq FT-300", "FTS-4321"),
+        ("urg", ["--serial", "H7654321"], "urg", "URG-04LX", "H7654321"),
+        ("urg", ["--rs232", "57600", "--serial", "H7654321"], "urg", "URG-04LX", "H7654321"),
+    ],
+)
 def test_whoever_is_on_a_port_is_found(device, words, kind, model, serial):
     with EmulatorProcess(device, *words) as emulator:
         (answer,) = probe(Port(str(emulator.link)), first=[kind])
@@ -219,26 +253,46 @@ def test_a_bus_of_servos_against_the_arm(tmp_path, capsys):
     params = tmp_path / "params.yaml"
     with EmulatorProcess("dynamixel", "--servos", MIXED) as emulator:
         params.write_text(f"/**/dynamixel: {{ros__parameters: {{port_name: {emulator.link}, baud_rate: 1000000}}}}\n")
-        code = doctor.main(["--devices", "--robot", "dxl_arm", "--params", str(params), "--port", str(emulator.link),
-                            "--baud", "1000000,57600", "--json", "-"])
+        code = doctor.main(
+            [
+                "--devices",
+                "--robot",
+                "dxl_arm",
+                "--params",
+                str(params),
+                "--port",
+                str(emulator.link),
+                "--baud",
+                "1000000,57600",
+                "--json",
+                "-",
+            ]
+        )
     document = json.loads(capsys.readouterr().out)
     assert code == 1 and not document["passed"]
     found = {each["topic"]: each for each in document["findings"]}
     assert found["dynamixel: waist"]["status"] == OK and "id 1 XM430-W350" in found["dynamixel: waist"]["found"]
-    assert "57600 baud" in found["dynamixel: shoulder"]["found"] and "set baud_rate to 57600" in found["dynamixel: shoulder"]["remedy"]
+    assert (
+        "57600 baud" in found["dynamixel: shoulder"]["found"]
+        and "set baud_rate to 57600" in found["dynamixel: shoulder"]["remedy"]
+    )
     assert "XL430-W250" in found["dynamixel: elbow"]["found"] and found["dynamixel: elbow"]["status"] == ESSENTIAL
     for joint in ("forearm_roll", "wrist_pitch", "wrist_roll", "gripper"):
         assert found[f"dynamixel: {joint}"]["found"] == "no answer"
-    assert found["dynamixel: id 9"]["status"] == WARNING and "protocol 1, 57600 baud" in found["dynamixel: id 9"]["found"]
-    assert "urg" not in found       # --port is about that port alone
+    assert (
+        found["dynamixel: id 9"]["status"] == WARNING and "protocol 1, 57600 baud" in found["dynamixel: id 9"]["found"]
+    )
+    assert "urg" not in found  # --port is about that port alone
 
 
 def test_a_bus_as_expected_is_asked_at_its_own_rate_only(tmp_path, capsys):
     params = tmp_path / "params.yaml"
     tried = []
-    with EmulatorProcess("dynamixel", "--servos", str(ROOT / "config/devices/dxl_arm_servos.yaml")) as emulator:
+    with EmulatorProcess("dynamixel", "--servos", str(ROOT / "config/robots/dxl_arm/servos.yaml")) as emulator:
         params.write_text(f"/**/dynamixel: {{ros__parameters: {{port_name: {emulator.link}}}}}\n")
-        assert doctor.main(["--devices", "--robot", "dxl_arm", "--params", str(params), "--port", str(emulator.link)]) == 0
+        assert (
+            doctor.main(["--devices", "--robot", "dxl_arm", "--params", str(params), "--port", str(emulator.link)]) == 0
+        )
         (bus,) = [each for each in expectations("dxl_arm", params) if each.node == "dynamixel"]
         probe(Port(str(emulator.link)), ["dynamixel"], bus.baud, bus.protocol, bus.servos, say=tried.append)
     out = capsys.readouterr().out
@@ -248,6 +302,7 @@ def test_a_bus_as_expected_is_asked_at_its_own_rate_only(tmp_path, capsys):
 
 def test_a_port_in_use_is_said_so(capsys):
     import serial
+
     with EmulatorProcess("robotiq") as emulator, serial.Serial(str(emulator.link), 115200, exclusive=True):
         assert doctor.main(["--devices", "--port", str(emulator.link), "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -258,16 +313,31 @@ def test_a_sensor_on_the_network_and_a_microphone(tmp_path, monkeypatch, capsys)
     if shutil.which("pulseaudio") is None:
         pytest.skip("pulseaudio not installed")
     pytest.importorskip("sounddevice", exc_type=OSError)
-    monkeypatch.setattr(doctor_devices, "cameras", lambda: [{"model": "D435I", "serial": "123", "firmware": "5", "usb": "2.1"}])
-    with EmulatorProcess("netft", "--ip", "127.0.38.1", "--http-port", "8038", "--serial", "FT77") as sensor, EmulatorProcess("audio") as sound:
+    monkeypatch.setattr(
+        doctor_devices, "cameras", lambda: [{"model": "D435I", "serial": "123", "firmware": "5", "usb": "2.1"}]
+    )
+    with (
+        EmulatorProcess("netft", "--ip", "127.0.38.1", "--http-port", "8038", "--serial", "FT77") as sensor,
+        EmulatorProcess("audio") as sound,
+    ):
         del sensor
         params = tmp_path / "params.yaml"
-        params.write_text("/**/ft_sensor: {ros__parameters: {address: 127.0.38.1, http_port: 8038}}\n"
-                          "/**/camera: {ros__parameters: {serial_no: _999}}\n")
-        code = doctor.main(["--devices", "--robot", "dxl_arm", "--params", str(params), "--dev", str(tmp_path), "--json", "-"])
+        params.write_text(
+            "/**/ft_sensor: {ros__parameters: {address: 127.0.38.1, http_port: 8038}}\n"
+            "/**/camera: {ros__parameters: {serial_no: _999}}\n"
+        )
+        code = doctor.main(
+            ["--devices", "--robot", "dxl_arm", "--params", str(params), "--dev", str(tmp_path), "--json", "-"]
+        )
         found = {each["topic"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
-        heard = list(doctor_devices.look_at_audio([Expectation("stethoscope", "audio", "pulse", options={"server": f"unix:{sound.link}"}),
-                                                   Expectation("other", "audio", "Thinklabs", options={"server": f"unix:{sound.link}"})]))
+        heard = list(
+            doctor_devices.look_at_audio(
+                [
+                    Expectation("stethoscope", "audio", "pulse", options={"server": f"unix:{sound.link}"}),
+                    Expectation("other", "audio", "Thinklabs", options={"server": f"unix:{sound.link}"}),
+                ]
+            )
+        )
     assert code == 1 and found["ft_sensor"]["status"] == OK and "FT77" in found["ft_sensor"]["found"]
     assert found["RealSense"]["status"] == WARNING and "USB 3" in found["RealSense"]["remedy"]
     assert found["camera"]["status"] == ESSENTIAL and "set serial_no to _123" in found["camera"]["remedy"]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from cli.main import main
-from experiments.identify_panda import RunWriter
+from experiments.adaptive_mpc.identify_panda import RunWriter
 from recording import BagWriter
-from sim_core.articulated import load_model
-from sim_core.articulated.parameter_file import ParameterFile
 from sim_core.augmentation import Blueprint, Network, save_blueprints
+from sim_core.multibody import load_model
+from sim_core.multibody.model.parameter_file import ParameterFile
 from sim_core.plant import MujocoPlant
 
 FREE = ["--free", "*.damping", "--free", "sensor.delay", "--starts", "2"]
@@ -25,12 +25,27 @@ def states():
 
 
 def drive(seconds, scenario=()):
-    plant = MujocoPlant("cartpole", parameters={"slider.damping": 0.5}, sensor_delay=0.004,
-                        position_noise=2e-4, velocity_noise=2e-3, scenario=scenario)
+    plant = MujocoPlant(
+        "cartpole",
+        parameters={"slider.damping": 0.5},
+        sensor_delay=0.004,
+        position_noise=2e-4,
+        velocity_noise=2e-3,
+        scenario=scenario,
+    )
     rows = []
     while plant.t < seconds:
-        rows.append(SimpleNamespace(name=plant.name, t=plant.t, q=plant.q, v=plant.v, effort=plant.effort,
-                                    joints=plant.joints, mjcf=plant.mjcf))
+        rows.append(
+            SimpleNamespace(
+                name=plant.name,
+                t=plant.t,
+                q=plant.q,
+                v=plant.v,
+                effort=plant.effort,
+                joints=plant.joints,
+                mjcf=plant.mjcf,
+            )
+        )
         plant.step([4.0 * np.sin(5 * plant.t) + 3.0 * np.sin(11 * plant.t) - 2.0 * plant.q[0]])
     return rows
 
@@ -41,7 +56,9 @@ def write(path, states, leave_out=(), robot=None):
         nominal = load_model("cartpole")
         if leave_out or robot:
             writer = RunWriter.__new__(RunWriter)
-            RunWriter.__init__(writer, _Filter(bag, leave_out), SimpleNamespace(name=robot or first.name, mjcf=first.mjcf), nominal)
+            RunWriter.__init__(
+                writer, _Filter(bag, leave_out), SimpleNamespace(name=robot or first.name, mjcf=first.mjcf), nominal
+            )
         else:
             writer = RunWriter(bag, first, nominal)
         for k, state in enumerate(states):
@@ -72,10 +89,19 @@ def bag(states, tmp_path_factory):
 def test_a_bag_alone_gives_report_checks_and_a_file_that_plant_and_model_load(bag, tmp_path, capsys):
     out, checks = tmp_path / "found", tmp_path / "out.json"
     assert main(["identify", str(bag), *FREE, "--out", str(out), "--json", str(checks)]) == 0
-    assert {p.name for p in out.iterdir()} == {"report.html", "result.json", "parameters.yaml", "posterior.npz", "run.json"}
+    assert {p.name for p in out.iterdir()} == {
+        "report.html",
+        "result.json",
+        "parameters.yaml",
+        "posterior.npz",
+        "run.json",
+    }
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
     page = (out / "report.html").read_text()
-    assert all(title in page for title in ("Parameters", "Prediction of the held-out part", "Residuals", "Conditioning", "Starts"))
+    assert all(
+        title in page
+        for title in ("Parameters", "Prediction of the held-out part", "Residuals", "Conditioning", "Starts")
+    )
     document = json.loads(checks.read_text())
     assert document["passed"] and document["details"]["changes"] == []
     found = {row["name"]: row for row in document["details"]["parameters"]}
@@ -99,10 +125,24 @@ def test_physics_is_identified_around_the_networks_of_a_blueprint(bag, tmp_path,
     file = ParameterFile.load(tmp_path / "run" / "parameters.yaml")
     assert file.parameters["slider.damping"].value == pytest.approx(0.25, abs=0.02)
     assert not any(name.startswith("augmentation") for name in file.parameters)
-    model, p = file.open("cartpole")        # the networks lie beside it
+    model, p = file.open("cartpole")  # the networks lie beside it
     assert p[-1] == -0.25 and model.parameters.names[-1] == "augmentation.half.w0[0,0]"
     for method in ("gauss-newton", "svgd"):
-        assert main(["identify", str(bag), "--free", "*.damping", "--method", method, "--blueprint", str(tmp_path / "none.yaml")]) == 2
+        assert (
+            main(
+                [
+                    "identify",
+                    str(bag),
+                    "--free",
+                    "*.damping",
+                    "--method",
+                    method,
+                    "--blueprint",
+                    str(tmp_path / "none.yaml"),
+                ]
+            )
+            == 2
+        )
         assert "none.yaml: cannot be read" in capsys.readouterr().err
 
 
@@ -170,7 +210,11 @@ BAD = {
     "no bag": (lambda b, p, s: p, [], "readable bag|holds no"),
     "truncated": (truncated, [], "was cut off.*--allow-truncated"),
     "missing joint states": (lambda b, p, s: write(p / "t", s[:5], ["/run_info"]), [], "lacks run_info"),
-    "missing description": (lambda b, p, s: write(p / "d", s[:5], ["/robot_description"]), [], "lacks robot_description"),
+    "missing description": (
+        lambda b, p, s: write(p / "d", s[:5], ["/robot_description"]),
+        [],
+        "lacks robot_description",
+    ),
     "wrong robot by option": (lambda b, p, s: b, ["--robot", "panda"], "'cartpole', expected 'panda'"),
     "missing joint": (renamed, [], "is missing in message 0"),
     "NaN": (nan, [], "velocity of .* is not finite at 0.330 s"),
@@ -209,18 +253,37 @@ def test_an_existing_folder_is_not_touched(bag, tmp_path, capsys):
 def test_particles_of_the_posterior_from_a_bag_and_from_a_table(bag, states, tmp_path, capsys):
     import csv
 
-    from sim_core.inference.particle_posterior import ParticlePosterior
+    from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 
     with open(tmp_path / "run.csv", "w", newline="") as file:
         table = csv.writer(file)
-        table.writerow(["t", *(f"{joint}.{what}" for what in ("position", "velocity", "effort") for joint in states[0].joints)])
+        table.writerow(
+            ["t", *(f"{joint}.{what}" for what in ("position", "velocity", "effort") for joint in states[0].joints)]
+        )
         table.writerows([s.t, *s.q, *s.v, *s.effort] for s in states)
-    options = ["--method", "svgd", "--limits", "{slider.damping: [0, 1]}", "--particles", "16", "--iterations", "60", "--robot", "cartpole"]
+    options = [
+        "--method",
+        "svgd",
+        "--limits",
+        "{slider.damping: [0, 1]}",
+        "--particles",
+        "16",
+        "--iterations",
+        "60",
+        "--robot",
+        "cartpole",
+    ]
     found = []
     for source in (bag, tmp_path / "run.csv"):
         out = tmp_path / f"found-{len(found)}"
         assert main(["identify", str(source), *options, "--out", str(out)]) == 0
-        assert {p.name for p in out.iterdir()} == {"report.html", "result.json", "parameters.yaml", "posterior.npz", "run.json"}
+        assert {p.name for p in out.iterdir()} == {
+            "report.html",
+            "result.json",
+            "parameters.yaml",
+            "posterior.npz",
+            "run.json",
+        }
         found.append(ParticlePosterior.load(out / "posterior.npz"))
         assert "slider.damping" in capsys.readouterr().out
     np.testing.assert_allclose(found[0].values, found[1].values, rtol=1e-6)
@@ -230,8 +293,11 @@ def test_particles_of_the_posterior_from_a_bag_and_from_a_table(bag, states, tmp
 
 
 def test_options_of_particles_that_cannot_be_used_are_one_line(bag, tmp_path, capsys):
-    for options, sentence in [(["--method", "magic"], "no method 'magic'"), (["--limits", "x", "--method", "svgd"], "limits"),
-                              (["--method", "svgd", "--cluster", "moon"], "no place to compute")]:
+    for options, sentence in [
+        (["--method", "magic"], "no method 'magic'"),
+        (["--limits", "x", "--method", "svgd"], "limits"),
+        (["--method", "svgd", "--cluster", "moon"], "no place to compute"),
+    ]:
         assert main(["identify", str(bag), *options]) == 2
         error = capsys.readouterr().err
         assert sentence in error and error.count("\n") == 1

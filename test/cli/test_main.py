@@ -110,7 +110,9 @@ def test_absent_module_is_said_clearly(monkeypatch, capsys):
 
 @pytest.mark.parametrize("name", sorted(entry.COMMANDS))
 def test_every_command_answers_help(name):
-    done = subprocess.run([sys.executable, "-P", "-m", "cli.main", name, "--help"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "cli.main", name, "--help"], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     assert f"refit {name}" in done.stdout
 

@@ -11,10 +11,17 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {
     "refit_interfaces": ROOT / "interfaces",
     "tf2_msgs": ROOT / "pip_ros/interfaces/tf2_msgs",
-    **{name: ROOT / "pip_ros/interfaces" / name
-       for name in ("simulation_interfaces", "control_msgs", "audio_common_msgs", "realsense2_camera_msgs")},
+    **{
+        name: ROOT / "pip_ros/interfaces" / name
+        for name in ("simulation_interfaces", "control_msgs", "audio_common_msgs", "realsense2_camera_msgs")
+    },
 }
-FILES = [(package, path) for package, folder in PACKAGES.items() for kind in ("msg", "srv", "action") for path in sorted((folder / kind).glob(f"*.{kind}"))]
+FILES = [
+    (package, path)
+    for package, folder in PACKAGES.items()
+    for kind in ("msg", "srv", "action")
+    for path in sorted((folder / kind).glob(f"*.{kind}"))
+]
 PARTS = {"msg": [""], "srv": ["Request", "Response"], "action": ["Goal", "Result", "Feedback"]}
 
 
@@ -87,7 +94,13 @@ def test_a_message_travels():
         heard = []
         publisher = node.create_publisher(ParameterSet, "sets", 1)
         node.create_subscription(ParameterSet, "sets", heard.append, 1)
-        sent = ParameterSet(robot="panda", revision=7, source=ParameterSet.SOURCE_REFIT, vector=[1.0, 2.5], parameters=[Parameter(name="hand.mass", unit="kg", value=2.0)])
+        sent = ParameterSet(
+            robot="panda",
+            revision=7,
+            source=ParameterSet.SOURCE_REFIT,
+            vector=[1.0, 2.5],
+            parameters=[Parameter(name="hand.mass", unit="kg", value=2.0)],
+        )
         deadline = time.monotonic() + 10
         while not heard and time.monotonic() < deadline:
             publisher.publish(sent)

@@ -8,17 +8,17 @@ import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
+from nodes.table import NODES
+
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = xml.parse(ROOT / "package.xml").getroot()
-EXECUTABLES = ["ability_hand", "adaptive_mpc", "audio", "augmentation", "dynamixel", "estop", "force_torque", "inference", "rangefinder",
-               "realsense", "recorder", "refit_worker", "robot_state", "robotiq", "sim_plant", "stance_controller", "static_transform",
-               "supervisor", "urg"]
+EXECUTABLES = sorted(NODES)
 
 
 def ros_imports():
     """Packages of ROS (message packages, client library, launch) that our sources import."""
     found = set()
-    for folder in ("nodes", "recording", "launch", "cli"):
+    for folder in ("nodes", "recording", "launch", "scripting", "cli"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -47,11 +47,13 @@ def test_version_is_the_same_everywhere():
 
 
 def test_console_scripts_lead_to_functions():
-    scripts = [entry for entry in importlib.metadata.entry_points(group="console_scripts") if entry.dist.name == "refit"]
+    scripts = [
+        entry for entry in importlib.metadata.entry_points(group="console_scripts") if entry.dist.name == "refit"
+    ]
     assert sorted(entry.name for entry in scripts) == EXECUTABLES
     for entry in scripts:
         assert callable(entry.load())
-        assert (ROOT / "nodes" / f"{entry.name}.py").is_file()
+        assert (ROOT / f"{NODES[entry.name].replace('.', '/')}.py").is_file()
 
 
 def test_installed_where_ros_looks():
@@ -75,6 +77,16 @@ def test_files_beside_modules_are_package_data():
     """Anything else would be missing from an installed package."""
     listed = re.search(r"package_data=\{\"\": (\[.*?\])\}", (ROOT / "setup.py").read_text()).group(1)
     known = {".py", ".pyc", *(pattern.removeprefix("*") for pattern in ast.literal_eval(listed))}
-    for folder in ("sim_core", "nodes", "recording", "reporting", "cli", "experiments", "benchmarks"):
+    for folder in (
+        "sim_core",
+        "nodes",
+        "recording",
+        "reporting",
+        "identification",
+        "scripting",
+        "cli",
+        "experiments",
+        "benchmarks",
+    ):
         for path in (ROOT / folder).rglob("*"):
             assert path.is_dir() or path.suffix in known, f"{path.relative_to(ROOT)}: add its suffix to setup.py"

@@ -194,7 +194,9 @@ def test_system_packages_are_installed_by_root_only(checkout, tmp_path, user, ex
 
 
 def test_no_python_that_fits(checkout):
-    checkout.write(checkout.bin / "python3.11", "#!/bin/sh\necho 'pyenv: command not found' >&2; exit 127\n", executable=True)
+    checkout.write(
+        checkout.bin / "python3.11", "#!/bin/sh\necho 'pyenv: command not found' >&2; exit 127\n", executable=True
+    )
     (checkout.bin / "id").unlink()
     checkout.write(checkout.bin / "id", "#!/bin/sh\necho 1000\n", executable=True)
     # absolute candidates of the machine are out of the sandbox's reach
@@ -209,12 +211,16 @@ def test_a_sourced_jazzy_is_used(checkout, tmp_path):
     ros = tmp_path / "ros"
     for package in ("rclpy", "launch_ros", "tf2_msgs", "control_msgs", "launch_pytest"):
         checkout.write(ros / "share" / package / "package.xml", "")
-    jazzy = dict(ROS_DISTRO="jazzy", AMENT_PREFIX_PATH=str(ros), PYTHONPATH=f"{ros}/python", REFIT_PYTHON=checkout.env["STUB"])
+    jazzy = dict(
+        ROS_DISTRO="jazzy", AMENT_PREFIX_PATH=str(ros), PYTHONPATH=f"{ros}/python", REFIT_PYTHON=checkout.env["STUB"]
+    )
     code, _, err, calls = checkout.run("test", **jazzy)
     assert code == 0, err
     text = "\n".join(calls)
     assert "--system-site-packages" in text and "requirements-ros.lock" not in text
-    assert "--base-paths interfaces pip_ros/interfaces/simulation_interfaces pip_ros/interfaces/audio_common_msgs" in text  # the rest is provided
+    assert (
+        "--base-paths interfaces pip_ros/interfaces/simulation_interfaces pip_ros/interfaces/audio_common_msgs" in text
+    )  # the rest is provided
     assert not (checkout.root / ".venv").exists()
     script = f". {checkout.root}/.refit/jazzy/env.sh; echo $AMENT_PREFIX_PATH; echo $PYTHONPATH"
     prefixes, modules = subprocess.run(

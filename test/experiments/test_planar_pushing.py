@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cli.errors import CommandError
-from experiments import neuralsim_pushing
-from experiments._planar_pushing import PERIOD, TIP_MASS, Field, draw_pushes, push_in_the_world, recorded
+from experiments.neuralsim import neuralsim_pushing
+from experiments.problems.planar_pushing import PERIOD, TIP_MASS, Field, draw_pushes, push_in_the_world, recorded
 from recording.mcube_pushes import PushError
 
-LEAD = 0.05         # the tip rests before the push [s]
+LEAD = 0.05  # the tip rests before the push [s]
 
 
 def write(folder, pushes, poses, impulses, place=(0.3, -0.1)):
@@ -23,7 +23,11 @@ def write(folder, pushes, poses, impulses, place=(0.3, -0.1)):
         tip = pushes.tip[k] + place + pushes.velocity[k] * t[:, None]
         rates = np.diff(impulses[k], axis=0, prepend=impulses[k, :1]) / PERIOD
         lists = {}
-        for name, values in (("object_pose", poses[k] + (*place, 0)), ("tip_pose", np.column_stack([tip, 0 * t])), ("ft_wrench", -rates)):
+        for name, values in (
+            ("object_pose", poses[k] + (*place, 0)),
+            ("tip_pose", np.column_stack([tip, 0 * t])),
+            ("ft_wrench", -rates),
+        ):
             clock = np.r_[-LEAD, np.sort(rng.uniform(-LEAD, t[-1], 300)), t[-1]]
             now = np.maximum(clock, 0.0)
             lists[name] = np.column_stack([1.4e9 + clock] + [np.interp(now, t, column) for column in values.T]).tolist()

@@ -3,17 +3,20 @@
 import numpy as np
 import pytest
 
-from experiments._lstm import Schedule, train
-from experiments._swimmer import MEDIA, VARIANTS, in_vacuum, recorded
-from sim_core.articulated import Dynamics
+from experiments.problems.lstm import Schedule, train
+from experiments.problems.swimmer import MEDIA, VARIANTS, in_vacuum, recorded
 from sim_core.augmentation import augment
+from sim_core.multibody import Dynamics
 
 WATER = "water at 25 °C"
 
 
 def test_sizes_are_those_published():
     assert {name: blueprint().n_weights for name, blueprint in VARIANTS.items()} == {
-        "on each body": 387, "in the head's axes": 1477, "on the joints": 1573}
+        "on each body": 387,
+        "in the head's axes": 1477,
+        "on the joints": 1573,
+    }
     model, _ = train(recorded(WATER, 2, 5, seed=0), Schedule(taught=1, alone=()))
     assert model.n_parameters == 1900
 
@@ -25,7 +28,9 @@ def test_more_swims_begin_with_the_same():
     assert np.abs(recorded(WATER, 1, 20, seed=4).x - few.x[:1]).max() > 0.01
 
 
-@pytest.mark.parametrize("name, invariant", [("on each body", True), ("in the head's axes", True), ("on the joints", False)])
+@pytest.mark.parametrize(
+    "name, invariant", [("on each body", True), ("in the head's axes", True), ("on the joints", False)]
+)
 def test_where_the_swimmer_is_and_heads_for_does_not_matter(name, invariant):
     """Turned and moved, it swims the same way turned and moved: with large random weights, as untrained networks hide it."""
     model = augment(in_vacuum(), VARIANTS[name]().initialised(1, output_gain=1.0))

@@ -11,8 +11,8 @@ pytest.importorskip("rclpy", reason="rclpy is not installed")
 # Test modules are imported by path; this makes the helpers importable beside them.
 sys.path.insert(0, str(Path(__file__).parent))
 
-import domain_coordinator  # noqa: E402
-from launched import Probe  # noqa: E402
+import domain_coordinator
+from launched import Probe
 
 
 @pytest.fixture(scope="module")

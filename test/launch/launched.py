@@ -29,14 +29,19 @@ from simulation_interfaces.srv import SetSimulationState
 __all__ = ["DEADLINE", "LAUNCH", "Messages", "Probe", "Processes", "include", "seconds", "until"]
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
-DEADLINE = 60.0     # [s] of wall time, for anything that has to happen
+DEADLINE = 60.0  # [s] of wall time, for anything that has to happen
 
 
 def include(name: str, **arguments) -> GroupAction:
     """A launch file of the project as an action; arguments as on the command line, True as true."""
     texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in arguments.items()}
-    return GroupAction([IncludeLaunchDescription(PythonLaunchDescriptionSource(str(LAUNCH / name)),
-                                                 launch_arguments=list(texts.items()))])
+    return GroupAction(
+        [
+            IncludeLaunchDescription(
+                PythonLaunchDescriptionSource(str(LAUNCH / name)), launch_arguments=list(texts.items())
+            )
+        ]
+    )
 
 
 def until(condition: Callable[[], object], what: str, deadline: float = DEADLINE):
@@ -70,9 +75,11 @@ class Processes:
 
     def handlers(self) -> list:
         """To put into the launch description, before everything else."""
-        return [RegisterEventHandler(OnProcessStart(on_start=self._started)),
-                RegisterEventHandler(OnProcessExit(on_exit=self._ended)),
-                RegisterEventHandler(OnProcessIO(on_stdout=self._said, on_stderr=self._said))]
+        return [
+            RegisterEventHandler(OnProcessStart(on_start=self._started)),
+            RegisterEventHandler(OnProcessExit(on_exit=self._ended)),
+            RegisterEventHandler(OnProcessIO(on_stdout=self._said, on_stderr=self._said)),
+        ]
 
     def _started(self, event, context):
         self.pid[_name(event)] = event.pid
@@ -127,7 +134,9 @@ class Messages:
     def __getitem__(self, index):
         return self._all[index]
 
-    def wait(self, condition: Callable = lambda message: True, after: int = 0, deadline: float = DEADLINE, what: str = ""):
+    def wait(
+        self, condition: Callable = lambda message: True, after: int = 0, deadline: float = DEADLINE, what: str = ""
+    ):
         """The first message from number `after` on that fulfils the condition."""
         end, checked = time.monotonic() + deadline, after
         with self._arrived:
@@ -138,8 +147,10 @@ class Messages:
                 checked = max(after, len(self._all))
                 if not self._arrived.wait(max(0.0, end - time.monotonic())) and time.monotonic() >= end:
                     last = self._all[-1] if self._all else "nothing at all"
-                    raise AssertionError(f"{self.topic}: {what or 'no such message'} within {deadline:.0f} s; "
-                                         f"{len(self._all) - after} arrived, the last is {last}")
+                    raise AssertionError(
+                        f"{self.topic}: {what or 'no such message'} within {deadline:.0f} s; "
+                        f"{len(self._all) - after} arrived, the last is {last}"
+                    )
 
     def wait_next(self, condition: Callable = lambda message: True, **options):
         """The first message that arrives from now on and fulfils the condition."""
@@ -196,8 +207,9 @@ class Probe:
 
     def call(self, kind, service: str, request=None, deadline: float = DEADLINE):
         """A service's response."""
-        client = self._client(service, lambda: self.node.create_client(kind, service),
-                              lambda client: client.service_is_ready(), deadline)
+        client = self._client(
+            service, lambda: self.node.create_client(kind, service), lambda client: client.service_is_ready(), deadline
+        )
         return self._result(client.call_async(request or kind.Request()), f"service {service} answers", deadline)
 
     def set_state(self, state: int) -> None:
@@ -218,16 +230,19 @@ class Probe:
             until(lambda: self._is_active(node), f"{node} is active")
 
     def _is_active(self, node: str) -> bool:
-        try:    # an answer may be lost while processes come and go, but this question can be repeated
+        try:  # an answer may be lost while processes come and go, but this question can be repeated
             return self.call(GetState, f"{node}/get_state", deadline=5.0).current_state.id == State.PRIMARY_STATE_ACTIVE
         except AssertionError:
             return False
 
     def send_goal(self, kind, action: str, goal, feedback=None, deadline: float = DEADLINE):
         """The handle of an accepted goal."""
-        client = self._client(action, lambda: ActionClient(self.node, kind, action),
-                              lambda client: client.server_is_ready(), deadline)
-        handle = self._result(client.send_goal_async(goal, feedback_callback=feedback), f"action {action} answers", deadline)
+        client = self._client(
+            action, lambda: ActionClient(self.node, kind, action), lambda client: client.server_is_ready(), deadline
+        )
+        handle = self._result(
+            client.send_goal_async(goal, feedback_callback=feedback), f"action {action} answers", deadline
+        )
         assert handle.accepted, f"{action} refused its goal"
         return handle
 

@@ -19,7 +19,7 @@ from refit_interfaces.msg import ControllerStatus, JointCommand, SupervisorStatu
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from nodes.qos import COMMAND, LEDGER, STATE
+from nodes.framework.qos import COMMAND, LEDGER, STATE
 from sim_core.plant import MujocoPlant
 
 # [s] of simulated time; a third of real time, so that a busy machine stays within all limits
@@ -84,10 +84,18 @@ def cartpole(domain, tmp_path_factory):
     limits.write_text(LIMITS)
     processes = Processes()
     plant = LifecycleNode(
-        package="refit", executable="sim_plant", name="sim_plant", namespace="", autostart=True, output="screen",
-        parameters=[str(LAUNCH.parent / "config" / "cartpole.yaml"),
-                    {"robot": "cartpole", "real_time_factor": FACTOR, "command_age_limit": COMMAND_AGE}],
-        remappings=[("joint_states", "plant/joint_states"), ("joint_command", "plant/joint_command")])
+        package="refit",
+        executable="sim_plant",
+        name="sim_plant",
+        namespace="",
+        autostart=True,
+        output="screen",
+        parameters=[
+            str(LAUNCH.parent / "config/robots/cartpole/nodes.yaml"),
+            {"robot": "cartpole", "real_time_factor": FACTOR, "command_age_limit": COMMAND_AGE},
+        ],
+        remappings=[("joint_states", "plant/joint_states"), ("joint_command", "plant/joint_command")],
+    )
     robot = include("robot.launch.py", robot="cartpole", use_sim_time=True, params_file=limits)
     return LaunchDescription([*processes.handlers(), robot, plant]), processes
 
@@ -123,9 +131,13 @@ class Robot:
 
     def plant(self, condition, what):
         """The plant's own words, once a second: the first diagnostics of it from now on that fulfil the condition."""
+
         def holds(message):
-            return any(s.name.endswith("sim_plant") and condition({v.key: v.value for v in s.values} | {"message": s.message})
-                       for s in message.status)
+            return any(
+                s.name.endswith("sim_plant") and condition({v.key: v.value for v in s.values} | {"message": s.message})
+                for s in message.status
+            )
+
         return self.diagnostics.wait_next(holds, what=what)
 
     def for_a_while(self, time=1.0):
@@ -262,7 +274,7 @@ def test_old_commands_are_refused(cartpole, robot, delay):
         robot.plant(lambda values: "s old, limit" in values["message"] and int(values["refused_old"]) > 0, "a sentence")
     begin, sent = len(robot.states), len(robot.commands)
     robot.for_a_while(1.0)
-    assert len(robot.commands) > sent       # the controller goes on
+    assert len(robot.commands) > sent  # the controller goes on
     assert_braked(robot.states[begin:])
     robot.go()
     cartpole[1].assert_running()

@@ -13,7 +13,7 @@ from launched import until
 from sensor_msgs.msg import JointState
 from simulation_interfaces.msg import SimulationState
 
-from nodes.qos import STATE
+from nodes.framework.qos import STATE
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = """
@@ -31,8 +31,13 @@ class Terminal:
         self._log = folder / "output"
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                [ROOT / "refit", "launch", "sim.launch.py", *words], stdout=log, stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL, start_new_session=True, env={**os.environ, name: value})
+                [ROOT / "refit", "launch", "sim.launch.py", *words],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**os.environ, name: value},
+            )
 
     def ctrl_c(self) -> None:
         os.killpg(self.process.pid, signal.SIGINT)
@@ -45,7 +50,7 @@ class Terminal:
         """Whatever carries the mark of this start in its environment."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):      # it ended meanwhile, or is not ours
+            with contextlib.suppress(OSError):  # it ended meanwhile, or is not ours
                 if self._mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
                     found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         return found
@@ -92,8 +97,13 @@ def test_while_moving(terminal, probe, tmp_path, presses):
     seen = len(states)
     probe.forget()
     # Time waits for everybody: the swing-up is over within a second, and nobody is to miss it.
-    run = terminal("robot:=cartpole", f"params_file:={tmp_path / 'settings.yaml'}", "paused:=true", "record:=true",
-                   f"run_directory:={tmp_path}")
+    run = terminal(
+        "robot:=cartpole",
+        f"params_file:={tmp_path / 'settings.yaml'}",
+        "paused:=true",
+        "record:=true",
+        f"run_directory:={tmp_path}",
+    )
     probe.wait_active("sim_plant", "adaptive_mpc", "refit_worker", "supervisor", "recorder")
     until(lambda: probe.node.count_publishers("joint_states") == 1, "the plant is heard")
     probe.set_state(SimulationState.STATE_PLAYING)
@@ -103,4 +113,4 @@ def test_while_moving(terminal, probe, tmp_path, presses):
         time.sleep(0.1)
     run.assert_ended_well()
     assert list(states[-1].effort) == [0.0, 0.0]
-    assert "0 lost" in run.output, run.output       # the recorder too has ended in good order
+    assert "0 lost" in run.output, run.output  # the recorder too has ended in good order

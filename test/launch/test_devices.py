@@ -13,7 +13,7 @@ from launched import Processes, include, until
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, LaserScan
 
-from nodes.qos import CLOCK, STATE
+from nodes.framework.qos import CLOCK, STATE
 
 DRIVERS = ("urg", "ft_sensor", "dynamixel")
 
@@ -27,9 +27,14 @@ def robot(domain):
 
 @pytest.fixture(scope="module")
 def watched(probe):
-    return {"diagnostics": probe.watch(DiagnosticArray, "diagnostics", STATE), "joints": probe.watch(JointState, "joint_states", STATE),
-            "scan": probe.watch(LaserScan, "scan", STATE), "wrench": probe.watch(WrenchStamped, "ft_sensor/wrench", STATE),
-            "truth": probe.watch(JointState, "sim_plant/joint_states", STATE), "clock": probe.watch(Clock, "sim_plant/clock", CLOCK)}
+    return {
+        "diagnostics": probe.watch(DiagnosticArray, "diagnostics", STATE),
+        "joints": probe.watch(JointState, "joint_states", STATE),
+        "scan": probe.watch(LaserScan, "scan", STATE),
+        "wrench": probe.watch(WrenchStamped, "ft_sensor/wrench", STATE),
+        "truth": probe.watch(JointState, "sim_plant/joint_states", STATE),
+        "clock": probe.watch(Clock, "sim_plant/clock", CLOCK),
+    }
 
 
 def well(diagnostics, node):
@@ -38,7 +43,9 @@ def well(diagnostics, node):
         for status in message.status:
             if status.name.rsplit("/", 1)[-1] == node:
                 values = {v.key: v.value for v in status.values}
-                return values.get("state") == "streaming" and (status.level in (b"\x00", b"\x01") or status.message.startswith("rate "))
+                return values.get("state") == "streaming" and (
+                    status.level in (b"\x00", b"\x01") or status.message.startswith("rate ")
+                )
     return False
 
 
@@ -47,12 +54,17 @@ def test_all_are_well_and_feel_the_simulated_robot(robot, probe, watched):
     probe.wait_active(*DRIVERS)
     until(lambda: all(well(watched["diagnostics"], node) for node in DRIVERS), "all drivers are well")
     until(lambda: watched["clock"] and watched["clock"][-1].clock.nanosec > 0, "the arm has left its stand")
-    until(lambda: len(watched["scan"]) > 2 and len(watched["wrench"]) > 20 and len(watched["truth"]) > 20, "every sensor speaks")
+    until(
+        lambda: len(watched["scan"]) > 2 and len(watched["wrench"]) > 20 and len(watched["truth"]) > 20,
+        "every sensor speaks",
+    )
     state, truth = watched["joints"][-1], watched["truth"][-1]
     assert list(state.name)[:6] == list(truth.name) and state.name[6] == "gripper"
     # Held where it stood, and measured to the servo's resolution; both messages are newest, not simultaneous.
-    until(lambda: np.abs(np.array(watched["joints"][-1].position[:6]) - watched["truth"][-1].position).max() < 0.02,
-          "encoders agree with the plant")
+    until(
+        lambda: np.abs(np.array(watched["joints"][-1].position[:6]) - watched["truth"][-1].position).max() < 0.02,
+        "encoders agree with the plant",
+    )
     # An arm that is limp for 0.4 s, as when nothing of this machine is left for its servos, lies before the scanner: 71 % of the rays
     # then end nearer than 20 mm. That is a true scan.
     until(lambda: np.isfinite(watched["scan"][-1].ranges).mean() > 0.5, "the scanner sees the room")
@@ -81,4 +93,4 @@ def test_nothing_is_left(robot):
     yield
     robot[1].assert_ended_well(*(name for name in robot[1].pid if name.startswith("emulated_urg")))
     left = {path for path in world if path.exists()}
-    assert len(left) <= len(world) - 2, f"left: {left}"         # this launch's folder and world are gone
+    assert len(left) <= len(world) - 2, f"left: {left}"  # this launch's folder and world are gone

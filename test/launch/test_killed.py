@@ -10,9 +10,9 @@ from launch import LaunchDescription
 from launched import Processes, include, seconds, until
 from refit_interfaces.msg import ControllerStatus, JointCommand, SupervisorStatus
 
-from nodes.qos import COMMAND, LEDGER, STATE
+from identification.bag_data import read_description, read_windows
+from nodes.framework.qos import COMMAND, LEDGER, STATE
 from recording import BagReader
-from sim_core.inference.bag_data import read_description, read_windows
 
 # A quarter of real time and wide limits for states and commands, so that a busy machine is not mistaken
 # for a lost node; narrow ones for the refit, so that they are reached soon.
@@ -25,9 +25,12 @@ LIMITS = """
 /**/supervisor:
   ros__parameters: {state_age_limit: 0.7, command_age_limit: 0.7, refit_age_limit: 1.0}
 """
-PERIOD = 0.02      # as in LIMITS
-NOMINAL, REFIT, LAST_GOOD = (ControllerStatus.PARAMETERS_NOMINAL, ControllerStatus.PARAMETERS_REFIT,
-                             ControllerStatus.PARAMETERS_LAST_GOOD)
+PERIOD = 0.02  # as in LIMITS
+NOMINAL, REFIT, LAST_GOOD = (
+    ControllerStatus.PARAMETERS_NOMINAL,
+    ControllerStatus.PARAMETERS_REFIT,
+    ControllerStatus.PARAMETERS_LAST_GOOD,
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +42,20 @@ def folder(tmp_path_factory):
 def panda(domain, folder):
     (folder / "limits.yaml").write_text(LIMITS)
     processes = Processes()
-    return LaunchDescription([*processes.handlers(), include(
-        "sim.launch.py", robot="panda", real_time_factor=FACTOR, record=True, run_directory=folder,
-        params_file=folder / "limits.yaml", scenario="[{time: 0.5, action: attach, frame: hand, mass: 2.0}]")]), processes
+    return LaunchDescription(
+        [
+            *processes.handlers(),
+            include(
+                "sim.launch.py",
+                robot="panda",
+                real_time_factor=FACTOR,
+                record=True,
+                run_directory=folder,
+                params_file=folder / "limits.yaml",
+                scenario="[{time: 0.5, action: attach, frame: hand, mass: 2.0}]",
+            ),
+        ]
+    ), processes
 
 
 @pytest.mark.launch(fixture=panda)
@@ -57,11 +71,17 @@ def test_control_goes_on_without_its_refit(panda, probe):
     seen, sent, said = len(status), len(commands), len(supervisor)
     processes.kill("/refit_worker")
 
-    last_good = status.wait(lambda m: m.parameters_source == LAST_GOOD and "refit silent" in m.message, after=seen,
-                            what="last good parameters")
+    last_good = status.wait(
+        lambda m: m.parameters_source == LAST_GOOD and "refit silent" in m.message,
+        after=seen,
+        what="last good parameters",
+    )
     assert last_good.parameters_revision >= 1
-    nominal = status.wait(lambda m: m.parameters_source == NOMINAL and "back to nominal" in m.message, after=seen,
-                          what="nominal parameters")
+    nominal = status.wait(
+        lambda m: m.parameters_source == NOMINAL and "back to nominal" in m.message,
+        after=seen,
+        what="nominal parameters",
+    )
     assert nominal.parameters_revision == 0
     degraded = supervisor.wait(lambda m: m.state == SupervisorStatus.STATE_DEGRADED, after=said, what="degraded")
     assert degraded.code == SupervisorStatus.CODE_REFIT_LOST and "control goes on" in degraded.message

@@ -17,16 +17,16 @@ from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import ResetSimulation, StepSimulation
 
-from nodes.joint_state_gate import JointStateGate
-from nodes.qos import LEDGER, STATE
-from nodes.refit_session import config_from, replay
+from nodes.control.refit_session import config_from, replay
+from nodes.framework.joint_state_gate import JointStateGate
+from nodes.framework.qos import LEDGER, STATE
 from recording import BagReader
-from sim_core.articulated import load_model
-from sim_core.articulated.cartpole_parameters import cartpole_spec
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
 from sim_core.control.episodes import AdaptiveRun
 from sim_core.control.refit import Refit, RefitConfig
 from sim_core.control.tasks import cartpole_swing_up
+from sim_core.multibody import load_model
+from sim_core.multibody.model.cartpole_parameters import cartpole_spec
 from sim_core.plant import MujocoPlant
 
 SEED, STEPS, PERIOD = 3, 140, 0.02
@@ -40,17 +40,32 @@ def run_directory(tmp_path_factory):
 @launch_pytest.fixture(scope="module")
 def lockstep(domain, run_directory):
     processes = Processes()
-    return LaunchDescription([*processes.handlers(), include(
-        "sim.launch.py", robot="cartpole", lockstep=True, real_time_factor=0.0, seed=SEED, prior="start",
-        record=True, run_directory=run_directory)]), processes
+    return LaunchDescription(
+        [
+            *processes.handlers(),
+            include(
+                "sim.launch.py",
+                robot="cartpole",
+                lockstep=True,
+                real_time_factor=0.0,
+                seed=SEED,
+                prior="start",
+                record=True,
+                run_directory=run_directory,
+            ),
+        ]
+    ), processes
 
 
 @pytest.fixture(scope="module")
 def offline():
     """The same three episodes without ROS."""
     model = load_model("cartpole")
-    refit = Refit(model, cartpole_spec(model), RefitConfig(
-        segment_length=1, initial_state="measured", time_budget=np.inf, max_evaluations=60))
+    refit = Refit(
+        model,
+        cartpole_spec(model),
+        RefitConfig(segment_length=1, initial_state="measured", time_budget=np.inf, max_evaluations=60),
+    )
     plant = MujocoPlant("cartpole", tick=PERIOD, initial_q_std=0.01, initial_v_std=0.01)
     mpc = AdaptiveMpc(cartpole_swing_up(model, dt=PERIOD), AmpcConfig(), refit.spec.to_physical(refit.spec.prior_mean))
     run = AdaptiveRun(plant, mpc, refit, steps=STEPS)
@@ -60,8 +75,11 @@ def offline():
 @pytest.fixture(scope="module")
 def watched(probe):
     """Joint states, commands and parameter sets from the very first."""
-    return (probe.watch(JointState, "joint_states", STATE), probe.watch(JointCommand, "joint_command", STATE),
-            probe.watch(ParameterSet, "refit/parameters", LEDGER))
+    return (
+        probe.watch(JointState, "joint_states", STATE),
+        probe.watch(JointCommand, "joint_command", STATE),
+        probe.watch(ParameterSet, "refit/parameters", LEDGER),
+    )
 
 
 def start_episode(probe, feedback=None):
@@ -103,16 +121,26 @@ def test_pause_and_steps_change_nothing(lockstep, probe, watched, offline):
 
     at(0)
     for tick in (1, 2):
-        assert probe.call(StepSimulation, "step_simulation", StepSimulation.Request(steps=1)).result.result == Result.RESULT_OK
+        assert (
+            probe.call(StepSimulation, "step_simulation", StepSimulation.Request(steps=1)).result.result
+            == Result.RESULT_OK
+        )
         at(tick)
-    assert probe.call(StepSimulation, "step_simulation", StepSimulation.Request(steps=28)).result.result == Result.RESULT_OK
+    assert (
+        probe.call(StepSimulation, "step_simulation", StepSimulation.Request(steps=28)).result.result
+        == Result.RESULT_OK
+    )
     at(30)
     progress = []
-    stepping = probe.send_goal(SimulateSteps, "simulate_steps", SimulateSteps.Goal(steps=25),
-                               lambda message: progress.append(message.feedback.completed_steps))
+    stepping = probe.send_goal(
+        SimulateSteps,
+        "simulate_steps",
+        SimulateSteps.Goal(steps=25),
+        lambda message: progress.append(message.feedback.completed_steps),
+    )
     assert probe.result(stepping).result.result == Result.RESULT_OK
     at(55)
-    until(lambda: progress and progress[-1] == 25, "the last feedback")       # the result may overtake it
+    until(lambda: progress and progress[-1] == 25, "the last feedback")  # the result may overtake it
     assert progress == sorted(progress)
     probe.set_state(SimulationState.STATE_PLAYING)
     result = probe.result(handle)

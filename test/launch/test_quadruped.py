@@ -8,14 +8,18 @@ from launched import Processes, include, until
 from refit_interfaces.msg import ControllerStatus, SupervisorStatus
 from tf2_msgs.msg import TFMessage
 
-from nodes.qos import COMMAND, LEDGER, STATE
+from nodes.framework.qos import COMMAND, LEDGER, STATE
 
 
 @launch_pytest.fixture(scope="module")
 def quadruped(domain):
     processes = Processes()
-    return LaunchDescription([*processes.handlers(), include(
-        "sim.launch.py", robot="quadruped", solver="neural", lockstep=True, real_time_factor=0.0)]), processes
+    return LaunchDescription(
+        [
+            *processes.handlers(),
+            include("sim.launch.py", robot="quadruped", solver="neural", lockstep=True, real_time_factor=0.0),
+        ]
+    ), processes
 
 
 @pytest.mark.launch(fixture=quadruped)
@@ -29,13 +33,15 @@ def test_it_walks_and_ends_well(quadruped, probe):
 
     def trunk():
         goal.publish(twist)
-        return next((x.transform.translation for m in [frames[-1]] for x in m.transforms if x.child_frame_id == "trunk"), None)
+        return next(
+            (x.transform.translation for m in [frames[-1]] for x in m.transforms if x.child_frame_id == "trunk"), None
+        )
 
     twist = Twist()
     twist.linear.x = 0.3
     until(lambda: len(frames) and trunk().x > 0.3, "the robot has walked 0.3 m")
     assert trunk().z > 0.25
-    assert status.wait_next(lambda m: m.state == ControllerStatus.STATE_TRACKING).message == ""      # no fallback
+    assert status.wait_next(lambda m: m.state == ControllerStatus.STATE_TRACKING).message == ""  # no fallback
     supervisor.wait(lambda m: m.state == SupervisorStatus.STATE_RUNNING)
     processes.assert_running()
     assert set(processes.pid) == {"/sim_plant", "/stance_controller", "/supervisor"}

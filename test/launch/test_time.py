@@ -16,7 +16,7 @@ from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import ResetSimulation, StepSimulation
 
-from nodes.qos import LEDGER, STATE
+from nodes.framework.qos import LEDGER, STATE
 from recording import BagReader
 
 # Half of real time and wide limits, so that a busy machine is not mistaken for a lost node.
@@ -44,9 +44,19 @@ def folder(tmp_path_factory):
 def cartpole(domain, folder):
     (folder / "settings.yaml").write_text(SETTINGS)
     processes = Processes()
-    return LaunchDescription([*processes.handlers(), include(
-        "sim.launch.py", robot="cartpole", real_time_factor=FACTOR, params_file=folder / "settings.yaml",
-        record=True, run_directory=folder)]), processes
+    return LaunchDescription(
+        [
+            *processes.handlers(),
+            include(
+                "sim.launch.py",
+                robot="cartpole",
+                real_time_factor=FACTOR,
+                params_file=folder / "settings.yaml",
+                record=True,
+                run_directory=folder,
+            ),
+        ]
+    ), processes
 
 
 class Watched:
@@ -130,9 +140,13 @@ def test_reset_twenty_times(cartpole, probe, watched, folder):
         seen, sent, reported, told = (len(topic) for topic in (states, commands, status, supervisor))
         assert probe.call(ResetSimulation, "reset_simulation").result.result == Result.RESULT_OK
         states.wait(lambda m: time_of(m) == 0.0, after=seen, what=f"reset {k}")
-        answer = commands.wait(lambda m: time_of(m) < before and time_of(m) < 0.1, after=sent, what=f"a command after reset {k}")
+        answer = commands.wait(
+            lambda m: time_of(m) < before and time_of(m) < 0.1, after=sent, what=f"a command after reset {k}"
+        )
         states.wait(lambda m: m.effort[0] == answer.effort[0], after=seen, what=f"the plant follows it after reset {k}")
-        status.wait(lambda m: m.state == TRACKING and time_of(m) < before, after=reported, what=f"tracking after reset {k}")
+        status.wait(
+            lambda m: m.state == TRACKING and time_of(m) < before, after=reported, what=f"tracking after reset {k}"
+        )
         supervisor.wait(lambda m: m.code == SupervisorStatus.CODE_TIME_JUMP, after=told, what=f"reset {k} is noticed")
         until(lambda: supervisor[-1].state == RUNNING, f"running after reset {k}")
     # The refit too works with what happened since: a window of data begins and ends in the present.

@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import ResetSimulation, SetSimulationState
 
-from nodes.qos import CLOCK, LEDGER, STATE
+from nodes.framework.qos import CLOCK, LEDGER, STATE
 
 SETTINGS = """
 /**/sim_plant:
@@ -26,7 +26,11 @@ SETTINGS = """
 HORIZON = {"left": 20, "right": 25}
 # What ROS itself shares between all nodes of a domain.
 SHARED_TOPICS = {"/rosout", "/parameter_events"}
-TRACKING, RUNNING, HALTED = ControllerStatus.STATE_TRACKING, SupervisorStatus.STATE_RUNNING, SupervisorStatus.STATE_HALTED
+TRACKING, RUNNING, HALTED = (
+    ControllerStatus.STATE_TRACKING,
+    SupervisorStatus.STATE_RUNNING,
+    SupervisorStatus.STATE_HALTED,
+)
 
 
 @launch_pytest.fixture(scope="module")
@@ -37,8 +41,18 @@ def robots(domain, tmp_path_factory):
     for name, factor, refits in (("left", 0.5, True), ("right", 0.3, False)):
         settings = tmp_path_factory.mktemp(name) / "settings.yaml"
         settings.write_text(SETTINGS.format(refit="periodic" if refits else "off", horizon=HORIZON[name]))
-        actions.append(include("sim.launch.py", robot="cartpole", namespace=name, seed=len(actions), params_file=settings,
-                               real_time_factor=factor, refit=refits, **({"prior": "start"} if refits else {})))
+        actions.append(
+            include(
+                "sim.launch.py",
+                robot="cartpole",
+                namespace=name,
+                seed=len(actions),
+                params_file=settings,
+                real_time_factor=factor,
+                refit=refits,
+                **({"prior": "start"} if refits else {}),
+            )
+        )
     return LaunchDescription([*processes.handlers(), *actions]), processes
 
 
@@ -107,8 +121,9 @@ def test_each_has_its_own(robots, probe, left, right):
     topics = {name for name, _ in probe.node.get_topic_names_and_types()} - SHARED_TOPICS
     assert {name for name in topics if not name.startswith(("/left/", "/right/"))} == set()
     for robot in (left, right):
-        answer = probe.call(GetParameters, f"/{robot.name}/adaptive_mpc/get_parameters",
-                            GetParameters.Request(names=["horizon"]))
+        answer = probe.call(
+            GetParameters, f"/{robot.name}/adaptive_mpc/get_parameters", GetParameters.Request(names=["horizon"])
+        )
         assert answer.values[0].integer_value == HORIZON[robot.name]
     # Different seeds, different motions.
     assert left.states[0].position != right.states[0].position
@@ -120,7 +135,7 @@ def test_pause_and_reset_of_one(robots, left, right):
     left.start(), right.start()
     with Undisturbed(right):
         left.set_state(SimulationState.STATE_PAUSED)
-        right.states.wait_next()        # whatever left sent before has arrived
+        right.states.wait_next()  # whatever left sent before has arrived
         stands = left.states[-1].header.stamp
         later = seconds(right.states[-1].header.stamp) + 0.3
         right.states.wait_next(lambda m: seconds(m.header.stamp) > later)

@@ -16,8 +16,14 @@ os.environ["ROS_DOMAIN_ID"] = str(101 + os.getpid() % 100)
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
 #: where a transition leads
-REACHED = {"configure": "inactive", "activate": "active", "deactivate": "inactive", "cleanup": "unconfigured", "shutdown": "finalized"}
-ENTRY = "import sys; from nodes.entry import {name} as main; sys.exit(main())"
+REACHED = {
+    "configure": "inactive",
+    "activate": "active",
+    "deactivate": "inactive",
+    "cleanup": "unconfigured",
+    "shutdown": "finalized",
+}
+ENTRY = "import sys; from nodes.framework.entry import {name} as main; sys.exit(main())"
 
 
 class Ros:
@@ -41,8 +47,12 @@ class Ros:
         given = [x for key, value in parameters.items() for x in ("-p", f"{key}:={_yaml(value)}")]
         process = subprocess.Popen(
             [sys.executable, "-c", ENTRY.format(name=name), "--ros-args", *arguments, *given],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"})
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+        )
         self.processes.append(process)
         return process
 
@@ -67,8 +77,11 @@ class Ros:
         """Whether the transition succeeded; by the node's own state where the answer is lost, as launch does it."""
         from lifecycle_msgs.msg import Transition
         from lifecycle_msgs.srv import ChangeState, GetState
-        change, state = (self.node.create_client(kind, f"{node}/{name}")
-                         for kind, name in ((ChangeState, "change_state"), (GetState, "get_state")))
+
+        change, state = (
+            self.node.create_client(kind, f"{node}/{name}")
+            for kind, name in ((ChangeState, "change_state"), (GetState, "get_state"))
+        )
         try:
             self.until(lambda: change.service_is_ready() and state.service_is_ready(), timeout, f"services of {node}")
             answer = change.call_async(ChangeState.Request(transition=Transition(label=label)))
@@ -102,8 +115,10 @@ class Ros:
         """rcl_interfaces/SetParametersResult of one live change."""
         from rcl_interfaces.srv import SetParameters
         from rclpy.parameter import Parameter
-        return self.call(SetParameters, f"{node}/set_parameters",
-                         parameters=[Parameter(name, value=value).to_parameter_msg()]).results[0]
+
+        return self.call(
+            SetParameters, f"{node}/set_parameters", parameters=[Parameter(name, value=value).to_parameter_msg()]
+        ).results[0]
 
     def listen(self, kind, topic, qos=100, into=None):
         """A list that fills with the messages of a topic."""
@@ -114,6 +129,7 @@ class Ros:
     def diagnostics(self, node):
         """A function giving the newest diagnostics of a node: (level, message, {key: value})."""
         from diagnostic_msgs.msg import DiagnosticArray
+
         namespace = node.rpartition("/")[0]
         messages = self.listen(DiagnosticArray, f"{namespace}/diagnostics" if namespace else "diagnostics")
 
@@ -193,7 +209,8 @@ class Documentation:
             sources: Python files whose create_publisher, create_subscription, create_service,
                 create_client and ActionServer/ActionClient calls name topics and services.
         """
-        from nodes.config import settings
+        from nodes.framework.config import settings
+
         text = (ROOT / "docs" / "nodes" / page).read_text()
         missing = []
         for item in settings(config_class).values():
@@ -206,8 +223,17 @@ class Documentation:
         return missing
 
 
-CREATORS = {"create_publisher", "create_subscription", "create_polled_subscription", "create_service", "create_client", "publisher",
-            "create_lifecycle_publisher", "ActionServer", "ActionClient"}
+CREATORS = {
+    "create_publisher",
+    "create_subscription",
+    "create_polled_subscription",
+    "create_service",
+    "create_client",
+    "publisher",
+    "create_lifecycle_publisher",
+    "ActionServer",
+    "ActionClient",
+}
 
 
 def topic_names(path):

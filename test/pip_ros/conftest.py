@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-OURS = Path(__file__).resolve().parents[2] / 'pip_ros' / 'python'
+OURS = Path(__file__).resolve().parents[2] / "pip_ros" / "python"
 
 
 def _origin_of(package):
@@ -17,31 +17,30 @@ def _origin_of(package):
     return spec.origin if spec is not None else None
 
 
-if _origin_of('launch') is None:
+if _origin_of("launch") is None:
     sys.path.insert(0, str(OURS))
-    sys.modules.pop('launch', None)
-    os.environ['PYTHONPATH'] = os.pathsep.join(
-        filter(None, [str(OURS), os.environ.get('PYTHONPATH')]))
+    sys.modules.pop("launch", None)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(OURS), os.environ.get("PYTHONPATH")]))
 
-_REAL = not str(_origin_of('launch')).startswith(str(OURS))
+_REAL = not str(_origin_of("launch")).startswith(str(OURS))
 
 
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
         if _REAL and here in item.path.parents:
-            item.add_marker(pytest.mark.skip(
-                f'the real launch package is installed: {_origin_of("launch")}'))
+            item.add_marker(pytest.mark.skip(f"the real launch package is installed: {_origin_of('launch')}"))
 
 
 @pytest.fixture(autouse=True)
 def clean_surroundings(tmp_path, monkeypatch):
     """Log files go to the test's directory; changes to the environment end with the test."""
-    monkeypatch.setenv('ROS_LOG_DIR', str(tmp_path / 'ros_log'))
+    monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path / "ros_log"))
     before = dict(os.environ)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
     import launch.logging
+
     launch.logging.launch_config.reset()
     yield
     launch.logging.launch_config.reset()

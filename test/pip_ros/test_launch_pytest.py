@@ -38,18 +38,37 @@ def sleeping():
 @pytest.fixture
 def run_pytest(tmp_path):
     """Return a function that runs tests and returns ({test: outcome}, exit code, output)."""
+
     def run(source, *options):
-        (tmp_path / 'test_it.py').write_text(HEAD + textwrap.dedent(source))
+        (tmp_path / "test_it.py").write_text(HEAD + textwrap.dedent(source))
         done = subprocess.run(
-            [sys.executable, '-m', 'pytest', '-v', '-rs', '-p', 'launch_pytest.plugin', '-p',
-             'no:cacheprovider', '--rootdir', str(tmp_path), *options, 'test_it.py'],
-            cwd=tmp_path, text=True, capture_output=True, timeout=120)
-        outcomes = re.findall(r'^test_it.py::(\S+) (\w+)', done.stdout, re.MULTILINE)
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-v",
+                "-rs",
+                "-p",
+                "launch_pytest.plugin",
+                "-p",
+                "no:cacheprovider",
+                "--rootdir",
+                str(tmp_path),
+                *options,
+                "test_it.py",
+            ],
+            cwd=tmp_path,
+            text=True,
+            capture_output=True,
+            timeout=120,
+        )
+        outcomes = re.findall(r"^test_it.py::(\S+) (\w+)", done.stdout, re.MULTILINE)
         return dict(outcomes), done.returncode, done.stdout + done.stderr
+
     return run
 
 
-FUNCTION_SCOPE = '''
+FUNCTION_SCOPE = """
 @launch_pytest.fixture
 def started():
     process = talker()
@@ -111,23 +130,29 @@ def test_without_fixture():
 
 def test_ordinary():
     pass
-'''
+"""
 
 
 def test_all_kinds_of_tests(run_pytest):
     outcomes, _, output = run_pytest(FUNCTION_SCOPE)
     assert outcomes == {
-        'test_plain': 'PASSED', 'test_coroutine': 'PASSED', 'test_generator': 'PASSED',
-        'test_async_generator': 'PASSED', 'test_after_shutdown': 'PASSED',
-        'test_assertion_shows': 'FAILED', 'test_second_part_fails': 'FAILED',
-        'test_two_yields': 'FAILED', 'test_without_fixture': 'SKIPPED', 'test_ordinary': 'PASSED'
+        "test_plain": "PASSED",
+        "test_coroutine": "PASSED",
+        "test_generator": "PASSED",
+        "test_async_generator": "PASSED",
+        "test_after_shutdown": "PASSED",
+        "test_assertion_shows": "FAILED",
+        "test_second_part_fails": "FAILED",
+        "test_two_yields": "FAILED",
+        "test_without_fixture": "SKIPPED",
+        "test_ordinary": "PASSED",
     }, output
     assert "assert text == 'something else'" in output
-    assert 'must stop iteration after yielding once' in output
+    assert "must stop iteration after yielding once" in output
     assert '"fixture" keyword argument is required' in output
 
 
-MODULE_SCOPE = '''
+MODULE_SCOPE = """
 @launch_pytest.fixture(scope='module', params=['a', 'b'])
 def started(request):
     log.append(request.param)
@@ -154,20 +179,26 @@ async def test_last(started):
 
 def test_order():
     assert log == ['a', 'before', 'last', 'exit', 'after', 'b', 'before', 'last', 'exit', 'after']
-'''
+"""
 
 
 def test_shared_launch_and_order(run_pytest):
     outcomes, code, output = run_pytest(MODULE_SCOPE)
     assert code == 0, output
     assert set(outcomes) == {
-        f'{name}[{parameter}]{suffix}' for parameter in 'ab' for name, suffix in [
-            ('test_exit', ''), ('test_generator', ''), ('test_generator', '[shutdown_test]'),
-            ('test_last', '')]} | {'test_order'}
+        f"{name}[{parameter}]{suffix}"
+        for parameter in "ab"
+        for name, suffix in [
+            ("test_exit", ""),
+            ("test_generator", ""),
+            ("test_generator", "[shutdown_test]"),
+            ("test_last", ""),
+        ]
+    } | {"test_order"}
 
 
 def test_shutdown_part_is_skipped_after_a_failure(run_pytest):
-    outcomes, _, _ = run_pytest('''
+    outcomes, _, _ = run_pytest("""
         @launch_pytest.fixture(scope='module')
         def started():
             return launch.LaunchDescription([talker()])
@@ -176,12 +207,12 @@ def test_shutdown_part_is_skipped_after_a_failure(run_pytest):
         def test_fails():
             assert False
             yield
-        ''')
-    assert outcomes == {'test_fails': 'FAILED', 'test_fails[shutdown_test]': 'SKIPPED'}
+        """)
+    assert outcomes == {"test_fails": "FAILED", "test_fails[shutdown_test]": "SKIPPED"}
 
 
 def test_marks_of_modules_and_classes(run_pytest):
-    outcomes, code, output = run_pytest('''
+    outcomes, code, output = run_pytest("""
         @launch_pytest.fixture
         def started():
             return launch.LaunchDescription([talker()])
@@ -194,13 +225,13 @@ def test_marks_of_modules_and_classes(run_pytest):
             @pytest.mark.parametrize('n', [1, 2])
             def test_method(self, n):
                 assert n
-        ''')
+        """)
     assert code == 0, output
     assert len(outcomes) == 3
 
 
 def test_ready_to_test_and_self_termination(run_pytest):
-    outcomes, code, output = run_pytest('''
+    outcomes, code, output = run_pytest("""
         ready = ReadyToTest()
 
         @launch_pytest.fixture(auto_shutdown=False)
@@ -215,12 +246,12 @@ def test_ready_to_test_and_self_termination(run_pytest):
             assert log == ['visited']
             yield
             assert launch_service.event_loop is None
-        ''')
+        """)
     assert code == 0, output
 
 
 def test_launch_that_fails_before_it_is_ready(run_pytest):
-    outcomes, _, output = run_pytest('''
+    outcomes, _, output = run_pytest("""
         @launch_pytest.fixture
         def started():
             return launch.LaunchDescription([ExecuteProcess(cmd=['true'], output='sreen')])
@@ -236,14 +267,16 @@ def test_launch_that_fails_before_it_is_ready(run_pytest):
         @pytest.mark.launch(fixture=wrong)
         def test_wrong():
             pass
-        ''')
-    assert outcomes == {'test_fails': 'ERROR', 'test_wrong': 'ERROR'}
-    assert 'the launch ended, with return code 1, before the tests could start' in output
-    assert 'return value must be either a launch description or a sequence' in output
+        """)
+    assert outcomes == {"test_fails": "ERROR", "test_wrong": "ERROR"}
+    assert "the launch ended, with return code 1, before the tests could start" in output
+    assert "return value must be either a launch description or a sequence" in output
 
 
 def test_ctrl_c_ends_the_session(tmp_path):
-    (tmp_path / 'test_it.py').write_text(HEAD + textwrap.dedent('''
+    (tmp_path / "test_it.py").write_text(
+        HEAD
+        + textwrap.dedent("""
         @launch_pytest.fixture
         def started():
             return launch.LaunchDescription([talker()])
@@ -256,14 +289,29 @@ def test_ctrl_c_ends_the_session(tmp_path):
 
         def test_next():
             pass
-        '''))
+        """)
+    )
     process = subprocess.Popen(
-        [sys.executable, '-m', 'pytest', '-s', '-v', '-p', 'launch_pytest.plugin', '-p',
-         'no:cacheprovider', 'test_it.py'], cwd=tmp_path, text=True, stdout=subprocess.PIPE)
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-s",
+            "-v",
+            "-p",
+            "launch_pytest.plugin",
+            "-p",
+            "no:cacheprovider",
+            "test_it.py",
+        ],
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+    )
     for line in process.stdout:
-        if 'now' in line:
+        if "now" in line:
             break
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
-    assert process.returncode == 2 and 'test_next' not in output  # 2: interrupted
+    assert process.returncode == 2 and "test_next" not in output  # 2: interrupted

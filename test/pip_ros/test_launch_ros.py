@@ -6,31 +6,41 @@ import signal
 import subprocess
 import sys
 import textwrap
-from typing import List
 
 import pytest
 
-pytest.importorskip('rclpy', reason='rclpy is not installed')
+pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-import domain_coordinator  # noqa: E402
-from launch import LaunchContext  # noqa: E402
-from launch.actions import (  # noqa: E402
-    GroupAction, OpaqueFunction, RegisterEventHandler, SetLaunchConfiguration, Shutdown,
-    TimerAction)
-from launch.event_handlers import OnProcessIO  # noqa: E402
-from launch.substitutions import LaunchConfiguration, SubstitutionFailure  # noqa: E402
-from launch_ros.actions import (  # noqa: E402
-    LifecycleNode, LifecycleTransition, Node, PushROSNamespace, PushRosNamespace, SetParameter,
-    SetParametersFromFile, SetRemap, SetUseSimTime)
-from launch_ros.event_handlers import OnStateTransition  # noqa: E402
-from launch_ros.events.lifecycle import ChangeState, matches_node_name  # noqa: E402
-from launch_ros.parameter_descriptions import (  # noqa: E402
-    Parameter, ParameterFile, ParameterValue)
-from launch_ros.substitutions import (  # noqa: E402
-    ExecutableInPackage, FindPackagePrefix, FindPackageShare)
-from launch_ros.utilities import normalize_parameters, prefix_namespace  # noqa: E402
-from launch_ros.utilities.parameters import evaluate_parameters, to_parameter_rule  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
+import domain_coordinator
+from launch import LaunchContext
+from launch.actions import (
+    GroupAction,
+    OpaqueFunction,
+    RegisterEventHandler,
+    SetLaunchConfiguration,
+    Shutdown,
+    TimerAction,
+)
+from launch.event_handlers import OnProcessIO
+from launch.substitutions import LaunchConfiguration, SubstitutionFailure
+from launch_ros.actions import (
+    LifecycleNode,
+    LifecycleTransition,
+    Node,
+    PushROSNamespace,
+    PushRosNamespace,
+    SetParameter,
+    SetParametersFromFile,
+    SetRemap,
+    SetUseSimTime,
+)
+from launch_ros.event_handlers import OnStateTransition
+from launch_ros.events.lifecycle import ChangeState, matches_node_name
+from launch_ros.parameter_descriptions import Parameter, ParameterFile, ParameterValue
+from launch_ros.substitutions import ExecutableInPackage, FindPackagePrefix, FindPackageShare
+from launch_ros.utilities import normalize_parameters, prefix_namespace
+from launch_ros.utilities.parameters import evaluate_parameters, to_parameter_rule
+from lifecycle_msgs.msg import Transition
 
 NODE = '''
 import json, sys
@@ -81,31 +91,30 @@ except (KeyboardInterrupt, ExternalShutdownException):
 @pytest.fixture
 def prefix(tmp_path, monkeypatch):
     """An ament prefix with package probe_pkg, its executable probe, and a ROS domain."""
-    executable = tmp_path / 'lib' / 'probe_pkg' / 'probe'
+    executable = tmp_path / "lib" / "probe_pkg" / "probe"
     executable.parent.mkdir(parents=True)
-    executable.write_text(f'#!{sys.executable}{NODE}')
+    executable.write_text(f"#!{sys.executable}{NODE}")
     executable.chmod(0o755)
-    index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index = tmp_path / "share" / "ament_index" / "resource_index" / "packages"
     index.mkdir(parents=True)
-    (index / 'probe_pkg').touch()
-    (tmp_path / 'share' / 'probe_pkg').mkdir()
-    monkeypatch.setenv('AMENT_PREFIX_PATH', os.pathsep.join(
-        filter(None, [str(tmp_path), os.environ.get('AMENT_PREFIX_PATH')])))
+    (index / "probe_pkg").touch()
+    (tmp_path / "share" / "probe_pkg").mkdir()
+    monkeypatch.setenv(
+        "AMENT_PREFIX_PATH", os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("AMENT_PREFIX_PATH")]))
+    )
     with domain_coordinator.domain_id() as domain:
-        monkeypatch.setenv('ROS_DOMAIN_ID', str(domain))
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
         yield tmp_path
 
 
 def probe(action=Node, **kwargs):
-    return action(package='probe_pkg', executable='probe', cached_output=True, output='screen',
-                  **kwargs)
+    return action(package="probe_pkg", executable="probe", cached_output=True, output="screen", **kwargs)
 
 
 def said(node):
     """Return the values a probe has printed; of complete lines only."""
     text = node.get_stdout()
-    return [json.loads(line) for line in text[:text.rfind('\n') + 1].splitlines()
-            if line[:1] in '{"']
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines() if line[:1] in '{"']
 
 
 def ends_when(nodes, count):
@@ -114,145 +123,210 @@ def ends_when(nodes, count):
     To be visited before the nodes: then their own handlers, which keep the
     output, are asked first.
     """
+
     def on_stdout(event):
         return Shutdown() if all(len(said(node)) >= count for node in nodes) else None
-    return [RegisterEventHandler(OnProcessIO(target_action=lambda action: action in nodes,
-                                             on_stdout=on_stdout)),
-            TimerAction(period=30.0, actions=[Shutdown(reason='too slow')])]
+
+    return [
+        RegisterEventHandler(OnProcessIO(target_action=lambda action: action in nodes, on_stdout=on_stdout)),
+        TimerAction(period=30.0, actions=[Shutdown(reason="too slow")]),
+    ]
 
 
 # -- parameters --------------------------------------------------------------
 
 
-@pytest.mark.parametrize('value, expected', [
-    (1, 1), (True, True), (1.5, 1.5), ('1', '1'), ('on', 'on'), ('', ''), ([1, 2], [1, 2]),
-    ([1, 2.5], [1.0, 2.5]), ([True, False], [True, False]), (['a', '2'], ['a', '2']),
-    (LaunchConfiguration('n'), 3), (LaunchConfiguration('robot'), 'panda'),
-    ([LaunchConfiguration('robot'), '_', LaunchConfiguration('n')], 'panda_3'),
-    (ParameterValue(LaunchConfiguration('n'), value_type=str), '3'),
-    (ParameterValue(LaunchConfiguration('n'), value_type=float), 3.0),
-    (ParameterValue('[1, 2.0]', value_type=List[float]), [1.0, 2.0]),
-    ([[LaunchConfiguration('n')], ['4']], [3, 4])])
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        (1, 1),
+        (True, True),
+        (1.5, 1.5),
+        ("1", "1"),
+        ("on", "on"),
+        ("", ""),
+        ([1, 2], [1, 2]),
+        ([1, 2.5], [1.0, 2.5]),
+        ([True, False], [True, False]),
+        (["a", "2"], ["a", "2"]),
+        (LaunchConfiguration("n"), 3),
+        (LaunchConfiguration("robot"), "panda"),
+        ([LaunchConfiguration("robot"), "_", LaunchConfiguration("n")], "panda_3"),
+        (ParameterValue(LaunchConfiguration("n"), value_type=str), "3"),
+        (ParameterValue(LaunchConfiguration("n"), value_type=float), 3.0),
+        (ParameterValue("[1, 2.0]", value_type=list[float]), [1.0, 2.0]),
+        ([[LaunchConfiguration("n")], ["4"]], [3, 4]),
+    ],
+)
 def test_parameter_values(value, expected):
     context = LaunchContext()
-    context.launch_configurations.update(n='3', robot='panda')
-    evaluated, = evaluate_parameters(context, normalize_parameters([{'group': {'p': value}}]))
-    assert evaluated == {'group.p': expected}
-    assert type(evaluated['group.p']) is type(expected)
+    context.launch_configurations.update(n="3", robot="panda")
+    (evaluated,) = evaluate_parameters(context, normalize_parameters([{"group": {"p": value}}]))
+    assert evaluated == {"group.p": expected}
+    assert type(evaluated["group.p"]) is type(expected)
 
 
-@pytest.mark.parametrize('parameters, message', [
-    ({'a': 1}, 'expected a list'), ('file.yaml', 'expected a list'), ([5], 'expected a dictionary'),
-    ([{'a': []}], "parameter 'a': an empty list"), ([{'a': None}], "parameter 'a'"),
-    ([{'g': {'a': object()}}], "parameter 'a'")])
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"a": 1}, "expected a list"),
+        ("file.yaml", "expected a list"),
+        ([5], "expected a dictionary"),
+        ([{"a": []}], "parameter 'a': an empty list"),
+        ([{"a": None}], "parameter 'a'"),
+        ([{"g": {"a": object()}}], "parameter 'a'"),
+    ],
+)
 def test_wrong_parameters(parameters, message):
     with pytest.raises(TypeError, match=message):
-        Node(executable='x', parameters=parameters)
+        Node(executable="x", parameters=parameters)
 
 
 def test_parameter_of_wrong_type_is_named():
     context = LaunchContext()
-    context.launch_configurations['rate'] = 'fast'
-    parameters = normalize_parameters(
-        [{'rate': ParameterValue(LaunchConfiguration('rate'), value_type=float)}])
+    context.launch_configurations["rate"] = "fast"
+    parameters = normalize_parameters([{"rate": ParameterValue(LaunchConfiguration("rate"), value_type=float)}])
     with pytest.raises(ValueError, match="parameter 'rate': expected float, found 'fast'"):
         evaluate_parameters(context, parameters)
 
 
 def test_parameter_rules():
-    assert to_parameter_rule('a', True) == 'a:=true'
-    assert to_parameter_rule('a', '1') == "a:='1'"
-    assert to_parameter_rule('a', [1.5, 2.0]) == 'a:=[1.5, 2.0]'
+    assert to_parameter_rule("a", True) == "a:=true"
+    assert to_parameter_rule("a", "1") == "a:='1'"
+    assert to_parameter_rule("a", [1.5, 2.0]) == "a:=[1.5, 2.0]"
 
 
 def test_parameters_reach_the_node(run_launch, prefix):
     """Precedence: SetParameter, then files and dictionaries in order."""
-    (prefix / 'global.yaml').write_text('/**: {ros__parameters: {a: 1, b: 1, c: 1}}')
-    (prefix / 'own.yaml').write_text(
-        '/arm/left: {ros__parameters: {c: 3, d: 3}}\n/arm/right: {ros__parameters: {d: 4}}\n')
-    (prefix / 'substituted.yaml').write_text(
-        '# $(var undefined)\n/**: {ros__parameters: {robot: $(var robot), '
-        'home: "$(env REFIT_HOME none)", share: $(find-pkg-share probe_pkg)}}')
-    node = probe(name='left', namespace='/arm', parameters=[
-        str(prefix / 'own.yaml'),
-        {'d': 5, 'e': {'f': [1, 2.0]}, 'text': '1e5', 'small': 1e-7, 'sub': LaunchConfiguration('n'),
-         'words': ['on', "it's"], 'long': 'x ' * 100},
-        ParameterFile([LaunchConfiguration('dir'), '/substituted.yaml'], allow_substs=True),
-        Parameter('direct', LaunchConfiguration('n'), value_type=str),
-        str(prefix / 'missing.yaml')])
+    (prefix / "global.yaml").write_text("/**: {ros__parameters: {a: 1, b: 1, c: 1}}")
+    (prefix / "own.yaml").write_text(
+        "/arm/left: {ros__parameters: {c: 3, d: 3}}\n/arm/right: {ros__parameters: {d: 4}}\n"
+    )
+    (prefix / "substituted.yaml").write_text(
+        "# $(var undefined)\n/**: {ros__parameters: {robot: $(var robot), "
+        'home: "$(env REFIT_HOME none)", share: $(find-pkg-share probe_pkg)}}'
+    )
+    node = probe(
+        name="left",
+        namespace="/arm",
+        parameters=[
+            str(prefix / "own.yaml"),
+            {
+                "d": 5,
+                "e": {"f": [1, 2.0]},
+                "text": "1e5",
+                "small": 1e-7,
+                "sub": LaunchConfiguration("n"),
+                "words": ["on", "it's"],
+                "long": "x " * 100,
+            },
+            ParameterFile([LaunchConfiguration("dir"), "/substituted.yaml"], allow_substs=True),
+            Parameter("direct", LaunchConfiguration("n"), value_type=str),
+            str(prefix / "missing.yaml"),
+        ],
+    )
     run_launch(
-        *ends_when([node], 1), SetParametersFromFile(str(prefix / 'global.yaml')),
-        SetParameter('b', 2), SetParameter('greeting', ['hi ', LaunchConfiguration('robot')]),
-        SetUseSimTime(True), node,
-        configurations={'n': '7', 'robot': 'panda', 'dir': str(prefix)})
+        *ends_when([node], 1),
+        SetParametersFromFile(str(prefix / "global.yaml")),
+        SetParameter("b", 2),
+        SetParameter("greeting", ["hi ", LaunchConfiguration("robot")]),
+        SetUseSimTime(True),
+        node,
+        configurations={"n": "7", "robot": "panda", "dir": str(prefix)},
+    )
     report = said(node)[0]
-    assert report['name'] == '/arm/left'
-    parameters = report['parameters']
-    assert {name: parameters[name] for name in 'abcd'} == {'a': 1, 'b': 2, 'c': 3, 'd': 5}
-    assert parameters['e.f'] == [1.0, 2.0] and parameters['text'] == '1e5'
-    assert parameters['small'] == 1e-7 and parameters['sub'] == 7 and parameters['direct'] == '7'
-    assert parameters['words'] == ['on', "it's"] and parameters['long'] == 'x ' * 100
-    assert parameters['greeting'] == 'hi panda' and parameters['use_sim_time'] is True
-    assert parameters['robot'] == 'panda' and parameters['home'] == 'none'
-    assert parameters['share'] == str(prefix / 'share' / 'probe_pkg')
+    assert report["name"] == "/arm/left"
+    parameters = report["parameters"]
+    assert {name: parameters[name] for name in "abcd"} == {"a": 1, "b": 2, "c": 3, "d": 5}
+    assert parameters["e.f"] == [1.0, 2.0] and parameters["text"] == "1e5"
+    assert parameters["small"] == 1e-7 and parameters["sub"] == 7 and parameters["direct"] == "7"
+    assert parameters["words"] == ["on", "it's"] and parameters["long"] == "x " * 100
+    assert parameters["greeting"] == "hi panda" and parameters["use_sim_time"] is True
+    assert parameters["robot"] == "panda" and parameters["home"] == "none"
+    assert parameters["share"] == str(prefix / "share" / "probe_pkg")
     assert node.return_code == 0
 
 
 # -- names -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('base, namespace, combined', [
-    (None, None, None), (None, 'a', 'a'), ('/b', None, '/b'), ('/b', 'a', '/b/a'),
-    ('/b', '/a', '/a'), ('/b', '', '/b'), ('/', 'a', '/a'), ('/b/', 'a/', '/b/a')])
+@pytest.mark.parametrize(
+    "base, namespace, combined",
+    [
+        (None, None, None),
+        (None, "a", "a"),
+        ("/b", None, "/b"),
+        ("/b", "a", "/b/a"),
+        ("/b", "/a", "/a"),
+        ("/b", "", "/b"),
+        ("/", "a", "/a"),
+        ("/b/", "a/", "/b/a"),
+    ],
+)
 def test_prefix_namespace(base, namespace, combined):
     assert prefix_namespace(base, namespace) == combined
 
 
 def test_namespaces_and_remappings(run_launch, prefix):
     pushed, absolute, plain = (
-        probe(name=LaunchConfiguration('name'), namespace='inner', arguments=['--flag', 'x'],
-              remappings=[('chatter', ['/talk_', LaunchConfiguration('name')])]),
-        probe(name='n', namespace='/abs', ros_arguments=['--log-level', 'error']), probe())
+        probe(
+            name=LaunchConfiguration("name"),
+            namespace="inner",
+            arguments=["--flag", "x"],
+            remappings=[("chatter", ["/talk_", LaunchConfiguration("name")])],
+        ),
+        probe(name="n", namespace="/abs", ros_arguments=["--log-level", "error"]),
+        probe(),
+    )
     run_launch(
-        SetLaunchConfiguration('name', 'renamed'), *ends_when([pushed, absolute, plain], 1),
-        GroupAction([PushROSNamespace('robot'), PushRosNamespace('arm'),
-                     SetRemap('chatter', 'heard'), pushed, absolute]), plain)
-    assert [said(node)[0]['name'] for node in (pushed, absolute, plain)] == [
-        '/robot/arm/inner/renamed', '/abs/n', '/probe']
-    assert pushed.node_name == '/robot/arm/inner/renamed'
+        SetLaunchConfiguration("name", "renamed"),
+        *ends_when([pushed, absolute, plain], 1),
+        GroupAction(
+            [PushROSNamespace("robot"), PushRosNamespace("arm"), SetRemap("chatter", "heard"), pushed, absolute]
+        ),
+        plain,
+    )
+    assert [said(node)[0]["name"] for node in (pushed, absolute, plain)] == [
+        "/robot/arm/inner/renamed",
+        "/abs/n",
+        "/probe",
+    ]
+    assert pushed.node_name == "/robot/arm/inner/renamed"
     # The first rule that matches counts in rcl, so that of the group does.
-    assert [said(node)[0]['topic'] for node in (pushed, absolute, plain)] == [
-        '/robot/arm/inner/heard', '/abs/heard', '/chatter']
-    assert said(pushed)[0]['argv'][:3] == ['--flag', 'x', '--ros-args']
+    assert [said(node)[0]["topic"] for node in (pushed, absolute, plain)] == [
+        "/robot/arm/inner/heard",
+        "/abs/heard",
+        "/chatter",
+    ]
+    assert said(pushed)[0]["argv"][:3] == ["--flag", "x", "--ros-args"]
 
 
 def test_invalid_names(run_launch, prefix, messages):
-    assert run_launch(probe(name='a b'))[0] == 1
-    assert run_launch(PushROSNamespace('a b'))[0] == 1
-    with pytest.raises(RuntimeError, match='before executing'):
-        probe(name='n').node_name
-    text = '\n'.join(messages())
-    assert 'Invalid node name' in text and 'The resulting namespace is invalid' in text
+    assert run_launch(probe(name="a b"))[0] == 1
+    assert run_launch(PushROSNamespace("a b"))[0] == 1
+    with pytest.raises(RuntimeError, match="before executing"):
+        probe(name="n").node_name
+    text = "\n".join(messages())
+    assert "Invalid node name" in text and "The resulting namespace is invalid" in text
 
 
 def test_missing_package_and_executable(run_launch, prefix, messages):
-    assert run_launch(Node(package='no_such_package', executable='x'))[0] == 1
-    assert run_launch(Node(package='probe_pkg', executable='prob'))[0] == 1
-    text = '\n'.join(messages())
+    assert run_launch(Node(package="no_such_package", executable="x"))[0] == 1
+    assert run_launch(Node(package="probe_pkg", executable="prob"))[0] == 1
+    text = "\n".join(messages())
     assert "'no_such_package' not found" in text
     assert "executable 'prob' not found on the libexec directory" in text
-    assert 'present: probe' in text
+    assert "present: probe" in text
 
 
 def test_package_substitutions(prefix):
     context = LaunchContext()
-    assert FindPackagePrefix('probe_pkg').perform(context) == str(prefix)
-    assert FindPackageShare(['probe', '_pkg']).perform(context) == str(
-        prefix / 'share' / 'probe_pkg')
-    executable = ExecutableInPackage(executable='probe', package='probe_pkg')
-    assert executable.perform(context) == str(prefix / 'lib' / 'probe_pkg' / 'probe')
+    assert FindPackagePrefix("probe_pkg").perform(context) == str(prefix)
+    assert FindPackageShare(["probe", "_pkg"]).perform(context) == str(prefix / "share" / "probe_pkg")
+    executable = ExecutableInPackage(executable="probe", package="probe_pkg")
+    assert executable.perform(context) == str(prefix / "lib" / "probe_pkg" / "probe")
     with pytest.raises(SubstitutionFailure):
-        ExecutableInPackage(executable='x', package='probe_pkg').perform(context)
+        ExecutableInPackage(executable="x", package="probe_pkg").perform(context)
 
 
 # -- lifecycle ---------------------------------------------------------------
@@ -260,32 +334,47 @@ def test_package_substitutions(prefix):
 
 def test_autostart_and_transitions(run_launch, prefix):
     """Two nodes start themselves; when the first is active, a transition is asked of it."""
-    first = probe(LifecycleNode, name='first', namespace='', autostart=True)
-    second = probe(LifecycleNode, name='second', namespace='ns', autostart=True)
+    first = probe(LifecycleNode, name="first", namespace="", autostart=True)
+    second = probe(LifecycleNode, name="second", namespace="ns", autostart=True)
     states = []
 
     def note(context):
         states.append((context.locals.event.action.node_name, context.locals.event.goal_state))
-        return [Shutdown()] if {('/first', 'inactive'), ('/ns/second', 'active')} <= set(states) \
-            else []
+        return [Shutdown()] if {("/first", "inactive"), ("/ns/second", "active")} <= set(states) else []
 
     run_launch(
-        TimerAction(period=30.0, actions=[Shutdown(reason='too slow')]),
-        RegisterEventHandler(OnStateTransition(
-            target_lifecycle_node=first, goal_state='active', handle_once=True,
-            entities=[LifecycleTransition(
-                lifecycle_node_names=['/first'],
-                transition_ids=[Transition.TRANSITION_DEACTIVATE])])),
-        RegisterEventHandler(OnStateTransition(
-            target_lifecycle_node=first, start_state='deactivating', goal_state='inactive',
-            entities=OpaqueFunction(function=note))),
-        RegisterEventHandler(OnStateTransition(
-            matcher=lambda event: event.action is second and event.goal_state == 'active',
-            entities=OpaqueFunction(function=note))),
-        GroupAction([first, second]))
-    assert said(first)[1:4] == ['configure', 'activate', 'deactivate']
-    assert said(second)[1:3] == ['configure', 'activate']
-    assert sorted(states) == [('/first', 'inactive'), ('/ns/second', 'active')]
+        TimerAction(period=30.0, actions=[Shutdown(reason="too slow")]),
+        RegisterEventHandler(
+            OnStateTransition(
+                target_lifecycle_node=first,
+                goal_state="active",
+                handle_once=True,
+                entities=[
+                    LifecycleTransition(
+                        lifecycle_node_names=["/first"], transition_ids=[Transition.TRANSITION_DEACTIVATE]
+                    )
+                ],
+            )
+        ),
+        RegisterEventHandler(
+            OnStateTransition(
+                target_lifecycle_node=first,
+                start_state="deactivating",
+                goal_state="inactive",
+                entities=OpaqueFunction(function=note),
+            )
+        ),
+        RegisterEventHandler(
+            OnStateTransition(
+                matcher=lambda event: event.action is second and event.goal_state == "active",
+                entities=OpaqueFunction(function=note),
+            )
+        ),
+        GroupAction([first, second]),
+    )
+    assert said(first)[1:4] == ["configure", "activate", "deactivate"]
+    assert said(second)[1:3] == ["configure", "activate"]
+    assert sorted(states) == [("/first", "inactive"), ("/ns/second", "active")]
     assert (first.return_code, second.return_code) == (0, 0)
 
 
@@ -295,6 +384,7 @@ def test_a_lost_answer_is_replaced_by_the_nodes_own_state(run_launch, prefix, mo
     from lifecycle_msgs.srv import ChangeState as ChangeStateService
     from rclpy.client import Client
     from rclpy.task import Future
+
     call, lost = Client.call_async, []
 
     def losing(client, request):
@@ -304,51 +394,59 @@ def test_a_lost_answer_is_replaced_by_the_nodes_own_state(run_launch, prefix, mo
             return Future()
         return future
 
-    monkeypatch.setattr(Client, 'call_async', losing)
-    monkeypatch.setattr(manager, 'ANSWER_TIMEOUT', 0.3)
-    node = probe(LifecycleNode, name='n', namespace='', autostart=True)
+    monkeypatch.setattr(Client, "call_async", losing)
+    monkeypatch.setattr(manager, "ANSWER_TIMEOUT", 0.3)
+    node = probe(LifecycleNode, name="n", namespace="", autostart=True)
     run_launch(
-        RegisterEventHandler(OnProcessIO(
-            target_action=node, on_stdout=lambda event: Shutdown() if 'activate' in said(node) else None)),
-        TimerAction(period=30.0, actions=[Shutdown(reason='too slow')]), node)
-    assert lost and said(node)[1:3] == ['configure', 'activate']
+        RegisterEventHandler(
+            OnProcessIO(target_action=node, on_stdout=lambda event: Shutdown() if "activate" in said(node) else None)
+        ),
+        TimerAction(period=30.0, actions=[Shutdown(reason="too slow")]),
+        node,
+    )
+    assert lost and said(node)[1:3] == ["configure", "activate"]
 
 
 def test_failed_transition_is_reported_and_stops_the_others(run_launch, prefix, messages):
-    node = probe(LifecycleNode, name='n', namespace='', autostart=True,
-                 parameters=[{'fail_at': 'configure'}])
+    node = probe(LifecycleNode, name="n", namespace="", autostart=True, parameters=[{"fail_at": "configure"}])
     run_launch(
-        RegisterEventHandler(OnProcessIO(
-            target_action=node, on_stdout=lambda event: TimerAction(
-                period=0.5, actions=[Shutdown()]) if 'configure' in said(node) else None)),
-        TimerAction(period=30.0, actions=[Shutdown(reason='too slow')]), node)
-    assert said(node)[1:] == ['configure']
-    assert any("Failed to make transition 'TRANSITION_CONFIGURE' for LifecycleNode '/n'" in line
-               for line in messages())
+        RegisterEventHandler(
+            OnProcessIO(
+                target_action=node,
+                on_stdout=lambda event: (
+                    TimerAction(period=0.5, actions=[Shutdown()]) if "configure" in said(node) else None
+                ),
+            )
+        ),
+        TimerAction(period=30.0, actions=[Shutdown(reason="too slow")]),
+        node,
+    )
+    assert said(node)[1:] == ["configure"]
+    assert any("Failed to make transition 'TRANSITION_CONFIGURE' for LifecycleNode '/n'" in line for line in messages())
 
 
 def test_node_that_dies_does_not_keep_the_launch_waiting(run_launch, prefix, messages):
-    (prefix / 'lib' / 'probe_pkg' / 'probe').write_text('#!/bin/sh\nexit 3\n')
-    node = probe(LifecycleNode, name='n', namespace='', autostart=True)
+    (prefix / "lib" / "probe_pkg" / "probe").write_text("#!/bin/sh\nexit 3\n")
+    node = probe(LifecycleNode, name="n", namespace="", autostart=True)
     code, _ = run_launch(node)
     assert code == 0 and node.return_code == 3
     assert any("due to the end of the node's process" in line for line in messages())
 
 
 def test_lifecycle_arguments():
-    with pytest.raises(TypeError, match='True or False'):
-        LifecycleNode(package='p', executable='e', name='n', namespace='',
-                      autostart=LaunchConfiguration('autostart'))
+    with pytest.raises(TypeError, match="True or False"):
+        LifecycleNode(package="p", executable="e", name="n", namespace="", autostart=LaunchConfiguration("autostart"))
     with pytest.raises(TypeError):
-        LifecycleNode(package='p', executable='e', name='n')
-    with pytest.raises(ValueError, match='TRANSITION_ACTIVATE: 3'):
-        ChangeState(lifecycle_node_matcher=matches_node_name('n'), transition_id=77)
+        LifecycleNode(package="p", executable="e", name="n")
+    with pytest.raises(ValueError, match="TRANSITION_ACTIVATE: 3"):
+        ChangeState(lifecycle_node_matcher=matches_node_name("n"), transition_id=77)
 
 
 def test_ctrl_c_while_lifecycle_nodes_start(prefix):
     """Interrupted at several moments of start-up: exit code 0, no traceback of the launch."""
-    script = prefix / 'run.py'
-    script.write_text(textwrap.dedent('''
+    script = prefix / "run.py"
+    script.write_text(
+        textwrap.dedent("""
         import sys
         from launch import LaunchDescription, LaunchService
         from launch_ros.actions import LifecycleNode
@@ -357,23 +455,26 @@ def test_ctrl_c_while_lifecycle_nodes_start(prefix):
             package='probe_pkg', executable='probe', name='n', namespace='', autostart=True,
             output='log', ros_arguments=['--log-level', 'fatal'])]))
         sys.exit(service.run())
-        '''))
-    for text in ('Default logging', 'process started'):
-        process = subprocess.Popen([sys.executable, str(script)], text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        """)
+    )
+    for text in ("Default logging", "process started"):
+        process = subprocess.Popen(
+            [sys.executable, str(script)], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         for line in process.stdout:
             if text in line:
                 break
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
-        assert process.returncode == 0 and errors == ''
+        assert process.returncode == 0 and errors == ""
 
 
 # -- launch_pytest, in process, as launch tests of the project use it --------
 
 
 def test_launch_test_with_a_node(prefix, tmp_path):
-    (tmp_path / 'test_it.py').write_text(textwrap.dedent('''
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent("""
         import launch, launch_pytest, pytest
         from launch.actions import SetEnvironmentVariable
         from launch_pytest.actions import ReadyToTest
@@ -403,9 +504,25 @@ def test_launch_test_with_a_node(prefix, tmp_path):
                 pass
             node.destroy_node()
             rclpy.shutdown(context=context)
-        '''))
+        """)
+    )
     done = subprocess.run(
-        [sys.executable, '-m', 'pytest', '-v', '-p', 'launch_pytest.plugin', '-p',
-         'no:cacheprovider', '--rootdir', str(tmp_path), 'test_it.py'],
-        cwd=tmp_path, text=True, capture_output=True, timeout=120)
-    assert '3 passed' in done.stdout, done.stdout + done.stderr
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-v",
+            "-p",
+            "launch_pytest.plugin",
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            str(tmp_path),
+            "test_it.py",
+        ],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
+    assert "3 passed" in done.stdout, done.stdout + done.stderr

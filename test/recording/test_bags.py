@@ -13,10 +13,10 @@ import yaml
 
 pytest.importorskip("rosbags")
 
-from rosbags.highlevel import AnyReader  # noqa: E402
+from rosbags.highlevel import AnyReader
 
-from recording import BagError, BagReader, BagWriter, load_profile, profile_names  # noqa: E402
-from recording.message_types import typestore  # noqa: E402
+from recording import BagError, BagReader, BagWriter, load_profile, profile_names
+from recording.message_types import typestore
 
 ROOT = Path(__file__).resolve().parents[2]
 JOINT_STATE = "sensor_msgs/msg/JointState"
@@ -27,8 +27,7 @@ def joint_state(t, names=("a", "b"), q=None, v=None, effort=None):
     """A rosbags JointState; arrays default to functions of t."""
     T = typestore().types
     nanoseconds = round(t * 1e9)
-    header = T["std_msgs/msg/Header"](
-        T["builtin_interfaces/msg/Time"](nanoseconds // 10**9, nanoseconds % 10**9), "")
+    header = T["std_msgs/msg/Header"](T["builtin_interfaces/msg/Time"](nanoseconds // 10**9, nanoseconds % 10**9), "")
     fill = [np.array([np.sin(t), 2 * t]) if x is None else np.array(x, float) for x in (q, v, effort)]
     return T[JOINT_STATE](header, list(names), *fill)
 
@@ -86,18 +85,19 @@ def test_own_interfaces_explain_themselves(tmp_path):
     T = store.types
     header = T["std_msgs/msg/Header"](T["builtin_interfaces/msg/Time"](3, 500), "")
     command = T["refit_interfaces/msg/JointCommand"](
-        header, 2, ["a"], np.array([1.5]), np.array([0.1]), np.array([]), np.array([4.0, 5.0]), 11)
+        header, 2, ["a"], np.array([1.5]), np.array([0.1]), np.array([]), np.array([4.0, 5.0]), 11
+    )
     with BagWriter(tmp_path / "bag") as bag:
         bag.add_topic("/left/joint_command", "refit_interfaces/msg/JointCommand")
         bag.write_message("/left/joint_command", 5, command)
-    (_, message), = BagReader(tmp_path / "bag").messages("joint_command")     # found in its namespace
+    ((_, message),) = BagReader(tmp_path / "bag").messages("joint_command")  # found in its namespace
     assert message.parameters_revision == 11 and list(message.gain) == [4.0, 5.0]
     with pytest.raises(KeyError, match="no_such_interfaces/msg/Thing"):
         typestore("no_such_interfaces/msg/Thing")
 
 
 def test_cut_off_anywhere_is_readable_or_one_sentence(tmp_path):
-    write_bag(tmp_path / "bag", n=300, flush_period=0.0)        # a chunk per message
+    write_bag(tmp_path / "bag", n=300, flush_period=0.0)  # a chunk per message
     whole = (tmp_path / "bag" / "bag.mcap").read_bytes()
     counts = []
     for size in np.linspace(0, len(whole) - 40, 30, dtype=int):
@@ -129,7 +129,7 @@ def test_sigkill_costs_at_most_the_last_chunk(tmp_path):
             time.sleep(0.001)
     """)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    written, stamps = -1, []
+    written, _stamps = -1, []
     for line in process.stdout:
         written = int(line)
         if written == 400:
@@ -139,14 +139,14 @@ def test_sigkill_costs_at_most_the_last_chunk(tmp_path):
     assert "was cut off: recovered" in bag.truncated
     joints = bag.joint_states()
     np.testing.assert_allclose(joints.t, 0.002 * np.arange(len(joints.t)), atol=1e-12)
-    assert written - len(joints.t) < 150        # 0.1 s at 1 kHz, and the sleep's slack
+    assert written - len(joints.t) < 150  # 0.1 s at 1 kHz, and the sleep's slack
 
 
 def test_damage_inside_ends_the_recovery_there(tmp_path):
     write_bag(tmp_path / "bag", n=300, flush_period=0.0)
     data = bytearray((tmp_path / "bag" / "bag.mcap").read_bytes()[:-200])
     middle = len(data) // 2
-    data[middle:middle + 64] = b"\xff" * 64
+    data[middle : middle + 64] = b"\xff" * 64
     (tmp_path / "damaged.mcap").write_bytes(data)
     bag = BagReader(tmp_path / "damaged.mcap")
     assert bag.truncated and 50 < bag.topics["/joint_states"].count < 300
@@ -182,12 +182,18 @@ def test_what_is_missing_is_named(tmp_path):
 def test_odd_joint_states_are_kept_or_named(tmp_path):
     with BagWriter(tmp_path / "bag") as bag:
         bag.add_topic("/joint_states", JOINT_STATE)
-        for k, (t, options) in enumerate([
-                (0.0, {}), (0.1, dict(names=("b", "a"), q=[1, 2])), (0.2, dict(q=[np.nan, 1])),
-                (0.2, {}), (0.05, dict(effort=[]))]):
+        for k, (t, options) in enumerate(
+            [
+                (0.0, {}),
+                (0.1, dict(names=("b", "a"), q=[1, 2])),
+                (0.2, dict(q=[np.nan, 1])),
+                (0.2, {}),
+                (0.05, dict(effort=[])),
+            ]
+        ):
             bag.write_message("/joint_states", k, joint_state(t, **options))
     joints = BagReader(tmp_path / "bag").joint_states()
-    np.testing.assert_array_equal(joints.q[1], [2, 1])          # by name, not by place
+    np.testing.assert_array_equal(joints.q[1], [2, 1])  # by name, not by place
     assert np.isnan(joints.q[2, 0]) and np.isnan(joints.effort[4]).all()
     np.testing.assert_array_equal(joints.time_jumps(), [4])
     with BagWriter(tmp_path / "short") as bag:

@@ -74,7 +74,7 @@ def test_page_loads_nothing_from_elsewhere():
     page = Page(html)
     for image in page.tags("img"):
         assert image["src"].startswith("data:image/")
-    assert not page.tags("link") and "src=\"http" not in html and "url(" not in html
+    assert not page.tags("link") and 'src="http' not in html and "url(" not in html
     assert all("src" not in attributes for attributes in page.tags("script"))
 
 

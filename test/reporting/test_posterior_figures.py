@@ -33,8 +33,13 @@ def test_bands_leave_out_what_diverged_and_say_so():
 
 def test_convergence_and_slices():
     x = np.arange(1, 20)
-    fig = convergence({"log p": {"svgd": (x, -1.0 / x), "nuts": (x, -2.0 / x)}, "MMD": {"svgd": (x, 1.0 / x)}}, log=("MMD",))
+    fig = convergence(
+        {"log p": {"svgd": (x, -1.0 / x), "nuts": (x, -2.0 / x)}, "MMD": {"svgd": (x, 1.0 / x)}}, log=("MMD",)
+    )
     assert drawn(fig) > 1000 and fig.axes[1].get_yscale() == "log"
     log_p = -np.add.outer(np.square(np.linspace(-1, 1, 10)), np.square(np.linspace(-1, 1, 12)))
     log_p[0, 0] = -np.inf
-    assert drawn(likelihood_slice({"one": log_p}, np.arange(12), np.arange(10), ("x", "y"), (5, 5), {"one": [[5, 4]]})) > 1000
+    assert (
+        drawn(likelihood_slice({"one": log_p}, np.arange(12), np.arange(10), ("x", "y"), (5, 5), {"one": [[5, 4]]}))
+        > 1000
+    )

@@ -72,16 +72,37 @@ class HostDevice:
 
     def load(self, functions, source, defines={}):
         text = Path(source).read_text()
-        launchers = [LAUNCHER % (name, "".join(f", {a}" for a in filter(None, [arguments])), name,
-                                 ", ".join(re.findall(r"(\w+)\s*(?:,|$)", arguments)))
-                     for name, arguments in KERNEL.findall(text)]
+        launchers = [
+            LAUNCHER
+            % (
+                name,
+                "".join(f", {a}" for a in filter(None, [arguments])),
+                name,
+                ", ".join(re.findall(r"(\w+)\s*(?:,|$)", arguments)),
+            )
+            for name, arguments in KERNEL.findall(text)
+        ]
         self._count += 1
         file, library = self._folder / f"kernels{self._count}.cpp", self._folder / f"host{self._count}.so"
         file.write_text("\n".join([HOST, *(emit(n, f) for n, f in functions.items()), text, *launchers]))
         macros = {"REFIT_CUDA": 1, "REFIT_LANES": 1, **defines}
         subprocess.run(
-            ["g++", "-x", "c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas",
-             *(f"-D{k}={v}" for k, v in macros.items()), f"-I{compiler.RUNTIME}", f"-I{Path(source).parent}", str(file), "-o", str(library)],
+            [
+                "g++",
+                "-x",
+                "c++",
+                "-std=c++17",
+                "-O1",
+                "-shared",
+                "-fPIC",
+                "-Wno-unknown-pragmas",
+                *(f"-D{k}={v}" for k, v in macros.items()),
+                f"-I{compiler.RUNTIME}",
+                f"-I{Path(source).parent}",
+                str(file),
+                "-o",
+                str(library),
+            ],
             check=True,
         )
         return ctypes.CDLL(str(library))

@@ -15,7 +15,7 @@ class Action(LaunchDescriptionEntity):
         return self.__condition
 
     def describe(self):
-        return f'{type(self).__name__}({hex(id(self))})'
+        return f"{type(self).__name__}({hex(id(self))})"
 
     def get_sub_entities(self):
         """Return the entities that this action yields, as far as known beforehand."""
@@ -27,7 +27,7 @@ class Action(LaunchDescriptionEntity):
     def describe_conditional_sub_entities(self):
         if self.condition is None:
             return []
-        return [('Conditionally included by ' + self.describe(), self.get_sub_entities())]
+        return [("Conditionally included by " + self.describe(), self.get_sub_entities())]
 
     def visit(self, context):
         if self.condition is not None and not self.condition.evaluate(context):

@@ -42,8 +42,16 @@ class ChildProcess:
         ends = [_pty() if emulate_tty else os.pipe() for _ in range(2)]
         try:
             self._popen = subprocess.Popen(
-                cmd, cwd=cwd, env=env, shell=shell, process_group=0,
-                stdin=subprocess.PIPE, stdout=ends[0][1], stderr=ends[1][1], bufsize=0)
+                cmd,
+                cwd=cwd,
+                env=env,
+                shell=shell,
+                process_group=0,
+                stdin=subprocess.PIPE,
+                stdout=ends[0][1],
+                stderr=ends[1][1],
+                bufsize=0,
+            )
         except BaseException:
             for read_end, _ in ends:
                 os.close(read_end)
@@ -57,7 +65,7 @@ class ChildProcess:
             os.set_blocking(read_end, False)
             self._open_fds.add(read_end)
             self._loop.add_reader(read_end, self._read, fd, read_end)
-        threading.Thread(target=self._wait, name=f'wait-{self.pid}', daemon=True).start()
+        threading.Thread(target=self._wait, name=f"wait-{self.pid}", daemon=True).start()
 
     @property
     def is_running(self):
@@ -86,7 +94,7 @@ class ChildProcess:
         """Wait until everything that the ended process wrote has been passed on."""
         try:
             await asyncio.wait_for(self._drained.wait(), GRACE_FOR_OUTPUT)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             pass
 
     async def finish_group(self):
@@ -115,7 +123,7 @@ class ChildProcess:
         except BlockingIOError:
             return
         except OSError:  # a pseudo-terminal reports its end as EIO
-            data = b''
+            data = b""
         if data:
             self._on_output(fd, data)
         else:
@@ -158,16 +166,16 @@ def _group_is_alive(group):
         return False
     except PermissionError:
         return True
-    if not os.path.isdir('/proc/self'):
+    if not os.path.isdir("/proc/self"):
         return True
-    for entry in os.scandir('/proc'):
+    for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
         try:
-            with open(f'/proc/{entry.name}/stat', 'rb') as file:
-                state, _, pgrp = file.read().rpartition(b')')[2].split()[:3]
+            with open(f"/proc/{entry.name}/stat", "rb") as file:
+                state, _, pgrp = file.read().rpartition(b")")[2].split()[:3]
         except OSError:
             continue
-        if int(pgrp) == group and state not in (b'Z', b'X'):
+        if int(pgrp) == group and state not in (b"Z", b"X"):
             return True
     return False

@@ -4,4 +4,4 @@
 class Event:
     """Base class of all events; `name` identifies the kind."""
 
-    name = 'launch.Event'
+    name = "launch.Event"

@@ -26,7 +26,7 @@ class BaseEventHandler:
 
     def handle(self, event, context):
         """Return entities to visit, or None; subclasses call this first."""
-        context.extend_locals({'event': event})
+        context.extend_locals({"event": event})
         if self.handle_once:
             context.unregister_event_handler(self)
         return None

@@ -9,7 +9,7 @@ class _Locals:
     """Values of the current scope as attributes."""
 
     def __init__(self, values):
-        self.__dict__['_values'] = values
+        self.__dict__["_values"] = values
 
     def __getattr__(self, name):
         try:
@@ -79,12 +79,12 @@ class LaunchContext:
         self.__locals_stack.append(dict(self.__locals))
 
     def _pop_locals(self):
-        self.__locals = self._pop(self.__locals_stack, 'locals')
+        self.__locals = self._pop(self.__locals_stack, "locals")
 
     @staticmethod
     def _pop(stack, what):
         if not stack:
-            raise RuntimeError(f'{what}: more pops than pushes')
+            raise RuntimeError(f"{what}: more pops than pushes")
         return stack.pop()
 
     def extend_globals(self, values):
@@ -112,8 +112,7 @@ class LaunchContext:
         self.__launch_configurations_stack.append(dict(self.__launch_configurations))
 
     def _pop_launch_configurations(self):
-        self.__launch_configurations = self._pop(
-            self.__launch_configurations_stack, 'launch configurations')
+        self.__launch_configurations = self._pop(self.__launch_configurations_stack, "launch configurations")
 
     @property
     def environment(self):
@@ -123,7 +122,7 @@ class LaunchContext:
         self.__environment_stack.append(dict(os.environ))
 
     def _pop_environment(self):
-        self._replace_environment(self._pop(self.__environment_stack, 'environment'))
+        self._replace_environment(self._pop(self.__environment_stack, "environment"))
 
     def _reset_environment(self):
         self._replace_environment(self.__initial_environment)

@@ -31,8 +31,8 @@ class LaunchDescription(LaunchDescriptionEntity):
 
     def visit(self, context):
         if self.deprecated:
-            path = context.get_locals_as_dict().get('current_launch_file_path', 'launch description')
-            get_logger().warning(f'{path} is deprecated: {self.deprecated_reason}')
+            path = context.get_locals_as_dict().get("current_launch_file_path", "launch description")
+            get_logger().warning(f"{path} is deprecated: {self.deprecated_reason}")
         return self.__entities
 
     def describe_sub_entities(self):
@@ -40,12 +40,12 @@ class LaunchDescription(LaunchDescriptionEntity):
 
     def get_launch_arguments(self, conditional_inclusion=False):
         """Return the declarations of arguments, also those in groups and included files."""
-        return [argument for argument, _ in
-                self.get_launch_arguments_with_include_launch_description_actions(
-                    conditional_inclusion)]
+        return [
+            argument
+            for argument, _ in self.get_launch_arguments_with_include_launch_description_actions(conditional_inclusion)
+        ]
 
-    def get_launch_arguments_with_include_launch_description_actions(
-            self, conditional_inclusion=False):
+    def get_launch_arguments_with_include_launch_description_actions(self, conditional_inclusion=False):
         """Return pairs (declaration, the include actions that lead to it, or None).
 
         The first declaration of a name counts. What only shows itself at run
@@ -54,6 +54,7 @@ class LaunchDescription(LaunchDescriptionEntity):
         from .actions.declare_launch_argument import DeclareLaunchArgument
         from .actions.include_launch_description import IncludeLaunchDescription
         from .actions.reset_launch_configurations import ResetLaunchConfigurations
+
         found = {}
 
         def search(entities, conditional, includes):
@@ -63,8 +64,7 @@ class LaunchDescription(LaunchDescriptionEntity):
                 if isinstance(entity, DeclareLaunchArgument) and entity.name not in found:
                     entity._conditionally_included = conditional or entity.condition is not None
                     found[entity.name] = (entity, includes or None)
-                nested = includes + [entity] if isinstance(entity, IncludeLaunchDescription) \
-                    else includes
+                nested = includes + [entity] if isinstance(entity, IncludeLaunchDescription) else includes
                 search(entity.describe_sub_entities(), conditional, nested)
                 for _, sub_entities in entity.describe_conditional_sub_entities():
                     search(sub_entities, True, nested)

@@ -35,7 +35,7 @@ class LaunchService:
         self.__debug = debug
         if debug:
             launch_config.level = DEBUG
-        self.__logger = get_logger('launch')
+        self.__logger = get_logger("launch")
         self.__context = LaunchContext(argv=argv, noninteractive=noninteractive)
         self.__context.register_event_handler(OnIncludeLaunchDescription())
         self.__context.register_event_handler(OnShutdown(on_shutdown=self.__on_shutdown))
@@ -68,8 +68,7 @@ class LaunchService:
             if self.__loop is None:
                 self.__context.emit_event_sync(event)
                 return None
-            return asyncio.run_coroutine_threadsafe(
-                self.__context.emit_event(event), self.__loop)
+            return asyncio.run_coroutine_threadsafe(self.__context.emit_event(event), self.__loop)
 
     def include_launch_description(self, launch_description):
         """Visit a launch description as soon as the service runs."""
@@ -107,9 +106,7 @@ class LaunchService:
         with self.__loop_lock:
             if self.__loop is None:
                 return None
-            return self._shutdown(
-                reason='LaunchService.shutdown() called', due_to_sigint=False,
-                force_sync=force_sync)
+            return self._shutdown(reason="LaunchService.shutdown() called", due_to_sigint=False, force_sync=force_sync)
 
     # -- the run -------------------------------------------------------------
 
@@ -139,7 +136,7 @@ class LaunchService:
     async def run_async(self, *, shutdown_when_idle=True):
         """Like `run`, in the running loop; main thread only."""
         if threading.current_thread() is not threading.main_thread():
-            raise RuntimeError('LaunchService can only be run in the main thread.')
+            raise RuntimeError("LaunchService can only be run in the main thread.")
         with self._running():
             log_launch_config(logger=self.__logger)
             next_event = None
@@ -149,20 +146,19 @@ class LaunchService:
                     if idle and self.__shutting_down:
                         break
                     if idle and shutdown_when_idle:
-                        await self._shutdown(reason='idle', due_to_sigint=False)
+                        await self._shutdown(reason="idle", due_to_sigint=False)
                         continue
                     if next_event is None or next_event.done():
                         next_event = asyncio.ensure_future(self._process_one_event())
                     await self._wait(next_event)
                 except asyncio.CancelledError:
-                    self.__logger.error('run task was canceled')
+                    self.__logger.error("run task was canceled")
                     self.__return_code = 1
                     self._kill_processes()
                     break
                 except Exception as error:
                     self.__logger.debug(traceback.format_exc())
-                    message = ('Caught exception in launch (see debug for traceback): '
-                               f'{_one_line(error)}')
+                    message = f"Caught exception in launch (see debug for traceback): {_one_line(error)}"
                     self.__logger.error(message)
                     self.__return_code = 1
                     await (self._shutdown(reason=message, due_to_sigint=False) or _nothing())
@@ -175,7 +171,7 @@ class LaunchService:
         loop = asyncio.get_running_loop()
         with self.__loop_lock:
             if self.__loop is not None:
-                raise RuntimeError('LaunchService cannot be run multiple times concurrently.')
+                raise RuntimeError("LaunchService cannot be run multiple times concurrently.")
             self.__loop = loop
             self.__task = asyncio.current_task()
             self.__return_code = 0
@@ -186,10 +182,10 @@ class LaunchService:
             loop.set_debug(True)
         loop.set_exception_handler(self._on_loop_exception)
         try:
-            with _signal_handlers(loop, {
-                    signal.SIGINT: self._on_sigint,
-                    signal.SIGTERM: self._on_sigterm,
-                    signal.SIGQUIT: self._on_sigquit}):
+            with _signal_handlers(
+                loop,
+                {signal.SIGINT: self._on_sigint, signal.SIGTERM: self._on_sigterm, signal.SIGQUIT: self._on_sigquit},
+            ):
                 yield
         finally:
             with self.__loop_lock:
@@ -208,8 +204,7 @@ class LaunchService:
             futures.remove(future)
             if not future.cancelled() and future.exception() is not None:
                 raise future.exception()
-        return not self._entity_future_pairs and not futures \
-            and self.__context._event_queue.empty()
+        return not self._entity_future_pairs and not futures and self.__context._event_queue.empty()
 
     async def _wait(self, next_event):
         """Wait for an event to be handled or for anything to finish; raise what it raised."""
@@ -237,42 +232,40 @@ class LaunchService:
             try:
                 for entity in normalize_to_list_of_entities(handler.handle(event, self.__context)):
                     if not isinstance(entity, LaunchDescriptionEntity):
-                        raise RuntimeError(
-                            f'expected a LaunchDescriptionEntity from event_handler, got {entity!r}')
-                    self._entity_future_pairs += visit_all_entities_and_collect_futures(
-                        entity, self.__context)
+                        raise RuntimeError(f"expected a LaunchDescriptionEntity from event_handler, got {entity!r}")
+                    self._entity_future_pairs += visit_all_entities_and_collect_futures(entity, self.__context)
             finally:
                 self.__context._pop_locals()
 
     # -- signals -------------------------------------------------------------
 
     def _on_sigint(self):
-        message = 'user interrupted with ctrl-c (SIGINT)'
+        message = "user interrupted with ctrl-c (SIGINT)"
         if self.interrupted:
-            self.__logger.warning(f'{message} again, ignoring...')
+            self.__logger.warning(f"{message} again, ignoring...")
             return
         self.interrupted = True
         self.__logger.warning(message)
-        self._shutdown(reason='ctrl-c (SIGINT)', due_to_sigint=True, force_sync=True)
+        self._shutdown(reason="ctrl-c (SIGINT)", due_to_sigint=True, force_sync=True)
 
     def _on_sigterm(self):
         if self.__terminated:
             self._on_sigquit()
             return
         self.__terminated = True
-        self.__logger.error('received SIGTERM, shutting down')
+        self.__logger.error("received SIGTERM, shutting down")
         self.__return_code = 1
-        self._shutdown(reason='SIGTERM', due_to_sigint=False, force_sync=True)
+        self._shutdown(reason="SIGTERM", due_to_sigint=False, force_sync=True)
 
     def _on_sigquit(self):
-        self.__logger.error('killing all processes at once')
+        self.__logger.error("killing all processes at once")
         self.__return_code = 1
         self._kill_processes()
-        self._shutdown(reason='SIGQUIT', due_to_sigint=False, force_sync=True)
+        self._shutdown(reason="SIGQUIT", due_to_sigint=False, force_sync=True)
 
     def _kill_processes(self):
         for entity, _ in self._entity_future_pairs:
-            if hasattr(entity, '_kill'):
+            if hasattr(entity, "_kill"):
                 entity._kill()
 
 

@@ -10,7 +10,7 @@ import os
 import subprocess
 import threading
 
-_SCRIPT = '''
+_SCRIPT = """
 trap "" INT TERM HUP QUIT
 groups=" "
 while read -r verb group; do
@@ -23,7 +23,7 @@ done
 for group in $groups; do kill -s INT -- "-$group" 2>/dev/null; done
 sleep 3
 for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
-'''
+"""
 
 
 class ProcessGuard:
@@ -40,20 +40,26 @@ class ProcessGuard:
             self._groups.add(group)
             if self._owner != os.getpid():  # first use, or in a fork of the first user
                 self._process = subprocess.Popen(
-                    ['/bin/sh', '-c', _SCRIPT], stdin=subprocess.PIPE, bufsize=0, cwd='/',
-                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+                    ["/bin/sh", "-c", _SCRIPT],
+                    stdin=subprocess.PIPE,
+                    bufsize=0,
+                    cwd="/",
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
                 self._owner = os.getpid()
-            self._tell('add', group)
+            self._tell("add", group)
 
     def remove(self, group):
         with self._lock:
             if group in self._groups:
                 self._groups.remove(group)
-                self._tell('remove', group)
+                self._tell("remove", group)
 
     def _tell(self, verb, group):
         try:
-            self._process.stdin.write(f'{verb} {group}\n'.encode())
+            self._process.stdin.write(f"{verb} {group}\n".encode())
         except BrokenPipeError:  # somebody killed the guard; the launch goes on without
             pass
 

@@ -1,6 +1,7 @@
 """One action or an iterable of actions."""
 
-from typing import Iterable, Union
+from collections.abc import Iterable
+from typing import Union
 
 from .launch_description_entity import LaunchDescriptionEntity
 

@@ -1,6 +1,7 @@
 """One entity or an iterable of entities."""
 
-from typing import Iterable, Union
+from collections.abc import Iterable
+from typing import Union
 
 from .launch_description_entity import LaunchDescriptionEntity
 

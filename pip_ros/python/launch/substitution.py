@@ -6,8 +6,8 @@ class Substitution:
 
     def perform(self, context):
         """Return the text in this context."""
-        raise NotImplementedError(f'{type(self).__name__} does not define perform()')
+        raise NotImplementedError(f"{type(self).__name__} does not define perform()")
 
     def describe(self):
         """Return a short text for listings such as --show-args."""
-        return f'{type(self).__name__}()'
+        return f"{type(self).__name__}()"

@@ -2,4 +2,4 @@
 
 from .command import main
 
-__all__ = ['main']
+__all__ = ["main"]

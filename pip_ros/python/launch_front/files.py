@@ -4,8 +4,8 @@ import os
 
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
-DEFAULT_PACKAGE = 'refit'
-SUFFIX = '.launch.py'
+DEFAULT_PACKAGE = "refit"
+SUFFIX = ".launch.py"
 
 
 def find_launch_file(names):
@@ -18,24 +18,23 @@ def find_launch_file(names):
         LookupError: there is none; the message lists those there are.
     """
     if len(names) > 2:
-        raise LookupError(f"expected a launch file and arguments '<name>:=<value>', "
-                          f"found '{' '.join(names)}'")
+        raise LookupError(f"expected a launch file and arguments '<name>:=<value>', found '{' '.join(names)}'")
     if len(names) == 1 and os.path.isfile(names[0]):
         return names[0]
     if os.path.isfile(names[0]):
-        raise LookupError(f"malformed launch argument '{names[1]}', "
-                          "expected format '<name>:=<value>'")
+        raise LookupError(f"malformed launch argument '{names[1]}', expected format '<name>:=<value>'")
     package, name = names if len(names) == 2 else (DEFAULT_PACKAGE, names[0])
     directory = _launch_directory(package)
     if directory is None and len(names) == 2:
-        raise LookupError(f"package '{package}' not found; searched the prefixes in "
-                          f"AMENT_PREFIX_PATH: {os.environ.get('AMENT_PREFIX_PATH') or 'empty'}")
+        raise LookupError(
+            f"package '{package}' not found; searched the prefixes in "
+            f"AMENT_PREFIX_PATH: {os.environ.get('AMENT_PREFIX_PATH') or 'empty'}"
+        )
     present = {} if directory is None else _launch_files(directory)
     for candidate in (name, name + SUFFIX):
         if candidate in present:
             return present[candidate]
-    raise LookupError(f"no launch file '{name}'; package {package} has: "
-                      f"{', '.join(sorted(present)) or 'none'}")
+    raise LookupError(f"no launch file '{name}'; package {package} has: {', '.join(sorted(present)) or 'none'}")
 
 
 def _launch_directory(package):
@@ -48,8 +47,11 @@ def _launch_directory(package):
 
 def _launch_files(directory):
     """Return {file name: path} of the launch files in the folder launch."""
-    folder = os.path.join(directory, 'launch')
+    folder = os.path.join(directory, "launch")
     if not os.path.isdir(folder):
         return {}
-    return {name: os.path.join(folder, name) for name in os.listdir(folder)
-            if name.endswith(('launch.py', 'launch.xml', 'launch.yaml'))}
+    return {
+        name: os.path.join(folder, name)
+        for name in os.listdir(folder)
+        if name.endswith(("launch.py", "launch.xml", "launch.yaml"))
+    }

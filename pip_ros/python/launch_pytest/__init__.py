@@ -7,4 +7,4 @@ docs/launch.md. The pytest plugin is `launch_pytest.plugin`.
 from . import actions, tools
 from .fixture import fixture
 
-__all__ = ['actions', 'fixture', 'tools']
+__all__ = ["actions", "fixture", "tools"]

@@ -3,13 +3,12 @@
 import asyncio
 import sys
 
+import launch
 import pytest
 from _pytest.scope import Scope
 
-import launch
 
-
-def finalize_launch_service(launch_service, eprefix='', auto_shutdown=True):
+def finalize_launch_service(launch_service, eprefix="", auto_shutdown=True):
     """End the launch if it still runs, and check that it ended well.
 
     Raises:
@@ -21,8 +20,7 @@ def finalize_launch_service(launch_service, eprefix='', auto_shutdown=True):
     loop = launch_service.event_loop
     if loop is not None and not loop.is_closed():
         return_code = loop.run_until_complete(launch_service.task)
-        assert return_code == 0, \
-            f"{eprefix} launch service failed when finishing, return code '{return_code}'"
+        assert return_code == 0, f"{eprefix} launch service failed when finishing, return code '{return_code}'"
     if launch_service.interrupted:
         launch_service.interrupted = False
         raise KeyboardInterrupt
@@ -38,6 +36,7 @@ def _make_event_loop_fixture(scope):
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
         asyncio.set_event_loop(None)
+
     return event_loop
 
 
@@ -47,7 +46,8 @@ def _make_launch_service_fixture(scope):
         """The LaunchService that runs the launch description."""
         service = launch.LaunchService()
         yield service
-        finalize_launch_service(service, 'When tearing down launch_service fixture')
+        finalize_launch_service(service, "When tearing down launch_service fixture")
+
     return launch_service
 
 
@@ -56,13 +56,14 @@ def _make_launch_context_fixture(scope):
     def launch_context(launch_service):
         """The context of the launch."""
         return launch_service.context
+
     return launch_context
 
 
 FIXTURE_MAKERS = {
-    'event_loop': _make_event_loop_fixture,
-    'launch_service': _make_launch_service_fixture,
-    'launch_context': _make_launch_context_fixture,
+    "event_loop": _make_event_loop_fixture,
+    "launch_service": _make_launch_service_fixture,
+    "launch_context": _make_launch_context_fixture,
 }
 
 
@@ -84,13 +85,17 @@ def fixture(decorated=None, *args, shutdown_when_idle=True, auto_shutdown=True, 
         auto_shutdown: end it when its tests have run; otherwise it has to end by itself.
         args, kwargs: for pytest.fixture, such as scope and params.
     """
-    scope = kwargs.get('scope', 'function')
-    if scope != 'function':
+    scope = kwargs.get("scope", "function")
+    if scope != "function":
         _widen_fixtures(sys._getframe(1).f_globals, scope)
 
     def decorate(function):
-        options = {'shutdown_when_idle': shutdown_when_idle, 'auto_shutdown': auto_shutdown,
-                   'scope': scope, 'name': kwargs.get('name') or function.__name__}
+        options = {
+            "shutdown_when_idle": shutdown_when_idle,
+            "auto_shutdown": auto_shutdown,
+            "scope": scope,
+            "name": kwargs.get("name") or function.__name__,
+        }
         function._launch_pytest_options = options
         made = pytest.fixture(function, *args, **kwargs)
         made._launch_pytest_options = options
@@ -103,6 +108,6 @@ def _widen_fixtures(module_globals, scope):
     """Give the module event_loop, launch_service and launch_context of at least this scope."""
     for name in FIXTURE_MAKERS:
         present = module_globals.get(name)
-        present_scope = getattr(present, '_launch_pytest_scope', None)
+        present_scope = getattr(present, "_launch_pytest_scope", None)
         if present is None or (present_scope and Scope(scope) > Scope(present_scope)):
             module_globals[name] = make_fixture(name, scope)

@@ -11,17 +11,16 @@ import functools
 import inspect
 from collections.abc import Sequence
 
+import launch
 import pytest
 from _pytest.mark.structures import get_unpacked_marks
-
-import launch
 
 from .actions import ReadyToTest
 from .fixture import finalize_launch_service, make_fixture
 
-event_loop = make_fixture('event_loop', 'function')
-launch_service = make_fixture('launch_service', 'function')
-launch_context = make_fixture('launch_context', 'function')
+event_loop = make_fixture("event_loop", "function")
+launch_service = make_fixture("launch_service", "function")
+launch_context = make_fixture("launch_context", "function")
 
 
 class LaunchTestWarning(pytest.PytestWarning):
@@ -30,8 +29,10 @@ class LaunchTestWarning(pytest.PytestWarning):
 
 def pytest_configure(config):
     config.addinivalue_line(
-        'markers', 'launch(fixture, shutdown=False): run the test with the launch description '
-        'of a launch_pytest.fixture, or after that launch has ended.')
+        "markers",
+        "launch(fixture, shutdown=False): run the test with the launch description "
+        "of a launch_pytest.fixture, or after that launch has ended.",
+    )
 
 
 # -- fixtures ----------------------------------------------------------------
@@ -40,32 +41,35 @@ def pytest_configure(config):
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_fixture_setup(fixturedef, request):
     """Start the launch that a launch fixture describes; wait until tests may start."""
-    options = getattr(fixturedef.func, '_launch_pytest_options', None)
+    options = getattr(fixturedef.func, "_launch_pytest_options", None)
     if options is None:
         return (yield)
     where = f"When running launch_pytest fixture '{options['name']}':"
-    service = request.getfixturevalue('launch_service')
-    loop = request.getfixturevalue('event_loop')
+    service = request.getfixturevalue("launch_service")
+    loop = request.getfixturevalue("event_loop")
     result = yield
     description = result[0] if isinstance(result, Sequence) and result else result
     if not isinstance(description, launch.LaunchDescription):
-        raise TypeError(f'{where} return value must be either a launch description or a '
-                        f'sequence which first item is a launch description, found {result!r}')
+        raise TypeError(
+            f"{where} return value must be either a launch description or a "
+            f"sequence which first item is a launch description, found {result!r}"
+        )
     ready = asyncio.Event()
     _ready_to_test_action(description)._add_callback(ready.set)
     service.include_launch_description(description)
-    fixturedef.addfinalizer(functools.partial(
-        finalize_launch_service, service, eprefix=where,
-        auto_shutdown=options['auto_shutdown']))
+    fixturedef.addfinalizer(
+        functools.partial(finalize_launch_service, service, eprefix=where, auto_shutdown=options["auto_shutdown"])
+    )
     asyncio.set_event_loop(loop)
-    run = loop.create_task(service.run_async(shutdown_when_idle=options['shutdown_when_idle']))
+    run = loop.create_task(service.run_async(shutdown_when_idle=options["shutdown_when_idle"]))
     is_ready = loop.create_task(ready.wait())
-    loop.run_until_complete(
-        asyncio.wait([run, is_ready], return_when=asyncio.FIRST_COMPLETED))
+    loop.run_until_complete(asyncio.wait([run, is_ready], return_when=asyncio.FIRST_COMPLETED))
     if not is_ready.done():
         is_ready.cancel()
-        raise RuntimeError(f'{where} the launch ended, with return code {run.result()}, '
-                           'before the tests could start; see its log above')
+        raise RuntimeError(
+            f"{where} the launch ended, with return code {run.result()}, "
+            "before the tests could start; see its log above"
+        )
     return result
 
 
@@ -73,8 +77,9 @@ def _ready_to_test_action(description):
     """Return the description's ReadyToTest action, appended if there is none."""
     found = list(_ready_to_test_actions(description.entities))
     if len(found) > 1:
-        raise RuntimeError('launch_pytest fixtures must return a LaunchDescription containing '
-                           'only one ReadyToTest action')
+        raise RuntimeError(
+            "launch_pytest fixtures must return a LaunchDescription containing only one ReadyToTest action"
+        )
     if not found:
         found = [ReadyToTest()]
         description.add_action(found[0])
@@ -95,15 +100,15 @@ def _ready_to_test_actions(entities):
 
 def _options_of(item):
     """Return the options of the launch fixture that a test uses, None for other tests."""
-    mark = item.get_closest_marker('launch')
-    fixture = mark.kwargs.get('fixture') if mark else None
-    return getattr(fixture, '_launch_pytest_options', None)
+    mark = item.get_closest_marker("launch")
+    fixture = mark.kwargs.get("fixture") if mark else None
+    return getattr(fixture, "_launch_pytest_options", None)
 
 
 def _launch_mark(collector, obj):
     """Return the innermost launch mark of a test that is about to be collected."""
-    own = [mark for mark in get_unpacked_marks(obj) if mark.name == 'launch']
-    return own[-1] if own else collector.get_closest_marker('launch')
+    own = [mark for mark in get_unpacked_marks(obj) if mark.name == "launch"]
+    return own[-1] if own else collector.get_closest_marker("launch")
 
 
 def _is_split(function):
@@ -118,23 +123,25 @@ def pytest_pycollect_makeitem(collector, name, obj):
     mark = _launch_mark(collector, obj)
     if mark is None:
         return None
-    options = getattr(mark.kwargs.get('fixture'), '_launch_pytest_options', None)
+    options = getattr(mark.kwargs.get("fixture"), "_launch_pytest_options", None)
     if options is None:
         item = pytest.Function.from_parent(collector, name=name)
-        message = ('"fixture" keyword argument is required in a pytest.mark.launch() decorator, '
-                   'and must be a launch_pytest.fixture')
+        message = (
+            '"fixture" keyword argument is required in a pytest.mark.launch() decorator, '
+            "and must be a launch_pytest.fixture"
+        )
         item.warn(LaunchTestWarning(message))
         item.add_marker(pytest.mark.skip(message))
         return [item]
     # By mark and not by argument, so that parametrised launch fixtures multiply the tests.
-    pytest.mark.usefixtures(options['name'], 'launch_service', 'event_loop')(obj)
-    items = _make_items(collector, name, obj, bool(mark.kwargs.get('shutdown', False)))
-    if _is_split(obj) and options['scope'] != 'function':
+    pytest.mark.usefixtures(options["name"], "launch_service", "event_loop")(obj)
+    items = _make_items(collector, name, obj, bool(mark.kwargs.get("shutdown", False)))
+    if _is_split(obj) and options["scope"] != "function":
         # The other tests of the launch run between the two parts.
         parts_after = _make_items(collector, name, obj, True)
         for item, part_after in zip(items, parts_after):
-            part_after.name += '[shutdown_test]'
-            part_after._nodeid += '[shutdown_test]'
+            part_after.name += "[shutdown_test]"
+            part_after._nodeid += "[shutdown_test]"
             part_after._launch_pytest_first_part = item
         items += parts_after
     return items
@@ -160,25 +167,20 @@ def pytest_collection_modifyitems(items):
             shutdown_tests.setdefault(launch_key, []).append(item)
         else:
             last_other[launch_key] = item
-    moved = {id(test) for key, tests in shutdown_tests.items() if key in last_other
-             for test in tests}
-    after = {id(last_other[key]): tests for key, tests in shutdown_tests.items()
-             if key in last_other}
-    items[:] = [test for item in items if id(item) not in moved
-                for test in (item, *after.get(id(item), ()))]
+    moved = {id(test) for key, tests in shutdown_tests.items() if key in last_other for test in tests}
+    after = {id(last_other[key]): tests for key, tests in shutdown_tests.items() if key in last_other}
+    items[:] = [test for item in items if id(item) not in moved for test in (item, *after.get(id(item), ()))]
 
 
 def _launch_key(item):
     """Return what tests of one and the same launch have in common; None if there is no other."""
     options = _options_of(item)
-    if options is None or options['scope'] == 'function' \
-            or not hasattr(item, '_launch_pytest_is_shutdown'):
+    if options is None or options["scope"] == "function" or not hasattr(item, "_launch_pytest_is_shutdown"):
         return None
-    parent = item.getparent({'module': pytest.Module, 'class': pytest.Class}.get(
-        options['scope'], pytest.Session))
-    callspec = getattr(item, 'callspec', None)
-    parameter = callspec.indices.get(options['name']) if callspec else None
-    return options['name'], id(parent), parameter
+    parent = item.getparent({"module": pytest.Module, "class": pytest.Class}.get(options["scope"], pytest.Session))
+    callspec = getattr(item, "callspec", None)
+    parameter = callspec.indices.get(options["name"]) if callspec else None
+    return options["name"], id(parent), parameter
 
 
 # -- tests -------------------------------------------------------------------
@@ -191,38 +193,46 @@ def pytest_pyfunc_call(pyfuncitem):
     if options is None:
         return (yield)
     # The original is kept: plugins that repeat tests call this again for the same item.
-    function = getattr(pyfuncitem, '_launch_pytest_function', pyfuncitem.obj)
+    function = getattr(pyfuncitem, "_launch_pytest_function", pyfuncitem.obj)
     pyfuncitem._launch_pytest_function = function
-    mark = pyfuncitem.get_closest_marker('launch')
-    if _is_split(function) and mark.kwargs.get('shutdown', False):
-        pytest.fail('generator or async generator based launch test items cannot be marked '
-                    'with shutdown=True', pytrace=False)
-    loop = pyfuncitem.funcargs['event_loop']
-    service = pyfuncitem.funcargs['launch_service']
+    mark = pyfuncitem.get_closest_marker("launch")
+    if _is_split(function) and mark.kwargs.get("shutdown", False):
+        pytest.fail(
+            "generator or async generator based launch test items cannot be marked with shutdown=True", pytrace=False
+        )
+    loop = pyfuncitem.funcargs["event_loop"]
+    service = pyfuncitem.funcargs["launch_service"]
     end_launch = functools.partial(
-        finalize_launch_service, service, eprefix=f'When running test {function.__name__}',
-        auto_shutdown=options['auto_shutdown'])
+        finalize_launch_service,
+        service,
+        eprefix=f"When running test {function.__name__}",
+        auto_shutdown=options["auto_shutdown"],
+    )
     test = _Test(function, loop)
     if pyfuncitem._launch_pytest_first_part is not None:
-        first_part = getattr(pyfuncitem._launch_pytest_first_part, '_launch_pytest_test', None)
+        first_part = getattr(pyfuncitem._launch_pytest_first_part, "_launch_pytest_test", None)
         if first_part is None or not first_part.is_suspended:
-            pytest.skip('shutdown test skipped because the test failed before')
+            pytest.skip("shutdown test skipped because the test failed before")
 
         def run(**kwargs):
             end_launch()
             first_part.finish()
     elif pyfuncitem._launch_pytest_is_shutdown:
+
         def run(**kwargs):
             end_launch()
             test.start(kwargs)
-    elif _is_split(function) and options['scope'] == 'function':
+    elif _is_split(function) and options["scope"] == "function":
+
         def run(**kwargs):
             test.start(kwargs)
             end_launch()
             test.finish()
     else:
+
         def run(**kwargs):
             test.start(kwargs)
+
     pyfuncitem._launch_pytest_test = test
     pyfuncitem.obj = run
     try:
@@ -275,5 +285,4 @@ class _Test:
                 next(generator)
         except (StopIteration, StopAsyncIteration):
             return
-        pytest.fail('launch tests using a generator function must stop iteration after '
-                    'yielding once', pytrace=False)
+        pytest.fail("launch tests using a generator function must stop iteration after yielding once", pytrace=False)

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import yaml
-
 from launch.substitutions import SubstitutionFailure
 from launch.utilities import normalize_to_list_of_substitutions, perform_substitutions
 from launch.utilities.type_utils import normalize_typed_substitution, perform_typed_substitution
@@ -91,29 +90,33 @@ class ParameterFile:
             # Through YAML, so that substitutions in comments are not performed.
             text = yaml.safe_dump(yaml.safe_load(path.read_text()))
         except yaml.YAMLError as error:
-            raise SubstitutionFailure(f'{path} is not valid YAML: {error}') from error
+            raise SubstitutionFailure(f"{path} is not valid YAML: {error}") from error
         return Path(write_temporary_file(substitute_text(text, context)))
 
 
 def substitute_text(text, context):
     """Return text with every $(...) replaced; innermost first."""
     from launch.substitutions import EnvironmentVariable, LaunchConfiguration
+
     from .substitutions import FindPackagePrefix, FindPackageShare
 
     def environment(name, default=None):
         return EnvironmentVariable(name, default_value=default)
 
-    kinds = {'var': LaunchConfiguration, 'env': environment,
-             'find-pkg-share': FindPackageShare, 'find-pkg-prefix': FindPackagePrefix}
+    kinds = {
+        "var": LaunchConfiguration,
+        "env": environment,
+        "find-pkg-share": FindPackageShare,
+        "find-pkg-prefix": FindPackagePrefix,
+    }
 
     def replace(match):
         kind, *words = match[1].split()
         if kind not in kinds:
-            raise SubstitutionFailure(
-                f"$({match[1]}): expected one of {', '.join(kinds)}")
-        return kinds[kind](*(word.strip('\'"') for word in words)).perform(context)
+            raise SubstitutionFailure(f"$({match[1]}): expected one of {', '.join(kinds)}")
+        return kinds[kind](*(word.strip("'\"") for word in words)).perform(context)
 
     count = 1
     while count:
-        text, count = re.subn(r'\$\(([^()]+)\)', replace, text)
+        text, count = re.subn(r"\$\(([^()]+)\)", replace, text)
     return text

@@ -34,18 +34,20 @@ class ROSAdapter:
     def start(self):
         import rclpy
         from rclpy.executors import SingleThreadedExecutor
+
         if self.is_running:
-            raise RuntimeError('Cannot start a ROS adapter that is already running')
+            raise RuntimeError("Cannot start a ROS adapter that is already running")
         self.__context = rclpy.Context()
         rclpy.init(args=self.__argv, context=self.__context)
-        self.__node = rclpy.create_node(f'launch_ros_{os.getpid()}', context=self.__context)
+        self.__node = rclpy.create_node(f"launch_ros_{os.getpid()}", context=self.__context)
         self.__executor = SingleThreadedExecutor(context=self.__context)
         self.__executor.add_node(self.__node)
-        self.__thread = threading.Thread(target=self.__spin, name='launch_ros', daemon=True)
+        self.__thread = threading.Thread(target=self.__spin, name="launch_ros", daemon=True)
         self.__thread.start()
 
     def __spin(self):
         from rclpy.executors import ExternalShutdownException, ShutdownException
+
         try:
             self.__executor.spin()
         except (ExternalShutdownException, ShutdownException):
@@ -57,8 +59,9 @@ class ROSAdapter:
 
     def shutdown(self):
         import rclpy
+
         if not self.is_running:
-            raise RuntimeError('Cannot shutdown a ROS adapter that is not running')
+            raise RuntimeError("Cannot shutdown a ROS adapter that is not running")
         self.__executor.shutdown(timeout_sec=1.0)
         self.__thread.join(timeout=2.0)
         self.__thread = None
@@ -68,12 +71,13 @@ class ROSAdapter:
 
 def get_ros_adapter(context):
     """Return the launch's adapter, started on first use and stopped at shutdown."""
-    adapter = context.get_locals_as_dict().get('ros_adapter')
+    adapter = context.get_locals_as_dict().get("ros_adapter")
     if adapter is None or not adapter.is_running:
         adapter = ROSAdapter()
-        context.extend_globals({'ros_adapter': adapter})
-        context.register_event_handler(OnShutdown(
-            on_shutdown=lambda event, context: adapter.shutdown(), handle_once=True))
+        context.extend_globals({"ros_adapter": adapter})
+        context.register_event_handler(
+            OnShutdown(on_shutdown=lambda event, context: adapter.shutdown(), handle_once=True)
+        )
     return adapter
 
 

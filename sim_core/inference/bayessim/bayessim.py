@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from .densities import FEATURES, ConditionalMixture
+from sim_core.inference.bayessim.densities import FEATURES, ConditionalMixture
 
 __all__ = ["Fit", "fit"]
 
@@ -55,8 +55,19 @@ class Fit:
         return np.clip(z.double().numpy(), 0.0, 1.0)
 
 
-def fit(z, s, features: str = "mdn", components: int = 10, epochs: int = 300, step: float = 5e-3, seed: int = 0,
-        batch: int = 500, patience: int | None = 60, track=lambda epochs: epochs, stop=lambda epoch, loss: False) -> Fit:
+def fit(
+    z,
+    s,
+    features: str = "mdn",
+    components: int = 10,
+    epochs: int = 300,
+    step: float = 5e-3,
+    seed: int = 0,
+    batch: int = 500,
+    patience: int | None = 60,
+    track=lambda epochs: epochs,
+    stop=lambda epoch, loss: False,
+) -> Fit:
     """Train q(z | s) on pairs z (N, M) in [0, 1], s (N, F), by Adam on batches drawn anew every epoch.
 
     The step falls along half a cosine: with the published 1e-3 throughout, the same fit takes 600 epochs and more.

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import nn
 
-from .mixture import LOG_DIAGONAL, log_mixture, split
+from sim_core.inference.bayessim.mixture import LOG_DIAGONAL, log_mixture, split
 
 __all__ = ["FEATURES", "ConditionalMixture", "random_frequencies"]
 
@@ -82,7 +82,9 @@ class FourierFeatures(nn.Module):
         return math.sqrt(2 / len(self.b)) * torch.cos(s @ self.W.T + self.b)
 
 
-def random_frequencies(kernel: str, count: int, dimension: int, generator: torch.Generator, dtype=torch.float32) -> torch.Tensor:
+def random_frequencies(
+    kernel: str, count: int, dimension: int, generator: torch.Generator, dtype=torch.float32
+) -> torch.Tensor:
     """Frequencies (count, dimension) from the spectral density of a kernel of length scale 1.
 
     "rbf": exp(-r^2 / 2), normal.  "matern": nu = 5/2, Student's t of 2 nu = 5 degrees of freedom.

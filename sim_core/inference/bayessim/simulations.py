@@ -9,9 +9,8 @@ import numpy as np
 from scipy.signal import lfilter
 
 from sim_core.codegen import compile_library
-
-from ..observation import observed
-from .summaries import SUMMARIES, summary
+from sim_core.inference.bayessim.summaries import SUMMARIES, summary
+from sim_core.inference.shooting.observation import observed
 
 __all__ = ["Simulations", "simulate"]
 
@@ -33,8 +32,16 @@ class Simulations:
     not_finite: int
 
 
-def simulate(density, z: np.ndarray, names=tuple(SUMMARIES), every: int = 20, depth: int = 3, noise: float = 0.0,
-             lasting: float = 0.0, seed: int = 0) -> Simulations:
+def simulate(
+    density,
+    z: np.ndarray,
+    names=tuple(SUMMARIES),
+    every: int = 20,
+    depth: int = 3,
+    noise: float = 0.0,
+    lasting: float = 0.0,
+    seed: int = 0,
+) -> Simulations:
     """Simulate the recordings of a SingleShooting density at z (N, M), in its observations.
 
     Observations are those of the density, its map applied, in units of its scale, without the known first sample.
@@ -63,8 +70,10 @@ def simulate(density, z: np.ndarray, names=tuple(SUMMARIES), every: int = 20, de
             for name, psi in functions.items():
                 parts[name].append(psi(y))
     return Simulations(
-        z, {name: np.concatenate(part) for name, part in parts.items()},
-        {name: psi(measured) for name, psi in functions.items()}, not_finite,
+        z,
+        {name: np.concatenate(part) for name, part in parts.items()},
+        {name: psi(measured) for name, psi in functions.items()},
+        not_finite,
     )
 
 
@@ -85,4 +94,6 @@ def _observation(density):
     x, theta = ca.SX.sym("x", density.dynamics.nx), ca.SX.sym("theta", density.n)
     y = observed(density.observe, x, density.parameters.expression(theta), density.dynamics.np_)
     library = compile_library("refit_observation", {"observe": ca.Function("observe", [x, theta], [y])})
-    return lambda X, theta: library.call("observe", X, np.broadcast_to(theta[:, None, None], (*X.shape[:3], density.n)))[0]
+    return lambda X, theta: library.call(
+        "observe", X, np.broadcast_to(theta[:, None, None], (*X.shape[:3], density.n))
+    )[0]

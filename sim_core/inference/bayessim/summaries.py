@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from .signature import path_signature
+from sim_core.inference.bayessim.signature import path_signature
 
 __all__ = ["SUMMARIES", "difference", "downsampled", "statistics", "summary"]
 
@@ -42,7 +42,9 @@ def statistics(x, lags=LAGS):
         raise ValueError(f"summary statistics: expected more than {max(lags)} samples for the longest lag, found {T}")
     mean, variance = x.mean(-2), x.var(-2)
     still = variance < 1e-12 * (1 + mean**2)
-    w = np.where(still[..., None, :], 0.0, (x - mean[..., None, :]) / np.sqrt(np.where(still, 1.0, variance))[..., None, :])
+    w = np.where(
+        still[..., None, :], 0.0, (x - mean[..., None, :]) / np.sqrt(np.where(still, 1.0, variance))[..., None, :]
+    )
     i, j = np.triu_indices(d, 1)
     cross = (np.swapaxes(w, -1, -2) @ w / T)[..., i, j]
     auto = [(w[..., :-lag, :] * w[..., lag:, :]).sum(-2) / T for lag in lags]

@@ -6,19 +6,25 @@
 `METHODS` is the table; docs/inference_methods.md says when to choose which.
 """
 
-from .cem import CEM
-from .cma_es import CMA_ES
-from .ensemble import EMCEE
-from .likelihood_free import BAYESSIM
-from .nuts import NUTS
-from .sampler import Run, Sampler, Samples, Trace, sobol
-from .sgld import SGLD
-from .svgd import CSVGD, SVGD
+from sim_core.inference.samplers.cem import CEM
+from sim_core.inference.samplers.cma_es import CMA_ES
+from sim_core.inference.samplers.ensemble import EMCEE
+from sim_core.inference.samplers.likelihood_free import BAYESSIM
+from sim_core.inference.samplers.nuts import NUTS
+from sim_core.inference.samplers.sampler import Run, Sampler, Samples, Trace, sobol
+from sim_core.inference.samplers.sgld import SGLD
+from sim_core.inference.samplers.svgd import CSVGD, SVGD
 
 __all__ = ["METHODS", "Run", "Sampler", "Samples", "Trace", "sample", "sobol"]
 
 METHODS: dict[str, Sampler] = {
-    "svgd": SVGD, "csvgd": CSVGD, "cem": CEM, "sgld": SGLD, "nuts": NUTS, "emcee": EMCEE, "cma-es": CMA_ES,
+    "svgd": SVGD,
+    "csvgd": CSVGD,
+    "cem": CEM,
+    "sgld": SGLD,
+    "nuts": NUTS,
+    "emcee": EMCEE,
+    "cma-es": CMA_ES,
     "bayessim": BAYESSIM,
 }
 
@@ -28,7 +34,7 @@ def sample(method, density, samples=100, iterations=None, seed=0, progress=None,
 
     Args:
         method: name in METHODS.
-        density: LogDensity (sim_core/inference/density.py). Its limits are the faces of the cube, whatever it says beyond.
+        density: LogDensity (sim_core/inference/data/density.py). Its limits are the faces of the cube, whatever it says beyond.
         samples: number of draws N.
         iterations: of the method; None takes its default.
         seed: the same seed gives the same draws.

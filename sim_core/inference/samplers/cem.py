@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .limits import reflect
-from .sampler import Run, Sampler, sobol
+from sim_core.inference.samplers.limits import reflect
+from sim_core.inference.samplers.sampler import Run, Sampler, sobol
 
 __all__ = ["CEM", "Mixture"]
 
@@ -53,7 +53,9 @@ class Mixture:
         while len(centres) < kernels:
             far = np.min([((x - c) ** 2).sum(1) for c in centres], axis=0)
             centres.append(x[rng.choice(n, p=far / far.sum())] if far.sum() > 0 else x[rng.integers(n)])
-        mixture = cls(np.full(kernels, 1 / kernels), np.array(centres), np.tile(np.cov(x.T).reshape(m, m), (kernels, 1, 1)))
+        mixture = cls(
+            np.full(kernels, 1 / kernels), np.array(centres), np.tile(np.cov(x.T).reshape(m, m), (kernels, 1, 1))
+        )
         mixture.covariances += floor**2 * np.eye(m)
         for _ in range(sweeps):
             log_r = mixture._log_joint(x)

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from .sampler import Run, Sampler, Tail
+from sim_core.inference.samplers.sampler import Run, Sampler, Tail
 
 __all__ = ["CMA_ES"]
 
@@ -48,8 +48,13 @@ class _Search:
 
         # The library would draw from and seed NumPy's global generator.
         options = {
-            "bounds": [0, 1], "popsize": population, "verbose": -9, "verb_disp": 0, "verb_log": 0,
-            "seed": np.nan, "randn": lambda *shape: run.rng.standard_normal(shape),
+            "bounds": [0, 1],
+            "popsize": population,
+            "verbose": -9,
+            "verb_disp": 0,
+            "verb_log": 0,
+            "seed": np.nan,
+            "randn": lambda *shape: run.rng.standard_normal(shape),
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .sampler import Run, Sampler, sobol
+from sim_core.inference.samplers.sampler import Run, Sampler, sobol
 
 __all__ = ["EMCEE"]
 
@@ -33,7 +33,9 @@ def stretch(run: Run, iterations: int, stretch: float = 2.0, walkers: int | None
         return value
 
     sampler = emcee.EnsembleSampler(walkers, run.n, log_p, vectorize=True, moves=emcee.moves.StretchMove(a=stretch))
-    start = emcee.State(sobol(walkers, run.n, run.seed), random_state=np.random.RandomState(run.seed % 2**32).get_state())
+    start = emcee.State(
+        sobol(walkers, run.n, run.seed), random_state=np.random.RandomState(run.seed % 2**32).get_state()
+    )
     chain = sampler.sample(start, iterations=iterations, store=False, skip_initial_state_check=True)
     before = start.coords
     # Walkers at zero density: the difference of two infinities is no number, and rejects.

@@ -7,14 +7,20 @@ import threading
 
 import numpy as np
 
-from .limits import logit, sigmoid, sigmoid_log_slope
-from .sampler import Run, Sampler, Tail
+from sim_core.inference.samplers.limits import logit, sigmoid, sigmoid_log_slope
+from sim_core.inference.samplers.sampler import Run, Sampler, Tail
 
 __all__ = ["NUTS"]
 
 
-def nuts(run: Run, iterations: int, warmup: int | None = None, target_accept: float = 0.8, max_tree_depth: int = 10,
-         dense_mass: bool = False):
+def nuts(
+    run: Run,
+    iterations: int,
+    warmup: int | None = None,
+    target_accept: float = 0.8,
+    max_tree_depth: int = 10,
+    dense_mass: bool = False,
+):
     """One chain of Hamiltonian Monte Carlo with self-tuned length, step and metric, from the centre of the limits.
 
     Moves in y with z = sigmoid(y), where the limits are at infinity; the map's Jacobian is part of the density. The last
@@ -54,8 +60,12 @@ def nuts(run: Run, iterations: int, warmup: int | None = None, target_accept: fl
         # The gradient comes with the value, and waits for the backward sweep.
         potential.defvjp(lambda y: jax.pure_callback(evaluate, shapes, y), lambda gradient, bar: (bar * gradient,))
 
-        kernel = NUTS(potential_fn=potential, target_accept_prob=target_accept, max_tree_depth=max_tree_depth,
-                      dense_mass=dense_mass)
+        kernel = NUTS(
+            potential_fn=potential,
+            target_accept_prob=target_accept,
+            max_tree_depth=max_tree_depth,
+            dense_mass=dense_mass,
+        )
         state = kernel.init(jax.random.PRNGKey(run.seed), warmup, jnp.asarray(logit(run.start())), (), {})
         step = jax.jit(lambda state: kernel.sample(state, (), {}))
         tail = Tail(kept, run.n)
@@ -66,8 +76,13 @@ def nuts(run: Run, iterations: int, warmup: int | None = None, target_accept: fl
             if i <= warmup:
                 tail = Tail(kept, run.n)  # while it adapts it is no sample; a cancelled run still has its last point
             tail.push(sigmoid(y)[None], np.array([log_p]))
-            run.record(i, *tail.points(), leapfrogs=int(state.num_steps), accept=float(state.accept_prob),
-                       step=float(state.adapt_state.step_size))
+            run.record(
+                i,
+                *tail.points(),
+                leapfrogs=int(state.num_steps),
+                accept=float(state.accept_prob),
+                step=float(state.adapt_state.step_size),
+            )
     return tail.points()
 
 

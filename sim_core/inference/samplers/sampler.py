@@ -70,7 +70,7 @@ class Run:
     """A density under observation: counts evaluations, masks what is not finite, keeps the trace.
 
     Args:
-        density: LogDensity (sim_core/inference/density.py).
+        density: LogDensity (sim_core/inference/data/density.py).
         samples: number of draws wanted.
         seed: every random number follows from it.
         progress: reporting.Progress or None.
@@ -129,14 +129,19 @@ class Run:
         """End of an iteration with current points z (N, M), log_p (N,): a row of the trace, and the callback."""
         finite = log_p[np.isfinite(log_p)]
         mean = finite.mean() if len(finite) else -np.inf
-        self._rows.append({"iteration": iteration, "evaluations": self.evaluations, "best": self._best, "mean": mean, **extra})
+        self._rows.append(
+            {"iteration": iteration, "evaluations": self.evaluations, "best": self._best, "mean": mean, **extra}
+        )
         if self.callback is not None and self.callback(iteration, z, log_p):
             self.cancelled = True
 
     def state(self) -> dict:
         """The bookkeeping so far, as plain data; see `restore`."""
         return {
-            "rows": self._rows, "best": self._best, "evaluations": self.evaluations, "not_finite": self.not_finite,
+            "rows": self._rows,
+            "best": self._best,
+            "evaluations": self.evaluations,
+            "not_finite": self.not_finite,
             "rng": self.rng.bit_generator.state,
         }
 

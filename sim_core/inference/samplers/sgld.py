@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from .limits import reflect
-from .sampler import Run, Sampler, Tail, sobol
+from sim_core.inference.samplers.limits import reflect
+from sim_core.inference.samplers.sampler import Run, Sampler, Tail, sobol
 
 __all__ = ["SGLD"]
 
 
-def sgld(run: Run, iterations: int, step: float = 1e-4, final_step: float | None = None, precondition: bool = True,
-         beta: float = 0.95, epsilon: float = 1e-8, chains: int = 1, longest: float = 0.05):
+def sgld(
+    run: Run,
+    iterations: int,
+    step: float = 1e-4,
+    final_step: float | None = None,
+    precondition: bool = True,
+    beta: float = 0.95,
+    epsilon: float = 1e-8,
+    chains: int = 1,
+    longest: float = 0.05,
+):
     """z <- z + alpha/2 A d log p/dz + N(0, alpha A), reflected at the limits.
 
     With preconditioning A = 1 / (epsilon + sqrt(V)), V <- beta V + (1 - beta) grad^2 (the thesis' variant, without the

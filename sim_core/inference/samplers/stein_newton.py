@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ..curvature import SMALLEST
-from .stein import bounded
+from sim_core.inference.samplers.stein import bounded
+from sim_core.inference.shooting.curvature import SMALLEST
 
 __all__ = ["common_metric", "newton_system", "shortened"]
 

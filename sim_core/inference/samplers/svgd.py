@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .checkpoint import Checkpoint
-from .sampler import Run, Sampler, sobol
-from .stein import Adam, bounded, stein_direction
-from .svgd_newton import csvgd_newton, largest_norm
+from sim_core.inference.samplers.checkpoint import Checkpoint
+from sim_core.inference.samplers.sampler import Run, Sampler, sobol
+from sim_core.inference.samplers.stein import Adam, bounded, stein_direction
+from sim_core.inference.samplers.svgd_newton import csvgd_newton, largest_norm
 
 __all__ = ["CSVGD", "SVGD"]
 
@@ -17,8 +17,15 @@ SIGMA_LIM = 0.01  # share of a limit's range that counts as one unit of its viol
 METRICS = ("adam", "gauss-newton")
 
 
-def svgd(run: Run, iterations: int, step: float | None = None, final_step: float = 0.002, metric: str = "adam", refresh: int = 1,
-         checkpoint=None):
+def svgd(
+    run: Run,
+    iterations: int,
+    step: float | None = None,
+    final_step: float = 0.002,
+    metric: str = "adam",
+    refresh: int = 1,
+    checkpoint=None,
+):
     """N particles from Sobol points, moved together: uphill by a kernel's average of their gradients, and apart.
 
     Deterministic from the start on. A step over a limit ends on it. A particle whose density vanishes has no gradient,
@@ -39,11 +46,20 @@ def svgd(run: Run, iterations: int, step: float | None = None, final_step: float
     """
     if by_newton(run, metric):
         if run.density.windows > 1:
-            raise ValueError(f"svgd with metric 'gauss-newton' needs one window, found {run.density.windows}; use csvgd")
+            raise ValueError(
+                f"svgd with metric 'gauss-newton' needs one window, found {run.density.windows}; use csvgd"
+            )
         return csvgd_newton(run, iterations, 0.5 if step is None else step, refresh, checkpoint=checkpoint)
     step, adam = 0.02 if step is None else step, Adam()
     z = sobol(run.samples, run.n, run.seed)
-    identity = {"method": "svgd", "samples": run.samples, "n": run.n, "seed": run.seed, "iterations": iterations, "step": [step, final_step]}
+    identity = {
+        "method": "svgd",
+        "samples": run.samples,
+        "n": run.n,
+        "seed": run.seed,
+        "iterations": iterations,
+        "step": [step, final_step],
+    }
     file, first = Checkpoint(checkpoint, identity), 0
     if (resumed := file.load(run)) is not None:
         first, arrays = resumed
@@ -59,9 +75,19 @@ def svgd(run: Run, iterations: int, step: float | None = None, final_step: float
     return z, run.log_p(z)
 
 
-def csvgd(run: Run, iterations: int, step: float | None = None, final_step: float = 0.002, damping: float | None = None,
-          multiplier_step: float | None = None, sigma_lim: float | None = None, form: str = "vector", metric: str = "gauss-newton",
-          refresh: int = 1, checkpoint=None):
+def csvgd(
+    run: Run,
+    iterations: int,
+    step: float | None = None,
+    final_step: float = 0.002,
+    damping: float | None = None,
+    multiplier_step: float | None = None,
+    sigma_lim: float | None = None,
+    form: str = "vector",
+    metric: str = "gauss-newton",
+    refresh: int = 1,
+    checkpoint=None,
+):
     """SVGD over theta whose particles carry shooting states of their own; limits and defects are equality constraints.
 
         dtheta  = phi - (lambda_lim + c g_lim) dg_lim/dtheta - (lambda_def + c g_def) dg_def/dtheta
@@ -97,13 +123,25 @@ def csvgd(run: Run, iterations: int, step: float | None = None, final_step: floa
     Barr, "Constrained differential optimization", NeurIPS 1987.
     """
     if not hasattr(run.density, "evaluate"):
-        raise ValueError(f"csvgd needs a density with shooting windows (MultipleShooting), found {type(run.density).__name__}; use svgd")
+        raise ValueError(
+            f"csvgd needs a density with shooting windows (MultipleShooting), found {type(run.density).__name__}; use svgd"
+        )
     damping = {"adam": 1.0, "gauss-newton": 100.0}.get(metric) if damping is None else damping
     if by_newton(run, metric):
         if form != "vector" or not damping > 0:
-            raise ValueError(f"metric 'gauss-newton' needs form 'vector' and damping > 0, found '{form}' and {damping}; use metric 'adam'")
-        return csvgd_newton(run, iterations, 0.5 if step is None else step, refresh, damping, multiplier_step,
-                            1e-4 if sigma_lim is None else sigma_lim, checkpoint)
+            raise ValueError(
+                f"metric 'gauss-newton' needs form 'vector' and damping > 0, found '{form}' and {damping}; use metric 'adam'"
+            )
+        return csvgd_newton(
+            run,
+            iterations,
+            0.5 if step is None else step,
+            refresh,
+            damping,
+            multiplier_step,
+            1e-4 if sigma_lim is None else sigma_lim,
+            checkpoint,
+        )
     sigma_lim = SIGMA_LIM if sigma_lim is None else sigma_lim
     step = 0.02 if step is None else step
     z = sobol(run.samples, run.n, run.seed)
@@ -112,8 +150,16 @@ def csvgd(run: Run, iterations: int, step: float | None = None, final_step: floa
     on_limits = np.zeros_like(z)
     adam = Adam()
     identity = {
-        "method": "csvgd", "samples": run.samples, "n": run.n, "seed": run.seed, "iterations": iterations, "form": form,
-        "step": [step, final_step, multiplier_step], "damping": damping, "sigma_lim": sigma_lim, "starts": starts.shape,
+        "method": "csvgd",
+        "samples": run.samples,
+        "n": run.n,
+        "seed": run.seed,
+        "iterations": iterations,
+        "form": form,
+        "step": [step, final_step, multiplier_step],
+        "damping": damping,
+        "sigma_lim": sigma_lim,
+        "starts": starts.shape,
     }
     file, first = Checkpoint(checkpoint, identity), 0
     if (resumed := file.load(run)) is not None:
@@ -125,16 +171,31 @@ def csvgd(run: Run, iterations: int, step: float | None = None, final_step: floa
         phi, h = stein_direction(z, bounded(now.grad))
         g_limits = (np.clip(z, 0.0, 1.0) - z) / sigma_lim
         g_defects = now.defects if form == "vector" else np.einsum("nrsi,nrsi->nrs", now.defects, now.defects)
-        run.record(i, z, now.log_p, bandwidth=h, defect=largest_norm(now.defects), violation=sigma_lim * float(np.abs(g_limits).max()))
+        run.record(
+            i,
+            z,
+            now.log_p,
+            bandwidth=h,
+            defect=largest_norm(now.defects),
+            violation=sigma_lim * float(np.abs(g_limits).max()),
+        )
         size = decayed(step, final_step, i, iterations)
         # dg_lim/dtheta is -1 / sigma_lim beyond a limit, and 0 within, where g_lim vanishes but its multiplier may not.
         push = (on_limits + damping * g_limits) * (g_limits != 0) / sigma_lim
-        dz, dstarts = adam.step(size, phi + push - bounded(now.penalty_grad), bounded(now.grad_starts - now.penalty_grad_starts))
+        dz, dstarts = adam.step(
+            size, phi + push - bounded(now.penalty_grad), bounded(now.grad_starts - now.penalty_grad_starts)
+        )
         z, starts = z + dz, starts + dstarts
         on_limits = on_limits + (size if multiplier_step is None else multiplier_step) * g_limits
-        on_defects = on_defects + (adams_pace(adam, size, form) if multiplier_step is None else multiplier_step) * g_defects
+        on_defects = (
+            on_defects + (adams_pace(adam, size, form) if multiplier_step is None else multiplier_step) * g_defects
+        )
         if run.cancelled or file.due(i + 1):
-            file.save(run, i + 1, {"z": z, "starts": starts, "on_defects": on_defects, "on_limits": on_limits, **_moments(adam)})
+            file.save(
+                run,
+                i + 1,
+                {"z": z, "starts": starts, "on_defects": on_defects, "on_limits": on_limits, **_moments(adam)},
+            )
     z = np.clip(z, 0.0, 1.0)
     return z, run.evaluate(z, starts).log_p
 
@@ -168,8 +229,10 @@ def by_newton(run: Run, metric: str) -> bool:
     if metric == "adam":
         return False
     if not hasattr(run.density, "curvature"):
-        raise ValueError(f"metric 'gauss-newton' needs a density with a curvature (SingleShooting, MultipleShooting), found "
-                         f"{type(run.density).__name__}; use metric 'adam'")
+        raise ValueError(
+            f"metric 'gauss-newton' needs a density with a curvature (SingleShooting, MultipleShooting), found "
+            f"{type(run.density).__name__}; use metric 'adam'"
+        )
     return True
 
 
@@ -178,4 +241,6 @@ def _moments(adam: Adam) -> dict[str, np.ndarray]:
 
 
 SVGD = Sampler(svgd, True, 500, "Stein variational gradient descent (Liu & Wang)")
-CSVGD = Sampler(csvgd, True, 200, "constrained Stein variational gradient descent over multiple-shooting windows (Heiden et al.)")
+CSVGD = Sampler(
+    csvgd, True, 200, "constrained Stein variational gradient descent over multiple-shooting windows (Heiden et al.)"
+)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ..curvature import Curvature
-from .checkpoint import Checkpoint
-from .sampler import Run, sobol
-from .stein_newton import newton_system, shortened
+from sim_core.inference.samplers.checkpoint import Checkpoint
+from sim_core.inference.samplers.sampler import Run, sobol
+from sim_core.inference.samplers.stein_newton import newton_system, shortened
+from sim_core.inference.shooting.curvature import Curvature
 
 __all__ = ["csvgd_newton", "largest_norm"]
 
@@ -16,8 +16,16 @@ REACH = 0.1  # longest Newton step of a coordinate, in units of the limits
 STARTS_REACH = 1.0  # longest move of a shooting state in one iteration, in its scale
 
 
-def csvgd_newton(run: Run, iterations: int, step: float, refresh: int, damping: float = 100.0, multiplier_step: float | None = None,
-                 sigma_lim: float = 1e-4, checkpoint=None):
+def csvgd_newton(
+    run: Run,
+    iterations: int,
+    step: float,
+    refresh: int,
+    damping: float = 100.0,
+    multiplier_step: float | None = None,
+    sigma_lim: float = 1e-4,
+    checkpoint=None,
+):
     """`csvgd` with metric "gauss-newton".
 
     Each particle's Lagrangian has the Gauss-Newton matrix [[F_zz, F_zs], [F_sz, F_ss]] in z and its shooting states s, defects
@@ -31,8 +39,17 @@ def csvgd_newton(run: Run, iterations: int, step: float, refresh: int, damping: 
     on_defects, on_limits = np.zeros_like(starts), np.zeros_like(z)
     eta = step * damping if multiplier_step is None else multiplier_step
     identity = {
-        "method": "csvgd, gauss-newton", "samples": run.samples, "n": run.n, "seed": run.seed, "iterations": iterations,
-        "step": step, "refresh": refresh, "multiplier_step": eta, "damping": damping, "sigma_lim": sigma_lim, "starts": starts.shape,
+        "method": "csvgd, gauss-newton",
+        "samples": run.samples,
+        "n": run.n,
+        "seed": run.seed,
+        "iterations": iterations,
+        "step": step,
+        "refresh": refresh,
+        "multiplier_step": eta,
+        "damping": damping,
+        "sigma_lim": sigma_lim,
+        "starts": starts.shape,
     }
     file, first, curvature = Checkpoint(checkpoint, identity), 0, None
     if (resumed := file.load(run)) is not None:
@@ -59,18 +76,27 @@ def csvgd_newton(run: Run, iterations: int, step: float, refresh: int, damping: 
         # Multipliers of a particle rest while it has far to go: they would wind up against places it is about to leave.
         pace = eta / (1.0 + decrement + np.einsum("nrk,nrk->n", at, force.reshape(at.shape)))
         dz = step * shortened(full, REACH)
-        ds = shortened((step * at + np.einsum("nrkm,nm->nrk", by, dz)).reshape(at.shape[0] * at.shape[1], at.shape[2]), STARTS_REACH)
+        ds = shortened(
+            (step * at + np.einsum("nrkm,nm->nrk", by, dz)).reshape(at.shape[0] * at.shape[1], at.shape[2]),
+            STARTS_REACH,
+        )
         starts = starts + ds.reshape(starts.shape)
         on_limits = sigma_lim * limit_force(z, on_limits, pace[:, None], sigma_lim)
         on_defects = on_defects + pace[:, None, None, None] * now.defects
         z = z + dz
         if run.cancelled or file.due(i + 1):
-            file.save(run, i + 1, {"z": z, "starts": starts, "on_defects": on_defects, "on_limits": on_limits, **_arrays(curvature)})
+            file.save(
+                run,
+                i + 1,
+                {"z": z, "starts": starts, "on_defects": on_defects, "on_limits": on_limits, **_arrays(curvature)},
+            )
     z = np.clip(z, 0.0, 1.0)
     return z, run.evaluate(z, starts).log_p
 
 
-def limited_step(Q, drive, z, multipliers, c: float, sigma_lim: float, rounds: int = 10) -> tuple[np.ndarray, np.ndarray]:
+def limited_step(
+    Q, drive, z, multipliers, c: float, sigma_lim: float, rounds: int = 10
+) -> tuple[np.ndarray, np.ndarray]:
     """Newton steps (N, M) that see where they would meet a limit, and their squared lengths in the metric Q (N,).
 
     Solves Q step = drive + force(z + step), which is linear piece by piece, by a few rounds over which limits are active.
@@ -86,7 +112,9 @@ def limited_step(Q, drive, z, multipliers, c: float, sigma_lim: float, rounds: i
             break
         active = force != 0.0
         stiffness = c / sigma_lim**2 * active
-        step = np.linalg.solve(Q + stiffness[:, :, None] * np.eye(z.shape[1]), (drive + force + stiffness * step)[..., None])[..., 0]
+        step = np.linalg.solve(
+            Q + stiffness[:, :, None] * np.eye(z.shape[1]), (drive + force + stiffness * step)[..., None]
+        )[..., 0]
     return step, np.einsum("nm,nmk,nk->n", step, Q, step)
 
 

@@ -21,7 +21,9 @@ class Driver(AbilityHand):
 
     def __init__(self, path, **options):
         self.samples = []
-        super().__init__(path, **{"reply_timeout": 0.5, **options}, on_sample=lambda sample, t: self.samples.append((t, sample)))
+        super().__init__(
+            path, **{"reply_timeout": 0.5, **options}, on_sample=lambda sample, t: self.samples.append((t, sample))
+        )
         self.start()
 
     @property
@@ -38,6 +40,7 @@ class Driver(AbilityHand):
 
     def reach(self, degrees):
         """Repeat a target until the fingers are there."""
+
         def there():
             self.move(np.radians(degrees))
             return np.max(np.abs(self.degrees - degrees)) < 1.0
@@ -75,7 +78,7 @@ def test_targets_are_reached_and_nothing_is_lost(hand, driver):
     start = hand.stats()["angles"]
     driver.streaming()
     time.sleep(0.2)
-    assert hand.stats()["angles"] == pytest.approx(start, abs=0.1)        # enabled, not told anything: it stays
+    assert hand.stats()["angles"] == pytest.approx(start, abs=0.1)  # enabled, not told anything: it stays
     for target in ([90, 80, 70, 60, 50, -90], [5, 5, 5, 5, 5, -5], [50, 50, 50, 50, 50, -50]):
         driver.reach(np.array(target, float))
         assert hand.stats()["angles"] == pytest.approx(target, abs=1.0)
@@ -91,7 +94,7 @@ def test_api_mode_lasts_as_long_as_the_driver(hand, connect):
     driver = connect().streaming()
     driver.reach(np.array([40.0] * 5 + [-40.0]))
     exits = hand.stats()["api_exits"]
-    time.sleep(0.5)                                                         # no new targets: it is held, in API mode
+    time.sleep(0.5)  # no new targets: it is held, in API mode
     facts = hand.stats()
     assert facts["api"] and facts["api_exits"] == exits and driver.counters.as_dict()["command_timeouts"] >= 1
     driver.close()
@@ -105,7 +108,7 @@ def test_a_target_that_is_not_renewed_is_given_up(hand, driver):
     driver.until(lambda: "command_timeouts" in driver.counters.as_dict())
     time.sleep(0.2)
     angles = hand.stats()["angles"]
-    assert max(angles) < 90.0                                               # 0.1 s of 235 deg/s, and what the machine adds
+    assert max(angles) < 90.0  # 0.1 s of 235 deg/s, and what the machine adds
     time.sleep(0.3)
     assert hand.stats()["angles"] == pytest.approx(angles, abs=1.0)
 
@@ -121,7 +124,9 @@ def test_touch_and_current_of_a_finger_that_meets_something(hand, driver):
 
     driver.until(touched, "touch")
     feedback = driver.samples[-1][1]
-    assert np.degrees(feedback.position[1]) == pytest.approx(40.0, abs=0.1) and feedback.current[1] == pytest.approx(1.2, abs=0.01)
+    assert np.degrees(feedback.position[1]) == pytest.approx(40.0, abs=0.1) and feedback.current[1] == pytest.approx(
+        1.2, abs=0.01
+    )
     assert feedback.touch[0].max() < 0.5 * feedback.touch[1].min()
 
 
@@ -165,10 +170,16 @@ def test_corruption_passes_no_wrong_value(hand, connect):
     for fault in ("corrupt", "truncate", "garbage", "duplicate"):
         hand.inject(fault, p=0.2)
         count = len(driver.samples)
-        driver.until(lambda fault=fault, count=count: hand.stats()["faults"].get(fault, 0) >= 4 and len(driver.samples) > count + 8,
-                     fault)
+        driver.until(
+            lambda fault=fault, count=count: (
+                hand.stats()["faults"].get(fault, 0) >= 4 and len(driver.samples) > count + 8
+            ),
+            fault,
+        )
         hand.clear(fault)
-    worst = max(np.max(np.abs(np.degrees(s.position) - np.array([50.0] * 5 + [-50.0]))) for _, s in driver.samples[start:])
+    worst = max(
+        np.max(np.abs(np.degrees(s.position) - np.array([50.0] * 5 + [-50.0]))) for _, s in driver.samples[start:]
+    )
     assert worst < 1.5 and driver.counters.crc_errors > 0
 
 
@@ -205,9 +216,11 @@ def test_a_real_hand():
     driver = Driver(port, reply_timeout=0.05).streaming()
     try:
         for target in ([30.0] * 5 + [-30.0], [10.0] * 5 + [-10.0]):
+
             def near(target=np.array(target)):
                 driver.move(np.radians(target))
                 return np.max(np.abs(driver.degrees - target)) < 5.0
+
             driver.until(near, "target")
         assert (driver.counters.timeouts + driver.counters.crc_errors) / driver.sent <= 0.005
         assert driver.disable() and not driver.warnings

@@ -46,12 +46,20 @@ def feedback_payload(reply, position=(0,) * 6, second=(0,) * 6, third=(0,) * 6, 
 
 
 def test_both_sizes_of_reply():
-    payload = feedback_payload(0, position=(32767, -32767, 0, 0, 0, 0), second=(621, 0, 0, 0, 0, 0), touch=range(30), status=1)
+    payload = feedback_payload(
+        0, position=(32767, -32767, 0, 0, 0, 0), second=(621, 0, 0, 0, 0, 0), touch=range(30), status=1
+    )
     assert len(payload) == 72
     feedback = decode(payload)
     assert np.degrees(feedback.position[:2]) == pytest.approx([150.0, -150.0])
-    assert feedback.current[0] == pytest.approx(621 / 620.606079) and np.isnan(feedback.velocity).all() and feedback.protection == 1
-    assert feedback.touch.shape == (5, 6) and feedback.touch[0, 0] == 0.0 and np.all(np.diff(feedback.touch.ravel()) > 0)
+    assert (
+        feedback.current[0] == pytest.approx(621 / 620.606079)
+        and np.isnan(feedback.velocity).all()
+        and feedback.protection == 1
+    )
+    assert (
+        feedback.touch.shape == (5, 6) and feedback.touch[0, 0] == 0.0 and np.all(np.diff(feedback.touch.ravel()) > 0)
+    )
     # The maker's formula at a reading of 2048: 1.65 V of 3.3 V.
     touch = decode(feedback_payload(1, touch=[2048] * 30)).touch
     assert touch == pytest.approx(np.full((5, 6), 121591.0 / (33000.0 / 1.65 + 10000.0) + 0.878894))
@@ -78,7 +86,7 @@ def test_no_payload_breaks_the_decoder(payload):
 def test_frames_are_found_in_any_company_and_any_pieces(payload, before, pieces):
     finder, stream, at, found = FrameFinder(), before + b"\x7e" + stuff(payload), 0, []
     for length in [*pieces, len(stream)]:
-        found += finder.feed(stream[at:at + length])
+        found += finder.feed(stream[at : at + length])
         at += length
     assert not payload or found[-1] == payload
     assert len(stuff(payload)) <= 2 * len(payload) + 2 and 0x7E not in stuff(payload)[1:-1]
@@ -121,8 +129,14 @@ def test_the_driver_understands_what_the_hand_says(wire, degrees, reply):
 def test_the_hand_answers_its_own_address_and_whole_commands_only(wire):
     hand = AbilityHandEmulator(wire(460800))
     good = command(np.radians(DEGREES), Reply.CURRENT_TOUCH)
-    for frame, answers in ((good, 1), (good + good[1:], 2), (command([0] * 6, 0, address=0x51), 0), (good[:10] + b"\x7e", 0),
-                           (query(Reply.CURRENT_VELOCITY), 1), (stuff(bytes((0x50, 0x1D, 0x93))), 0)):
+    for frame, answers in (
+        (good, 1),
+        (good + good[1:], 2),
+        (command([0] * 6, 0, address=0x51), 0),
+        (good[:10] + b"\x7e", 0),
+        (query(Reply.CURRENT_VELOCITY), 1),
+        (stuff(bytes((0x50, 0x1D, 0x93))), 0),
+    ):
         hand.port.coming, hand.port.gone = frame, []
         hand.step(0.0)
         assert len(hand.port.gone) == answers, frame.hex()

@@ -11,7 +11,7 @@ def missing() -> str:
     if absent:
         return f"{', '.join(absent)} not installed (apt-get install pulseaudio pulseaudio-utils)"
     try:
-        import sounddevice  # noqa: F401
+        import sounddevice  # noqa: F401  It loads PortAudio
     except OSError:
         return "PortAudio not installed (apt-get install libportaudio2)"
     return ""

@@ -73,7 +73,7 @@ def tone_fit(x, rate):
         basis = np.column_stack([c, s, np.ones_like(t)])
         (a, b, mean), *_ = np.linalg.lstsq(basis, x, rcond=None)
         residual = x - basis @ (a, b, mean)
-        slope = 2 * np.pi * t * (b * c - a * s)          # of the sine in frequency
+        slope = 2 * np.pi * t * (b * c - a * s)  # of the sine in frequency
         frequency += (slope @ residual) / (slope @ slope)
     return frequency, 10 * np.log10(0.5 * (a * a + b * b) / np.mean(residual**2))
 
@@ -85,7 +85,7 @@ def test_a_tone_comes_through_unchanged(microphone):
     """A1: +-0.1 Hz, SNR >= 80 dB. The node's test has A2: 10 s are 441 000 samples."""
     microphone.set(sound="tone", frequency=100.0, level=0.9)
     with listening(microphone) as ear:
-        ear.wait_for_sound(0.3)        # what was in the pipe before is another sound
+        ear.wait_for_sound(0.3)  # what was in the pipe before is another sound
         begin = len(ear.got)
         ear.wait_for_sound(2.0)
         x = ear.samples(begin)[:, 0] / 2.0**15
@@ -105,7 +105,7 @@ def test_other_formats(microphone, name, channels, chunk_ms):
         stamps = ear.stamps
     assert sound.shape[1] == channels
     frequency, _ = tone_fit(sound[:, -1] / form.sample.full_scale, 48000)
-    assert frequency == pytest.approx(1000.0, abs=1.0)      # the server resamples
+    assert frequency == pytest.approx(1000.0, abs=1.0)  # the server resamples
     assert np.abs(np.diff(stamps) - form.chunk_seconds).max() <= 1e-3
 
 
@@ -124,7 +124,7 @@ def test_clicks_are_stamped_when_they_sound(microphone):
     assert len(heard) >= 10
     error = np.array([t - clicks[np.abs(clicks - t).argmin()] for t in heard])
     assert np.abs(error - np.median(error)).max() <= 5e-3, error
-    assert abs(np.median(error)) < 0.05     # and the offset is a latency, no accident
+    assert abs(np.median(error)) < 0.05  # and the offset is a latency, no accident
     assert np.abs(np.diff(stamps) - 0.02).max() <= 1e-3
 
 
@@ -139,14 +139,18 @@ def test_a_stall_is_found_and_survived(microphone):
         begin = time.monotonic()
         microphone.inject("stall", seconds=1.6)
         ear.wait_for(State.RECONNECTING, "the stall to be seen", 10.0)
-        assert time.monotonic() - begin > 0.4           # not before half a second of silence
+        assert time.monotonic() - begin > 0.4  # not before half a second of silence
         assert "no sound from audio input" in ear.device.last_error
         ear.wait_for(State.STREAMING, "sound again")
         ear.wait_for_sound(0.5)
         gaps = [(i, sound) for i, (_, sound) in enumerate(ear.got) if sound.gap]
         stamps = ear.stamps
-    (where, sound), = gaps
-    assert where >= before and sound.overrun and sound.gap / RATE == pytest.approx(stamps[where] - stamps[where - 1] - 0.02, abs=1e-3)
+    ((where, sound),) = gaps
+    assert (
+        where >= before
+        and sound.overrun
+        and sound.gap / RATE == pytest.approx(stamps[where] - stamps[where - 1] - 0.02, abs=1e-3)
+    )
     assert 1.3 < sound.gap / RATE < 6.0 and np.all(np.diff(stamps) > 0)
 
 
@@ -177,7 +181,9 @@ def test_a_reader_that_is_too_slow_loses_whole_chunks_and_knows_how_many(microph
         stamps = ear.stamps
     assert sum(gaps) == 882 * lost and ear.device.counters.lost_samples == 882 * lost
     where = int(np.argmax(np.diff(stamps)))
-    assert np.diff(stamps)[where] == pytest.approx(0.02 * (lost + 1), abs=2e-3)      # and later stamps are as true as before
+    assert np.diff(stamps)[where] == pytest.approx(
+        0.02 * (lost + 1), abs=2e-3
+    )  # and later stamps are as true as before
 
 
 def test_clipping_and_a_dead_microphone(microphone):
@@ -216,8 +222,16 @@ def test_faults_of_every_kind_at_once_and_all_is_well_afterwards(microphone):
     microphone.set(sound="tone", level=0.5)
     with listening(microphone) as ear:
         ear.wait_for_sound(0.5)
-        for fault, parameters in (("delay", dict(by=0.05)), ("jitter", dict(by=0.02)), ("corrupt", dict(p=0.2)), ("truncate", dict(p=0.2)),
-                                  ("garbage", dict(p=0.2)), ("duplicate", dict(p=0.2)), ("overtemp", {}), ("wrong_baud", {})):
+        for fault, parameters in (
+            ("delay", dict(by=0.05)),
+            ("jitter", dict(by=0.02)),
+            ("corrupt", dict(p=0.2)),
+            ("truncate", dict(p=0.2)),
+            ("garbage", dict(p=0.2)),
+            ("duplicate", dict(p=0.2)),
+            ("overtemp", {}),
+            ("wrong_baud", {}),
+        ):
             microphone.inject(fault, **parameters)
         ear.wait_for_sound(0.8)
         microphone.inject("power_cycle", seconds=0.3)
@@ -228,14 +242,16 @@ def test_faults_of_every_kind_at_once_and_all_is_well_afterwards(microphone):
         stamps = ear.stamps
         assert stamps[-1] < time.monotonic() and np.all(np.diff(stamps) > 0)
         sound = ear.samples(n)[:, 0]
-    assert np.abs(np.abs(sound).max() - 16384) < 2      # whole samples again, and the tone alone
+    assert np.abs(np.abs(sound).max() - 16384) < 2  # whole samples again, and the tone alone
 
 
 def test_a_sound_server_that_hangs_is_noticed(microphone):
     """Closing a stream of a server that hangs blocks: health must not wait for it."""
     with listening(microphone) as ear:
         ear.wait_for_sound(0.3)
-        (server,) = subprocess.run(["pgrep", "-f", f"^pulseaudio.*socket={microphone.link} "], capture_output=True, text=True).stdout.split()
+        (server,) = subprocess.run(
+            ["pgrep", "-f", f"^pulseaudio.*socket={microphone.link} "], capture_output=True, text=True
+        ).stdout.split()
         os.kill(int(server), signal.SIGSTOP)
         try:
             ear.wait_for(lambda: ear.device.state in (State.STALE, State.RECONNECTING), "the silence", 10.0)
@@ -246,12 +262,12 @@ def test_a_sound_server_that_hangs_is_noticed(microphone):
 
 def test_the_server_dies_and_comes_back(tmp_path, microphone):
     """A fresh server on the same socket, as after a restart of the sound system."""
-    del microphone      # only for its skip
+    del microphone  # only for its skip
     link = tmp_path / "sound"
     first = EmulatorProcess("audio", "--sound", "tone", link=link)
     with listening(first) as ear:
         ear.wait_for_sound(0.2)
-        first.kill()            # and the daemon with it
+        first.kill()  # and the daemon with it
         ear.wait_for(State.RECONNECTING, "the end of the server", 10.0)
         with EmulatorProcess("audio", "--sound", "tone", link=link):
             ear.wait_for(State.STREAMING, "sound again", 20.0)
@@ -262,7 +278,9 @@ def test_the_server_dies_and_comes_back(tmp_path, microphone):
 def test_a_wrong_name_lists_what_there_is(microphone):
     device = AudioDevice(PortAudioSource(StreamFormat(), "Thinklabs", f"unix:{microphone.link}"))
     device.start()
-    assert device.wait_for(lambda: "no audio input 'Thinklabs'; present: " in device.last_error and "pulse" in device.last_error, 10.0)
+    assert device.wait_for(
+        lambda: "no audio input 'Thinklabs'; present: " in device.last_error and "pulse" in device.last_error, 10.0
+    )
     device.close()
 
 
@@ -286,7 +304,9 @@ def cycle(n):
 warm = cycle(2)
 print(warm, cycle(3))
 """
-    done = subprocess.run([sys.executable, "-P", "-c", program, f"unix:{microphone.link}"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, f"unix:{microphone.link}"], capture_output=True, text=True, timeout=120
+    )
     before, after = done.stdout.strip().split(") (")
     assert before.strip("()") == after.strip("()"), done.stdout + done.stderr
 

@@ -8,8 +8,8 @@ from scipy.signal import welch
 
 from hardware.audio.device import AudioDevice
 from hardware.audio.pcm import FORMATS, from_float
-from hardware.audio.sources import FileSource, Source, StreamFormat, SynthesisedSource, find_input
 from hardware.audio.ring import Chunk
+from hardware.audio.sources import FileSource, Source, StreamFormat, SynthesisedSource, find_input
 from hardware.audio.synthesiser import Stethoscope, StethoscopeConfig, quality
 from hardware.audio.wav import WavRecording
 from hardware.link import Disconnected, Identity, State
@@ -32,7 +32,11 @@ def listen(source, n, **options):
     assert device.wait_for(lambda: len(got) >= n, 20.0), device.last_error
     device.close()
     assert device.state is State.CLOSED
-    return np.array([t for t, _ in got[:n]]), np.frombuffer(b"".join(sound.data for _, sound in got[:n]), source.form.sample.dtype), device
+    return (
+        np.array([t for t, _ in got[:n]]),
+        np.frombuffer(b"".join(sound.data for _, sound in got[:n]), source.form.sample.dtype),
+        device,
+    )
 
 
 # -- sources ---------------------------------------------------------------------------------------
@@ -43,7 +47,7 @@ def test_a_file_comes_at_its_rate_and_over_again(tmp_path):
     form = StreamFormat(8000, 1, "S16LE", 20)
     begin = time.monotonic()
     t, samples, device = listen(FileSource(form, wav(tmp_path / "a.wav", sound, 8000)), 10)
-    assert time.monotonic() - begin >= 10 * 0.02 - 0.005          # not faster than it sounds
+    assert time.monotonic() - begin >= 10 * 0.02 - 0.005  # not faster than it sounds
     np.testing.assert_allclose(np.diff(t), 0.02, atol=1e-3)
     np.testing.assert_array_equal(samples, from_float(sound[np.arange(1600) % 1000, 0], FORMATS["S16LE"]))
     assert device.identity == Identity("a.wav") and "overruns" not in device.counters.as_dict()
@@ -56,18 +60,24 @@ def test_a_file_once_and_of_another_rate_and_width(tmp_path):
     source.open(), source.start()
     sound = source._next(2 * 44100)
     assert sound.shape == (88200, 2)
-    np.testing.assert_array_equal(sound[:, 0], sound[:, 1])         # a missing channel repeats the last
+    np.testing.assert_array_equal(sound[:, 0], sound[:, 1])  # a missing channel repeats the last
     expected = 0.5 * np.sin(2 * np.pi * 440 * np.arange(44100) / 44100)
     assert np.abs(sound[1000:43000, 0] - expected[1000:43000]).max() < 2e-3
-    assert not sound[44100:].any()                                  # then silence
+    assert not sound[44100:].any()  # then silence
     with pytest.raises(Disconnected, match="set 'file' to a WAV file"):
         FileSource(StreamFormat(), tmp_path / "none.wav").open()
 
 
-@pytest.mark.parametrize(("wanted", "found"), [("default", 1), ("2", 2), ("USB Codec", 3), ("codec", 2), ("thinklabs", 2)])
+@pytest.mark.parametrize(
+    ("wanted", "found"), [("default", 1), ("2", 2), ("USB Codec", 3), ("codec", 2), ("thinklabs", 2)]
+)
 def test_inputs_by_name(wanted, found):
-    devices = [{"name": "Speaker", "max_input_channels": 0}, {"name": "pulse", "max_input_channels": 32},
-               {"name": "Thinklabs USB Codec", "max_input_channels": 1}, {"name": "usb codec", "max_input_channels": 1}]
+    devices = [
+        {"name": "Speaker", "max_input_channels": 0},
+        {"name": "pulse", "max_input_channels": 32},
+        {"name": "Thinklabs USB Codec", "max_input_channels": 1},
+        {"name": "usb codec", "max_input_channels": 1},
+    ]
     assert find_input(devices, 1, wanted) == found
     with pytest.raises(Disconnected, match="1 'pulse', 2 'Thinklabs USB Codec'"):
         find_input(devices, 1, "Speaker")
@@ -133,12 +143,15 @@ def test_clipping_and_a_dead_microphone_are_warned_of_and_cease():
     assert "lower the gain" in seen[3]["clipping"] and "clipping" in seen[200]
     assert "quiet" not in seen[4 + 399] and "muted" in seen[4 + 402]["quiet"] and "-80" in seen[4 + 402]["quiet"]
     assert "quiet" not in seen[-1]
-    assert sum("clipping" in w for w in seen) > 500        # within its window of 5 s
+    assert sum("clipping" in w for w in seen) > 500  # within its window of 5 s
 
 
 def test_what_our_own_ring_loses_is_exact():
     got = []
-    device = AudioDevice(Scripted(FORM, [chunk(1)] * 3 + [chunk(1, skip=7)] + [chunk(1)] * 3), on_sample=lambda sound, t: got.append((t, sound)))
+    device = AudioDevice(
+        Scripted(FORM, [chunk(1)] * 3 + [chunk(1, skip=7)] + [chunk(1)] * 3),
+        on_sample=lambda sound, t: got.append((t, sound)),
+    )
     device.start(), device.enable()
     assert device.wait_for(lambda: len(got) >= 7, 20.0)
     device.close()
@@ -160,7 +173,7 @@ def test_an_announced_loss_and_its_gap_are_one_overrun():
             return chunk
         return Chunk(chunk.data, chunk.number, chunk.arrival + 0.3, chunk.age, chunk.overflow)
 
-    source.read = late          # from the 60th chunk on 0.3 s are missing
+    source.read = late  # from the 60th chunk on 0.3 s are missing
     got = []
     device = AudioDevice(source, on_sample=lambda sound, t: got.append(sound))
     device.start(), device.enable()
@@ -172,14 +185,16 @@ def test_an_announced_loss_and_its_gap_are_one_overrun():
 
 
 def test_silence_reopens_the_source_and_the_outage_is_a_gap():
-    source = Scripted(FORM, [chunk(1)] * 20 + [None] * 25 + [chunk(1)] * 20)     # 25 x 50 ms
+    source = Scripted(FORM, [chunk(1)] * 20 + [None] * 25 + [chunk(1)] * 20)  # 25 x 50 ms
     got, states = [], []
     device = AudioDevice(source, on_sample=lambda sound, t: got.append((t, sound)))
     device.start(), device.enable()
     assert device.wait_for(lambda: states.append(device.state) or len(got) >= 40, 20.0)
     device.close()
     assert source.opened >= 2 and State.RECONNECTING in states
-    assert device.counters.reconnects == 1 and device.counters.timeouts >= 1 and "plugged in" in device.counters.last_error
+    assert (
+        device.counters.reconnects == 1 and device.counters.timeouts >= 1 and "plugged in" in device.counters.last_error
+    )
     (where,) = [i for i, (_, sound) in enumerate(got) if sound.gap]
     assert where == 20 and got[20][1].overrun
     outage = got[20][0] - got[19][0] - FORM.chunk_seconds
@@ -207,7 +222,7 @@ def test_heart_sounds_are_where_the_truth_says():
     assert np.all(beats > 0.2) and [event.kind for event in events[:4]] == ["S1", "S2", "S1", "S2"]
     for event in events:
         start = round(event.t * rate)
-        assert np.abs(sound[start - 200 : start]).max() < 0.03                      # the one before has died away
+        assert np.abs(sound[start - 200 : start]).max() < 0.03  # the one before has died away
         assert np.abs(sound[start : start + 200]).max() > 0.3
         n = round(0.05 * rate)
         spectrum = np.abs(np.fft.rfft(sound[start : start + n], 8 * n))
@@ -219,7 +234,9 @@ def test_breath_has_its_band_level_and_rhythm():
     sound = Stethoscope(StethoscopeConfig(**{**QUIET, "breath": 0.1}, breath_rate=0.25), rate, seed=1).read(80 * rate)
     f, power = welch(sound, rate, nperseg=4096)
     assert power[(f > 100) & (f < 1000)].sum() > 0.9 * power.sum()
-    loudness = np.sqrt(np.mean(sound.reshape(-1, rate) ** 2, axis=1)).reshape(-1, 4).mean(axis=0)      # by second of a breath
+    loudness = (
+        np.sqrt(np.mean(sound.reshape(-1, rate) ** 2, axis=1)).reshape(-1, 4).mean(axis=0)
+    )  # by second of a breath
     assert loudness[0] == pytest.approx(loudness[1], rel=0.1) and loudness[2] == pytest.approx(loudness[0] / 2, rel=0.1)
     assert loudness[0] == pytest.approx(0.1 / 2**0.5, rel=0.1)
 

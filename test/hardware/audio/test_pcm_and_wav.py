@@ -12,9 +12,17 @@ S16, S32, F32 = FORMATS["S16LE"], FORMATS["S32LE"], FORMATS["F32LE"]
 
 
 def test_formats_by_hand():
-    assert from_float(np.array([0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0]), S16).tobytes().hex() == "0000" "0040" "00c0" "ff7f" "0080" "ff7f" "0080"
+    assert (
+        from_float(np.array([0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0]), S16).tobytes().hex() == "0000"
+        "0040"
+        "00c0"
+        "ff7f"
+        "0080"
+        "ff7f"
+        "0080"
+    )
     assert from_float(np.array([0.25]), S32).tobytes().hex() == "00000020"
-    assert from_float(np.array([1.5]), F32).tobytes().hex() == "0000c03f"           # floats have room above full scale
+    assert from_float(np.array([1.5]), F32).tobytes().hex() == "0000c03f"  # floats have room above full scale
     np.testing.assert_array_equal(to_float(np.array([-32768, 16384], "<i2"), S16), [-1.0, 0.5])
     with pytest.raises(ValueError, match="S16LE, S32LE, F32LE"):
         sample_format("S8")
@@ -39,7 +47,7 @@ def test_a_symmetric_converter_clips_too():
 
 def test_level():
     meter = LevelMeter(floor_dbfs=-80.0, window=1.0)
-    tone = from_float(0.5 * np.sin(2 * np.pi * np.arange(4410) / 441) + 0.2, S16)      # the mean is no sound
+    tone = from_float(0.5 * np.sin(2 * np.pi * np.arange(4410) / 441) + 0.2, S16)  # the mean is no sound
     for _ in range(20):
         meter.add(tone, S16, 0.1, n_clipped=441)
     assert meter.rms_dbfs == pytest.approx(20 * np.log10(0.5 / 2**0.5), abs=0.01)
@@ -75,7 +83,7 @@ def test_lost_samples_are_silence_and_are_told(tmp_path):
     ones = np.full(10, 32767, "<i2").tobytes()
     recording.add(ones, clipped=10)
     recording.add(ones, clipped=0, gap=5, overrun=True)
-    recording.add(ones, clipped=10)         # of which five fit
+    recording.add(ones, clipped=10)  # of which five fit
     recording.close()
     samples, _ = read_wav(recording.path)
     np.testing.assert_array_equal(samples[:, 0] > 0.9, [True] * 10 + [False] * 5 + [True] * 15)
@@ -92,8 +100,10 @@ def test_a_loss_longer_than_the_recording_ends_it(tmp_path):
 
 
 def test_files_of_other_widths(tmp_path):
-    for width, data, expected in ((1, bytes([0, 128, 192]), [-1, 0, 0.5]),
-                                  (3, bytes.fromhex("000080" "000000" "000040"), [-1, 0, 0.5])):
+    for width, data, expected in (
+        (1, bytes([0, 128, 192]), [-1, 0, 0.5]),
+        (3, bytes.fromhex("000080000000000040"), [-1, 0, 0.5]),
+    ):
         with wave.open(str(tmp_path / "a.wav"), "wb") as file:
             file.setnchannels(1), file.setsampwidth(width), file.setframerate(8000)
             file.writeframes(data)

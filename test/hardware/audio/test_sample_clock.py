@@ -34,12 +34,12 @@ def test_stamps_are_smooth_and_true(drift):
     assert not gaps.any()
     assert np.abs(np.diff(t) - PERIOD).max() <= 1e-3
     error = (t - true)[50:]
-    assert np.ptp(error) < 3e-3 and abs(np.median(error)) < 6e-3      # ages scatter by 6 ms, callbacks by 15
+    assert np.ptp(error) < 3e-3 and abs(np.median(error)) < 6e-3  # ages scatter by 6 ms, callbacks by 15
 
 
 def test_a_delay_that_is_caught_up_is_no_loss():
     true, arrival, age = stream(10.0)
-    arrival[200:230] = np.maximum(arrival[200:230], arrival[229])       # 0.6 s late, then all at once
+    arrival[200:230] = np.maximum(arrival[200:230], arrival[229])  # 0.6 s late, then all at once
     t, gaps = stamps(SampleClock(RATE, CHUNK), true, arrival, age)
     assert not gaps.any() and np.abs(np.diff(t) - PERIOD).max() <= 1e-3
 
@@ -50,11 +50,11 @@ def test_silent_losses_are_found_and_measured(lost):
     true, arrival, age = stream(20.0)
     true[300:] += lost
     arrival[300:] += lost
-    age[300:450] += lost                            # it believes that nothing was lost
+    age[300:450] += lost  # it believes that nothing was lost
     clock = SampleClock(RATE, CHUNK)
     t, gaps = stamps(clock, true, arrival, age)
     (where,) = np.flatnonzero(gaps)
-    assert 0.3 < (where - 300) * PERIOD < 0.55      # soon after
+    assert 0.3 < (where - 300) * PERIOD < 0.55  # soon after
     assert gaps[where] / RATE == pytest.approx(lost, abs=0.015) and clock.lost == gaps[where]
     assert np.abs((t - true)[where:] - np.median((t - true)[100:300])).max() < 0.015
     assert np.abs(np.delete(np.diff(t), where - 1) - PERIOD).max() <= 1e-3
@@ -125,7 +125,7 @@ def test_the_ring_delivers_everything_in_order():
     def write():
         for i in range(n):
             while not ring.put(i.to_bytes(8, "little"), float(i), 0.5, i % 7 == 0):
-                ring._heard -= 1            # this writer insists, a sound card would not
+                ring._heard -= 1  # this writer insists, a sound card would not
                 time.sleep(1e-5)
 
     writer = threading.Thread(target=write)
@@ -163,5 +163,5 @@ def test_the_writer_copies_into_memory_that_is_there():
         assert ring.get().data == sound
     assert [id(slot.obj) for slot in ring._slots] == before and len(set(before)) == 1
     with pytest.raises(ValueError):
-        ring.put(bytes(3), 0.0, 0.0, False)         # another size is a mistake, not sound
+        ring.put(bytes(3), 0.0, 0.0, False)  # another size is a mistake, not sound
     ring.close()

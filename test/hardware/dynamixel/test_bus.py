@@ -64,15 +64,20 @@ def scripted(tmp_path):
 
 def test_reads_writes_and_refusals(scripted):
     items = MODELS["XM430-W350"].items
-    bus, script = scripted(protocol2.status(1, 0, b"\xfc\x03\x2a"), protocol2.status(1, 0, b"\x00\x08\x00\x00"), protocol2.status(1, 0),
-                           protocol2.status(1, 7), protocol2.status(1, 0x80, b"\x28"))
+    bus, script = scripted(
+        protocol2.status(1, 0, b"\xfc\x03\x2a"),
+        protocol2.status(1, 0, b"\x00\x08\x00\x00"),
+        protocol2.status(1, 0),
+        protocol2.status(1, 7),
+        protocol2.status(1, 0x80, b"\x28"),
+    )
     assert bus.ping(1) == (1, 1020, 42)
     assert bus.read_item(1, items["present_position"]) == 2048
     bus.write_item(1, items["goal_current"], -3)
     assert script.requests[-1] == protocol2.write(1, 102, b"\xfd\xff")
     with pytest.raises(StatusError, match="servo 1 refused to write 01 at 11: access error"):
         bus.write(1, 11, b"\1")
-    assert bus.read(1, 146, 1) == b"\x28" and bus.alerts == {1}      # the alert is kept, the value too
+    assert bus.read(1, 146, 1) == b"\x28" and bus.alerts == {1}  # the alert is kept, the value too
     with pytest.raises(DeviceError, match="confirmed=True"):
         bus.factory_reset(1, confirmed=False)
     with pytest.raises(DeviceError, match="not the broadcast id"):
@@ -83,7 +88,11 @@ def test_reads_writes_and_refusals(scripted):
 
 def test_a_late_reply_is_not_the_next_answer(scripted):
     """The maker's SDK takes the position that comes late for the voltage asked next."""
-    position, voltage, pong = protocol2.status(1, 0, b"\x00\x08"), protocol2.status(1, 0, b"\x78\x00"), protocol2.status(1, 0, b"\xfc\x03\x2a")
+    position, voltage, pong = (
+        protocol2.status(1, 0, b"\x00\x08"),
+        protocol2.status(1, 0, b"\x78\x00"),
+        protocol2.status(1, 0, b"\xfc\x03\x2a"),
+    )
     bus, script = scripted([(0.03, position)], pong, voltage, latency=0.02)
     with pytest.raises(NotAnswering):
         bus.read(1, 132, 2)
@@ -123,8 +132,11 @@ def test_however_late_a_reply_comes_behind_it_there_is_a_fence(tmp_path):
 
 
 def test_one_missing_servo_does_not_hide_the_others(scripted):
-    bus, _ = scripted(protocol2.status(1, 0, b"aaaa") + protocol2.status(3, 0x80, b"cccc"), b"",
-                      protocol2.status(1, 0, b"aaaa") + protocol2.status(3, 0, b"cccc"))
+    bus, _ = scripted(
+        protocol2.status(1, 0, b"aaaa") + protocol2.status(3, 0x80, b"cccc"),
+        b"",
+        protocol2.status(1, 0, b"aaaa") + protocol2.status(3, 0, b"cccc"),
+    )
     assert {id: reply.params for id, reply in bus.sync_read(132, 4, [1, 2, 3]).items()} == {1: b"aaaa", 3: b"cccc"}
     assert bus.alerts == {3}
 
@@ -136,8 +148,14 @@ def test_group_reads_salvage_and_ask_again(scripted, codec):
     good = [codec.status(id, 0, bytes([id] * 8)) for id in (1, 2, 3, 4)]
     damaged = bytearray(good[1])
     damaged[-3] ^= 0x10
-    bus, script = scripted(b"".join(good), good[0] + bytes(damaged) + good[2] + good[3], good[1], b"\x55\xff" + b"".join(good),
-                           b"".join(good + good), protocol=protocol)
+    bus, script = scripted(
+        b"".join(good),
+        good[0] + bytes(damaged) + good[2] + good[3],
+        good[1],
+        b"\x55\xff" + b"".join(good),
+        b"".join(good + good),
+        protocol=protocol,
+    )
     group = GroupRead(bus, (1, 2, 3, 4), 36, 8, "sync" if protocol == 2.0 else "bulk")
     expected = np.array([[id] * 8 for id in (1, 2, 3, 4)])
     for kind in ("clean", "damaged", "noise before", "doubled"):
@@ -158,23 +176,39 @@ def test_stuffed_replies_are_longer_than_expected(scripted):
 
 def fast_frames(ids, data, until=None):
     """The emulator's common reply (its codec is not the driver's)."""
-    return fast_status2([(id, 0, each if id != until else None) for id, each in zip(ids, data, strict=True)], sum(map(len, data)))
+    return fast_status2(
+        [(id, 0, each if id != until else None) for id, each in zip(ids, data, strict=True)], sum(map(len, data))
+    )
 
 
 def test_a_fast_read_that_fails_is_made_good_by_a_plain_one(scripted):
     """Damaged, broken off behind a missing servo, doubled, with noise: the same read still brings everybody who is there."""
     ids, data = (1, 2, 3), [b"\xff\xff\xfd\0", b"abcd", b"efgh"]
-    fast, plain = fast_frames(ids, data), b"".join(protocol2.status(id, 0, each) for id, each in zip(ids, data, strict=True))
+    fast, plain = (
+        fast_frames(ids, data),
+        b"".join(protocol2.status(id, 0, each) for id, each in zip(ids, data, strict=True)),
+    )
     damaged = fast[:12] + bytes([fast[12] ^ 4]) + fast[13:]
-    bus, script = scripted(fast, damaged, plain, fast_frames(ids, data, until=2), protocol2.status(1, 0, data[0]) + protocol2.status(3, 0, data[2]), b"",
-                           fast + fast, b"noise" + fast, plain)
+    bus, script = scripted(
+        fast,
+        damaged,
+        plain,
+        fast_frames(ids, data, until=2),
+        protocol2.status(1, 0, data[0]) + protocol2.status(3, 0, data[2]),
+        b"",
+        fast + fast,
+        b"noise" + fast,
+        plain,
+    )
     group = GroupRead(bus, ids, 132, 4, "fast")
     for kind, requests in (("clean", 1), ("damaged", 2), ("broken chain", 3), ("doubled", 1), ("noise before", 2)):
         before = len(script.requests)
         complete = group.read()
         assert complete == (kind != "broken chain") and group.valid.tolist() == [True, complete, True], kind
         assert [row[1:].tobytes() for row in group.values] == data, kind
-        assert len(script.requests) - before == requests and script.requests[before] == protocol2.sync_read(132, 4, ids, fast=True), kind
+        assert len(script.requests) - before == requests and script.requests[before] == protocol2.sync_read(
+            132, 4, ids, fast=True
+        ), kind
         time.sleep(0.01)
     assert bus.counters.crc_errors == 2 and bus.counters.timeouts == 2 and group.how == "fast"
 
@@ -187,9 +221,17 @@ def test_firmware_without_fast_reads_is_found_out(scripted):
     assert group.how == "sync" and [request[7] for request in script.requests] == [0x8A, 0x82] * 3 + [0x82]
 
 
-@pytest.mark.parametrize(("n", "baud", "rate", "fast", "sizes"), [
-    (12, 1_000_000, 100.0, True, [6, 6]), (12, 1_000_000, 100.0, False, [6, 6]), (7, 1_000_000, 100.0, True, [7]),
-    (7, 4_000_000, 250.0, False, [7]), (12, 57_600, 10.0, True, [4, 4, 4]), (12, 57_600, 100.0, True, [12])])
+@pytest.mark.parametrize(
+    ("n", "baud", "rate", "fast", "sizes"),
+    [
+        (12, 1_000_000, 100.0, True, [6, 6]),
+        (12, 1_000_000, 100.0, False, [6, 6]),
+        (7, 1_000_000, 100.0, True, [7]),
+        (7, 4_000_000, 250.0, False, [7]),
+        (12, 57_600, 10.0, True, [4, 4, 4]),
+        (12, 57_600, 100.0, True, [12]),
+    ],
+)
 def test_readings_are_divided_as_far_as_it_is_worth_it(n, baud, rate, fast, sizes):
     """At 1 Mbit/s no exchange takes more than 2 ms; where requests cost too much of the period there are fewer."""
     port = types.SimpleNamespace(transmission_time=lambda n: 10.0 * n / baud)
@@ -211,7 +253,10 @@ def test_a_joint_without_a_goal_gets_none(model):
     goals.position[:] = 0.5, np.nan, -20.0
     writer.send(state, goals)
     item = joints[0].model.items["goal_position"]
-    data = {1: round(2048 + 0.5 / (2 * np.pi) * 4096).to_bytes(item.size, "little"), 3: bytes(item.size)}      # -20 rad: the servo's lowest
+    data = {
+        1: round(2048 + 0.5 / (2 * np.pi) * 4096).to_bytes(item.size, "little"),
+        3: bytes(item.size),
+    }  # -20 rad: the servo's lowest
     assert sent == [codec.sync_write(item.address, item.size, data)]
     goals.position[:] = np.nan
     writer.send(state, goals)
@@ -227,9 +272,13 @@ def test_tables_fit_their_models():
         if model.indirect:
             assert model.indirect.data >= model.indirect.address + 2 * model.indirect.slots
     xm = MODELS["XM430-W350"]
-    assert (xm.number, xm.motor.resistance, xm.motor.torque_constant, xm.motor.back_emf) == pytest.approx((1020, 5.22, 1.783, 2.491), rel=1e-3)
+    assert (xm.number, xm.motor.resistance, xm.motor.torque_constant, xm.motor.back_emf) == pytest.approx(
+        (1020, 5.22, 1.783, 2.491), rel=1e-3
+    )
     mx = MODELS["MX-28"]
-    assert (mx.number, mx.motor.resistance, mx.motor.torque_constant, mx.motor.back_emf) == pytest.approx((29, 8.57, 1.786, 2.083), rel=1e-3)
+    assert (mx.number, mx.motor.resistance, mx.motor.torque_constant, mx.motor.back_emf) == pytest.approx(
+        (29, 8.57, 1.786, 2.083), rel=1e-3
+    )
     assert MODELS["XL330-M288"].indirect.data == 208
     speed = mx.items["present_velocity"]
     assert speed.unpack(b"\x64\x04") == -100 and speed.pack(-100) == b"\x64\x04" and speed.pack(100) == b"\x64\x00"

@@ -16,27 +16,35 @@ PROTOCOLS = [protocol1, protocol2]
 PATTERN = b"\xff\xff\xfd"
 ids = st.integers(0, 252)
 #: bytes in which stuffing and headers are frequent
-awkward = st.lists(st.sampled_from([b"\xff", b"\xfd", b"\x00", b"\x55", PATTERN, protocol2.HEADER, b"\x07\x00", b"\x01"]),
-                   max_size=30).map(b"".join)
+awkward = st.lists(
+    st.sampled_from([b"\xff", b"\xfd", b"\x00", b"\x55", PATTERN, protocol2.HEADER, b"\x07\x00", b"\x01"]), max_size=30
+).map(b"".join)
 
 
-@pytest.mark.parametrize(("made", "golden"), [
-    (lambda: protocol2.ping(1), "FFFFFD00 01 0300 01 194E"),
-    (lambda: protocol2.sync_read(132, 4, [1, 2]), "FFFFFD00 FE 0900 82 8400 0400 01 02 CEFA"),
-    (lambda: protocol2.sync_write(116, 4, {1: struct.pack("<i", 150), 2: struct.pack("<i", 170)}),
-     "FFFFFD00 FE 1100 83 7400 0400 01 96000000 02 AA000000 8287"),
-    (lambda: protocol2.clear_turns(1), "FFFFFD00 01 0800 10 01 44584C22 B1DC"),
-    # e-manual, Protocol 1.0: read the temperature of servo 1; ping it
-    (lambda: protocol1.read(1, 0x2B, 1), "FFFF 01 04 02 2B 01 CC"),
-    (lambda: protocol1.ping(1), "FFFF 01 02 01 FB"),
-])
+@pytest.mark.parametrize(
+    ("made", "golden"),
+    [
+        (lambda: protocol2.ping(1), "FFFFFD00 01 0300 01 194E"),
+        (lambda: protocol2.sync_read(132, 4, [1, 2]), "FFFFFD00 FE 0900 82 8400 0400 01 02 CEFA"),
+        (
+            lambda: protocol2.sync_write(116, 4, {1: struct.pack("<i", 150), 2: struct.pack("<i", 170)}),
+            "FFFFFD00 FE 1100 83 7400 0400 01 96000000 02 AA000000 8287",
+        ),
+        (lambda: protocol2.clear_turns(1), "FFFFFD00 01 0800 10 01 44584C22 B1DC"),
+        # e-manual, Protocol 1.0: read the temperature of servo 1; ping it
+        (lambda: protocol1.read(1, 0x2B, 1), "FFFF 01 04 02 2B 01 CC"),
+        (lambda: protocol1.ping(1), "FFFF 01 02 01 FB"),
+    ],
+)
 def test_golden_frames(made, golden):
     assert made() == bytes.fromhex(golden)
 
 
 def test_golden_replies():
     # e-manual, Protocol 2.0: answer of servo 1, an XM430-W210 with firmware 38, to a ping
-    assert protocol2.Parser().feed(bytes.fromhex("FFFFFD00 01 0700 55 00 0604 26 655D")) == [Status(1, 0, b"\x06\x04\x26")]
+    assert protocol2.Parser().feed(bytes.fromhex("FFFFFD00 01 0700 55 00 0604 26 655D")) == [
+        Status(1, 0, b"\x06\x04\x26")
+    ]
     # e-manual, Protocol 1.0: 32 degrees
     assert protocol1.Parser().feed(bytes.fromhex("FFFF 01 03 00 20 DB")) == [Status(1, 0, b"\x20")]
 
@@ -61,7 +69,11 @@ def test_replies_survive_the_wire(id, error, params):
         assert codec.Parser().feed(frame) == [Status(id, error, params)]
 
 
-@given(st.lists(st.tuples(ids, awkward), min_size=1, max_size=6), st.lists(st.integers(1, 9), min_size=1), st.binary(max_size=12))
+@given(
+    st.lists(st.tuples(ids, awkward), min_size=1, max_size=6),
+    st.lists(st.integers(1, 9), min_size=1),
+    st.binary(max_size=12),
+)
 def test_replies_are_found_however_they_arrive(sent, cuts, noise):
     """Any chopping of the stream, noise in front (that cannot pass for a header)."""
     noise = noise.replace(b"\xff", b"\xfe")
@@ -84,10 +96,12 @@ def test_one_damaged_byte_costs_one_frame_at_most_two(codec, data):
     at = data.draw(st.integers(0, len(damaged) - 1))
     damaged[at] ^= data.draw(st.integers(1, 255))
     parser = codec.Parser()
-    found = [reply for frame in [*frames[:which], bytes(damaged), *frames[which + 1:]] for reply in parser.feed(frame)] + parser.resync()
+    found = [
+        reply for frame in [*frames[:which], bytes(damaged), *frames[which + 1 :]] for reply in parser.feed(frame)
+    ] + parser.resync()
     good = {Status(k + 1, 0, bytes([k, 2 * k, 3 * k])) for k in range(6) if k != which}
     if codec is protocol2:
-        assert set(found) == good       # the CRC catches every single byte
+        assert set(found) == good  # the CRC catches every single byte
     else:
         # A length two too large takes in the next frame's FF FF, and the sum still fits: the bus looks at the size.
         assert len(good - set(found)) <= 1
@@ -122,11 +136,11 @@ def test_no_wrong_check_is_accepted(pieces):
 def test_a_wrong_length_does_not_swallow_what_follows():
     good = protocol2.status(3, 0, b"abcd")
     bad = bytearray(good)
-    bad[6] = 0x07                       # the length says 1.8 KB more than there is
+    bad[6] = 0x07  # the length says 1.8 KB more than there is
     parser = protocol2.Parser()
     assert parser.feed(bytes(bad) + good) == []
     assert parser.resync() == [Status(3, 0, b"abcd")]
-    bad[6] = 0x7F                       # longer than any frame: not even waited for
+    bad[6] = 0x7F  # longer than any frame: not even waited for
     assert protocol2.Parser().feed(bytes(bad) + good) == [Status(3, 0, b"abcd")]
 
 
@@ -134,8 +148,12 @@ def test_what_is_no_reply_of_a_servo_is_passed_over():
     """The echo of an instruction, a status without an error byte, a status from the broadcast id."""
     for codec in PROTOCOLS:
         good = codec.status(1, 0, b"1234")
-        for other in (codec.sync_write(30, 2, {1: b"ab"}), protocol2.sync_read(132, 4, [1]), protocol2.encode(1, 0x55),
-                      codec.status(254, 0, b"1234")):
+        for other in (
+            codec.sync_write(30, 2, {1: b"ab"}),
+            protocol2.sync_read(132, 4, [1]),
+            protocol2.encode(1, 0x55),
+            codec.status(254, 0, b"1234"),
+        ):
             if codec is protocol2 or not other.startswith(protocol2.HEADER):
                 assert codec.Parser().feed(other + good) == [Status(1, 0, b"1234")], other.hex()
 
@@ -144,7 +162,9 @@ def test_what_is_no_reply_of_a_servo_is_passed_over():
 def test_blocks_decode_what_the_parser_does(ids, length, rng):
     params = [rng.randbytes(length).replace(PATTERN, b"\0\0\0") for _ in ids]
     for codec in PROTOCOLS:
-        data = b"".join(codec.status(id, 0x80 * (codec is protocol2), each) for id, each in zip(ids, params, strict=True))
+        data = b"".join(
+            codec.status(id, 0x80 * (codec is protocol2), each) for id, each in zip(ids, params, strict=True)
+        )
         block = codec.ReplyBlock(ids, length)
         values = block.decode(data)
         assert len(data) == block.size and [row[1:].tobytes() for row in values] == params
@@ -170,7 +190,9 @@ def test_a_fast_reply_is_decoded_whole():
     block = protocol2.FastReplyBlock([3, 7, 4], 4)
     assert len(data) == block.size
     assert [row.tobytes() for row in block.decode(data)] == [b"\0" + each for _, each in params]
-    assert protocol2.Parser().feed(data + protocol2.status(9, 0, b"next")) == [Status(9, 0, b"next")]    # which is of one servo
+    assert protocol2.Parser().feed(data + protocol2.status(9, 0, b"next")) == [
+        Status(9, 0, b"next")
+    ]  # which is of one servo
 
 
 @given(st.lists(ids, min_size=1, max_size=8, unique=True), st.integers(1, 30), st.randoms(use_true_random=False))
@@ -189,24 +211,43 @@ def test_no_damaged_fast_reply_is_accepted(ids, length, rng):
 @given(st.integers(1, 12), st.integers(1, 30))
 def test_sizes_on_the_wire(n, length):
     ids = range(1, n + 1)
-    assert protocol2.sync_read_size(n, length) == len(protocol2.sync_read(132, length, ids)) + protocol2.ReplyBlock(ids, length).size
-    assert protocol2.sync_read_size(n, length, True) == len(protocol2.sync_read(132, length, ids, True)) + protocol2.FastReplyBlock(ids, length).size
-    assert protocol1.bulk_read_size(n, length) == len(protocol1.bulk_read([(k, 36, length) for k in ids])) + protocol1.ReplyBlock(ids, length).size
+    assert (
+        protocol2.sync_read_size(n, length)
+        == len(protocol2.sync_read(132, length, ids)) + protocol2.ReplyBlock(ids, length).size
+    )
+    assert (
+        protocol2.sync_read_size(n, length, True)
+        == len(protocol2.sync_read(132, length, ids, True)) + protocol2.FastReplyBlock(ids, length).size
+    )
+    assert (
+        protocol1.bulk_read_size(n, length)
+        == len(protocol1.bulk_read([(k, 36, length) for k in ids])) + protocol1.ReplyBlock(ids, length).size
+    )
 
 
 @given(st.lists(ids, min_size=1, max_size=8, unique=True), st.sampled_from([1, 2, 4]), st.integers(0, 255), st.data())
 def test_prepared_writes_equal_built_ones(ids, size, address, data):
-    values = np.array(data.draw(st.lists(st.integers(-2**(8 * size - 1), 2**(8 * size - 1) - 1) | st.just(-1), min_size=len(ids), max_size=len(ids))))
+    values = np.array(
+        data.draw(
+            st.lists(
+                st.integers(-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1) | st.just(-1),
+                min_size=len(ids),
+                max_size=len(ids),
+            )
+        )
+    )
     for codec in PROTOCOLS:
         frame = codec.SyncWriteFrame(address, size, ids)
         for sent in (values, -1 - values, values):
-            expected = {id: int(value).to_bytes(size, "little", signed=True) for id, value in zip(ids, sent, strict=True)}
+            expected = {
+                id: int(value).to_bytes(size, "little", signed=True) for id, value in zip(ids, sent, strict=True)
+            }
             assert frame.encode(sent) == codec.sync_write(address, size, expected)
 
 
 def test_prepared_writes_are_stuffed_where_goals_hold_the_pattern():
     frame = protocol2.SyncWriteFrame(116, 4, [1, 252])
-    for goals in ([0x07FDFFFF, 0x12345678], [0, -131073], [5, 6]):         # FF FF FD 07; FF FF FD FF; none
+    for goals in ([0x07FDFFFF, 0x12345678], [0, -131073], [5, 6]):  # FF FF FD 07; FF FF FD FF; none
         data = {id: struct.pack("<i", goal) for id, goal in zip((1, 252), goals, strict=True)}
         assert frame.encode(np.array(goals)) == protocol2.sync_write(116, 4, data)
     assert PATTERN + b"\xfd\x07" in frame.encode(np.array([0x07FDFFFF, 0]))

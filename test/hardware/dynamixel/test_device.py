@@ -54,8 +54,14 @@ def grouped(emulated):
     def start(emulator, joints, baud=BAUD, wait=True, **options):
         samples = []
         options = {"torque_on_activate": True, "latency": 0.05, "bus_watchdog": 0.5, **options}
-        group = ServoGroup(str(emulator.link), baud, joints, GroupOptions(**options), backoff=Backoff(seed=1),
-                           on_sample=lambda state, t: samples.append((t, state.q.copy(), state.valid.copy())))
+        group = ServoGroup(
+            str(emulator.link),
+            baud,
+            joints,
+            GroupOptions(**options),
+            backoff=Backoff(seed=1),
+            on_sample=lambda state, t: samples.append((t, state.q.copy(), state.valid.copy())),
+        )
         group.samples = samples
         groups.append(group)
         group.start()
@@ -90,7 +96,7 @@ def position_goals(group, values):
 # ---- D3 ------------------------------------------------------------------------------------------
 def test_the_pattern_travels_stuffed_in_both_directions(emulated):
     emulator = emulated([servo(1, registers={"operating_mode": 0})])
-    data = b"\xff\xff\xfd\xff\xff\xff"          # goal current -1, goal velocity -3
+    data = b"\xff\xff\xfd\xff\xff\xff"  # goal current -1, goal velocity -3
     port = SerialPort(emulator.link, BAUD)
     bus = Bus(port, 2.0, Counters(), 0.1)
     bus.write(1, 102, data)
@@ -115,7 +121,13 @@ def test_late_replies_bring_no_wrong_value(emulated):
     emulator = emulated([servo(1, initial=0.5)], "--no-pace")
     port = SerialPort(emulator.link, BAUD)
     bus = Bus(port, 2.0, Counters(), latency=0.015, return_delay=0.0)
-    expected = {132: bus.read(1, 132, 4), 144: bus.read(1, 144, 2), 116: bus.read(1, 116, 4), 146: bus.read(1, 146, 1), 32: bus.read(1, 32, 2)}
+    expected = {
+        132: bus.read(1, 132, 4),
+        144: bus.read(1, 144, 2),
+        116: bus.read(1, 116, 4),
+        146: bus.read(1, 146, 1),
+        32: bus.read(1, 32, 2),
+    }
     assert len(set(expected.values())) >= 4
     emulator.inject("late_reply", p=0.01, by=0.022)
     missed = 0
@@ -135,13 +147,15 @@ def test_corrupted_frames_cost_no_rate_and_give_no_wrong_value(emulated, grouped
     n = 7
     initial = [0.1 * k - 0.3 for k in range(n)]
     emulator = emulated([servo(k + 1, initial=initial[k], fast_reads=fast) for k in range(n)])
-    group = grouped(emulator, [Joint(f"j{k}", k + 1, XM, POSITION) for k in range(n)], torque_on_activate=False, rate=100.0)
+    group = grouped(
+        emulator, [Joint(f"j{k}", k + 1, XM, POSITION) for k in range(n)], torque_on_activate=False, rate=100.0
+    )
     emulator.inject("corrupt", p=0.02)
     before, cycles = len(group.samples), group.counters.cycles
     until(lambda: group.counters.cycles - cycles >= 300, "cycles")
     emulator.clear("corrupt")
     samples = group.samples[before:]
-    assert group.counters.crc_errors > errors       # of 7 frames a cycle, or of one
+    assert group.counters.crc_errors > errors  # of 7 frames a cycle, or of one
     complete = [q for _, q, valid in samples if valid.all()]
     assert len(complete) >= 0.95 * 300
     # The resolution is 1.5 mrad; a wrong bit anywhere would show.
@@ -162,7 +176,7 @@ def test_unplugged_for_three_seconds(emulated, grouped):
     before = len(group.samples)
     until(lambda: os.path.lexists(emulator.link), "the port's return", 10.0)
     back = time.monotonic()
-    assert back - pulled > 2.0 and len(group.samples) == before     # nothing old was published meanwhile
+    assert back - pulled > 2.0 and len(group.samples) == before  # nothing old was published meanwhile
     until(lambda: len(group.samples) > before, "data", 2.0)
     # The goal is where the servo stood, and stays there: nothing jumps when torque and goals come back.
     assert group.torque_on and group.source is None
@@ -176,7 +190,9 @@ def test_an_overheated_servo_ends_its_trajectory_and_needs_a_reboot(emulated, gr
     emulator = emulated([servo(1), servo(2)])
     group = grouped(emulator, [Joint("a", 1, XM, POSITION), Joint("b", 2, XM, POSITION)])
     loose = np.full(2, np.inf)
-    follower = TrajectoryFollower(Trajectory([30.0], [[1.0, 1.0]]), Tolerances(loose, loose, loose, loose), [0, 1], time.monotonic(), group.names)
+    follower = TrajectoryFollower(
+        Trajectory([30.0], [[1.0, 1.0]]), Tolerances(loose, loose, loose, loose), [0, 1], time.monotonic(), group.names
+    )
     assert group.take(follower) == ""
     emulator.inject("overtemp", id=2)
     until(lambda: follower.outcome is not None, "the abort")
@@ -186,7 +202,7 @@ def test_an_overheated_servo_ends_its_trajectory_and_needs_a_reboot(emulated, gr
     before = len(group.samples)
     emulator.clear("overtemp")
     time.sleep(0.5)
-    assert "b/hardware" in group.faults         # no automatic reboot
+    assert "b/hardware" in group.faults  # no automatic reboot
     assert group.services.reboot(PATIENCE) == ["b"]
     until(lambda: "b/hardware" not in group.faults and group.joint_state.valid.all(), "servo b")
     # Servo a went on all the while; b's torque stays off until it is asked for.
@@ -217,7 +233,9 @@ while True:
 
 def test_a_killed_driver_stops_the_servo(emulated):
     emulator = emulated([servo(1)])
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(emulator.link)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(emulator.link)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
     try:
         assert driver.stdout.readline().strip() == "MOVING"
         before = truth(emulator, 1)
@@ -226,7 +244,7 @@ def test_a_killed_driver_stops_the_servo(emulated):
         driver.wait()
         until(lambda: truth(emulator, 1)["watchdog_expired"], "the stop")
 
-        def rests():        # it swings a little about where it stops, and stands for a moment at each end
+        def rests():  # it swings a little about where it stops, and stands for a moment at each end
             before = truth(emulator, 1)["position"]
             time.sleep(0.1)
             now = truth(emulator, 1)
@@ -237,7 +255,7 @@ def test_a_killed_driver_stops_the_servo(emulated):
         (event,) = [text for _, text in emulator.stats()["events"] if "watchdog expired" in text]
         assert float(event.split("expired ")[1].split(" ms")[0]) <= 120.0
         stood = truth(emulator, 1)["position"]
-        assert stood < 2.5          # not at its goal of 3 rad
+        assert stood < 2.5  # not at its goal of 3 rad
         time.sleep(0.3)
         assert truth(emulator, 1)["position"] == pytest.approx(stood, abs=1e-3)
     finally:
@@ -250,7 +268,10 @@ def test_a_protocol_1_head_at_57600_baud(emulated, grouped):
     """Two MX-28 as on the telepresence head: 20 Hz, positions clamped to the joint's limits."""
     mx = MODELS["MX-28"]
     emulator = emulated([servo(1, "MX-28"), servo(2, "MX-28", direction=-1)], baud=57600)
-    head = [Joint("tilt", 1, mx, POSITION, min_rad=-0.5, max_rad=0.6), Joint("pan", 2, mx, POSITION, direction=-1, max_velocity=3.0)]
+    head = [
+        Joint("tilt", 1, mx, POSITION, min_rad=-0.5, max_rad=0.6),
+        Joint("pan", 2, mx, POSITION, direction=-1, max_velocity=3.0),
+    ]
     group = grouped(emulator, head, baud=57600, rate=20.0)
     said = []
     group.notice = said.append
@@ -302,8 +323,10 @@ def test_a_command_waits_for_300_bytes_at_most(emulated, grouped, fast):
         if arrived is None:
             look.arrived = time.monotonic()
             return False
-        counts = (-1) ** k * (10 + k % 500) + np.arange(n)      # no two alike
-        commanded[arrived] = b"".join(bytes([id]) + int(c).to_bytes(2, "little", signed=True) for id, c in enumerate(counts, 1)).hex()
+        counts = (-1) ** k * (10 + k % 500) + np.arange(n)  # no two alike
+        commanded[arrived] = b"".join(
+            bytes([id]) + int(c).to_bytes(2, "little", signed=True) for id, c in enumerate(counts, 1)
+        ).hex()
         use(arrived, counts)
         look.arrived = None
         return True
@@ -328,13 +351,13 @@ def test_a_missing_servo_hides_nobody_and_comes_back(emulated, grouped):
     emulator = emulated([servo(1, initial=0.3), servo(2, initial=-0.4), servo(3, "XL330-M288", initial=0.2)])
     joints = [Joint("a", 1, XM, CURRENT), Joint("b", 2, XM, POSITION), Joint("c", 3, MODELS["XL330-M288"], GRIP)]
     group = grouped(emulator, joints, rate=100.0)
-    assert np.abs(group.joint_state.q - [0.3, -0.4, 0.2]).max() < 5e-3      # XL330's indirect block lies elsewhere
+    assert np.abs(group.joint_state.q - [0.3, -0.4, 0.2]).max() < 5e-3  # XL330's indirect block lies elsewhere
     emulator.inject("drop_id", id=2)
     until(lambda: "b/absent" in group.faults, "the loss")
     assert "id 2" in group.faults["b/absent"] and group.state is State.STREAMING
     before, t0 = len(group.samples), time.monotonic()
     until(lambda: len(group.samples) > before + 100, "samples of the others")
-    assert 100 / (time.monotonic() - t0) > 60.0         # a look for it twice a second costs little
+    assert 100 / (time.monotonic() - t0) > 60.0  # a look for it twice a second costs little
     assert all(valid.tolist() == [True, False, True] for _, _, valid in group.samples[before:])
     emulator.clear("drop_id")
     until(lambda: group.joint_state.valid.all() and not group.faults, "its return")
@@ -359,7 +382,10 @@ def test_after_a_power_cycle_settings_are_renewed_and_no_value_is_wrong(emulated
 # ---- commands and stops --------------------------------------------------------------------------
 def arm(emulated, grouped, load=0.8, **options):
     emulator = emulated([servo(1, load_inertia=0.02), servo(2, load_inertia=0.02)])
-    joints = [Joint("a", 1, XM, CURRENT, max_effort=3.0), Joint("b", 2, XM, CURRENT, direction=-1, gear_ratio=2.0, max_effort=3.0)]
+    joints = [
+        Joint("a", 1, XM, CURRENT, max_effort=3.0),
+        Joint("b", 2, XM, CURRENT, direction=-1, gear_ratio=2.0, max_effort=3.0),
+    ]
     group = grouped(emulator, joints, rate=200.0, **options)
     emulator.set(load={1: load, 2: 0.0})
     return emulator, group
@@ -413,7 +439,7 @@ def test_efforts_have_the_sign_and_size_of_the_joint(emulated, grouped):
     assert group.joint_state.effort == pytest.approx([0.9, 0.9], abs=0.02)
     k_t = XM.motor.torque_constant
     assert truth(emulator, 1)["current"] == pytest.approx(0.9 / k_t, abs=0.01)
-    assert truth(emulator, 2)["current"] == pytest.approx(-0.9 / k_t / 2.0, abs=0.01)      # turned round, and geared
+    assert truth(emulator, 2)["current"] == pytest.approx(-0.9 / k_t / 2.0, abs=0.01)  # turned round, and geared
     emulator.clear("stall")
     until(lambda: (group.joint_state.qd > 0.1).all(), "both joints moving forward")
 
@@ -423,7 +449,13 @@ def test_one_source_at_a_time(emulated, grouped):
     group = grouped(emulator, [Joint("a", 1, XM, POSITION)])
     stream = position_goals(group, [0.1])
     wide = np.full(1, np.inf)
-    follower = TrajectoryFollower(Trajectory([0.5], [[0.4]]), Tolerances(wide, wide, np.full(1, 0.05), wide, 5.0), [0], time.monotonic(), group.names)
+    follower = TrajectoryFollower(
+        Trajectory([0.5], [[0.4]]),
+        Tolerances(wide, wide, np.full(1, 0.05), wide, 5.0),
+        [0],
+        time.monotonic(),
+        group.names,
+    )
     assert "forward_position_controller commands the servos" in group.take(follower)
     until(lambda: group.take(follower) == "", "the stream's silence")
     assert "joint_trajectory_controller" in group.take(stream)
@@ -443,7 +475,7 @@ def test_velocities_end_with_their_stream(emulated, grouped):
         stream.set([9.0], time.monotonic())
         assert group.take(stream) == ""
         time.sleep(0.01)
-    assert truth(emulator, 1)["velocity"] == pytest.approx(2.0, abs=0.1)      # clamped
+    assert truth(emulator, 1)["velocity"] == pytest.approx(2.0, abs=0.1)  # clamped
     until(lambda: abs(truth(emulator, 1)["velocity"]) < 0.02, "the stop")
     assert "no velocity" in group.source_ended
 
@@ -451,7 +483,11 @@ def test_velocities_end_with_their_stream(emulated, grouped):
 @pytest.mark.parametrize("policy", ["off", "hold", "brake"])
 def test_the_declared_stop_is_confirmed(emulated, grouped, policy):
     emulator = emulated([servo(1), servo(2), servo(3)])
-    joints = [Joint("a", 1, XM, CURRENT), Joint("b", 2, XM, POSITION), Joint("c", 3, XM, VELOCITY, min_rad=-100.0, max_rad=100.0)]
+    joints = [
+        Joint("a", 1, XM, CURRENT),
+        Joint("b", 2, XM, POSITION),
+        Joint("c", 3, XM, VELOCITY, min_rad=-100.0, max_rad=100.0),
+    ]
     group = grouped(emulator, joints, on_deactivate=policy, rate=100.0)
     stream = VelocityStream([2], 0.3)
     stream.set([2.0], time.monotonic())
@@ -462,12 +498,12 @@ def test_the_declared_stop_is_confirmed(emulated, grouped, policy):
     assert [entry["torque_enable"] for entry in servos] == [int(policy == "hold")] * 3
     if policy != "off":
         until(lambda: all(abs(entry["velocity"]) < 0.1 for entry in emulator.stats()["servos"]), "rest")
-    if policy == "hold":        # by the servo itself, against a load, though nobody talks to it any more
+    if policy == "hold":  # by the servo itself, against a load, though nobody talks to it any more
         stood = truth(emulator, 1)["position"]
         emulator.set(load={1: 0.3})
         time.sleep(0.7)
         assert abs(truth(emulator, 1)["position"] - stood) < 0.1
-        group.enable()          # the joint takes effort again
+        group.enable()  # the joint takes effort again
         until(lambda: group.state is State.STREAMING, "streaming")
         assert group.services.get_item(1, "operating_mode") == CURRENT
 
@@ -485,8 +521,10 @@ def test_a_hot_servo_gets_half_its_current(emulated, grouped):
 def test_eeprom_is_written_only_where_different(emulated, grouped):
     emulator = emulated([servo(1, registers={"return_delay_time": 250, "shutdown": 20})])
     group = grouped(emulator, [Joint("a", 1, XM, CURRENT, current_limit=1.0, position_p=600)], torque_on_activate=False)
-    assert [group.services.get_item(1, name) for name in ("return_delay_time", "operating_mode", "current_limit", "shutdown", "position_p_gain")] == [
-        0, 0, round(1.0 / 2.69e-3), 20, 600]
+    assert [
+        group.services.get_item(1, name)
+        for name in ("return_delay_time", "operating_mode", "current_limit", "shutdown", "position_p_gain")
+    ] == [0, 0, round(1.0 / 2.69e-3), 20, 600]
     asked = []
     write = Bus.write
     group.close()

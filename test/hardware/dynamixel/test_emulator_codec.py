@@ -39,14 +39,14 @@ def test_manuals_instruction_packets(frame, id, instruction, parameters):
     (request,) = Receiver2().feed(bytes.fromhex(frame))
     assert (request.id, request.instruction, request.parameters) == (id, instruction, bytes.fromhex(parameters))
     assert request.valid and not request.unstuffed
-    assert packet2(id, instruction, bytes.fromhex(parameters)) == bytes.fromhex(frame)      # and the tests' own encoder
+    assert packet2(id, instruction, bytes.fromhex(parameters)) == bytes.fromhex(frame)  # and the tests' own encoder
 
 
 def test_manuals_status_packets():
     assert status2(1, 0, bytes.fromhex("060426")) == bytes.fromhex("FFFFFD00 01 0700 55 00 060426 655D")
     assert status2(1, 0, bytes.fromhex("A6000000")) == bytes.fromhex("FFFFFD00 01 0800 55 00 A6000000 8CC0")
     assert status2(1, 0) == bytes.fromhex("FFFFFD00 01 0400 55 00 A10C")
-    assert status1(1, 0) == bytes.fromhex("FFFF 01 02 00 FC")       # Protocol 1.0, ping
+    assert status1(1, 0) == bytes.fromhex("FFFF 01 02 00 FC")  # Protocol 1.0, ping
     assert status1(1, 0, b"\x20") == bytes.fromhex("FFFF 01 03 00 20 DB")
 
 
@@ -71,7 +71,7 @@ def test_fast_status_packet_carries_a_crc_after_each_servo():
     assert packet[8:12] == b"\x00\x03\x01\x02" and packet[14:18] == b"\x80\x07\x03\x04"
     for end in (12, 18):
         assert crc16(packet[:end]).to_bytes(2, "little") == packet[end : end + 2]
-    assert fast_status2([(3, 0, PATTERN)], 3)[10:13] == PATTERN        # its length was given before: no stuffing
+    assert fast_status2([(3, 0, PATTERN)], 3)[10:13] == PATTERN  # its length was given before: no stuffing
     broken = fast_status2([(3, 0, b"\x01\x02"), (7, 0, None), (8, 0, b"\x05\x06")], 6)
     assert broken[8:12] == b"\x00\x03\x01\x02" and len(broken) == 14 and broken[5] > len(broken) - 7
 
@@ -87,11 +87,17 @@ def test_a_damaged_packet_is_reported_and_the_next_one_found(receiver):
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(st.lists(st.tuples(st.integers(0, 252), st.integers(1, 0x20), st.binary(max_size=60), st.binary(max_size=9)), max_size=6),
-       st.integers(1, 20))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 252), st.integers(1, 0x20), st.binary(max_size=60), st.binary(max_size=9)), max_size=6
+    ),
+    st.integers(1, 20),
+)
 def test_packets_between_noise_come_through_in_any_pieces(packets, piece):
     """Noise without FF cannot swallow a packet; how the stream is cut does not matter."""
-    stream = b"".join(noise.replace(b"\xff", b"\x00") + packet2(id, instruction, data) for id, instruction, data, noise in packets)
+    stream = b"".join(
+        noise.replace(b"\xff", b"\x00") + packet2(id, instruction, data) for id, instruction, data, noise in packets
+    )
     receiver, found = Receiver2(), []
     for at in range(0, len(stream), piece):
         found += receiver.feed(stream[at : at + piece])
@@ -100,7 +106,10 @@ def test_packets_between_noise_come_through_in_any_pieces(packets, piece):
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(st.lists(st.tuples(st.integers(0, 252), st.integers(1, 0x20), st.binary(max_size=40)), max_size=6), st.integers(1, 20))
+@given(
+    st.lists(st.tuples(st.integers(0, 252), st.integers(1, 0x20), st.binary(max_size=40)), max_size=6),
+    st.integers(1, 20),
+)
 def test_protocol_1_in_any_pieces(packets, piece):
     stream = b"".join(packet1(*packet) for packet in packets)
     receiver, found = Receiver1(), []
@@ -113,20 +122,29 @@ def test_protocol_1_in_any_pieces(packets, piece):
 def test_noise_neither_raises_nor_passes_beyond_checksum_chance(receiver, chance):
     rng = random.Random(7)
     # headers in half of the noise, else nothing would ever get as far as a checksum
-    parts = [rng.choice([b"\xff\xff", b"\xff\xff\xfd\x00\x01\x08\x00", b""]) + rng.randbytes(rng.randrange(40)) for _ in range(20_000)]
+    parts = [
+        rng.choice([b"\xff\xff", b"\xff\xff\xfd\x00\x01\x08\x00", b""]) + rng.randbytes(rng.randrange(40))
+        for _ in range(20_000)
+    ]
     noise, found, receiver = b"".join(parts), [], receiver()
     for at in range(0, len(noise), 512):
         found += receiver.feed(noise[at : at + 512])
     passed = sum(request.valid for request in found)
     assert len(found) > 1000
-    assert passed <= 4.0 * chance * len(found) + 4      # some 5 sigma above what a checksum lets through
+    assert passed <= 4.0 * chance * len(found) + 4  # some 5 sigma above what a checksum lets through
     assert len(receiver.buffer) < 2048
 
 
 def test_what_no_servo_answers_is_passed_over():
     """Status packets, ids that nobody has, lengths that cannot be, half a packet."""
     ping = packet2(1, 1)
-    for other in (packet2(7, 0x55, b"\0\1\2"), packet2(253, 1), b"\xff\xff\xfd\x00\x01\x02\x00", b"\xff\xff\xfd\x00\x01\xff\xff", b"\xff\xff\xfd"):
+    for other in (
+        packet2(7, 0x55, b"\0\1\2"),
+        packet2(253, 1),
+        b"\xff\xff\xfd\x00\x01\x02\x00",
+        b"\xff\xff\xfd\x00\x01\xff\xff",
+        b"\xff\xff\xfd",
+    ):
         found = Receiver2().feed(other + ping)
         assert [(r.id, r.instruction, r.valid) for r in found] == [(1, 1, True)], other.hex()
     for other in (b"\xff\xff\xfd\x00", b"\xff\xff\x01\x01", b"\xff", b"\xff\xff\xff"):

@@ -49,9 +49,20 @@ def xm(mode, more="gear_ratio: 1"):
     return Bench(XM % (mode, more))
 
 
-NO_LOAD = {"XM430-W350": 46, "XM430-W210": 77, "XM540-W270": 30, "XM540-W150": 53, "XL430-W250": 61, "XL330-M288": 103, "MX-28(2.0)": 55,
-           "MX-64(2.0)": 63,
-           "MX-106(2.0)": 45, "XH430-W350": 30, "XH430-W210": 50, "XL330-M077": 383}
+NO_LOAD = {
+    "XM430-W350": 46,
+    "XM430-W210": 77,
+    "XM540-W270": 30,
+    "XM540-W150": 53,
+    "XL430-W250": 61,
+    "XL330-M288": 103,
+    "MX-28(2.0)": 55,
+    "MX-64(2.0)": 63,
+    "MX-106(2.0)": 45,
+    "XH430-W350": 30,
+    "XH430-W210": 50,
+    "XL330-M077": 383,
+}
 
 
 @pytest.mark.parametrize("model", NO_LOAD)
@@ -117,7 +128,7 @@ def test_torque_accelerates_by_the_inertia_behind_the_gear():
 
 def test_dry_friction_holds_what_is_below_it():
     bench = xm(0)
-    bench.write(torque_enable=1, goal_current=7)         # 0.034 N m under 0.04 N m
+    bench.write(torque_enable=1, goal_current=7)  # 0.034 N m under 0.04 N m
     bench.run(0.5)
     assert bench.motors.v[0] == 0.0 and bench.read("present_position") == 2048
 
@@ -152,7 +163,7 @@ def test_position_step_ends_at_the_goal_without_overshoot_to_speak_of():
     bench.write(torque_enable=1, goal_position=3072)
     top = [0]
     bench.run(1.5, lambda: top.__setitem__(0, max(top[0], bench.motors.q[0])))
-    assert abs(bench.read("present_position") - 3072) <= 5      # what dry friction leaves without an integral part
+    assert abs(bench.read("present_position") - 3072) <= 5  # what dry friction leaves without an integral part
     assert top[0] < (3072 + 120) * 2 * math.pi / 4096
     bench.write(position_i_gain=2000)
     bench.run(2.0)
@@ -164,7 +175,7 @@ def test_integral_part_carries_a_constant_load():
     bench.write(torque_enable=1, goal_position=2048)
     bench.run(1.0)
     sagged = 2048 - bench.read("present_position")
-    stiffness = 800 / 128 / 885 * 4.1                          # N m per count, data-sheet stall torque at full duty
+    stiffness = 800 / 128 / 885 * 4.1  # N m per count, data-sheet stall torque at full duty
     assert sagged == pytest.approx(0.8 / stiffness, abs=0.04 / stiffness + 1)
     bench.write(position_i_gain=3000)
     bench.run(3.0)
@@ -177,7 +188,7 @@ def test_velocity_mode_reaches_its_goal_under_load():
     bench.run(3.0)
     assert bench.read("present_velocity") == pytest.approx(100, abs=1)
     bench.write(profile_acceleration=20, goal_velocity=-100)
-    ramp = 200 * 0.229 * RPM / (20 * ACCELERATION_UNIT)         # [s]
+    ramp = 200 * 0.229 * RPM / (20 * ACCELERATION_UNIT)  # [s]
     bench.run(ramp / 2)
     assert bench.bus.motors.v_ref[0] == pytest.approx(0.0, abs=0.03)
 
@@ -187,7 +198,7 @@ def test_trapezoid_takes_the_time_its_corners_give():
     bench.write(profile_velocity=100, profile_acceleration=50)
     bench.write(torque_enable=1, goal_position=2048 + 1024)
     v, a, d = 100 * 0.229 * RPM, 50 * ACCELERATION_UNIT, math.pi / 2
-    assert d > v * v / a                                        # it has a plateau
+    assert d > v * v / a  # it has a plateau
     track = []
     bench.run(d / v + v / a + 0.1, lambda: track.append((bench.motors.q_ref[0], bench.motors.v_ref[0])))
     q_ref, v_ref = np.array(track).T
@@ -200,7 +211,7 @@ def test_trapezoid_takes_the_time_its_corners_give():
 
 def test_time_based_profile_takes_the_time_it_is_given():
     bench = Bench("{id: 1, model: XM430-W350, registers: {drive_mode: 4}}")
-    bench.write(profile_velocity=1000, profile_acceleration=200)         # 1 s, of which 0.2 s to accelerate
+    bench.write(profile_velocity=1000, profile_acceleration=200)  # 1 s, of which 0.2 s to accelerate
     bench.write(torque_enable=1, goal_position=3048)
     goal = 3048 * 2 * math.pi / 4096
     bench.run(0.95)
@@ -243,22 +254,22 @@ def test_turns_are_counted_and_cleared():
     assert bench.read("present_position") == pytest.approx(2048, abs=6)
     q = bench.motors.q[0]
     bench.run(0.5)
-    assert bench.motors.q[0] == pytest.approx(q, abs=0.02)         # the goal went with it
+    assert bench.motors.q[0] == pytest.approx(q, abs=0.02)  # the goal went with it
     bench.write(goal_position=-20000)
     bench.run(1.0)
     bench.bus.servos[0].boot(bench.now)
     bench.run(0.001)
-    assert 0 <= bench.read("present_position") < 4096              # a single-turn encoder knows no more after power-up
+    assert 0 <= bench.read("present_position") < 4096  # a single-turn encoder knows no more after power-up
 
 
 def test_temperature_follows_the_heat():
     bench = xm(0)
     m = bench.motors
     m.locked[:] = True
-    m.heat_capacity[:] = 0.4                                       # a hundred times faster than the model's
+    m.heat_capacity[:] = 0.4  # a hundred times faster than the model's
     m.refresh()
     bench.write(torque_enable=1, goal_current=200)
-    power, tau = (0.538 ** 2) * m.R[0], 13.0 * 0.4
+    power, tau = (0.538**2) * m.R[0], 13.0 * 0.4
     bench.run(tau)
     assert m.temperature[0] - AMBIENT == pytest.approx(power * 13.0 * (1 - math.exp(-1)), rel=0.02)
 
@@ -287,7 +298,11 @@ def test_an_error_that_does_not_shut_down_only_warns():
     bench.write(torque_enable=1)
     bench.motors.V[0] = 9.0
     bench.run(0.01)
-    assert bench.read("hardware_error_status") == 1 and bench.read("torque_enable") == 1 and bench.read("present_input_voltage") == 90
+    assert (
+        bench.read("hardware_error_status") == 1
+        and bench.read("torque_enable") == 1
+        and bench.read("present_input_voltage") == 90
+    )
     bench.motors.V[0] = 12.0
     bench.run(0.01)
     assert bench.read("hardware_error_status") == 0
@@ -316,8 +331,10 @@ def test_mx28_overload_ends_with_its_torque_limit():
     assert bench.bus.servos[0].alert == 0 and bench.motors.tau[0] > 1.0
 
 
-@pytest.mark.parametrize(("mode", "goal"), [(0, {"goal_current": 100}), (1, {"goal_velocity": 150}), (4, {"goal_position": 100_000}),
-                                            (16, {"goal_pwm": 500})])
+@pytest.mark.parametrize(
+    ("mode", "goal"),
+    [(0, {"goal_current": 100}), (1, {"goal_velocity": 150}), (4, {"goal_position": 100_000}), (16, {"goal_pwm": 500})],
+)
 def test_watchdog_stops_and_locks_the_goals(mode, goal):
     bench = xm(mode)
     bench.write(torque_enable=1, bus_watchdog=5)
@@ -336,7 +353,7 @@ def test_watchdog_stops_and_locks_the_goals(mode, goal):
         bench.write(**goal)
     assert refused.value.number == 4
     bench.write(bus_watchdog=3)
-    assert servo.table.goals_locked                               # only 0 ends it
+    assert servo.table.goals_locked  # only 0 ends it
     bench.write(bus_watchdog=0)
     servo.heard = bench.now
     bench.write(**goal)
@@ -347,7 +364,11 @@ def test_watchdog_stops_and_locks_the_goals(mode, goal):
 def test_mode_change_resets_gains_and_goals():
     bench = xm(3)
     bench.write(position_p_gain=77, profile_velocity=9, operating_mode=4)
-    assert (bench.read("position_p_gain"), bench.read("profile_velocity"), bench.read("goal_position")) == (800, 0, 2048)
+    assert (bench.read("position_p_gain"), bench.read("profile_velocity"), bench.read("goal_position")) == (
+        800,
+        0,
+        2048,
+    )
 
 
 def test_mx28_joint_mode_keeps_speed_and_limits():

@@ -60,8 +60,12 @@ def signed(value, size):
 
 @pytest.fixture(scope="module")
 def emulator():
-    with EmulatorProcess("dynamixel", "--servos", "[{id: 1, model: XM430-W350, %s}, {id: 2, model: XM430-W350, %s}]" % (MODES, MODES),
-                         seed=3) as process:
+    with EmulatorProcess(
+        "dynamixel",
+        "--servos",
+        "[{id: 1, model: XM430-W350, %s}, {id: 2, model: XM430-W350, %s}]" % (MODES, MODES),
+        seed=3,
+    ) as process:
         yield process
 
 
@@ -148,7 +152,7 @@ def test_watchdog_stops_a_servo_whose_master_is_gone(emulator, client):
     client.write(1, 104, 150, 4)
     until(lambda: client.read(1, 128, 4)[0] > 100)
     assert not servo(emulator, 1)["watchdog_expired"]
-    client.close()                                      # as a master that was killed
+    client.close()  # as a master that was killed
     until(lambda: servo(emulator, 1)["watchdog_expired"])
     texts = [text for _, text in emulator.stats()["events"] if "watchdog" in text]
     assert 100 <= float(texts[-1].split(" ms")[0].split()[-1]) <= 120
@@ -184,7 +188,9 @@ def test_power_cycle_and_unplugging(emulator, client):
 def test_noise_leaves_it_listening(emulator, client):
     rng = random.Random(5)
     for _ in range(50):
-        client.port.ser.write(rng.choice([b"", b"\xff\xff\xfd\x00", b"\xff\xff\xfd\x00\x01\xff\x03"]) + rng.randbytes(rng.randrange(400)))
+        client.port.ser.write(
+            rng.choice([b"", b"\xff\xff\xfd\x00", b"\xff\xff\xfd\x00\x01\xff\x03"]) + rng.randbytes(rng.randrange(400))
+        )
     until(lambda: client.alive(1) and client.alive(2))
 
 
@@ -255,7 +261,7 @@ def test_a_world_moves_the_joints_and_feels_the_torque(tmp_path, world):
         world.publish(0.1, [0.6, 0.1], [1.0, -2.0])
         until(lambda: client.read(1, 128, 4)[0] == round(1.0 / (0.229 * 2 * math.pi / 60)))
         until(lambda: client.read(2, 128, 4)[0] == round(4.0 / (0.229 * 2 * math.pi / 60)))
-        assert client.read(1, 132, 4)[0] == round(2048 + 0.6 * per_rad)     # where the world holds it, whatever the torque
+        assert client.read(1, 132, 4)[0] == round(2048 + 0.6 * per_rad)  # where the world holds it, whatever the torque
         # the gripper is not in the world: it moves by itself
         client.write(3, 64, 1, 1)
         client.write(3, 116, 3000, 4)
@@ -275,7 +281,7 @@ def test_the_torque_is_renewed_without_requests(tmp_path, world):
     with running(emulator):
         threading.Event().wait(1.0)
         ticks = emulator.call(lambda: emulator.bus.ticks)
-    assert len(applied) >= 300 and ticks >= 2 * len(applied) - 200      # 500 on a free machine; here others work too
+    assert len(applied) >= 300 and ticks >= 2 * len(applied) - 200  # 500 on a free machine; here others work too
     assert np.median(np.diff(applied)) <= 3e-3
 
 
@@ -312,5 +318,7 @@ def test_current_loop_and_world_close_into_a_pendulum(tmp_path, world):
 def test_the_emulators_packets_are_its_own(emulator, client):
     """Nothing of the driver is imported by the emulator, so that each checks the other."""
     source = "".join(path.read_text() for path in Path("hardware/dynamixel").glob("emulat*.py"))
-    assert "import" in source and not any(f"dynamixel.{name} import" in source for name in ("protocol1", "protocol2", "tables", "bus", "packets"))
+    assert "import" in source and not any(
+        f"dynamixel.{name} import" in source for name in ("protocol1", "protocol2", "tables", "bus", "packets")
+    )
     assert Receiver2().feed(b"") == []

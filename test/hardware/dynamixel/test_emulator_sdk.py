@@ -65,7 +65,7 @@ def test_ping_read_write(port, two):
     assert patiently(lambda: two.write4ByteTxRx(port, 1, GOAL, 1234)) == (0, 0)
     assert patiently(lambda: two.read4ByteTxRx(port, 1, GOAL)) == (1234, 0, 0)
     assert two.write1ByteTxOnly(port, 1, 65, 0) == 0
-    time.sleep(0.1)                                             # else its status packet would be taken for the next answer
+    time.sleep(0.1)  # else its status packet would be taken for the next answer
     assert patiently(lambda: two.read1ByteTxRx(port, 1, 65)) == (0, 0, 0)
 
 
@@ -127,7 +127,7 @@ def test_group_bulk(port, two):
 def test_reboot_clear_and_factory_reset(port, two):
     patiently(lambda: two.write2ByteTxRx(port, 5, 84, 555))
     silent = False
-    for _ in range(5):                                          # unless this machine sleeps through the 300 ms
+    for _ in range(5):  # unless this machine sleeps through the 300 ms
         assert patiently(lambda: two.reboot(port, 5)) == (0, 0)
         silent = silent or two.ping(port, 5)[1] == dxl.COMM_RX_TIMEOUT
     assert silent
@@ -150,7 +150,7 @@ def test_replies_with_the_header_pattern_are_unstuffed_by_the_sdk(port, two):
 def test_defect_1_transmit_stuffing_is_lost_and_the_log_says_so(port, two, emulator):
     before = emulator.stats()["unstuffed"]
     write = dxl.GroupSyncWrite(port, two, GOAL_CURRENT, 6)
-    write.addParam(1, [0xFF, 0xFF, 0xFD, 0xFF, 0xFF, 0xFF])     # goal current -1, goal velocity -3
+    write.addParam(1, [0xFF, 0xFF, 0xFD, 0xFF, 0xFF, 0xFF])  # goal current -1, goal velocity -3
     write.txPacket()
     patiently(lambda: two.ping(port, 1))
     stats = emulator.stats()
@@ -232,6 +232,6 @@ def test_protocol_1_bulk_read_by_hand(port, one):
 def test_factory_reset_under_protocol_1(port, one):
     patiently(lambda: one.write1ByteTxRx(port, 12, 11, 70))
     assert patiently(lambda: one.factoryReset(port, 12))[0] == 0
-    assert one.ping(port, 12)[1] == dxl.COMM_RX_TIMEOUT         # now id 1 at 57,600 baud, as from the factory
+    assert one.ping(port, 12)[1] == dxl.COMM_RX_TIMEOUT  # now id 1 at 57,600 baud, as from the factory
     assert port.setBaudRate(57600)
     assert patiently(lambda: one.ping(port, 1)) == (29, 0, 0)

@@ -75,7 +75,12 @@ def test_faults_repeat_under_a_seed_and_do_what_they_say():
 
     def played(seed):
         faults = Faults(seed)
-        for name, parameters in (("corrupt", {"p": 0.3}), ("truncate", {"p": 0.2}), ("garbage", {"p": 0.2}), ("duplicate", {"p": 0.1})):
+        for name, parameters in (
+            ("corrupt", {"p": 0.3}),
+            ("truncate", {"p": 0.2}),
+            ("garbage", {"p": 0.2}),
+            ("duplicate", {"p": 0.1}),
+        ):
             faults.inject(name, **parameters)
         return [faults.frames(frame) for _ in range(300)], faults.counts
 
@@ -103,7 +108,10 @@ def test_silence_delay_and_expiry():
 def test_command_line_teaches():
     done = subprocess.run([sys.executable, "-m", "hardware.emulate", "toaster"], capture_output=True, text=True)
     assert done.returncode == 2 and "no device 'toaster'; there are dynamixel, urg" in done.stderr
-    assert "servos on one bus" in subprocess.run([sys.executable, "-m", "hardware.emulate", "--list"], capture_output=True, text=True).stdout
+    assert (
+        "servos on one bus"
+        in subprocess.run([sys.executable, "-m", "hardware.emulate", "--list"], capture_output=True, text=True).stdout
+    )
 
 
 def test_shared_world_between_two_processes(tmp_path):
@@ -118,7 +126,9 @@ state = world.state()
 world.apply(world.indices(["c", "a"]), [state.q[2], state.v[0] + state.wrench[5]], powered=[True, False])
 print(world.mjcf, state.t)
 """
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "world")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "world")], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "<mujoco/> 1.5\n"
     tau, powered = world.efforts(age_limit=10.0)
     assert tau.tolist() == [9.0, 0.0, 3.0] and powered.tolist() == [False, False, True]
@@ -142,7 +152,9 @@ while time.monotonic() < end:
     world.publish(k, [k] * 4, [k] * 4, [k] * 6)
 print(k)
 """
-    writer = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "world")], stdout=subprocess.PIPE, text=True)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "world")], stdout=subprocess.PIPE, text=True
+    )
     last = 0.0
     while writer.poll() is None:
         state = world.state()
@@ -167,9 +179,12 @@ def test_a_writer_stuck_in_the_middle_leaves_the_state_before(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         world.publish(2.0, [2.0], Dies())
     seen.append(reader.state())
-    assert all((s.t, s.q, s.v, *s.wrench) == (1.0, 1.0, 1.0, *np.ones(6)) for s in seen) and time.process_time() - begin < 0.2
+    assert (
+        all((s.t, s.q, s.v, *s.wrench) == (1.0, 1.0, 1.0, *np.ones(6)) for s in seen)
+        and time.process_time() - begin < 0.2
+    )
     world.publish(3.0, [3.0], [3.0])
-    assert reader.state().t == 3.0 and reader.state().wrench.tolist() == [1.0] * 6       # without a wrench: as before
+    assert reader.state().t == 3.0 and reader.state().wrench.tolist() == [1.0] * 6  # without a wrench: as before
 
 
 def test_motors_of_several_emulators_do_not_disturb_each_other(tmp_path):
@@ -185,8 +200,12 @@ while time.monotonic() < end:
     world.apply(joints, k, powered=k % 2 == 1)
 print(k)
 """
-    writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "world"), *joints], stdout=subprocess.PIPE, text=True)
-               for joints in (["a", "b"], ["c"])]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path / "world"), *joints], stdout=subprocess.PIPE, text=True
+        )
+        for joints in (["a", "b"], ["c"])
+    ]
     last = np.zeros(3)
     while any(writer.poll() is None for writer in writers):
         tau, powered = world.efforts(age_limit=60.0)

@@ -10,7 +10,9 @@ from hardware.emulation.wrench_source import WrenchSource
 
 
 def test_constant_sine_and_drift():
-    source = WrenchSource(wrench=[1, 2, 3, 0, 0, 0], amplitude=[2, 0, 0, 0, 0, 0], frequency=0.5, drift=[0, 0, 0, 0.1, 0, 0])
+    source = WrenchSource(
+        wrench=[1, 2, 3, 0, 0, 0], amplitude=[2, 0, 0, 0, 0, 0], frequency=0.5, drift=[0, 0, 0, 0.1, 0, 0]
+    )
     t = source._began + np.array([0.0, 1.0, 10.0])
     felt = source.at(t)
     np.testing.assert_allclose(felt[:, 0], 1.0 + 2.0 * np.sin(np.pi * t), atol=1e-9)

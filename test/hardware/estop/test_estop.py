@@ -34,7 +34,9 @@ def test_both_codecs_mean_the_same(permitted, counter):
     emulator.pressed, emulator.number = not permitted, counter
     assert HeartbeatFinder().feed(b"\x00E1" + b"\r" + emulator._compose()) == [Heartbeat(permitted, counter)]
     finder = HeartbeatFinder()
-    assert len(finder.feed(b"noise" + encode(Heartbeat(True, 1)) + encode(Heartbeat(True, 2)))) == 2 and finder.noise == 1
+    assert (
+        len(finder.feed(b"noise" + encode(Heartbeat(True, 1)) + encode(Heartbeat(True, 2)))) == 2 and finder.noise == 1
+    )
 
 
 def test_a_million_random_bytes():
@@ -57,7 +59,9 @@ def button(emulator):
     emulator.clear()
     emulator.set(pressed=False)
     changes = []
-    driver = EmergencyStop(emulator.link, SILENCE, lambda stopped, reason: changes.append((time.monotonic(), stopped, reason)))
+    driver = EmergencyStop(
+        emulator.link, SILENCE, lambda stopped, reason: changes.append((time.monotonic(), stopped, reason))
+    )
     driver.changes = changes
     assert driver.stopped and "no heartbeat" in driver.reason
     driver.start()
@@ -93,9 +97,17 @@ def test_silence_is_a_stop_after_a_tenth_of_a_second(button, emulator):
     assert button.wait_for(lambda: not button.stopped, 20)
 
 
-@pytest.mark.parametrize("fault, parameters, reason", [
-    ("stuck_on", {}, "no good heartbeat"), ("corrupt", {}, "no good heartbeat"), ("truncate", {}, "no good heartbeat"),
-    ("delay", {"by": 0.3}, "no good heartbeat"), ("wrong_baud", {"baud": 9600}, "no good heartbeat"), ("unplug", {}, "")])
+@pytest.mark.parametrize(
+    "fault, parameters, reason",
+    [
+        ("stuck_on", {}, "no good heartbeat"),
+        ("corrupt", {}, "no good heartbeat"),
+        ("truncate", {}, "no good heartbeat"),
+        ("delay", {"by": 0.3}, "no good heartbeat"),
+        ("wrong_baud", {"baud": 9600}, "no good heartbeat"),
+        ("unplug", {}, ""),
+    ],
+)
 def test_every_fault_is_a_stop(button, emulator, fault, parameters, reason):
     emulator.inject(fault, **parameters)
     stopped(button, reason)

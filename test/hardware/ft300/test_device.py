@@ -14,7 +14,7 @@ from hardware.ft300 import protocol
 from hardware.ft300.device import Ft300Device
 from hardware.ft300.protocol import FRAME_LENGTH, HEADER, decode_frame, register_wrench
 from hardware.link import Backoff, State
-from hardware.wrench_stream import FrameDecoder
+from hardware.wrench.stream import FrameDecoder
 
 WRENCH = np.array([12.34, -5.67, 89.00, 0.010, -0.020, 0.030])
 PATIENCE = 15.0
@@ -43,8 +43,12 @@ def streaming(box):
     devices, blocks = [], []
 
     def start(**options):
-        device = Ft300Device(box.link, on_sample=lambda block, t: blocks.append((block, time.monotonic())),
-                             backoff=Backoff(0.1, cap=0.3, seed=0), **options)
+        device = Ft300Device(
+            box.link,
+            on_sample=lambda block, t: blocks.append((block, time.monotonic())),
+            backoff=Backoff(0.1, cap=0.3, seed=0),
+            **options,
+        )
         devices.append(device)
         device.start()
         device.enable()
@@ -66,7 +70,7 @@ def jam(port):
 def test_independent_modbus_clients(box):
     """F2, with clients that know Modbus and nothing of the sensor."""
     with serial.Serial(str(box.link), 19200, timeout=1.0) as port:
-        data = port.read(64)        # it streams from power-up on
+        data = port.read(64)  # it streams from power-up on
         assert len(FrameDecoder(HEADER, FRAME_LENGTH, decode_frame).feed(data)) >= 3
         jam(port)
         assert not box.stats()["streaming"]
@@ -75,13 +79,15 @@ def test_independent_modbus_clients(box):
     np.testing.assert_allclose(register_wrench(instrument.read_registers(180, 6)), WRENCH)
     assert instrument.read_register(500) >> 8 == ord("F")
     assert instrument.read_registers(510, 5) == [0x4654, 0x5300, 1234, 0, 2024]
-    assert instrument.read_register(192, signed=True) == 1000           # 1 g upwards
+    assert instrument.read_register(192, signed=True) == 1000  # 1 g upwards
     with pytest.raises(minimalmodbus.IllegalRequestError):
         instrument.read_register(999)
     instrument.serial.close()
     client = ModbusSerialClient(str(box.link), baudrate=19200, timeout=1.0)
     assert client.connect()
-    assert client.read_holding_registers(180, count=6, device_id=9).registers == [w & 0xFFFF for w in (1234, -567, 8900, 10, -20, 30)]
+    assert client.read_holding_registers(180, count=6, device_id=9).registers == [
+        w & 0xFFFF for w in (1234, -567, 8900, 10, -20, 30)
+    ]
     assert client.read_holding_registers(600, count=1, device_id=9).isError()
     assert not client.write_registers(410, [0x0200], device_id=9).isError()
     client.close()

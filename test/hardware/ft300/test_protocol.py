@@ -8,7 +8,7 @@ from hardware.emulation.modbus_slave import checksum
 from hardware.ft300 import protocol
 from hardware.ft300.protocol import FRAME_LENGTH, HEADER, decode_frame, encode_frame, identity, register_wrench
 from hardware.link.modbus_rtu import ReplyDecoder, frame
-from hardware.wrench_stream import FrameDecoder
+from hardware.wrench.stream import FrameDecoder
 
 GOLDEN = bytes.fromhex("204ED204C9FDC4220A00ECFF1E00C76A")
 WRENCH = [12.34, -5.67, 89.00, 0.010, -0.020, 0.030]
@@ -22,7 +22,7 @@ def test_golden_frames():
     """F1. The second request is the one that a manual edition prints with a wrong CRC."""
     np.testing.assert_allclose(decode_frame(GOLDEN), WRENCH, atol=1e-12)
     assert encode_frame(WRENCH) == GOLDEN
-    assert GOLDEN[:-2] + checksum(GOLDEN[:-2]) == GOLDEN               # by the emulator's own CRC
+    assert GOLDEN[:-2] + checksum(GOLDEN[:-2]) == GOLDEN  # by the emulator's own CRC
     assert frame(9, protocol.WRENCH).hex().upper() == "090300B4000684A6"
     assert frame(9, protocol.START_STREAM)[:9].hex() == "0910019a0001020200"
     assert protocol.JAM == b"\xff" * 50
@@ -56,8 +56,13 @@ COUNTS = st.integers(-32768, 32767)
 @given(st.lists(st.tuples(*[COUNTS] * 6), min_size=1, max_size=8), st.data())
 def test_whole_frames_are_found_among_garbage_in_any_pieces(frames, data):
     """No frame is lost to garbage before it, unless the garbage happens to hold a header in its last 15 bytes."""
-    garbage = data.draw(st.lists(st.binary(max_size=20).filter(lambda b: 0x20 not in b and 0x4E not in b),
-                                 min_size=len(frames), max_size=len(frames)))
+    garbage = data.draw(
+        st.lists(
+            st.binary(max_size=20).filter(lambda b: 0x20 not in b and 0x4E not in b),
+            min_size=len(frames),
+            max_size=len(frames),
+        )
+    )
     sent = [np.array(c) / protocol.COUNTS for c in frames]
     stream = b"".join(g + encode_frame(w) for g, w in zip(garbage, sent))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
@@ -85,7 +90,7 @@ def test_a_damaged_byte_is_never_accepted_and_costs_no_second_frame(counts, at, 
 def test_a_million_random_bytes():
     """Neither raise nor yield a frame beyond checksum chance: 1e6 / 2^16 headers / 2^16 CRCs."""
     found, data = decoder(), np.random.default_rng(0).bytes(1_000_000)
-    wrenches = [w for k in range(0, len(data), 4096) for w in found.feed(data[k:k + 4096])]
+    wrenches = [w for k in range(0, len(data), 4096) for w in found.feed(data[k : k + 4096])]
     assert wrenches == [] and found.pending < FRAME_LENGTH and found.crc_errors > 5
     # Nor does a stream of headers alone, where every byte might begin a frame.
     assert found.feed(HEADER * 5000) == [] and found.pending <= FRAME_LENGTH

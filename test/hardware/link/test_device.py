@@ -7,7 +7,17 @@ import pytest
 
 from hardware.emulation.emulator import Emulator, running
 from hardware.emulation.pty_port import PtyPort
-from hardware.link import Backoff, Device, DeviceClock, DeviceError, Disconnected, Identity, NotAnswering, SerialPort, State
+from hardware.link import (
+    Backoff,
+    Device,
+    DeviceClock,
+    DeviceError,
+    Disconnected,
+    Identity,
+    NotAnswering,
+    SerialPort,
+    State,
+)
 
 
 class EmulatedThermometer(Emulator):
@@ -72,8 +82,12 @@ class Thermometer(Device):
 def bench(tmp_path):
     emulator = EmulatedThermometer(tmp_path / "port")
     seen = []
-    device = Thermometer(tmp_path / "port", on_sample=lambda value, t: seen.append((value, t)),
-                         backoff=Backoff(0.02, cap=0.1, seed=1), stale_timeout=0.2)
+    device = Thermometer(
+        tmp_path / "port",
+        on_sample=lambda value, t: seen.append((value, t)),
+        backoff=Backoff(0.02, cap=0.1, seed=1),
+        stale_timeout=0.2,
+    )
     with running(emulator):
         yield emulator, device, seen
         device.close()
@@ -122,7 +136,7 @@ def test_a_port_that_returns_is_tried_at_once_however_long_it_was_away(bench):
     emulator.call(lambda: emulator.inject("unplug", seconds=0.5))
     assert device.wait_for(State.RECONNECTING, 2.0)
     n = len(seen)
-    assert device.wait_for(lambda: len(seen) > n, 5.0)          # not after a minute
+    assert device.wait_for(lambda: len(seen) > n, 5.0)  # not after a minute
 
 
 def test_silence_is_stale_and_ends(bench):
@@ -173,7 +187,10 @@ def test_backoff_grows_to_its_cap_with_its_jitter():
     backoff = Backoff(0.25, 2.0, 5.0, 0.2, seed=7)
     delays = [backoff.next() for _ in range(10)]
     expected = [min(5.0, 0.25 * 2**k) for k in range(10)]
-    assert all(0.8 * e <= d <= 1.2 * e for d, e in zip(delays, expected)) and len({d / e for d, e in zip(delays, expected)}) == 10
+    assert (
+        all(0.8 * e <= d <= 1.2 * e for d, e in zip(delays, expected))
+        and len({d / e for d, e in zip(delays, expected)}) == 10
+    )
     backoff.reset()
     assert backoff.next() <= 0.3
     with pytest.raises(DeviceError, match="after 1 attempts"):

@@ -9,37 +9,53 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardware.link import Counters, NotAnswering
-from hardware.link.modbus_rtu import (ModbusException, ModbusMaster, ReplyDecoder, crc16, frame, read_holding_registers,
-                                      read_input_registers, read_write_registers, write_register, write_registers)
+from hardware.link.modbus_rtu import (
+    ModbusException,
+    ModbusMaster,
+    ReplyDecoder,
+    crc16,
+    frame,
+    read_holding_registers,
+    read_input_registers,
+    read_write_registers,
+    write_register,
+    write_registers,
+)
 
-REPLY = bytes.fromhex("090406B90000FFBD005C9A")         # Robotiq manual: status while an object is held
+REPLY = bytes.fromhex("090406B90000FFBD005C9A")  # Robotiq manual: status while an object is held
 STATUS = (0xB900, 0x00FF, 0xBD00)
 REQUEST = read_input_registers(2000, 3)
 
 
-@pytest.mark.parametrize("request_, wire", [
-    (write_registers(1000, (0x0100, 0, 0)), "09 10 03E8 0003 06 0100 0000 0000 72E1"),     # 2F-85: activate
-    (write_registers(1000, (0x0900, 0x0000, 0xFFFF)), "09 10 03E8 0003 06 0900 0000 FFFF 7219"),   # open
-    (REQUEST, "09 04 07D0 0003 B1CE"),
-    (read_holding_registers(180, 6), "09 03 00B4 0006 84A6"),                               # FT-300: force and moment
-])
+@pytest.mark.parametrize(
+    "request_, wire",
+    [
+        (write_registers(1000, (0x0100, 0, 0)), "09 10 03E8 0003 06 0100 0000 0000 72E1"),  # 2F-85: activate
+        (write_registers(1000, (0x0900, 0x0000, 0xFFFF)), "09 10 03E8 0003 06 0900 0000 FFFF 7219"),  # open
+        (REQUEST, "09 04 07D0 0003 B1CE"),
+        (read_holding_registers(180, 6), "09 03 00B4 0006 84A6"),  # FT-300: force and moment
+    ],
+)
 def test_requests_are_those_of_the_manuals(request_, wire):
     assert frame(9, request_) == bytes.fromhex(wire)
 
 
-@pytest.mark.parametrize("request_, pdu", [     # the examples of the Modbus specification, 6.3, 6.4, 6.6, 6.12, 6.17
-    (read_holding_registers(0x6B, 3), "03 006B 0003"),
-    (read_input_registers(8, 1), "04 0008 0001"),
-    (write_register(1, 3), "06 0001 0003"),
-    (write_registers(1, (0x0A, 0x0102)), "10 0001 0002 04 000A 0102"),
-    (read_write_registers(3, 6, 14, (255, 255, 255)), "17 0003 0006 000E 0003 06 00FF 00FF 00FF"),
-])
+@pytest.mark.parametrize(
+    "request_, pdu",
+    [  # the examples of the Modbus specification, 6.3, 6.4, 6.6, 6.12, 6.17
+        (read_holding_registers(0x6B, 3), "03 006B 0003"),
+        (read_input_registers(8, 1), "04 0008 0001"),
+        (write_register(1, 3), "06 0001 0003"),
+        (write_registers(1, (0x0A, 0x0102)), "10 0001 0002 04 000A 0102"),
+        (read_write_registers(3, 6, 14, (255, 255, 255)), "17 0003 0006 000E 0003 06 00FF 00FF 00FF"),
+    ],
+)
 def test_requests_are_those_of_the_specification(request_, pdu):
     assert bytes((request_.function,)) + request_.payload == bytes.fromhex(pdu)
 
 
 def test_crc_of_the_catalogue():
-    assert crc16(b"123456789") == 0x4B37        # CRC RevEng: CRC-16/MODBUS, check value
+    assert crc16(b"123456789") == 0x4B37  # CRC RevEng: CRC-16/MODBUS, check value
     assert crc16(b"") == 0xFFFF
 
 
@@ -62,8 +78,12 @@ def test_no_other_frame_is_taken_for_the_reply():
     def with_crc(body):
         return body + crc16(body).to_bytes(2, "little")
 
-    for other in (with_crc(b"\x08" + REPLY[1:-2]), with_crc(b"\x09\x03" + REPLY[2:-2]), with_crc(b"\x09\x04\x04" + REPLY[3:7]),
-                  frame(9, write_registers(1000, (0, 0, 0)))):
+    for other in (
+        with_crc(b"\x08" + REPLY[1:-2]),
+        with_crc(b"\x09\x03" + REPLY[2:-2]),
+        with_crc(b"\x09\x04\x04" + REPLY[3:7]),
+        frame(9, write_registers(1000, (0, 0, 0))),
+    ):
         decoder = ReplyDecoder(9, REQUEST)
         assert decoder.feed(other) is None
         assert decoder.feed(REPLY) == STATUS and decoder.dropped
@@ -77,9 +97,9 @@ def test_the_reply_is_found_in_any_company_and_any_pieces(before, pieces, after)
     found, at = None, 0
     for length in [*pieces, len(stream)]:
         try:
-            found = decoder.feed(stream[at:at + length])
+            found = decoder.feed(stream[at : at + length])
         except ModbusException:
-            return                  # five bytes of garbage that are an exception with its CRC
+            return  # five bytes of garbage that are an exception with its CRC
         at += length
         if found is not None:
             break

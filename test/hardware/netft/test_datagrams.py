@@ -10,7 +10,10 @@ from hardware.netft.datagrams import DatagramReader
 
 @pytest.fixture
 def pair():
-    receiver, sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiver, sender = (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
+    )
     receiver.bind(("127.0.0.1", 0))
     sender.connect(receiver.getsockname())
     receiver.setblocking(False)
@@ -42,7 +45,7 @@ def test_datagrams_of_several_records_and_odd_ones(pair):
     for datagram in (sent[0], b"", rng.bytes(35), sent[1], rng.bytes(36 * 41), sent[2]):
         sender.send(datagram)
     data, odd = DatagramReader(36, 40).read(receiver.fileno())
-    assert bytes(data) == b"".join(sent) and odd == 3       # empty, cut in itself, longer than the longest
+    assert bytes(data) == b"".join(sent) and odd == 3  # empty, cut in itself, longer than the longest
 
 
 def test_a_socket_that_is_gone_is_an_error(pair):

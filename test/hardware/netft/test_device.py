@@ -60,8 +60,14 @@ def streaming():
 
     def start(**options):
         listener = Listener()
-        device = listener.device = NetFtDevice(IP, **{"rate": 1000, "http_port": 8080, **options}, on_sample=listener.sample,
-                                               on_valid=listener.valid, backoff=Backoff(0.1, cap=0.3, seed=0), stale_timeout=0.05)
+        device = listener.device = NetFtDevice(
+            IP,
+            **{"rate": 1000, "http_port": 8080, **options},
+            on_sample=listener.sample,
+            on_valid=listener.valid,
+            backoff=Backoff(0.1, cap=0.3, seed=0),
+            stale_timeout=0.05,
+        )
         devices.append(device)
         device.start()
         device.enable()
@@ -99,7 +105,7 @@ def test_counters_equal_what_was_injected(box, streaming):
     """F4. All at once, and each alone."""
     device, _ = streaming()
     for faults in (["udp_loss"], ["reorder"], ["dup"], ["udp_loss", "reorder", "dup"]):
-        for attempt in range(3):
+        for _attempt in range(3):
             repeated = device.counters.repeated_requests
             did0, counted0 = account_of(box, device)
             for fault in faults:
@@ -117,7 +123,7 @@ def test_counters_equal_what_was_injected(box, streaming):
         else:
             pytest.fail("the stream was interrupted in each of three attempts")
         np.testing.assert_array_equal(did - did0, counted - counted0, f"{faults}")
-        assert (did - did0)[: 3].sum() > 10
+        assert (did - did0)[:3].sum() > 10
 
 
 def test_seven_kilohertz_without_loss_at_little_cost(box, streaming):
@@ -150,7 +156,7 @@ def test_one_kilohertz_is_delivered_whole(box, streaming):
     device.close()
     print(f"{len(t)} records in {np.ptp(t):.1f} s, {device.counters.dropped} lost, {cpu / wall:.3f} of a core")
     assert device.counters.dropped <= 1e-3 * len(t) and device.counters.malformed == 0
-    if device.counters.repeated_requests == 0:          # else the machine stood still, and the sensor was asked anew
+    if device.counters.repeated_requests == 0:  # else the machine stood still, and the sensor was asked anew
         assert (len(t) - 1) / np.ptp(t) == pytest.approx(1000.0, rel=0.01)
 
 
@@ -168,13 +174,13 @@ def test_stolen_client_is_regained(box, streaming):
     device, listener = streaming()
     for steal in (lambda: box.inject("client_stolen"), _take_the_stream):
         gaps = []
-        for _ in range(3):      # of which the best counts, as this machine may be busy elsewhere
+        for _ in range(3):  # of which the best counts, as this machine may be busy elsewhere
             n, repeated = device.counters.samples, device.counters.repeated_requests
             steal()
             assert device.wait_for(lambda: device.counters.repeated_requests > repeated, PATIENCE)
             assert device.wait_for(lambda: device.counters.samples > n + 200 and device.valid, PATIENCE)
             box.clear()
-            gaps.append(np.diff(listener.t[n - 50:]).max())
+            gaps.append(np.diff(listener.t[n - 50 :]).max())
             if gaps[-1] <= 0.2:
                 break
         assert min(gaps) <= 0.2
@@ -303,7 +309,9 @@ def test_a_real_sensor():
     if not address:
         pytest.skip("REFIT_NETFT_ADDRESS is not set: the address of a Net F/T")
     listener = Listener()
-    device = listener.device = NetFtDevice(address, rate=1000, on_sample=listener.sample, on_valid=listener.valid, stale_timeout=0.05)
+    device = listener.device = NetFtDevice(
+        address, rate=1000, on_sample=listener.sample, on_valid=listener.valid, stale_timeout=0.05
+    )
     device.start()
     device.enable()
     try:

@@ -89,7 +89,11 @@ def test_counted_streams_end_and_numbers_are_true_to_time(box, client):
 def test_buffered_stream_holds_as_many_records_as_the_page_says(box, client):
     page = urllib.request.urlopen(f"http://{IP}:{box.stats()['http_port']}/netftapi2.xml", timeout=5).read()
     configuration = parse_configuration(page)
-    assert configuration.buffer_size == 10 and configuration.rdt_rate == 1000 and configuration.identity.serial == "FT00001"
+    assert (
+        configuration.buffer_size == 10
+        and configuration.rdt_rate == 1000
+        and configuration.identity.serial == "FT00001"
+    )
     ask(client, 0x0003, 25)
     sizes = [len(client.recv(2048)) // 36 for _ in range(3)]
     assert sizes == [10, 10, 5]
@@ -110,14 +114,14 @@ def test_bias_latch_and_saturation(box, client):
     assert record(client.recv(2048))[2] == 1 << 31 | 1 << 16
     box.set(threshold=None)
     ask(client, 0x0002, 1)
-    assert record(client.recv(2048))[2] == 1 << 31 | 1 << 16       # latched
+    assert record(client.recv(2048))[2] == 1 << 31 | 1 << 16  # latched
     ask(client, 0x0041)
     ask(client, 0x0002, 1)
     assert record(client.recv(2048))[2] == 0
     box.set(wrench=[0, 0, 2000.0, 0, 0, 0])
     ask(client, 0x0002, 1)
     got = record(client.recv(2048))
-    assert got[2] == 1 << 31 | 1 << 17 and got[5] == 990_000_000    # at its rating
+    assert got[2] == 1 << 31 | 1 << 17 and got[5] == 990_000_000  # at its rating
 
 
 def test_the_last_to_ask_is_the_only_one_to_get(box, client):
@@ -158,7 +162,7 @@ def test_damage_on_the_way_never_arrives_as_data(box, client):
 
 def test_web_settings(box, client):
     url = f"http://{IP}:{box.stats()['http_port']}/"
-    fetch = lambda what: urllib.request.urlopen(url + what, timeout=5).read()  # noqa: E731
+    fetch = lambda what: urllib.request.urlopen(url + what, timeout=5).read()
     fetch("comm.cgi?comrdtrate=900&comrdtbsiz=4")
     configuration = parse_configuration(fetch("netftapi2.xml"))
     # The next whole fraction of 7000 at or above 900.

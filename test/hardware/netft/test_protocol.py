@@ -33,16 +33,28 @@ def page(force="N", torque="Nm", cpf=1_000_000, cpt=1_000_000):
 
 # ---- F1: golden bytes -----------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("command, count, golden", [
-    (Command.STOP, 0, "1234000000000000"), (Command.REAL_TIME, 0, "1234000200000000"), (Command.REAL_TIME, 10, "123400020000000a"),
-    (Command.BUFFERED, 0, "1234000300000000"), (Command.MULTI_UNIT, 0, "1234000400000000"), (Command.AXIA, 0, "1234000100000000"),
-    (Command.RESET_LATCH, 0, "1234004100000000"), (Command.SOFTWARE_BIAS, 0, "1234004200000000")])
+
+@pytest.mark.parametrize(
+    "command, count, golden",
+    [
+        (Command.STOP, 0, "1234000000000000"),
+        (Command.REAL_TIME, 0, "1234000200000000"),
+        (Command.REAL_TIME, 10, "123400020000000a"),
+        (Command.BUFFERED, 0, "1234000300000000"),
+        (Command.MULTI_UNIT, 0, "1234000400000000"),
+        (Command.AXIA, 0, "1234000100000000"),
+        (Command.RESET_LATCH, 0, "1234004100000000"),
+        (Command.SOFTWARE_BIAS, 0, "1234004200000000"),
+    ],
+)
 def test_requests(command, count, golden):
     assert encode_request(command, count).hex() == golden
 
 
 def test_records():
-    data = bytes.fromhex("00000001 00000007 80020000 000f4240 fff0bdc0 7fffffff 80000000 00000000 ffffffff".replace(" ", ""))
+    data = bytes.fromhex(
+        "00000001 00000007 80020000 000f4240 fff0bdc0 7fffffff 80000000 00000000 ffffffff".replace(" ", "")
+    )
     first, second = decode_records(data + data[:35] + b"\x00")
     assert (first["rdt_sequence"], first["ft_sequence"], first["status"]) == (1, 7, 0x80020000)
     assert first["counts"].tolist() == [1_000_000, -1_000_000, 2**31 - 1, -(2**31), 0, -1]
@@ -56,9 +68,20 @@ def test_records():
 
 # SI values as ratios of integers: international pound 0.45359237 kg, inch 0.0254 m, standard gravity 9.80665 m/s^2.
 POUND = Fraction("0.45359237") * Fraction("9.80665")
-EXACT = {"N": 1, "kN": 1000, "lbf": POUND, "klbf": 1000 * POUND, "kgf": Fraction("9.80665"), "gf": Fraction("0.00980665"),
-         "N-m": 1, "N-mm": Fraction(1, 1000), "kN-m": 1000, "lbf-in": POUND * Fraction("0.0254"),
-         "lbf-ft": POUND * Fraction("0.3048"), "kgf-cm": Fraction("0.0980665")}
+EXACT = {
+    "N": 1,
+    "kN": 1000,
+    "lbf": POUND,
+    "klbf": 1000 * POUND,
+    "kgf": Fraction("9.80665"),
+    "gf": Fraction("0.00980665"),
+    "N-m": 1,
+    "N-mm": Fraction(1, 1000),
+    "kN-m": 1000,
+    "lbf-in": POUND * Fraction("0.0254"),
+    "lbf-ft": POUND * Fraction("0.3048"),
+    "kgf-cm": Fraction("0.0980665"),
+}
 
 
 @pytest.mark.parametrize("force", FORCE_UNITS)
@@ -66,7 +89,10 @@ EXACT = {"N": 1, "kN": 1000, "lbf": POUND, "klbf": 1000 * POUND, "kgf": Fraction
 def test_counts_to_si(force, torque):
     configuration = parse_configuration(page(force, torque, 123_457, 7_654_321))
     counts = np.array([1, -(2**31), 2**31 - 1, 123_457, -7_654_321, 99])
-    exact = [Fraction(int(c)) * EXACT[u] / n for c, u, n in zip(counts, [force] * 3 + [torque] * 3, [123_457] * 3 + [7_654_321] * 3)]
+    exact = [
+        Fraction(int(c)) * EXACT[u] / n
+        for c, u, n in zip(counts, [force] * 3 + [torque] * 3, [123_457] * 3 + [7_654_321] * 3)
+    ]
     for found, expected in zip(counts * configuration.scale, exact):
         # Three roundings: conversion factor, division by the counts, product.
         assert abs(Fraction(float(found)) - expected) <= abs(expected) * 4 * Fraction(2) ** -53
@@ -80,21 +106,43 @@ def test_spellings_of_one_unit(spelling):
 
 def test_page_of_a_real_sensor():
     c = parse_configuration(page())
-    assert (c.identity.serial, c.identity.firmware, c.rdt_rate, c.internal_rate, c.buffer_size, c.status) == ("FT27462", "2.2.59", 100, 7000, 1, 0)
+    assert (c.identity.serial, c.identity.firmware, c.rdt_rate, c.internal_rate, c.buffer_size, c.status) == (
+        "FT27462",
+        "2.2.59",
+        100,
+        7000,
+        1,
+        0,
+    )
     np.testing.assert_array_equal(c.rated, [330, 330, 990, 30, 30, 30])
 
 
-@pytest.mark.parametrize("broken, what", [
-    ("", "no XML"), ("<netft></netft>", "scfgfu"), (page(force="stone"), "stone.*kgf"), (page(torque=""), "scfgtu"), (page(cpf=0), "cfgcpf"),
-    (page(cpf="nan"), "cfgcpf"), (page(cpt="-5"), "cfgcpt"), (page(cpt="many"), "many")])
+@pytest.mark.parametrize(
+    "broken, what",
+    [
+        ("", "no XML"),
+        ("<netft></netft>", "scfgfu"),
+        (page(force="stone"), "stone.*kgf"),
+        (page(torque=""), "scfgtu"),
+        (page(cpf=0), "cfgcpf"),
+        (page(cpf="nan"), "cfgcpf"),
+        (page(cpt="-5"), "cfgcpt"),
+        (page(cpt="many"), "many"),
+    ],
+)
 def test_pages_that_must_not_be_believed(broken, what):
     with pytest.raises(DeviceError, match=what):
         parse_configuration(broken)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.one_of(st.binary(max_size=300), st.text(max_size=300),
-                 st.builds(page, *[st.text("Nlbf-kg<>&0123456789.einf", max_size=8)] * 4)))
+@given(
+    st.one_of(
+        st.binary(max_size=300),
+        st.text(max_size=300),
+        st.builds(page, *[st.text("Nlbf-kg<>&0123456789.einf", max_size=8)] * 4),
+    )
+)
 def test_any_page_is_read_or_refused(text):
     try:
         configuration = parse_configuration(text)
@@ -104,6 +152,7 @@ def test_any_page_is_read_or_refused(text):
 
 
 # ---- F4: accounts ---------------------------------------------------------------------------------------------------
+
 
 def records(numbers, step=7, first=1):
     """Records with these numbers of a stream that began with number `first`."""
@@ -118,21 +167,29 @@ def feed(account, made, sizes):
     accepted, at = [], 0
     while at < len(made):
         size = sizes[len(accepted) % len(sizes)] if sizes else len(made)
-        accepted += [account.accept(made[at:at + size])["rdt_sequence"].tolist()]
+        accepted += [account.accept(made[at : at + size])["rdt_sequence"].tolist()]
         at += size
     return [n for block in accepted for n in block]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(10, 200), st.floats(0, 0.3), st.floats(0, 0.3), st.floats(0, 0.3),
-       st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 2**32 - 1), st.sampled_from([1, 7, 700]))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(10, 200),
+    st.floats(0, 0.3),
+    st.floats(0, 0.3),
+    st.floats(0, 0.3),
+    st.lists(st.integers(1, 40), min_size=1, max_size=5),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 7, 700]),
+)
 def test_accounts_are_exact_whatever_is_mixed(first, n, loss, swap, double, sizes, seed, step):
     """A network that loses, delays and doubles; the counters are what it did, to the last record, around the wrap too."""
     rng = np.random.default_rng(seed)
     sent, held, arrived = list(range(first, first + n)), None, []
     lost = late = doubled = 0
     for i, number in enumerate(sent):
-        inner = 0 < i < n - 1      # the first and the last arrive, else nobody could know of them
+        inner = 0 < i < n - 1  # the first and the last arrive, else nobody could know of them
         if inner and held is None and rng.random() < loss:
             lost += 1
             continue

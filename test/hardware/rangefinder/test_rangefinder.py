@@ -27,7 +27,7 @@ def test_the_text_of_the_data_sheet():
 def test_readings_are_found_in_any_company_and_any_pieces(millimetres, before, pieces):
     finder, stream, at, found = ReadingFinder(), before + b"R%04d\r" % millimetres, 0, []
     for length in [*pieces, len(stream)]:
-        found += finder.feed(stream[at:at + length])
+        found += finder.feed(stream[at : at + length])
         at += length
     assert found[-1] == millimetres
 
@@ -37,7 +37,7 @@ def test_a_million_random_bytes():
     for _ in range(1000):
         found += len(finder.feed(rng.randbytes(1000)))
         assert len(finder._line) <= 6
-    assert found <= 2           # R, four digits of those 256, a carriage return: 1e6 * 47 % * (10/256)^4 / 65536 = 2e-5
+    assert found <= 2  # R, four digits of those 256, a carriage return: 1e6 * 47 % * (10/256)^4 / 65536 = 2e-5
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_ranges_echoes_and_a_stuck_sensor(emulator):
     assert driver.ranges == pytest.approx([2.0] * len(driver.ranges), abs=0.006) and not driver.warnings
     assert all(b > a for a, b in zip(driver.stamps, driver.stamps[1:], strict=False))
     emulator.set(range=0.1)
-    driver.until(lambda: driver.ranges[-1] == 0.3)              # nearer than it can measure
+    driver.until(lambda: driver.ranges[-1] == 0.3)  # nearer than it can measure
     emulator.inject("no_echo")
     driver.until(lambda: driver.ranges[-1] == float("inf"))
     emulator.clear()

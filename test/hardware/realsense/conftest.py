@@ -8,11 +8,11 @@ import pytest
 
 rs = pytest.importorskip("pyrealsense2")
 
-from hardware.link import Backoff, DeviceError  # noqa: E402
-from hardware.realsense.device import RealSenseDevice  # noqa: E402
-from hardware.realsense.frame_link import Record  # noqa: E402
-from hardware.realsense.profiles import MODELS, Mode  # noqa: E402
-from hardware.realsense.software_camera import build_device, motion_frame, video_frame  # noqa: E402
+from hardware.link import Backoff, DeviceError
+from hardware.realsense.device import RealSenseDevice
+from hardware.realsense.frame_link import Record
+from hardware.realsense.profiles import MODELS, Mode
+from hardware.realsense.software_camera import build_device, motion_frame, video_frame
 
 
 class HandFed:
@@ -32,12 +32,25 @@ class HandFed:
         if stream in ("gyro", "accel"):
             rates = self.model.gyro_rates if stream == "gyro" else self.model.accel_rates
             record = Record(stream, self.number[stream], ms, 0, 0, 0, 0, values.astype(np.float32).view(np.uint8))
-            self.sensors[stream].on_motion_frame(motion_frame(record, self.profiles[stream, rates[0]].as_motion_stream_profile()))
+            self.sensors[stream].on_motion_frame(
+                motion_frame(record, self.profiles[stream, rates[0]].as_motion_stream_profile())
+            )
             return
         imager = self.model.stream(stream)
         mode = mode or imager.modes[0]
-        record = Record(stream, self.number[stream], ms, 8500.0, 16.0, values.shape[1], values.shape[0], values.reshape(-1).view(np.uint8))
-        frame = video_frame(record, imager.format, mode, self.profiles[stream, mode].as_video_stream_profile(), self.model.depth_units)
+        record = Record(
+            stream,
+            self.number[stream],
+            ms,
+            8500.0,
+            16.0,
+            values.shape[1],
+            values.shape[0],
+            values.reshape(-1).view(np.uint8),
+        )
+        frame = video_frame(
+            record, imager.format, mode, self.profiles[stream, mode].as_video_stream_profile(), self.model.depth_units
+        )
         self.sensors[stream].on_video_frame(frame)
 
     def reset(self):
@@ -55,8 +68,13 @@ class Collector(RealSenseDevice):
     def __init__(self, source, settings, **others):
         self.got, self.layouts = defaultdict(list), []
         others.setdefault("backoff", Backoff(0.02, cap=0.2, seed=1))
-        super().__init__(source, settings, on_sample=lambda s, t: self.got[getattr(s, "stream", type(s).__name__)].append(s),
-                         on_layout=self.layouts.append, **others)
+        super().__init__(
+            source,
+            settings,
+            on_sample=lambda s, t: self.got[getattr(s, "stream", type(s).__name__)].append(s),
+            on_layout=self.layouts.append,
+            **others,
+        )
 
     def run(self, timeout=15.0):
         """Started, its streams open."""
@@ -66,7 +84,9 @@ class Collector(RealSenseDevice):
         return self
 
     def until(self, condition, timeout=20.0):
-        assert self.wait_for(condition, timeout), f"{self.state} {self.last_error} {self.counters.as_dict()} {self.faults}"
+        assert self.wait_for(condition, timeout), (
+            f"{self.state} {self.last_error} {self.counters.as_dict()} {self.faults}"
+        )
 
     def more(self, stream, n, timeout=20.0):
         """The next n records of a stream."""
@@ -103,9 +123,11 @@ def collect():
 @pytest.fixture
 def patiently():
     """Wait for a condition."""
+
     def wait(condition, timeout=15.0):
         end = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < end
             time.sleep(0.005)
+
     return wait

@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("pyrealsense2")
 
-from hardware.link import State  # noqa: E402
-from hardware.realsense import derived  # noqa: E402
-from hardware.realsense.device import Settings  # noqa: E402
-from hardware.realsense.latest import LatestWins  # noqa: E402
-from hardware.realsense.processing import PointCloud, cloud_points  # noqa: E402
+from hardware.link import State
+from hardware.realsense import derived
+from hardware.realsense.device import Settings
+from hardware.realsense.latest import LatestWins
+from hardware.realsense.processing import PointCloud, cloud_points
 
 
 class Item:
@@ -43,7 +43,7 @@ def test_the_newest_wins_and_what_is_left_out_is_counted(patiently):
     patiently(lambda: work.begun == [0])
     for n in range(1, 6):
         worker.offer(Item(n))
-    assert len(skips) == 4 and not worker.idle          # 5 waits, 1 to 4 were replaced
+    assert len(skips) == 4 and not worker.idle  # 5 waits, 1 to 4 were replaced
     work.go.release()
     patiently(lambda: work.begun == [0, 5])
     worker.offer(Item(6))
@@ -74,7 +74,7 @@ def test_closing_finishes_what_is_begun_and_forgets_what_waits(patiently):
     closing = threading.Thread(target=worker.close)
     closing.start()
     time.sleep(0.05)
-    assert closing.is_alive()           # the work is not torn off
+    assert closing.is_alive()  # the work is not torn off
     work.go.release()
     closing.join(20.0)
     worker.offer(Item(2))
@@ -114,9 +114,18 @@ def test_slow_clouds_delay_no_image(hand_fed, collect, small, monkeypatch):
     def count(name):
         return counters.as_dict().get(name, 0)
 
-    device.until(lambda: len(device.got["Cloud"]) + count("cloud_skipped") == len(device.got["aligned_depth_to_color"]) + count("align_skipped"))
+    device.until(
+        lambda: (
+            len(device.got["Cloud"]) + count("cloud_skipped")
+            == len(device.got["aligned_depth_to_color"]) + count("align_skipped")
+        )
+    )
     clouds, aligned = device.got["Cloud"], device.got["aligned_depth_to_color"]
-    assert count("cloud_skipped") > 0 and 0 < len(clouds) < len(aligned) and len(clouds) + count("cloud_skipped") >= 0.8 * pairs
+    assert (
+        count("cloud_skipped") > 0
+        and 0 < len(clouds) < len(aligned)
+        and len(clouds) + count("cloud_skipped") >= 0.8 * pairs
+    )
     for records in (clouds, aligned):
         assert (np.diff([record.t for record in records]) > 0.0).all()
     # Each was made of its own image: depth tells which.

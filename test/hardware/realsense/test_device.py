@@ -76,9 +76,18 @@ def test_imu_united_at_gyro_rate_follows_the_truth(emulator, source, collect):
     # The gyroscope samples at multiples of its period; host times say which, give or take one.
     first = round((times[0] - device.clock.offset) * 400)
     omega, force = np.array([s.angular for s in samples]), np.array([s.linear for s in samples])
-    angular, linear = min(([np.array(each) for each in zip(*(Swing(**swing).inertial((first + shift + n) / 400)
-                            for n in range(len(samples))), strict=True)] for shift in range(-3, 4)),
-                          key=lambda truth: np.abs(truth[0] - omega).max())
+    angular, linear = min(
+        (
+            [
+                np.array(each)
+                for each in zip(
+                    *(Swing(**swing).inertial((first + shift + n) / 400) for n in range(len(samples))), strict=True
+                )
+            ]
+            for shift in range(-3, 4)
+        ),
+        key=lambda truth: np.abs(truth[0] - omega).max(),
+    )
     np.testing.assert_allclose(omega, angular, atol=1e-5)
     assert np.abs(force - linear).max() < 0.01 * 0.05 * (2 * np.pi * 2.0) ** 2
 
@@ -94,7 +103,7 @@ def test_profiles_and_filters_change_while_streaming(source, collect):
     device.apply(Settings(video={"depth": SMALL}, filters=Filters(decimation=True)))
     shape((120, 212))
     image = device.got["depth"][-1]
-    assert image.lens.K[0, 0] == pytest.approx(0.885 * 240 / 2, rel=1e-4)       # intrinsics follow
+    assert image.lens.K[0, 0] == pytest.approx(0.885 * 240 / 2, rel=1e-4)  # intrinsics follow
     device.apply(Settings(video={"depth": Mode(640, 360, 15)}, filters=Filters(clip_distance=1.5)))
     shape((360, 640))
     assert 0 < device.more("depth", 2)[-1].pixels.max() <= 1500
@@ -135,7 +144,12 @@ def test_lost_frames_are_counted_exactly(emulator, source, collect, patiently):
     lost = device.got["depth"][-1].number - device.got["depth"][0].number + 1 - len(device.got["depth"])
     assert device.counters.dropped >= lost > 3
     # A busy machine may lose some on the cable too; those are counted there.
-    patiently(lambda: device.counters.frame_gaps == emulator.stats()["faults"]["drop"] - lost_before + device._camera._reader.missed)
+    patiently(
+        lambda: (
+            device.counters.frame_gaps
+            == emulator.stats()["faults"]["drop"] - lost_before + device._camera._reader.missed
+        )
+    )
 
 
 def test_malformed_images_are_refused_and_the_process_lives(emulator, source, collect):
@@ -217,8 +231,10 @@ def test_stalled_stream_is_restarted_then_reset_then_opened_anew(hand_fed, colle
         camera = hand_fed()
         camera.resettable = resettable
         opened = []
-        device = collect(lambda camera=camera, opened=opened: opened.append(1) or camera, Settings(video={"depth": SMALL}))
-        device._heard["depth"] = time.monotonic()       # spares the two seconds that a first frame may take
+        device = collect(
+            lambda camera=camera, opened=opened: opened.append(1) or camera, Settings(video={"depth": SMALL})
+        )
+        device._heard["depth"] = time.monotonic()  # spares the two seconds that a first frame may take
         device.until(lambda device=device: device.counters.as_dict().get("stream_restarts") == 1)
         assert camera.resets == 0 and len(opened) == 1
         device._heard["depth"] = time.monotonic() - 1.0
@@ -241,8 +257,16 @@ def test_stalled_stream_is_restarted_then_reset_then_opened_anew(hand_fed, colle
 def test_a_host_that_was_busy_blames_no_camera():
     """Turns of the device's thread, by the clock: one of 0.6 s is the host's, a silence over many short ones the camera's."""
     restarts = []
-    device = SimpleNamespace(_heard={"depth": 10.0}, _looked=10.0, _flowing_since=0.0, _step=0, stream_rates={"depth": 30}, faults={},
-                             counters=Counters(), _restart=lambda: restarts.append(1))
+    device = SimpleNamespace(
+        _heard={"depth": 10.0},
+        _looked=10.0,
+        _flowing_since=0.0,
+        _step=0,
+        stream_rates={"depth": 30},
+        faults={},
+        counters=Counters(),
+        _restart=lambda: restarts.append(1),
+    )
     for now in (10.03, 10.06, 10.66, 10.69):
         RealSenseDevice._watch(device, now)
     assert not restarts
@@ -286,12 +310,17 @@ def test_another_camera_is_refused(hand_fed, collect):
     device = collect(lambda: there[0], Settings(video={"depth": SMALL}))
     there[0] = second
     first.connected = False
-    device.until(lambda: "expected Intel RealSense D435I 1, found Intel RealSense D435I 2" in device.counters.last_error)
+    device.until(
+        lambda: "expected Intel RealSense D435I 1, found Intel RealSense D435I 2" in device.counters.last_error
+    )
 
 
 def test_absent_cameras_say_what_to_do(collect, tmp_path):
-    for source, says in ((cameras.usb("_123"), "udev"), (cameras.emulated(tmp_path / "no"), "refit emulate"),
-                         (cameras.recording(tmp_path / "no.db3"), "rosbag_filename")):
+    for source, says in (
+        (cameras.usb("_123"), "udev"),
+        (cameras.emulated(tmp_path / "no"), "refit emulate"),
+        (cameras.recording(tmp_path / "no.db3"), "rosbag_filename"),
+    ):
         device = collect(source, Settings(), run=False)
         device.start()
         device.until(lambda device=device, says=says: says in device.last_error)

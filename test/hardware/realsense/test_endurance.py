@@ -1,6 +1,6 @@
 """R9, R10, R11 in processes of their own, as a mistake here ends in the SDK's abort; CI's size, full size by the environment.
 
-    REFIT_REALSENSE_CYCLES=1000 REFIT_REALSENSE_FRAMES=100000 python -m pytest test/hardware/realsense/test_endurance.py
+REFIT_REALSENSE_CYCLES=1000 REFIT_REALSENSE_FRAMES=100000 python -m pytest test/hardware/realsense/test_endurance.py
 """
 
 import os
@@ -39,15 +39,21 @@ def wait(condition, timeout=10.0):
 
 
 def run(program, *arguments, timeout):
-    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", COMMON + program, *map(str, arguments)], cwd=ROOT,
-                          capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", COMMON + program, *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
     assert done.returncode == 0, f"ended with {done.returncode}:\n{done.stdout}\n{done.stderr[-3000:]}"
     return dict(word.split("=") for word in done.stdout.split())
 
 
 def test_reconnections(tmp_path):
     """R9: unplugged and back again and again, in the midst of streaming; each time a frame within 10 s; nothing is left over."""
-    found = run("""
+    found = run(
+        """
 emulator = RealSenseEmulator(link=sys.argv[1])
 with running(emulator):
     count, slowest = [0], 0.0
@@ -70,7 +76,11 @@ with running(emulator):
     print(f"threads={threading.active_count() - threads} files={len(os.listdir('/proc/self/fd')) - files} "
           f"memory={resident() - memory:.1f} slowest={slowest:.2f} reconnects={device.counters.reconnects}")
     device.close()
-""", tmp_path / "camera", CYCLES, timeout=60 + CYCLES)
+""",
+        tmp_path / "camera",
+        CYCLES,
+        timeout=60 + CYCLES,
+    )
     print(found)
     assert int(found["reconnects"]) >= CYCLES and float(found["slowest"]) < 10.0
     assert abs(int(found["threads"])) <= 1 and abs(int(found["files"])) <= 2
@@ -79,7 +89,8 @@ with running(emulator):
 
 def test_memory_stays_flat_over_frames(tmp_path):
     """R10: depth, colour and what is made of them; growth after the first tenth."""
-    found = run("""
+    found = run(
+        """
 sys.path.insert(0, "test/hardware/realsense")
 from conftest import HandFed
 from hardware.realsense.processing import PointCloud
@@ -107,7 +118,10 @@ c = device.counters.as_dict()
 print(f"growth={resident() - memory:.2f} samples={device.counters.samples} records={count[0]} "
       f"skipped={c.get('align_skipped', 0) + c.get('cloud_skipped', 0)}")
 device.close()
-""", FRAMES, timeout=60 + FRAMES / 100)
+""",
+        FRAMES,
+        timeout=60 + FRAMES / 100,
+    )
     print(found)
     assert int(found["samples"]) >= 0.9 * FRAMES / 2 and int(found["records"]) >= 2.5 * FRAMES / 2
     assert int(found["records"]) + int(found["skipped"]) >= 3.5 * FRAMES / 2
@@ -116,7 +130,8 @@ device.close()
 
 def test_malformed_frames_are_refused_and_the_process_survives():
     """R11: through the same function that feeds the SDK; then good frames still arrive."""
-    found = run("""
+    found = run(
+        """
 from hardware.realsense.frame_link import Record
 from hardware.realsense.pixels import MalformedFrame, checked
 from hardware.realsense.software_camera import build_device, video_frame
@@ -140,5 +155,7 @@ for n in range(60):
 time.sleep(0.1)
 sensor.stop(); sensor.close()
 print(f"refused={refused} delivered={len(got)}")
-""", timeout=60)
+""",
+        timeout=60,
+    )
     assert found == {"refused": "60", "delivered": "30"}

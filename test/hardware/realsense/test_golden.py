@@ -13,18 +13,31 @@ from hardware.realsense.profiles import D435I, Mode, VideoStream
 from hardware.realsense.scene import cast
 
 #: specification 21, section 4
-GOLDEN = replace(D435I, depth_units=1e-4, video=(
-    VideoStream("depth", "z16", (Mode(640, 480, 30),), 380 / 480),
-    VideoStream("color", "rgb8", (Mode(1280, 720, 30),), 910 / 720, "inverse_brown_conrady", (0.1, -0.2, 0.001, 0.001, 0.05),
-                position=(-0.015, 0.0, 0.0))))
+GOLDEN = replace(
+    D435I,
+    depth_units=1e-4,
+    video=(
+        VideoStream("depth", "z16", (Mode(640, 480, 30),), 380 / 480),
+        VideoStream(
+            "color",
+            "rgb8",
+            (Mode(1280, 720, 30),),
+            910 / 720,
+            "inverse_brown_conrady",
+            (0.1, -0.2, 0.001, 0.001, 0.05),
+            position=(-0.015, 0.0, 0.0),
+        ),
+    ),
+)
 
 
 def test_golden_projection(hand_fed):
     camera = hand_fed(GOLDEN)
     depth = camera.profiles["depth", Mode(640, 480, 30)].as_video_stream_profile()
     color = camera.profiles["color", Mode(1280, 720, 30)].as_video_stream_profile()
-    point = rs.rs2_transform_point_to_point(depth.get_extrinsics_to(color),
-                                            rs.rs2_deproject_pixel_to_point(depth.get_intrinsics(), [320, 240], 1.0))
+    point = rs.rs2_transform_point_to_point(
+        depth.get_extrinsics_to(color), rs.rs2_deproject_pixel_to_point(depth.get_intrinsics(), [320, 240], 1.0)
+    )
     assert rs.rs2_project_point_to_pixel(color.get_intrinsics(), point) == pytest.approx([653.651, 360.000], abs=1e-3)
 
 
@@ -73,6 +86,7 @@ def test_the_sdks_own_pipeline_takes_the_device(hand_fed):
 def test_cloud_equals_deprojection(hand_fed, collect, model):
     """R3: every point within 1e-5 m of (u - cx) z / f, (v - cy) z / f, z."""
     from hardware.realsense.profiles import MODELS
+
     camera = hand_fed(MODELS[model])
     device = collect(lambda: camera, Settings(video={"depth": Mode()}, cloud=PointCloud(ordered=True, textured=False)))
     imager = camera.model.stream("depth")
@@ -111,7 +125,9 @@ def test_cloud_takes_its_colour_from_where_the_colour_camera_sees_it(hand_fed, c
     red, green, blue = (bits >> 16) & 255, (bits >> 8) & 255, bits & 255
     assert 0.4 * 848 * 480 < len(cloud.points) < 848 * 480 and cloud.dense
     assert (blue == 77).all()
-    assert np.abs(red - u / 5).max() < 1.2 and np.abs(green - v / 3).max() < 1.4       # a pixel, and the rounding of the ramp
+    assert (
+        np.abs(red - u / 5).max() < 1.2 and np.abs(green - v / 3).max() < 1.4
+    )  # a pixel, and the rounding of the ramp
 
 
 def test_aligned_depth_has_its_edges_where_the_colour_view_has_them(hand_fed, collect):
@@ -128,7 +144,7 @@ def test_aligned_depth_has_its_edges_where_the_colour_view_has_them(hand_fed, co
         time.sleep(0.02)
     device.until(lambda: device.got["aligned_depth_to_color"])
     aligned = device.got["aligned_depth_to_color"][-1].pixels * 1e-3
-    near = truth < 1.3                          # the nearest box: its faces are at 1.0 m
+    near = truth < 1.3  # the nearest box: its faces are at 1.0 m
     rows = np.flatnonzero(near.any(axis=1))[5:-5]
     assert len(rows) > 80
     for row in rows[::10]:

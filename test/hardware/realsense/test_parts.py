@@ -22,8 +22,10 @@ from hardware.realsense.stamps import LiveStamps, PlaybackStamps
 def united(method, swing, seconds=4.0, gyro_rate=200, accel_rate=100):
     """All united samples of a swing, both sensors in their order of arrival."""
     uniter, found = ImuUniter(method), []
-    times = sorted([(k / gyro_rate + 0.0013, "gyro") for k in range(int(seconds * gyro_rate))]
-                   + [(k / accel_rate, "accel") for k in range(int(seconds * accel_rate))])
+    times = sorted(
+        [(k / gyro_rate + 0.0013, "gyro") for k in range(int(seconds * gyro_rate))]
+        + [(k / accel_rate, "accel") for k in range(int(seconds * accel_rate))]
+    )
     for t, name in times:
         omega, force = swing.inertial(t)
         found += uniter.gyro(t, omega) if name == "gyro" else uniter.accel(t, force)
@@ -46,7 +48,7 @@ def test_interpolated_imu_is_at_gyro_rate_and_exact_to_one_percent():
 
 def test_angular_rates_that_arrive_late_are_not_lost():
     uniter, found = ImuUniter(Unite.INTERPOLATE), []
-    for k in range(50):         # both sensors at equal times, the accelerometer's samples first
+    for k in range(50):  # both sensors at equal times, the accelerometer's samples first
         if k % 2 == 0:
             found += uniter.accel(k / 200 + 1e-6, np.array([0.0, 0.0, k]))
         found += uniter.gyro(k / 200, np.zeros(3))
@@ -78,7 +80,7 @@ def test_streams_share_one_clock_though_they_interleave():
     for k in range(400):
         device = 5.0 + k / 200
         stamps.host_time("gyro", device, "hardware_clock", 100.0 + k / 200 + rng.uniform(0.001, 0.002))
-        if k % 6 == 5:          # an image of 20 ms ago
+        if k % 6 == 5:  # an image of 20 ms ago
             t = stamps.host_time("depth", device - 0.02, "hardware_clock", 100.0 + k / 200 + 0.003)
             assert t == pytest.approx(100.0 + k / 200 - 0.02, abs=0.003)
     assert stamps.jumps == 0 and stamps.clock.locked
@@ -97,6 +99,7 @@ def test_a_leap_of_the_camera_clock_does_not_move_host_time(leap):
 
 def test_wall_clock_domains_are_taken_as_they_are():
     import time
+
     now, wall = time.monotonic(), time.time()
     for domain in ("global_time", "system_time"):
         assert LiveStamps().host_time("depth", wall - 0.5, domain, now) == pytest.approx(now - 0.5, abs=0.01)
@@ -120,15 +123,18 @@ def test_what_is_no_mode_is_refused(text):
         parse_mode(text)
 
 
-@pytest.mark.parametrize(("pixels", "says"), [
-    (np.zeros((480, 640), np.float32), "uint16"),
-    (np.zeros((480, 640), np.int16), "uint16"),
-    (np.zeros((479, 640), np.uint16), "shape"),
-    (np.zeros((480, 640, 1), np.uint16), "shape"),
-    (np.zeros((480, 1280), np.uint16)[:, ::2], "strided"),
-    (np.asfortranarray(np.zeros((480, 640), np.uint16)), "strided"),
-    (bytes(480 * 640 * 2), "numpy"),
-])
+@pytest.mark.parametrize(
+    ("pixels", "says"),
+    [
+        (np.zeros((480, 640), np.float32), "uint16"),
+        (np.zeros((480, 640), np.int16), "uint16"),
+        (np.zeros((479, 640), np.uint16), "shape"),
+        (np.zeros((480, 640, 1), np.uint16), "shape"),
+        (np.zeros((480, 1280), np.uint16)[:, ::2], "strided"),
+        (np.asfortranarray(np.zeros((480, 640), np.uint16)), "strided"),
+        (bytes(480 * 640 * 2), "numpy"),
+    ],
+)
 def test_malformed_pixels_are_refused(pixels, says):
     """R11, before the SDK."""
     with pytest.raises(MalformedFrame, match=says):
@@ -164,11 +170,15 @@ def test_cloud_takes_each_points_own_pixel():
     # Places around pixels' centres, not between pixels, where rounding of numbers would decide.
     u, v = (rng.integers(-2, size + 2, n).astype(float) for size in (w, h))
     u[::9], v[::9] = w - 1, h - 1
-    texture = np.stack([(u + rng.uniform(-0.45, 0.45, n)) / w, (v + rng.uniform(-0.45, 0.45, n)) / h], axis=1).astype(np.float32)
+    texture = np.stack([(u + rng.uniform(-0.45, 0.45, n)) / w, (v + rng.uniform(-0.45, 0.45, n)) / h], axis=1).astype(
+        np.float32
+    )
     for k, nowhere in enumerate((np.inf, -np.inf, np.nan), 1):
         texture[k::17] = u[k::17] = v[k::17] = nowhere
     seen = (u >= 0) & (u < w) & (v >= 0) & (v < h)
-    colour = [int(image[int(b), int(a)] @ [65536, 256, 1]) if inside else 0 for a, b, inside in zip(u, v, seen, strict=True)]
+    colour = [
+        int(image[int(b), int(a)] @ [65536, 256, 1]) if inside else 0 for a, b, inside in zip(u, v, seen, strict=True)
+    ]
     measured = vertices[:, 2] > 0.0
     for keep in (False, True):
         chosen = measured & seen if not keep else measured
@@ -186,9 +196,11 @@ def test_noise_grows_with_the_square_of_range(model):
     rng = np.random.default_rng(2)
     sensor = DepthSensor(model, rng)
     for z in (0.5, 1.0, 2.0):
-        flat = (z + model.depth_units * rng.random((200, 300))).astype(np.float32)      # anywhere between two counts
+        flat = (z + model.depth_units * rng.random((200, 300))).astype(np.float32)  # anywhere between two counts
         error = sensor.measure(flat, np.zeros(flat.shape, bool)) * model.depth_units - flat
-        assert error.std() == pytest.approx(math.hypot(model.noise * z * z, model.depth_units / math.sqrt(12)), rel=0.05)
+        assert error.std() == pytest.approx(
+            math.hypot(model.noise * z * z, model.depth_units / math.sqrt(12)), rel=0.05
+        )
         assert abs(error.mean()) < 0.05 * error.std()
 
 

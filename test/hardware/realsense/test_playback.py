@@ -15,13 +15,15 @@ from hardware.realsense.profiles import Mode
 SMALL = Mode(424, 240, 30)
 FRAMES = 20
 
-STATIC = 1          # [ns] ros::TIME_MIN: facts about the file
+STATIC = 1  # [ns] ros::TIME_MIN: facts about the file
 
 
 def write_legacy_bag(path, depth, K, units=0.001, period=1 / 30):
     """A ROS 1 bag with depth images (n, h, w) uint16 and camera matrix K; layout: librealsense's ROS file format, version 3."""
     store = get_typestore(Stores.ROS1_NOETIC)
-    store.register(get_types_from_msg("uint32 fps\nstring encoding\nbool is_recommended\n", "realsense_msgs/msg/StreamInfo"))
+    store.register(
+        get_types_from_msg("uint32 fps\nstring encoding\nbool is_recommended\n", "realsense_msgs/msg/StreamInfo")
+    )
     m = store.types
     sensor, stream = "/device_0/sensor_0", "/device_0/sensor_0/Depth_0"
     header, stamp = m["std_msgs/msg/Header"], m["builtin_interfaces/msg/Time"]
@@ -40,35 +42,77 @@ def write_legacy_bag(path, depth, K, units=0.001, period=1 / 30):
             writer.write(connections[topic], t, store.serialize_ros1(message, kind))
 
         write("/file_version", m["std_msgs/msg/UInt32"](data=3))
-        for key, value in (("Name", "Intel RealSense D435"), ("Serial Number", "42"), ("Firmware Version", "5.12.7.100")):
+        for key, value in (
+            ("Name", "Intel RealSense D435"),
+            ("Serial Number", "42"),
+            ("Firmware Version", "5.12.7.100"),
+        ):
             write("/device_0/info", key_value(key, value))
         write(f"{sensor}/info", key_value("Name", "Stereo Module"))
         write(f"{sensor}/option/Depth Units/value", m["std_msgs/msg/Float32"](data=units))
         write(f"{sensor}/option/Depth Units/description", m["std_msgs/msg/String"](data="units"))
-        write(f"{stream}/info", m["realsense_msgs/msg/StreamInfo"](fps=round(1 / period), encoding="mono16", is_recommended=True))
+        write(
+            f"{stream}/info",
+            m["realsense_msgs/msg/StreamInfo"](fps=round(1 / period), encoding="mono16", is_recommended=True),
+        )
         roi = m["sensor_msgs/msg/RegionOfInterest"](x_offset=0, y_offset=0, height=0, width=0, do_rectify=False)
-        write(f"{stream}/info/camera_info", m["sensor_msgs/msg/CameraInfo"](
-            header=header(seq=0, stamp=stamp(sec=0, nanosec=0), frame_id=""), height=h, width=w, distortion_model="Brown Conrady",
-            D=np.zeros(5), K=np.asarray(K, float).ravel(), R=np.eye(3).ravel(), P=np.zeros(12), binning_x=0, binning_y=0, roi=roi))
-        write(f"{stream}/tf/0", m["geometry_msgs/msg/Transform"](
-            translation=m["geometry_msgs/msg/Vector3"](x=0.0, y=0.0, z=0.0),
-            rotation=m["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=0.0, w=1.0)))
+        write(
+            f"{stream}/info/camera_info",
+            m["sensor_msgs/msg/CameraInfo"](
+                header=header(seq=0, stamp=stamp(sec=0, nanosec=0), frame_id=""),
+                height=h,
+                width=w,
+                distortion_model="Brown Conrady",
+                D=np.zeros(5),
+                K=np.asarray(K, float).ravel(),
+                R=np.eye(3).ravel(),
+                P=np.zeros(12),
+                binning_x=0,
+                binning_y=0,
+                roi=roi,
+            ),
+        )
+        write(
+            f"{stream}/tf/0",
+            m["geometry_msgs/msg/Transform"](
+                translation=m["geometry_msgs/msg/Vector3"](x=0.0, y=0.0, z=0.0),
+                rotation=m["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=0.0, w=1.0),
+            ),
+        )
         for n, image in enumerate(depth):
             t = STATIC + 1_000_000 + int(n * period * 1e9)
             seconds = 100.0 + n * period
-            write(f"{stream}/image/data", m["sensor_msgs/msg/Image"](
-                header=header(seq=n + 1, stamp=stamp(sec=int(seconds), nanosec=int(seconds % 1 * 1e9)), frame_id=""), height=h, width=w,
-                encoding="mono16", is_bigendian=0, step=2 * w, data=image.reshape(-1).view(np.uint8)), t)
-            for key, value in (("system_time", str(1e3 * seconds)), ("timestamp_domain", "Hardware Clock"), ("Actual Exposure", "8500")):
+            write(
+                f"{stream}/image/data",
+                m["sensor_msgs/msg/Image"](
+                    header=header(
+                        seq=n + 1, stamp=stamp(sec=int(seconds), nanosec=int(seconds % 1 * 1e9)), frame_id=""
+                    ),
+                    height=h,
+                    width=w,
+                    encoding="mono16",
+                    is_bigendian=0,
+                    step=2 * w,
+                    data=image.reshape(-1).view(np.uint8),
+                ),
+                t,
+            )
+            for key, value in (
+                ("system_time", str(1e3 * seconds)),
+                ("timestamp_domain", "Hardware Clock"),
+                ("Actual Exposure", "8500"),
+            ):
                 write(f"{stream}/image/metadata", key_value(key, value), t)
 
 
 @pytest.fixture(scope="module")
 def truth():
     rng = np.random.default_rng(5)
-    return {"depth": rng.integers(0, 5000, (FRAMES, 240, 424)).astype(np.uint16),
-            "color": rng.integers(0, 256, (FRAMES, 240, 424, 3)).astype(np.uint8),
-            "gyro": rng.standard_normal((FRAMES, 3)).astype(np.float32)}
+    return {
+        "depth": rng.integers(0, 5000, (FRAMES, 240, 424)).astype(np.uint16),
+        "color": rng.integers(0, 256, (FRAMES, 240, 424, 3)).astype(np.uint8),
+        "gyro": rng.standard_normal((FRAMES, 3)).astype(np.float32),
+    }
 
 
 @pytest.fixture
@@ -77,13 +121,18 @@ def db3(tmp_path, truth, hand_fed, collect, monkeypatch):
     # The hand that feeds may wait for a processor; a camera that did would be started anew, and the recording with it.
     monkeypatch.setattr("hardware.realsense.device.SHORTEST_SILENCE", 60.0)
     camera = hand_fed()
-    device = collect(lambda: camera, Settings(video={"depth": SMALL, "color": SMALL}, motion={"gyro": 0}),
-                     record=str(tmp_path / "made"))
+    device = collect(
+        lambda: camera,
+        Settings(video={"depth": SMALL, "color": SMALL}, motion={"gyro": 0}),
+        record=str(tmp_path / "made"),
+    )
     for n in range(FRAMES):
         for stream in ("depth", "color"):
             camera.push(stream, truth[stream][n], 5000.0 + 33.3 * n, SMALL)
         camera.push("gyro", truth["gyro"][n], 5000.0 + 33.3 * n)
-        device.until(lambda n=n: all(len(device.got[stream]) > n for stream in truth))     # or the driver's queue overflows
+        device.until(
+            lambda n=n: all(len(device.got[stream]) > n for stream in truth)
+        )  # or the driver's queue overflows
     device.close()
     return tmp_path / "made.db3"
 
@@ -95,7 +144,9 @@ def bag(tmp_path, truth):
 
 
 def play(collect, path, real_time, video=None, motion=None, **options):
-    return collect(cameras.recording(path, real_time), Settings(video=video or {"depth": Mode()}, motion=motion or {}), **options)
+    return collect(
+        cameras.recording(path, real_time), Settings(video=video or {"depth": Mode()}, motion=motion or {}), **options
+    )
 
 
 def test_what_was_recorded_is_played_bit_by_bit(db3, truth, collect):
@@ -107,7 +158,9 @@ def test_what_was_recorded_is_played_bit_by_bit(db3, truth, collect):
         for image, pixels in zip(device.got[stream], truth[stream], strict=True):
             np.testing.assert_array_equal(image.pixels, pixels)
     np.testing.assert_array_equal([s.angular for s in device.got["gyro"]], truth["gyro"].astype(float))
-    np.testing.assert_allclose([image.device_time for image in device.got["depth"]], 5.0 + 0.0333 * np.arange(FRAMES), atol=1e-6)
+    np.testing.assert_allclose(
+        [image.device_time for image in device.got["depth"]], 5.0 + 0.0333 * np.arange(FRAMES), atol=1e-6
+    )
     assert device.identity.serial == "1" and device.counters.dropped == 0
 
 
@@ -116,7 +169,9 @@ def test_a_recording_waits_for_the_sensor_that_starts_last(db3, collect, monkeyp
     monkeypatch.setattr("hardware.realsense.device.RealSenseDevice._set_exposure", lambda *_: time.sleep(0.2))
     device = play(collect, db3, False, {"depth": Mode(), "color": Mode()}, {"gyro": 0})
     device.until(lambda: device.finished)
-    assert {stream: len(device.got[stream]) for stream in ("depth", "color", "gyro")} == dict.fromkeys(("depth", "color", "gyro"), FRAMES)
+    assert {stream: len(device.got[stream]) for stream in ("depth", "color", "gyro")} == dict.fromkeys(
+        ("depth", "color", "gyro"), FRAMES
+    )
 
 
 @pytest.mark.parametrize("kind", ["db3", "bag"])
@@ -129,14 +184,16 @@ def test_playback_to_the_end(kind, real_time, request, truth, collect):
     device.until(lambda: device.finished)
     took = time.monotonic() - begin
     depth = device.got["depth"]
-    if real_time:       # the SDK leaves out what it is late for
+    if real_time:  # the SDK leaves out what it is late for
         assert len(depth) >= FRAMES - 5 and took > 0.3
     else:
         assert len(depth) == FRAMES
     for image in depth:
         np.testing.assert_array_equal(image.pixels, truth["depth"][image.number - 1])
     period = 0.0333 if kind == "db3" else 1 / 30
-    np.testing.assert_allclose(np.diff([image.t for image in depth]), period * np.diff([image.number for image in depth]), atol=2e-3)
+    np.testing.assert_allclose(
+        np.diff([image.t for image in depth]), period * np.diff([image.number for image in depth]), atol=2e-3
+    )
     assert device.identity.model == ("Intel RealSense D435I" if kind == "db3" else "Intel RealSense D435")
     time.sleep(0.3)
     assert device.state is State.STREAMING and not device.faults and device.counters.reconnects == 0

@@ -18,15 +18,24 @@ from hardware.realsense.scene import BOXES, FLOOR, WALL, cast
 MODE = Mode(640, 480, 30)
 COLOR = D435I.stream("color")
 #: with an imager that measures depth where the colour camera stands
-MODEL = replace(D435I, video=(*(s for s in D435I.video if s.name != "infra1"), VideoStream(
-    "infra1", "y8", (MODE,), COLOR.focal, position=COLOR.position)))
+MODEL = replace(
+    D435I,
+    video=(
+        *(s for s in D435I.video if s.name != "infra1"),
+        VideoStream("infra1", "y8", (MODE,), COLOR.focal, position=COLOR.position),
+    ),
+)
 
 
 def geoms():
-    boxes = "".join(f'<geom type="box" pos="{p[0]} {p[1]} {p[2]}" size="{h[0]} {h[1]} {h[2]}" rgba="{c[0] / 255} {c[1] / 255} {c[2] / 255} 1"/>'
-                    for p, h, c in BOXES)
-    return (boxes + f'<geom type="box" pos="0 0 {WALL + 0.5}" size="9 9 0.5"/>'
-            f'<geom type="box" pos="0 {FLOOR + 0.5} 0" size="9 0.5 {WALL}"/>')
+    boxes = "".join(
+        f'<geom type="box" pos="{p[0]} {p[1]} {p[2]}" size="{h[0]} {h[1]} {h[2]}" rgba="{c[0] / 255} {c[1] / 255} {c[2] / 255} 1"/>'
+        for p, h, c in BOXES
+    )
+    return (
+        boxes + f'<geom type="box" pos="0 0 {WALL + 0.5}" size="9 9 0.5"/>'
+        f'<geom type="box" pos="0 {FLOOR + 0.5} 0" size="9 0.5 {WALL}"/>'
+    )
 
 
 @pytest.fixture
@@ -41,7 +50,9 @@ def world(tmp_path):
     return world
 
 
-needs_renderer = pytest.mark.skipif(os.environ.get("MUJOCO_GL", "disable") == "disable", reason="no headless OpenGL here")
+needs_renderer = pytest.mark.skipif(
+    os.environ.get("MUJOCO_GL", "disable") == "disable", reason="no headless OpenGL here"
+)
 
 
 @pytest.fixture
@@ -116,14 +127,16 @@ def test_emulator_of_a_simulated_robot(world, collect):
     mode = Mode(424, 240, 30)
     with EmulatorProcess("realsense", "--world", world.path, "--render-period", "0.05", timeout=60.0) as emulator:
         emulator.set(imu_noise=0.0)
-        device = collect(cameras.emulated(emulator.link), Settings(video={"depth": mode, "color": mode}, motion={"gyro": 0}))
+        device = collect(
+            cameras.emulated(emulator.link), Settings(video={"depth": mode, "color": mode}, motion={"gyro": 0})
+        )
         device.until(lambda: len(device.got["depth"]) > 3 and len(device.got["color"]) > 3, 60.0)
         u, v = (round(D435I.stream("depth").intrinsics(mode)[k, :] @ [0.12, 0.05, 1.0]) for k in (0, 1))
 
         def ahead():
             return float(np.median(device.got["depth"][-1].pixels[v - 3 : v + 4, u - 3 : u + 4])) * 1e-3
 
-        assert ahead() == pytest.approx(1.0, abs=0.01)              # the near box's face
+        assert ahead() == pytest.approx(1.0, abs=0.01)  # the near box's face
         world.publish(0.1, [0.35], [0.5])
         device.until(lambda: ahead() > 1.2 or ahead() == 0.0)
         device.until(lambda: device.got["gyro"][-1].angular == pytest.approx([0.0, -0.5, 0.0], abs=1e-6))

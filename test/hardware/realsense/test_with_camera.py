@@ -14,8 +14,10 @@ from hardware.realsense.processing import PointCloud
 from hardware.realsense.profiles import Mode
 
 SERIAL = os.environ.get("REFIT_REALSENSE_SERIAL", "")
-pytestmark = [pytest.mark.hardware,
-              pytest.mark.skipif(not SERIAL, reason="REFIT_REALSENSE_SERIAL names no camera: set it to a serial number")]
+pytestmark = [
+    pytest.mark.hardware,
+    pytest.mark.skipif(not SERIAL, reason="REFIT_REALSENSE_SERIAL names no camera: set it to a serial number"),
+]
 
 
 @pytest.fixture
@@ -36,7 +38,11 @@ def test_rate_latency_and_stamps(source, collect):
 
 
 def test_cloud_and_imu(source, collect):
-    device = collect(source, Settings(motion={"gyro": 0, "accel": 0}, unite=Unite.INTERPOLATE, cloud=PointCloud()), stale_timeout=0.15)
+    device = collect(
+        source,
+        Settings(motion={"gyro": 0, "accel": 0}, unite=Unite.INTERPOLATE, cloud=PointCloud()),
+        stale_timeout=0.15,
+    )
     device.more("Cloud", 5)
     samples = device.more("imu", 400)
     assert np.linalg.norm(np.mean([s.linear for s in samples], axis=0)) == pytest.approx(9.81, abs=0.5)

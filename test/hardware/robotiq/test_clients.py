@@ -36,6 +36,7 @@ def test_pymodbus(gripper):
         return response.registers
 
     try:
+
         def status():
             return checked(client.read_input_registers(2000, count=3, device_id=9))
 
@@ -47,8 +48,11 @@ def test_pymodbus(gripper):
         assert checked(client.read_holding_registers(1000, count=3, device_id=9)) == [GO, 255, 0xFFFF]
         checked(client.write_register(1001, 0, device_id=9))
         assert poll(status, lambda s, fault, position: s >> 6 == 3) == (0xF9, 0, 3)
-        moving = checked(client.readwrite_registers(read_address=2000, read_count=3, write_address=1000, values=[GO, 200, 0xFFFF],
-                                                    device_id=9))
+        moving = checked(
+            client.readwrite_registers(
+                read_address=2000, read_count=3, write_address=1000, values=[GO, 200, 0xFFFF], device_id=9
+            )
+        )
         assert moving[0] == 0x3900 and moving[1] == 200
         refused = client.read_input_registers(0, count=1, device_id=9)
         assert refused.isError() and refused.exception_code == 2
@@ -60,6 +64,7 @@ def test_minimalmodbus(gripper):
     client = minimalmodbus.Instrument(str(gripper.link), 9, close_port_after_each_call=False)
     client.serial.baudrate, client.serial.timeout = 115200, 0.5
     try:
+
         def status():
             return client.read_registers(2000, 3, functioncode=4)
 
@@ -68,7 +73,9 @@ def test_minimalmodbus(gripper):
         client.write_registers(1000, [GO, 255, 0xFFFF])
         assert poll(status, lambda s, fault, position: s >> 6 == 3) == (0xF9, 0, 230)
         client.write_register(1001, 0, functioncode=6)
-        assert poll(lambda: client.read_registers(2000, 3, functioncode=3), lambda s, fault, position: s >> 6 == 3)[2] == 3
+        assert (
+            poll(lambda: client.read_registers(2000, 3, functioncode=3), lambda s, fault, position: s >> 6 == 3)[2] == 3
+        )
         with pytest.raises(minimalmodbus.IllegalRequestError):
             client.read_register(0, functioncode=4)
     finally:
@@ -111,9 +118,37 @@ def test_mbpoll(gripper):
     def mbpoll(kind, first, *words):
         """Registers from `first` on, or `words` written there."""
         count = [] if words else ["-c", "3", "-1"]
-        done = subprocess.run([program, "-m", "rtu", "-a", "9", "-b", "115200", "-P", "none", "-o", "2", "-0", "-t", kind, "-r", str(first),
-                               *count, str(gripper.link), *map(str, words)], capture_output=True, text=True, timeout=20.0)
-        return done.returncode, [int(value) for value in re.findall(r"^\[\d+\]:\s+(\d+)", done.stdout, re.M)], done.stdout + done.stderr
+        done = subprocess.run(
+            [
+                program,
+                "-m",
+                "rtu",
+                "-a",
+                "9",
+                "-b",
+                "115200",
+                "-P",
+                "none",
+                "-o",
+                "2",
+                "-0",
+                "-t",
+                kind,
+                "-r",
+                str(first),
+                *count,
+                str(gripper.link),
+                *map(str, words),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=20.0,
+        )
+        return (
+            done.returncode,
+            [int(value) for value in re.findall(r"^\[\d+\]:\s+(\d+)", done.stdout, re.M)],
+            done.stdout + done.stderr,
+        )
 
     def status():
         code, registers, said = mbpoll("3", 2000)

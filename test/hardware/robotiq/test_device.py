@@ -20,7 +20,9 @@ class Driver(RobotiqGripper):
     def __init__(self, path, **options):
         self.samples = []
         # A busy machine lets an answer wait; what it says is what is tested here.
-        super().__init__(path, **{"reply_timeout": 0.5, **options}, on_sample=lambda sample, t: self.samples.append((t, sample)))
+        super().__init__(
+            path, **{"reply_timeout": 0.5, **options}, on_sample=lambda sample, t: self.samples.append((t, sample))
+        )
         self.start()
 
     @property
@@ -28,7 +30,14 @@ class Driver(RobotiqGripper):
         return self.samples[-1][1] if self.samples else None
 
     def until(self, condition, what=""):
-        assert self.wait_for(condition, PATIENCE), (what, self.state, self.last_error, self.newest, self.status, self.faults)
+        assert self.wait_for(condition, PATIENCE), (
+            what,
+            self.state,
+            self.last_error,
+            self.newest,
+            self.status,
+            self.faults,
+        )
 
     def activated(self):
         self.enable()
@@ -37,7 +46,10 @@ class Driver(RobotiqGripper):
 
     def settled(self, command):
         """The first state that answers a command and does not move."""
-        self.until(lambda: self.newest.command >= command and self.newest.status.contact is not Contact.MOVING, "end of a motion")
+        self.until(
+            lambda: self.newest.command >= command and self.newest.status.contact is not Contact.MOVING,
+            "end of a motion",
+        )
         return self.newest
 
 
@@ -97,7 +109,7 @@ def test_width_is_the_gripper_s():
 
 def test_polls_keep_the_gripper_from_missing_us_and_a_second_without_is_reported(gripper, driver):
     driver.until(lambda: driver.state is State.READY)
-    time.sleep(1.2)                                     # idle: polled, but nothing moves and nothing is published
+    time.sleep(1.2)  # idle: polled, but nothing moves and nothing is published
     facts = gripper.stats()
     assert facts["state"] == 0 and facts["output"] == [0, 0, 0] and not driver.samples
     assert driver.identity.model == "Robotiq 2F-85"
@@ -109,7 +121,7 @@ def test_polls_keep_the_gripper_from_missing_us_and_a_second_without_is_reported
     assert driver.counters.as_dict().get("silences", 0) == 0
     stamps = [t for t, _ in driver.samples]
     assert all(b > a for a, b in zip(stamps, stamps[1:], strict=False))
-    driver.period = 1.1                                 # as if this computer were too busy
+    driver.period = 1.1  # as if this computer were too busy
     driver.until(lambda: driver.counters.as_dict().get("silences", 0) >= 1, "fault 09")
     driver.period = 0.02
     driver.until(lambda: driver.newest.status.fault == 0 and not driver.faults)
@@ -136,13 +148,15 @@ def test_power_failure(gripper, connect, automatic):
     gripper.inject("power_cycle", 0.7)
     driver.until(lambda: driver.state is State.RECONNECTING, "the loss")
     if automatic:
-        driver.until(lambda: driver.state is State.STREAMING and driver.status.ready and not driver.busy, "the new activation")
+        driver.until(
+            lambda: driver.state is State.STREAMING and driver.status.ready and not driver.busy, "the new activation"
+        )
     else:
         driver.until(lambda: "lost its activation" in driver.faults.get("gripper", ""), "the report")
         width = gripper.stats()["width"]
         count = len(driver.samples)
         time.sleep(0.3)
-        assert gripper.stats()["width"] == width and len(driver.samples) == count      # unmoved, and no width pretended
+        assert gripper.stats()["width"] == width and len(driver.samples) == count  # unmoved, and no width pretended
         driver.reactivate()
         driver.until(lambda: driver.status.ready and not driver.busy)
     assert not driver.faults
@@ -155,8 +169,12 @@ def test_corruption_and_garbage_pass_no_wrong_value(gripper, connect):
     for fault in ("corrupt", "truncate", "garbage", "duplicate"):
         gripper.inject(fault, p=0.2)
         count = len(driver.samples)
-        driver.until(lambda fault=fault, count=count: gripper.stats()["faults"].get(fault, 0) >= 4 and len(driver.samples) > count + 8,
-                     fault)
+        driver.until(
+            lambda fault=fault, count=count: (
+                gripper.stats()["faults"].get(fault, 0) >= 4 and len(driver.samples) > count + 8
+            ),
+            fault,
+        )
         gripper.clear(fault)
     assert {state.status for _, state in driver.samples[start:]} == {expected}
     assert driver.counters.crc_errors + driver.counters.timeouts + driver.counters.resyncs > 0

@@ -60,7 +60,9 @@ class Bench:
 def test_activation_closes_and_opens_and_takes_its_time():
     bench = Bench().write(0x01)
     assert bench.status()[:3] == (1, 0, 1)
-    assert bench.until(lambda: bench.gripper.state == 3) == pytest.approx(2 * 0.085 / 0.150, abs=0.01)     # to within half a count
+    assert bench.until(lambda: bench.gripper.state == 3) == pytest.approx(
+        2 * 0.085 / 0.150, abs=0.01
+    )  # to within half a count
     bench.run(0.1)
     assert bench.status()[2] == 3 and bench.fingers.width == pytest.approx(0.085)
 
@@ -69,7 +71,7 @@ def test_nothing_moves_before_the_activation():
     bench = Bench().write(0x08, 255).run(1.0)
     assert bench.status()[4] == 0x07 and bench.fingers.width == 0.085
     bench.write(0x09, 255).run(0.1)
-    assert bench.status()[:5] == (1, 0, 1, 0, 0x05)           # delayed until the activation is complete
+    assert bench.status()[:5] == (1, 0, 1, 0, 0x05)  # delayed until the activation is complete
     bench.run(5.0)
     assert bench.status() == (1, 1, 3, ARRIVED, 0, 255, 230)
 
@@ -131,9 +133,9 @@ def test_automatic_release():
     bench = Bench().activated().write(0x09, 255).run(1.0).write(0x19 | 0x20, 255)
     assert bench.status()[:5] == (1, 0, 0, 0, 0x0B)
     bench.run(0.5)
-    assert bench.fingers.width == pytest.approx(0.5 * 0.020)                # slowly, whatever speed was asked for
+    assert bench.fingers.width == pytest.approx(0.5 * 0.020)  # slowly, whatever speed was asked for
     bench.write(0x09, 255).run(0.5)
-    assert bench.status()[4] == 0x0B                                        # it overrides all else
+    assert bench.status()[4] == 0x0B  # it overrides all else
     bench.run(5.0)
     assert bench.status()[4] == 0x0F and bench.fingers.width == pytest.approx(0.085)
     bench.write(0x09, 255).run(1.0)
@@ -186,6 +188,7 @@ def test_power_failure_forgets_the_activation():
 
 # -- Modbus ----------------------------------------------------------------------------------------
 
+
 @pytest.fixture
 def emulator(wire):
     return RobotiqEmulator(wire(115200), Gripper(GRIPPERS["2f_85"], OwnFingers(0.085)), faults=Faults(0))
@@ -202,7 +205,7 @@ def ask(emulator, text):
 
 def test_the_manual_s_dialogue(emulator):
     assert ask(emulator, "09 10 03E8 0003 06 0100 0000 0000") == ["091003e80003"]
-    assert ask(emulator, "09 04 07D0 0003")[0][6:8] == "11"                 # activation in progress
+    assert ask(emulator, "09 04 07D0 0003")[0][6:8] == "11"  # activation in progress
     assert checksum(bytes.fromhex("091003E800030601000000000 0".replace(" ", ""))) == bytes.fromhex("72E1")
     assert checksum(bytes.fromhex("090407D00003")) == bytes.fromhex("B1CE")
     assert checksum(bytes.fromhex("090406B90000FFBD00")) == bytes.fromhex("5C9A")
@@ -214,21 +217,30 @@ def test_every_function_served(emulator):
     assert ask(emulator, "09 03 03E9 0001") == ["0903020080"]
     assert ask(emulator, "09 10 03E8 0002 04 0100 00FF") == ["091003e80002"]
     (reply,) = ask(emulator, "09 17 07D0 0002 03E8 0001 02 0900")
-    assert reply == "091704" + "1100" + "05ff"                               # activating, action delayed
-    assert ask(emulator, "00 06 03E9 0001") == []                           # broadcast: carried out, not answered
+    assert reply == "091704" + "1100" + "05ff"  # activating, action delayed
+    assert ask(emulator, "00 06 03E9 0001") == []  # broadcast: carried out, not answered
     assert ask(emulator, "09 03 03E9 0001") == ["0903020001"]
-    assert ask(emulator, "08 03 03E9 0001") == []                           # another unit
+    assert ask(emulator, "08 03 03E9 0001") == []  # another unit
 
 
-@pytest.mark.parametrize("request_, exception", [
-    ("09 01 0000 0001", "098101"), ("09 2B 0E 01 00", "09ab01"),            # no such function
-    ("09 03 0000 0001", "098302"), ("09 04 07D7 0002", "098402"),           # no such register
-    ("09 06 07D0 0000", "098602"),                                          # status is not writable
-    ("09 03 03E8 0000", "098303"), ("09 03 03E8 007E", "098303"),           # so many cannot be read
-    ("09 10 03E8 0002 02 0000", "099003"), ("09 10 03E8 0000 00", "099003"), ("09 10 03E8 0001 01 00", "099003"),
-    ("09 17 07D0 0003 03E8 0002 02 0000", "099703"), ("09 17 0000 0003 03E8 0001 02 0900", "099702"),
-    ("09 17 07D0 0003 07D0 0001 02 0900", "099702"),
-])
+@pytest.mark.parametrize(
+    "request_, exception",
+    [
+        ("09 01 0000 0001", "098101"),
+        ("09 2B 0E 01 00", "09ab01"),  # no such function
+        ("09 03 0000 0001", "098302"),
+        ("09 04 07D7 0002", "098402"),  # no such register
+        ("09 06 07D0 0000", "098602"),  # status is not writable
+        ("09 03 03E8 0000", "098303"),
+        ("09 03 03E8 007E", "098303"),  # so many cannot be read
+        ("09 10 03E8 0002 02 0000", "099003"),
+        ("09 10 03E8 0000 00", "099003"),
+        ("09 10 03E8 0001 01 00", "099003"),
+        ("09 17 07D0 0003 03E8 0002 02 0000", "099703"),
+        ("09 17 0000 0003 03E8 0001 02 0900", "099702"),
+        ("09 17 07D0 0003 07D0 0001 02 0900", "099702"),
+    ],
+)
 def test_exceptions(emulator, request_, exception):
     assert ask(emulator, request_) == [exception]
     assert emulator.gripper.output == [0, 0, 0] and emulator.refusals == 1
@@ -239,10 +251,10 @@ def test_requests_are_found_in_any_company_and_any_pieces(before, pieces):
     body = bytes.fromhex("090407D00003")
     finder, stream, at, found = RequestFinder(9), before + body + checksum(body), 0, []
     for length in [*pieces, len(stream)]:
-        found += finder.feed(stream[at:at + length])
+        found += finder.feed(stream[at : at + length])
         at += length
-    if not found:       # garbage that announces more bytes than came holds the rest up, until the line is silent
-        heads = {before[k:k + 2] for k in range(len(before) - 1)}
+    if not found:  # garbage that announces more bytes than came holds the rest up, until the line is silent
+        heads = {before[k : k + 2] for k in range(len(before) - 1)}
         assert heads & {bytes((unit, function)) for unit in (0, 9) for function in (0x10, 0x17)}
         finder.forget()
         found = finder.feed(body + checksum(body))

@@ -7,15 +7,28 @@ from hypothesis import strategies as st
 from hardware.link.modbus_rtu import frame, read_write_registers, write_registers
 from hardware.robotiq.fingers import OwnFingers
 from hardware.robotiq.gripper import GRIPPERS, Gripper
-from hardware.robotiq.protocol import (FAULTS, MODELS, OUTPUT, UNIT, Action, Contact, command_registers, decode_status, major)
+from hardware.robotiq.protocol import (
+    FAULTS,
+    MODELS,
+    OUTPUT,
+    UNIT,
+    Action,
+    Contact,
+    command_registers,
+    decode_status,
+    major,
+)
 
 
-@pytest.mark.parametrize("registers, wire", [
-    (command_registers(Action.ACTIVATE), "091003E800030601000000000072E1"),
-    # Manual 4.7: close at full speed and force; open likewise.
-    (command_registers(Action.ACTIVATE | Action.GO_TO, 255, 255, 255), "091003E80003060900 00FFFFFF4229"),
-    (command_registers(Action.ACTIVATE | Action.GO_TO, 0, 255, 255), "091003E8000306090000 00FFFF7219"),
-])
+@pytest.mark.parametrize(
+    "registers, wire",
+    [
+        (command_registers(Action.ACTIVATE), "091003E800030601000000000072E1"),
+        # Manual 4.7: close at full speed and force; open likewise.
+        (command_registers(Action.ACTIVATE | Action.GO_TO, 255, 255, 255), "091003E80003060900 00FFFFFF4229"),
+        (command_registers(Action.ACTIVATE | Action.GO_TO, 0, 255, 255), "091003E8000306090000 00FFFF7219"),
+    ],
+)
 def test_commands_of_the_manual(registers, wire):
     assert frame(UNIT, write_registers(OUTPUT, registers)) == bytes.fromhex(wire)
 
@@ -38,11 +51,16 @@ def test_no_registers_break_the_decoder(registers):
 def test_counts_and_si_units():
     small, large = MODELS["2f_85"], MODELS["2f_140"]
     assert (small.width(3), small.width(230)) == (0.085, 0.0) and (large.width(3), large.width(230)) == (0.140, 0.0)
-    assert small.width(255) == 0.0 and small.width(0) == 0.085            # counts beyond the stroke's ends: the ends
+    assert small.width(255) == 0.0 and small.width(0) == 0.085  # counts beyond the stroke's ends: the ends
     assert (small.position_count(0.085), small.position_count(0.0)) == (0, 255)
     for width in (0.001, 0.02, 0.0425, 0.084):
         assert abs(small.width(small.position_count(width)) - width) <= 0.5 * 0.085 / 227 + 1e-12
-    assert (small.speed_count(0.020), small.speed_count(0.150), small.speed_count(9.0), small.speed_count(0.0)) == (0, 255, 255, 0)
+    assert (small.speed_count(0.020), small.speed_count(0.150), small.speed_count(9.0), small.speed_count(0.0)) == (
+        0,
+        255,
+        255,
+        0,
+    )
     assert (large.force_count(10.0), large.force_count(125.0), large.force_count(67.5)) == (0, 255, 128)
     assert small.force_of(255) == 235.0 and small.force_of(0) == 20.0
 

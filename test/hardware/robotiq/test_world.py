@@ -76,7 +76,9 @@ def test_width_and_object(plant):
     plant.model.geom_conaffinity[plant.model.geom("object").id] = 0
     plant.model.geom_contype[plant.model.geom("object").id] = 0
     samples = []
-    with EmulatorProcess("robotiq", "--world", plant.world.path, "--joint-open", 0.0, "--joint-closed", STROKE) as emulator:
+    with EmulatorProcess(
+        "robotiq", "--world", plant.world.path, "--joint-open", 0.0, "--joint-closed", STROKE
+    ) as emulator:
         driver = RobotiqGripper(emulator.link, reply_timeout=0.5, on_sample=lambda sample, t: samples.append(sample))
 
         def settled(command):
@@ -89,11 +91,18 @@ def test_width_and_object(plant):
 
         driver.start()
         driver.enable()
-        assert driver.wait_for(lambda: samples and driver.status.ready and not driver.busy, 20), (driver.status, plant.gap)
+        assert driver.wait_for(lambda: samples and driver.status.ready and not driver.busy, 20), (
+            driver.status,
+            plant.gap,
+        )
         for width in (0.060, 0.020, 0.075):
             state = settled(driver.go_to(width, 0.15, 60.0))
             assert state.status.contact is Contact.ARRIVED
-            assert abs(state.width - plant.gap) <= 0.001 and abs(plant.gap - width) <= 0.001, (state.width, plant.gap, width)
+            assert abs(state.width - plant.gap) <= 0.001 and abs(plant.gap - width) <= 0.001, (
+                state.width,
+                plant.gap,
+                width,
+            )
         plant.model.geom_conaffinity[plant.model.geom("object").id] = 1
         plant.model.geom_contype[plant.model.geom("object").id] = 1
         state = settled(driver.go_to(0.0, 0.15, 60.0))

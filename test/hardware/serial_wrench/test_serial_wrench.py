@@ -17,15 +17,25 @@ from hardware.serial_wrench.protocol import AXES, CHECKSUMS, DescriptionError, d
 WRENCH = np.array([1.25, -2.5, 40.0, 0.125, -0.25, 0.5])
 PATIENCE = 15.0
 BINARY = {
-    "model": "Example F/T", "baud": 115200, "rate": 200, "start": "S\r", "stop": "X\r", "rated": [100, 100, 200, 10, 10, 10],
+    "model": "Example F/T",
+    "baud": 115200,
+    "rate": 200,
+    "start": "S\r",
+    "stop": "X\r",
+    "rated": [100, 100, 200, 10, 10, 10],
     "header": "AA 55",
     "fields": [{"name": "counter", "type": "u8"}]
     + [{"name": axis, "type": "i16", "endian": "big", "scale": 0.0078125} for axis in AXES],
     "checksum": {"type": "crc16-ccitt", "endian": "big"},
 }
 NUMBER = r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
-TEXT = {"model": "Printer", "baud": 57600, "rate": 100, "scale": {"tx": 0.001, "ty": 0.001, "tz": 0.001},
-        "pattern": "^" + r"\s+".join(f"(?P<{axis}>{NUMBER})" for axis in AXES) + "$"}
+TEXT = {
+    "model": "Printer",
+    "baud": 57600,
+    "rate": 100,
+    "scale": {"tx": 0.001, "ty": 0.001, "tz": 0.001},
+    "pattern": "^" + r"\s+".join(f"(?P<{axis}>{NUMBER})" for axis in AXES) + "$",
+}
 
 
 class NoPort:
@@ -66,8 +76,11 @@ def test_golden_frame():
 @pytest.mark.parametrize("kind", CHECKSUMS)
 @pytest.mark.parametrize("type_", ["i32", "f32", "f64"])
 def test_driver_and_emulator_agree(kind, endian, header, type_):
-    described = {**BINARY, "checksum": {"type": kind, "endian": endian, "header": header},
-                 "fields": [{"name": axis, "type": type_, "endian": endian, "scale": 2.0**-10} for axis in AXES]}
+    described = {
+        **BINARY,
+        "checksum": {"type": kind, "endian": endian, "header": header},
+        "fields": [{"name": axis, "type": type_, "endian": endian, "scale": 2.0**-10} for axis in AXES],
+    }
     decoder = describe(described).decoder()
     sent = frame(described)
     wrenches = decoder.feed(b"\x00\xaa" + sent[:5]) + decoder.feed(sent[5:] + sent)
@@ -80,7 +93,9 @@ def test_text_lines():
     line = frame({**TEXT})
     assert line == b"1.25 -2.5 40 125 -250 500\r\n"
     # The first, partial line is forgiven; a broken one and an empty one are not taken for wrenches.
-    wrenches = decoder.feed(b"40 125 -250 500\r\n" + line[:7]) + decoder.feed(line[7:] + b"1.25 -2.5 4x0 125 -250 500\r\n\r\n" + line)
+    wrenches = decoder.feed(b"40 125 -250 500\r\n" + line[:7]) + decoder.feed(
+        line[7:] + b"1.25 -2.5 4x0 125 -250 500\r\n\r\n" + line
+    )
     np.testing.assert_allclose(wrenches, [WRENCH, WRENCH])
     assert decoder.crc_errors == 1
     assert decoder.feed(b"9" * 5000) == [] and decoder.pending <= 512
@@ -88,18 +103,34 @@ def test_text_lines():
     assert nan.feed(b"1 2 3 4 5 6\n1 2 nan 4 5 6\n1 2 3 4 5 inf\n1 2 3 4 5 six\n") != [] and nan.crc_errors == 3
 
 
-@pytest.mark.parametrize("change, what", [
-    ({"baud": 0}, "baud"), ({"rate": None}, "rate"), ({"colour": 1}, "colour"), ({"header": "XYZ"}, "hexadecimal"), ({"header": ""}, "header"),
-    ({"fields": [{"name": "fx"}]}, "type"), ({"fields": BINARY["fields"][:-1]}, "tz"), ({"fields": [*BINARY["fields"], BINARY["fields"][1]]}, "fx"),
-    ({"fields": [{"name": "fx", "type": "i17"}]}, "i17"), ({"checksum": {"type": "md5"}}, "md5"), ({"checksum": {"type": []}}, "checksum"), ({"fields": [1]}, "needs name"), ({"rated": [1, 2]}, "six numbers"),
-    ({"pattern": "x"}, "either")])
+@pytest.mark.parametrize(
+    "change, what",
+    [
+        ({"baud": 0}, "baud"),
+        ({"rate": None}, "rate"),
+        ({"colour": 1}, "colour"),
+        ({"header": "XYZ"}, "hexadecimal"),
+        ({"header": ""}, "header"),
+        ({"fields": [{"name": "fx"}]}, "type"),
+        ({"fields": BINARY["fields"][:-1]}, "tz"),
+        ({"fields": [*BINARY["fields"], BINARY["fields"][1]]}, "fx"),
+        ({"fields": [{"name": "fx", "type": "i17"}]}, "i17"),
+        ({"checksum": {"type": "md5"}}, "md5"),
+        ({"checksum": {"type": []}}, "checksum"),
+        ({"fields": [1]}, "needs name"),
+        ({"rated": [1, 2]}, "six numbers"),
+        ({"pattern": "x"}, "either"),
+    ],
+)
 def test_descriptions_that_cannot_work(change, what):
     with pytest.raises(DescriptionError, match=what):
         describe({**BINARY, **change})
 
 
-@pytest.mark.parametrize("change, what", [({"pattern": "("}, "regular expression"), ({"pattern": "(?P<fx>.)"}, "fy"),
-                                          ({"scale": {"mass": 2}}, "scale")])
+@pytest.mark.parametrize(
+    "change, what",
+    [({"pattern": "("}, "regular expression"), ({"pattern": "(?P<fx>.)"}, "fy"), ({"scale": {"mass": 2}}, "scale")],
+)
 def test_patterns_that_cannot_work(change, what, tmp_path):
     with pytest.raises(DescriptionError, match=what):
         describe({**TEXT, **change})
@@ -119,8 +150,18 @@ def test_any_bytes(described, pieces):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.dictionaries(st.sampled_from([*BINARY, *TEXT]), st.one_of(st.none(), st.integers(), st.text(max_size=5), st.lists(st.integers()),
-                                                                 st.dictionaries(st.text(max_size=4), st.integers()))))
+@given(
+    st.dictionaries(
+        st.sampled_from([*BINARY, *TEXT]),
+        st.one_of(
+            st.none(),
+            st.integers(),
+            st.text(max_size=5),
+            st.lists(st.integers()),
+            st.dictionaries(st.text(max_size=4), st.integers()),
+        ),
+    )
+)
 def test_any_description_is_used_or_refused(values):
     for base in (BINARY, TEXT):
         try:
@@ -131,7 +172,7 @@ def test_any_description_is_used_or_refused(values):
 
 def test_a_million_random_bytes():
     decoder, data = describe(BINARY).decoder(), np.random.default_rng(1).bytes(1_000_000)
-    wrenches = [w for k in range(0, len(data), 4096) for w in decoder.feed(data[k:k + 4096])]
+    wrenches = [w for k in range(0, len(data), 4096) for w in decoder.feed(data[k : k + 4096])]
     assert len(wrenches) <= 1 and decoder.crc_errors > 5
 
 
@@ -141,8 +182,13 @@ def test_the_link(described, tmp_path):
     path.write_text(yaml.safe_dump(described))
     blocks = []
     with EmulatorProcess("serial_wrench", "--description", path, "--wrench", *WRENCH) as box:
-        device = SerialWrenchDevice(box.link, load_description(path), on_sample=lambda block, t: blocks.append(block),
-                                    backoff=Backoff(0.1, cap=0.3, seed=0), silence_timeout=0.03)
+        device = SerialWrenchDevice(
+            box.link,
+            load_description(path),
+            on_sample=lambda block, t: blocks.append(block),
+            backoff=Backoff(0.1, cap=0.3, seed=0),
+            silence_timeout=0.03,
+        )
         device.start()
         device.enable()
         try:
@@ -151,7 +197,7 @@ def test_the_link(described, tmp_path):
             n = device.counters.samples
             assert device.wait_for(lambda: device.counters.samples > n + 50, PATIENCE)
             box.clear()
-            if "pattern" not in described:      # text without a checksum cannot know a changed digit
+            if "pattern" not in described:  # text without a checksum cannot know a changed digit
                 np.testing.assert_array_equal(np.concatenate([b.wrench for b in blocks]) - WRENCH, 0.0)
                 assert device.counters.crc_errors + device.counters.resyncs > 0
                 assert device.disable(5.0) and not box.stats()["streaming"]
@@ -160,7 +206,9 @@ def test_the_link(described, tmp_path):
                 assert device.wait_for(lambda: "saturation" in device.faults and not device.valid, PATIENCE)
                 box.clear()
             box.inject("unplug", 0.3)
-            assert device.wait_for(lambda: device.counters.reconnects == 1 and device.state is State.STREAMING and device.valid, PATIENCE)
+            assert device.wait_for(
+                lambda: device.counters.reconnects == 1 and device.state is State.STREAMING and device.valid, PATIENCE
+            )
             assert (np.diff(np.concatenate([b.t for b in blocks])) > 0).all()
         finally:
             device.close()

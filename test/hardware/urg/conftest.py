@@ -11,7 +11,7 @@ from hardware.link import State
 # Test modules are imported by path; what they share is found here.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from urg_bench import Collector  # noqa: E402
+from urg_bench import Collector
 
 
 @pytest.fixture

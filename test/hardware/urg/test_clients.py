@@ -61,13 +61,20 @@ def test_hokuyolx(emulate, wire):
                     raise
                 laser._sock.sendall(b"QT\n")
                 time.sleep(0.3)
-    assert emulator.stats()["laser"] is False       # a counted stream ends with the laser off
+    assert emulator.stats()["laser"] is False  # a counted stream ends with the laser off
 
 
 def session(laser):
     """All that a URG-04LX and this client have in common."""
     assert (laser.dmin, laser.dmax, laser.ares, laser.amin, laser.amax, laser.aforw, laser.scan_freq) == (
-        20, 5600, 1024, 44, 725, 384, 10)
+        20,
+        5600,
+        1024,
+        44,
+        725,
+        384,
+        10,
+    )
     assert laser.version()["SERI"] == "H0614967" and laser.sensor_state()["LASR"] == "OFF"
     assert laser.activate()[0] == 0 and laser.activate()[0] == 2
     time.sleep(0.25)

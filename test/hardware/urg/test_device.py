@@ -17,7 +17,7 @@ from hardware.urg.sensor import data_lines, reply
 INCREMENT = 2 * math.pi / 1024
 
 
-FAST = ("--rpm", "2400")        # four times as many scans a second, where a test counts them
+FAST = ("--rpm", "2400")  # four times as many scans a second, where a test counts them
 
 
 def raw(emulator, line, baud=115200):
@@ -40,7 +40,7 @@ def test_from_power_up_to_a_scan_of_the_room(emulate, drive):
     angles = scan.geometry.angle(44) + INCREMENT * np.arange(682)
     np.testing.assert_allclose(angles, (np.arange(44, 726) - 384) * INCREMENT, atol=1e-6)
     truth = Room().cast(angles).distance
-    noise = np.where(truth < 1.0, 0.01, 0.01 * truth) + 0.0006          # the specified accuracy, and half a millimetre
+    noise = np.where(truth < 1.0, 0.01, 0.01 * truth) + 0.0006  # the specified accuracy, and half a millimetre
     assert (abs(scan.ranges - truth) <= noise).all()
     mirrored = Room().cast(-angles).distance
     assert (abs(scan.ranges - mirrored) > noise).sum() > 50
@@ -88,8 +88,14 @@ def test_whatever_the_last_client_left(fast, drive, before):
     assert wrong_scans(driver.more(2), fast) == 0
 
 
-@pytest.mark.parametrize("settings, width", [(dict(cluster=3, encoding="2"), 2), (dict(angle_min=-0.5, angle_max=0.25), 3),
-                                             (dict(cluster=99, skip=1, angle_max=1.0), 3)])
+@pytest.mark.parametrize(
+    "settings, width",
+    [
+        (dict(cluster=3, encoding="2"), 2),
+        (dict(angle_min=-0.5, angle_max=0.25), 3),
+        (dict(cluster=99, skip=1, angle_max=1.0), 3),
+    ],
+)
 def test_windows_match_a_reference_decode(fast, drive, settings, width):
     """U9: cluster, skip, sub-range."""
     driver = drive(fast.link, **settings).run()
@@ -127,7 +133,7 @@ def test_the_world_of_a_simulated_robot(emulate, drive, tmp_path):
     world.publish(0.1, [0.5], [0.0])
     scan, _ = driver.more(3)[-1]
     assert scan.ranges[340] == pytest.approx(2.0 / math.cos(0.5) - 0.3, abs=0.025)
-    left, right = 340 + 163, 340 - 163          # 1 rad to either side: left of a scanner turned left there is no wall
+    left, right = 340 + 163, 340 - 163  # 1 rad to either side: left of a scanner turned left there is no wall
     assert np.isfinite(scan.ranges[right]) and not np.isfinite(scan.ranges[left])
 
 
@@ -144,12 +150,12 @@ def test_stamps_are_the_time_of_the_first_ray(emulate, drive, synchronised):
     driver = drive(emulator.link, calibrate_time=synchronised, synchronize_time=synchronised).run()
     got = driver.more(20, 20.0)
     timers = [scan.timer for scan, _ in got]
-    assert min(timers) < 2000 and max(timers) > 2**24 - 2000                # it did wrap
+    assert min(timers) < 2000 and max(timers) > 2**24 - 2000  # it did wrap
     steps = np.diff([t for _, t in got])
     ticks = 1e-3 * (np.diff(timers) % 2**24)
     assert np.percentile(abs(steps - ticks), 95) < 0.002 and abs(steps - ticks).max() < 0.01
     errors = stamp_errors(got[8:], emulator)
-    for _ in range(5):          # where every arrival so far was late, one of the next is not
+    for _ in range(5):  # where every arrival so far was late, one of the next is not
         if abs(errors).max() < 0.003:
             break
         errors = stamp_errors(driver.more(12), emulator)
@@ -181,7 +187,9 @@ def test_a_day_of_drift(skew):
 
 def offline(driver, bytes_per_second):
     """The driver as if it were connected to a line of that speed (inf: USB), for replies handed to it."""
-    driver._port = type("Port", (), {"transmission_time": lambda self, n: n / bytes_per_second, "close": lambda self: None})()
+    driver._port = type(
+        "Port", (), {"transmission_time": lambda self, n: n / bytes_per_second, "close": lambda self: None}
+    )()
     driver.usb, driver.window, driver.geometry = math.isinf(bytes_per_second), Window(44, 725), GEOMETRY
     driver._forget_time()
 
@@ -193,8 +201,10 @@ def test_the_time_on_the_wire_is_no_part_of_a_stamp(drive):
     begin = time.monotonic() - 10.0
     for k in range(20):
         step_0 = begin + 0.1 * k
-        driver._take(Reply("MD0044072501000", "99", time=1000 + 100 * k, distances=np.full(682, 1000)),
-                     step_0 + 0.0708 + 2137 / 25_000)
+        driver._take(
+            Reply("MD0044072501000", "99", time=1000 + 100 * k, distances=np.full(682, 1000)),
+            step_0 + 0.0708 + 2137 / 25_000,
+        )
         assert driver.got[-1][1] == pytest.approx(step_0 + 44 / 10_240, abs=1e-3)
 
 
@@ -214,9 +224,9 @@ def test_memory_is_flat_over_many_scans(drive):
             for each in driver._replies.feed(reply("MD0044072501000", "99", data_lines(timer, values, 3))):
                 driver._take(each, now)
 
-    many(512)       # histories full
+    many(512)  # histories full
     tracemalloc.start()
-    driver.rate.clear()     # its window is of real time, in which these scans come much too fast
+    driver.rate.clear()  # its window is of real time, in which these scans come much too fast
     many(100)
     before = tracemalloc.get_traced_memory()[0]
     driver.rate.clear()
@@ -286,7 +296,10 @@ def test_unplugged_and_plugged_in_again(emulate, drive):
     assert (np.diff([t for _, t in driver.got]) > 0).all()
     emulator.set(serial="H9999999")
     emulator.inject("unplug", 0.3)
-    assert driver.wait_for(lambda: "H9999999" in driver.last_error, 10.0) and "plug the same device in" in driver.last_error
+    assert (
+        driver.wait_for(lambda: "H9999999" in driver.last_error, 10.0)
+        and "plug the same device in" in driver.last_error
+    )
 
 
 def test_a_reboot_into_scip_1_1_without_a_trace_on_the_line(emulate, drive):
@@ -304,7 +317,7 @@ def test_broken_hardware_is_reported_reset_and_used_again(fast, drive):
     fast.inject("laser_fault", code=52)
     assert driver.wait_for(lambda: "hardware" in driver.faults, 10.0)
     assert "hardware trouble" in driver.faults["hardware"] or "laser is faulty" in driver.faults["hardware"]
-    assert driver.wait_for(lambda: driver.counters.reconnects >= 1, 15.0)       # five resets did not help
+    assert driver.wait_for(lambda: driver.counters.reconnects >= 1, 15.0)  # five resets did not help
     assert "errors within 5 s" in driver.counters.last_error
     fast.clear("laser_fault")
     driver.more(2)
@@ -403,11 +416,16 @@ def test_common_faults_one_after_the_other(fast, drive):
     for name, (parameters, counted) in COMMON.items():
         fast.inject(name, **parameters)
         driver.more(4, 20.0)
-        assert driver.wait_for(lambda counted=counted: counted(driver.counters), 10.0), (name, driver.counters.as_dict())
+        assert driver.wait_for(lambda counted=counted: counted(driver.counters), 10.0), (
+            name,
+            driver.counters.as_dict(),
+        )
         fast.clear(name)
         driver.more(2)
     fast.inject("silence")
-    assert driver.wait_for(lambda: driver.state in (State.STALE, State.RECONNECTING) and driver.counters.timeouts > 0, 10.0)
+    assert driver.wait_for(
+        lambda: driver.state in (State.STALE, State.RECONNECTING) and driver.counters.timeouts > 0, 10.0
+    )
     fast.clear("silence")
     driver.more(2)
     fast.inject("overtemp")

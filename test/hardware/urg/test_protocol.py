@@ -69,7 +69,10 @@ def test_golden_frames():
     assert request("QT") == b"QT\n" and request("BM", string="hello") == b"BM;hello\n"
     assert FULL.stream() == b"MD0044072501000\n" and FULL.latest() == b"GD0044072501\n"
     assert Window(10, 750, 3, 9, 2).stream(7) == b"MS0010075003907\n"
-    assert (reply_size(FULL), reply_size(Window(44, 725, width=2))) == (2137, 1435)      # as the specification computes them
+    assert (reply_size(FULL), reply_size(Window(44, 725, width=2))) == (
+        2137,
+        1435,
+    )  # as the specification computes them
     assert sensor.reply("QT", "00") == b"QT\n00P\n\n"
     # Three points by hand: 5432 is 1Dh; 1Dh1Dh1Dh sums to 3 (0x31 + 0x44 + 0x68) = 663, and 663 mod 64 = 23.
     frame = b"MD0044004601000\n99b\nm2@0" + bytes([checksum(b"m2@0")]) + b"\n1Dh1Dh1Dh" + bytes([0x30 + 23]) + b"\n\n"
@@ -96,13 +99,18 @@ def test_both_codecs_agree(count, width):
 def test_geometry_is_that_of_the_sensor():
     assert Geometry.from_info(ReplyStream().feed(PP)[0].info) == GEOMETRY
     assert GEOMETRY.steps(-math.pi, math.pi) == (44, 725)
-    assert GEOMETRY.angle(44) == pytest.approx(-2.0862, abs=5e-5) and GEOMETRY.angle(725) == pytest.approx(2.0923, abs=5e-5)
+    assert GEOMETRY.angle(44) == pytest.approx(-2.0862, abs=5e-5) and GEOMETRY.angle(725) == pytest.approx(
+        2.0923, abs=5e-5
+    )
     for first, last in ((100, 384), (384, 384), (200, 600)):
         assert GEOMETRY.steps(GEOMETRY.angle(first), GEOMETRY.angle(last)) == (first, last)
     with pytest.raises(ValueError, match="widen"):
         GEOMETRY.steps(2.5, 3.0)
-    for broken in (dict(), dict.fromkeys(("DMIN", "DMAX", "ARES", "AMIN", "AMAX", "AFRT", "SCAN", "MODL"), "x"),
-                   dict.fromkeys(("DMIN", "DMAX", "ARES", "AMIN", "AMAX", "AFRT", "SCAN", "MODL"), "0")):
+    for broken in (
+        dict(),
+        dict.fromkeys(("DMIN", "DMAX", "ARES", "AMIN", "AMAX", "AFRT", "SCAN", "MODL"), "x"),
+        dict.fromkeys(("DMIN", "DMAX", "ARES", "AMIN", "AMAX", "AFRT", "SCAN", "MODL"), "0"),
+    ):
         with pytest.raises(BadReply):
             Geometry.from_info(broken)
 
@@ -168,9 +176,12 @@ def test_each_lost_byte_costs_at_most_its_own_scan_and_the_next(distances):
         assert [r.time for r in replies] in ([2, 3], [3], [1, 2, 3])
         # A lost blank line merges two replies: the second is still there.
         assert replies[-1].time == 3 and (at < len(frames[0]) - 2 or replies[0].time == 2)
-    for at in range(len(frames[0])):       # a line feed too many
+    for at in range(len(frames[0])):  # a line feed too many
         reader = ReplyStream()
-        assert [r.time for r in reader.feed(frames[0][:at] + b"\n" + frames[0][at:] + frames[1] + frames[2])][-2:] == [2, 3]
+        assert [r.time for r in reader.feed(frames[0][:at] + b"\n" + frames[0][at:] + frames[1] + frames[2])][-2:] == [
+            2,
+            3,
+        ]
 
 
 def test_damage_is_counted_where_it_happened(distances):
@@ -214,8 +225,26 @@ def test_a_million_random_bytes():
     assert len(reader.feed(b"\n\nQT\n00P\n\n")) == 1
 
 
-ALPHABET = st.sampled_from([b"\n", b"\n\n", b"MD0044004601000", b"99b", b"00P", b"QT", b"VV", b"E", b"TM1", b"0000", b"000000000",
-                            b"0", b";", b"SCIP2.0", PP, scan_reply([100, 200, 300], Window(44, 46))])
+ALPHABET = st.sampled_from(
+    [
+        b"\n",
+        b"\n\n",
+        b"MD0044004601000",
+        b"99b",
+        b"00P",
+        b"QT",
+        b"VV",
+        b"E",
+        b"TM1",
+        b"0000",
+        b"000000000",
+        b"0",
+        b";",
+        b"SCIP2.0",
+        PP,
+        scan_reply([100, 200, 300], Window(44, 46)),
+    ]
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -224,7 +253,7 @@ def test_fuzz_neither_raises_nor_accepts_a_wrong_sum(pieces):
     reader = ReplyStream()
     for piece in pieces:
         for reply in reader.feed(piece):
-            if reply.distances is not None:     # whatever passes encodes to what it was read from
+            if reply.distances is not None:  # whatever passes encodes to what it was read from
                 lines = sensor.data_lines(reply.time, reply.distances, 3 if reply.echo[1] == "D" else 2)
                 assert sensor.reply(reply.echo, reply.status, lines) in b"".join(pieces)
     assert len(reader._buffer) <= ReplyStream.LIMIT + 5000
@@ -252,7 +281,7 @@ def test_decoding_is_several_times_cheaper_than_hokuyolx(distances):
     frame = scan_reply(distances)
 
     class Fed(HokuyoLX):
-        def __init__(self):      # no connection: the bytes are handed to its decoder
+        def __init__(self):  # no connection: the bytes are handed to its decoder
             self._tn, self.convert_time = 0, False
 
     theirs = Fed()

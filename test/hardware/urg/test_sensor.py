@@ -10,7 +10,7 @@ from hardware.urg.scene import DARK, MIRROR, NORMAL, Hits, MujocoScene, Optics, 
 from hardware.urg.sensor import FIRST, FRONT, LAST, STEPS, Sensor
 
 ANGLES = (np.arange(FIRST, LAST + 1) - FRONT) * 2 * np.pi / STEPS
-TURN = np.arange(FIRST, LAST + 1) + 1000        # a scan whose distances name their steps
+TURN = np.arange(FIRST, LAST + 1) + 1000  # a scan whose distances name their steps
 
 
 class Bench:
@@ -81,7 +81,14 @@ def test_requests_come_in_any_pieces(bench):
 def test_identity(bench):
     (pp,), (ii,) = bench.say(b"PP\n"), bench.say(b"II\n")
     assert {k: pp.info[k] for k in ("DMIN", "DMAX", "ARES", "AMIN", "AMAX", "AFRT", "SCAN")} == {
-        "DMIN": "20", "DMAX": "5600", "ARES": "1024", "AMIN": "44", "AMAX": "725", "AFRT": "384", "SCAN": "600"}
+        "DMIN": "20",
+        "DMAX": "5600",
+        "ARES": "1024",
+        "AMIN": "44",
+        "AMAX": "725",
+        "AFRT": "384",
+        "SCAN": "600",
+    }
     assert list(ii.info) == ["MODL", "LASR", "SCSP", "MESM", "SBPS", "TIME", "STAT"]
     assert ii.info["LASR"] == "OFF" and ii.info["STAT"] == "Sensor works well."
 
@@ -90,7 +97,7 @@ def test_identity(bench):
 
 
 def test_general_statuses(bench):
-    assert bench.status("BM") == "00" and bench.status("GD", "0044072501") == "0A"      # laser on, nothing measured yet
+    assert bench.status("BM") == "00" and bench.status("GD", "0044072501") == "0A"  # laser on, nothing measured yet
     assert [bench.status(*x) for x in (("MD",), ("MD", "0044"), ("QT", "7"))] == ["0C", "0F", "0D"]
     assert bench.sensor.receive(b"XX\nQX\n", bench.now) == [b"XX\n0Dd\n\n", b"QX\n0Ee\n\n"]
     assert bench.say(b"VV;seventeen letters!\n")[0].status == "0G"
@@ -109,7 +116,13 @@ def test_statuses_of_laser_and_motor(bench):
     assert [bench.status("CR", x) for x in ("xx", "11", "00", "10", "10", "99")] == ["01", "02", "03", "00", "03", "00"]
     assert [bench.status("HS", x) for x in ("2", "0", "1", "1")] == ["01", "02", "00", "02"]
     assert [bench.status("SS", x) for x in ("abcdef", "123456", "019200", "038400", "115200", "115200")] == [
-        "01", "02", "03", "04", "00", "03"]
+        "01",
+        "02",
+        "03",
+        "04",
+        "00",
+        "03",
+    ]
     assert bench.sensor.rate == 115200
     assert bench.status("RS") == "00" and bench.sensor.rate == 19200
 
@@ -126,8 +139,8 @@ def test_adjust_mode(bench):
 @pytest.mark.parametrize("command, more", [("GD", ""), ("GS", ""), ("MD", "000"), ("MS", "000")])
 def test_parameters_of_measuring(bench, command, more):
     wrong = {"x044072501": "01", "0044x72501": "02", "00440725x1": "03", "0044076901": "04", "0400030001": "05"}
-    for given, status in wrong.items():
-        assert bench.status(command, given + more) == status
+    for sent, status in wrong.items():
+        assert bench.status(command, sent + more) == status
     if more:
         assert bench.status(command, "0044072501x00") == "06" and bench.status(command, "00440725010x0") == "07"
     else:
@@ -169,9 +182,29 @@ def test_simulated_malfunctions(bench):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.one_of(st.binary(max_size=40), st.sampled_from(
-    [b"QT\n", b"MD0044072501000\n", b"GS0000076899\n", b"TM0\n", b"TM1\n", b"SCIP2.0\n", b"DB03\n", b"SS115200\n", b"\n",
-     b";"])), max_size=15), st.booleans())
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(max_size=40),
+            st.sampled_from(
+                [
+                    b"QT\n",
+                    b"MD0044072501000\n",
+                    b"GS0000076899\n",
+                    b"TM0\n",
+                    b"TM1\n",
+                    b"SCIP2.0\n",
+                    b"DB03\n",
+                    b"SS115200\n",
+                    b"\n",
+                    b";",
+                ]
+            ),
+        ),
+        max_size=15,
+    ),
+    st.booleans(),
+)
 def test_no_request_upsets_it(pieces, scip1):
     """Every line is answered by a reply that begins with its echo."""
     bench = Bench(scip1=scip1)
@@ -185,7 +218,7 @@ def test_no_request_upsets_it(pieces, scip1):
 
 def test_nothing_is_seen_before_the_turn_after_the_laser_went_on(bench):
     bench.wait(0.05)
-    bench.status("BM")                      # in the middle of a turn, already facing left
+    bench.status("BM")  # in the middle of a turn, already facing left
     bench.wait(0.03)
     assert bench.status("GD", "0044072501") == "0A"
     bench.wait(0.1)
@@ -229,8 +262,10 @@ def test_single_scans_and_steps_outside_the_measured(bench):
     assert (reply.distances[FIRST : LAST + 1] == TURN).all()
 
 
-@pytest.mark.parametrize("first, last, cluster, width", [
-    (44, 725, 1, 3), (44, 725, 3, 3), (100, 399, 7, 2), (384, 384, 99, 2), (0, 768, 99, 3)])
+@pytest.mark.parametrize(
+    "first, last, cluster, width",
+    [(44, 725, 1, 3), (44, 725, 3, 3), (100, 399, 7, 2), (384, 384, 99, 2), (0, 768, 99, 3)],
+)
 def test_windows_and_clusters_match_a_reference(first, last, cluster, width):
     """U9, the sensor's part: the smallest valid distance of each group, by plain loops."""
     rng = np.random.default_rng(5)
@@ -283,7 +318,11 @@ def test_the_room_is_where_its_file_says(tmp_path):
     open_field = tmp_path / "empty.yaml"
     open_field.write_text("segments: []\n")
     assert np.isinf(Room(open_field).cast(ANGLES).distance).all()
-    for text in ("segments: [{line: [1, 2]}]\n", "boxes: [{center: [0, 0]}]\n", "segments: [{line: [0, 0, 1, 1], surface: fur}]\n"):
+    for text in (
+        "segments: [{line: [1, 2]}]\n",
+        "boxes: [{center: [0, 0]}]\n",
+        "segments: [{line: [0, 0, 1, 1], surface: fur}]\n",
+    ):
         open_field.write_text(text)
         with pytest.raises(ValueError, match="describes no room"):
             Room(open_field)
@@ -303,8 +342,8 @@ def test_the_world_of_the_simulated_robot():
     assert hits.distance[FRONT - FIRST] == pytest.approx(2.0)
     right = np.argmin(abs(ANGLES + np.pi / 2))
     assert hits.distance[right] == pytest.approx(1.0, abs=1e-5) and hits.surface[right] == DARK
-    assert np.isinf(hits.distance[np.argmin(abs(ANGLES - np.pi / 2))])      # nothing on the left: not mirrored
-    q[0] = -np.pi / 2                                                       # turned right, it faces the black wall
+    assert np.isinf(hits.distance[np.argmin(abs(ANGLES - np.pi / 2))])  # nothing on the left: not mirrored
+    q[0] = -np.pi / 2  # turned right, it faces the black wall
     assert scene.cast(ANGLES).distance[FRONT - FIRST] == pytest.approx(1.0)
     with pytest.raises(ValueError, match="expected a site 'lidar'"):
         MujocoScene(WORLD, ["turn"], lambda: q, "lidar")
@@ -315,8 +354,10 @@ def test_noise_is_within_the_accuracy_and_codes_where_light_fails():
     plain = Hits(distance, np.full(10000, NORMAL))
     readings = Optics(1, codes=False).measure(plain)
     assert abs(readings[:5000] - 500).max() <= 10 and abs(readings[5000:] - 3000).max() <= 30
-    assert readings[:5000].std() == pytest.approx(10 / 3, rel=0.1) and readings[5000:].std() == pytest.approx(10, rel=0.1)
-    assert (Optics(1, codes=False).measure(plain) == readings).all()        # by seed
+    assert readings[:5000].std() == pytest.approx(10 / 3, rel=0.1) and readings[5000:].std() == pytest.approx(
+        10, rel=0.1
+    )
+    assert (Optics(1, codes=False).measure(plain) == readings).all()  # by seed
     assert (Optics(1, noise=0.0, codes=False).measure(plain) == 1000 * distance).all()
     for d, expected in ((np.inf, 1), (21.0, 0), (5.9, 5900), (0.01, 6)):
         assert Optics(noise=0.0).measure(Hits(np.array([d]), np.zeros(1, int))).tolist() == [expected]

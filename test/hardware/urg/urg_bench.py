@@ -17,8 +17,11 @@ class Collector(UrgDevice):
 
     def __init__(self, port, **settings):
         self.got = []
-        super().__init__(UrgSettings(port=str(port), **settings), on_sample=lambda scan, t: self.got.append((scan, t)),
-                         backoff=Backoff(seed=1))
+        super().__init__(
+            UrgSettings(port=str(port), **settings),
+            on_sample=lambda scan, t: self.got.append((scan, t)),
+            backoff=Backoff(seed=1),
+        )
 
     def run(self, timeout=10.0):
         """Started and streaming."""
@@ -31,7 +34,8 @@ class Collector(UrgDevice):
         """The next n scans."""
         have = len(self.got)
         assert self.wait_for(lambda: len(self.got) >= have + n, timeout + 0.2 * n), (
-            f"{len(self.got) - have} of {n} scans: {self.state} {self.counters.last_error} {self.faults}")
+            f"{len(self.got) - have} of {n} scans: {self.state} {self.counters.last_error} {self.faults}"
+        )
         return self.got[have : have + n]
 
 
@@ -51,5 +55,7 @@ def recovery(driver, act):
     """Seconds from the end of `act` to the next scan."""
     act()
     begin, have = time.monotonic(), len(driver.got)
-    assert driver.wait_for(lambda: len(driver.got) > have, 15.0), f"no recovery: {driver.state} {driver.counters.last_error}"
+    assert driver.wait_for(lambda: len(driver.got) > have, 15.0), (
+        f"no recovery: {driver.state} {driver.counters.last_error}"
+    )
     return time.monotonic() - begin

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim_core.articulated import load_model
+from sim_core.multibody import load_model
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import hybrids  # noqa: E402
+import hybrids
 
 
 @pytest.fixture(scope="session")

@@ -5,22 +5,35 @@ import numpy as np
 import pytest
 from hybrids import DOUBLE_PENDULUM, blueprint
 
-from sim_core.articulated import Dynamics, load_model
-from sim_core.articulated.cuda_rollout import compile_kernels
 from sim_core.augmentation import Network, augment
 from sim_core.codegen import compile_library, emit
 from sim_core.codegen.dense import ACTIVATIONS, DenseBlock
+from sim_core.multibody import Dynamics, load_model
+from sim_core.multibody.rollout.cuda_rollout import compile_kernels
 
 torch = pytest.importorskip("torch")
-TORCH = {"identity": lambda z: z, "tanh": torch.tanh, "sin": torch.sin, "relu": torch.relu, "softplus": torch.nn.functional.softplus,
-         "elu": torch.nn.functional.elu, "sigmoid": torch.sigmoid, "softsign": torch.nn.functional.softsign}
+TORCH = {
+    "identity": lambda z: z,
+    "tanh": torch.tanh,
+    "sin": torch.sin,
+    "relu": torch.relu,
+    "softplus": torch.nn.functional.softplus,
+    "elu": torch.nn.functional.elu,
+    "sigmoid": torch.sigmoid,
+    "softsign": torch.nn.functional.softsign,
+}
 
 
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 def test_values_and_gradients_against_torch(activation, rng):
     """Both forms, compiled, for one robot and for a batch: layers that fill fours and such that do not."""
     block = DenseBlock((3, 6, 5, 2), (activation, activation, "identity"), (True, False, True))
-    n, x, w, seed = block.n_weights, rng.normal(size=(9, 3)), rng.normal(size=(9, block.n_weights)), rng.normal(size=(9, 2))
+    n, x, w, seed = (
+        block.n_weights,
+        rng.normal(size=(9, 3)),
+        rng.normal(size=(9, block.n_weights)),
+        rng.normal(size=(9, 2)),
+    )
     tx, tw = (torch.from_numpy(a).requires_grad_() for a in (x, w))
     h, at = tx, 0
     for k, (rows, cols, bias) in enumerate(((6, 3, True), (5, 6, False), (2, 5, True))):
@@ -52,7 +65,9 @@ def test_slope_at_zero_is_right_in_both_forms(activation):
     for apply in (block.forward, block.function):
         x, w = ca.SX.sym("x"), ca.SX.sym("w")
         slope = ca.Function("slope", [x, w], [ca.jacobian(apply(x, w), x)])
-        (found,) = compile_library(f"test_slope_{activation}", {"slope": slope}, lanes=1).call("slope", np.zeros((1, 1)), np.ones((1, 1)))
+        (found,) = compile_library(f"test_slope_{activation}", {"slope": slope}, lanes=1).call(
+            "slope", np.zeros((1, 1)), np.ones((1, 1))
+        )
         np.testing.assert_allclose(found.ravel(), z.grad.numpy(), atol=1e-15)
 
 
@@ -60,13 +75,19 @@ def test_a_call_in_forward_mode_and_without_a_compiler(rng, monkeypatch):
     """Jacobians by the inputs take tangents through the block; the virtual machine runs the same graph."""
     block = DenseBlock((3, 8, 2), ("elu", "identity"), (True, True))
     x, w = ca.SX.sym("x", 3), ca.SX.sym("w", block.n_weights)
-    f = {form: ca.Function("f", [x, w], [ca.densify(ca.jacobian(apply(ca.sin(x), w), x))])
-         for form, apply in (("inlined", block.forward), ("dense", block.function))}
+    f = {
+        form: ca.Function("f", [x, w], [ca.densify(ca.jacobian(apply(ca.sin(x), w), x))])
+        for form, apply in (("inlined", block.forward), ("dense", block.function))
+    }
     values = rng.normal(size=(5, 3)), rng.normal(size=block.n_weights)
     expected = compile_library("test_jac", {"f": f["inlined"]}).call("f", *values)[0]
-    np.testing.assert_allclose(compile_library("test_jac_dense", {"f": f["dense"]}).call("f", *values)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        compile_library("test_jac_dense", {"f": f["dense"]}).call("f", *values)[0], expected, rtol=1e-12
+    )
     monkeypatch.setenv("REFIT_CC", "none")
-    np.testing.assert_allclose(compile_library("test_jac_vm", {"f": f["dense"]}).call("f", *values)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        compile_library("test_jac_vm", {"f": f["dense"]}).call("f", *values)[0], expected, rtol=1e-12
+    )
 
 
 def test_weight_gradients_of_several_calls_are_summed_in_place(rng):
@@ -82,7 +103,10 @@ def test_weight_gradients_of_several_calls_are_summed_in_place(rng):
     dense = reverse(block.function)
     assert emit("f", dense).count("\n") < n / 2
     values = [rng.normal(size=(7, k)) for k in (2, n + 3, 2, n + 3)]
-    found, expected = (compile_library(f"test_sum{i}", {"f": f}).call("f", *values)[0] for i, f in enumerate((dense, reverse(block.forward))))
+    found, expected = (
+        compile_library(f"test_sum{i}", {"f": f}).call("f", *values)[0]
+        for i, f in enumerate((dense, reverse(block.forward)))
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
@@ -118,7 +142,9 @@ def test_xavier(rng):
     np.testing.assert_array_equal(Network((4,)).xavier(2, 1, 5), Network((4,)).xavier(2, 1, 5))
 
 
-@pytest.mark.parametrize("change", [{"activation": "gelu"}, {"hidden": (0,)}, {"biases": (True,)}, {"evaluation": "fast"}, {"bias_bound": 0}])
+@pytest.mark.parametrize(
+    "change", [{"activation": "gelu"}, {"hidden": (0,)}, {"biases": (True,)}, {"evaluation": "fast"}, {"bias_bound": 0}]
+)
 def test_networks_check_themselves(change):
     with pytest.raises(ValueError, match="Expected|No activation"):
         Network(**{"hidden": (5, 5), **change})

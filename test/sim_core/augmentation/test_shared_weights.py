@@ -4,20 +4,26 @@ import numpy as np
 import pytest
 from hybrids import STATE, TORQUES, blueprint
 
-from sim_core.articulated import Dynamics
 from sim_core.augmentation import Blueprint, Network, augment
 from sim_core.codegen import emit
 from sim_core.control.cost import ControlTerm, Cost, StateTerm
 from sim_core.control.ilqr import BoxIlqr, IlqrConfig
+from sim_core.multibody import Dynamics
 
 
 @pytest.fixture(scope="module")
 def hybrid(pendulum):
     """Two networks as blocks, layers that fill a vector and such that do not; one of them called for each joint."""
     rng = np.random.default_rng(1)
-    nets = [Blueprint("both", TORQUES, STATE, Network((13, 9), "tanh", evaluation="dense")),
-            Blueprint("each", "*.actuator_torque", ("*.position", "*.control"),
-                      Network((17,), "elu", evaluation="dense", biases=(True, False)))]
+    nets = [
+        Blueprint("both", TORQUES, STATE, Network((13, 9), "tanh", evaluation="dense")),
+        Blueprint(
+            "each",
+            "*.actuator_torque",
+            ("*.position", "*.control"),
+            Network((17,), "elu", evaluation="dense", biases=(True, False)),
+        ),
+    ]
     return augment(pendulum, [b.with_weights(0.3 * rng.normal(size=b.n_weights)) for b in nets])
 
 
@@ -112,7 +118,9 @@ def test_the_same_without_a_compiler_and_without_blocks(hybrid, pendulum, rng, m
     g = Dynamics(small)
     Y = g.rollout(x0, U, small.parameters.nominal)
     each = g.rollout_vjp(x0, U, small.parameters.nominal, Y, Y)[2]
-    np.testing.assert_allclose(g.rollout_vjp(x0, U, small.parameters.nominal, Y, Y, summed=True)[2], each.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        g.rollout_vjp(x0, U, small.parameters.nominal, Y, Y, summed=True)[2], each.sum(axis=0), rtol=1e-12
+    )
     monkeypatch.setenv("REFIT_CC", "none")
     interpreted = Dynamics(hybrid)
     np.testing.assert_allclose(interpreted.rollout(x0, U, p), X, rtol=1e-10, atol=1e-12)
@@ -133,8 +141,14 @@ def test_mpc_plans_with_blocks_as_with_networks_written_out(pendulum, rng):
     for evaluation in ("inlined", "dense"):
         model = augment(pendulum, blueprint(hidden=(12, 9), evaluation=evaluation))
         cost = Cost(model, [StateTerm(np.ones(4), 10 * np.ones(4)), ControlTerm(1e-2)])
-        mpc = BoxIlqr(model, cost, IlqrConfig(12, 0.02, substeps=2, max_iterations=5), particles=2, u_lower=np.full(2, -5.0),
-                      u_upper=np.full(2, 5.0))
+        mpc = BoxIlqr(
+            model,
+            cost,
+            IlqrConfig(12, 0.02, substeps=2, max_iterations=5),
+            particles=2,
+            u_lower=np.full(2, -5.0),
+            u_upper=np.full(2, 5.0),
+        )
         p = np.c_[np.tile(pendulum.parameters.nominal, (2, 1)), weights]
         x0 = np.array([0.5, -0.3, 0.2, 0.1])
         plan = mpc.solve(x0, p=p)

@@ -6,14 +6,21 @@ import numpy as np
 import pytest
 from hybrids import STATE, TORQUES, blueprint
 
-from sim_core.articulated import Dynamics
 from sim_core.augmentation import (
-    Blueprint, Network, Stage, TrajectoryError, attached, augment, fit, weight_slice,
+    Blueprint,
+    Network,
+    Stage,
+    TrajectoryError,
+    attached,
+    augment,
+    fit,
+    weight_slice,
 )
 from sim_core.augmentation.basin_hopping import basin_hopping, local_minimum
 from sim_core.augmentation.group_lasso import discover, pruned
-from sim_core.inference.limited_parameters import LimitedParameters
-from sim_core.inference.trajectories import Trajectories
+from sim_core.inference.data.trajectories import Trajectories
+from sim_core.inference.shooting.limited_parameters import LimitedParameters
+from sim_core.multibody import Dynamics
 
 
 def swings(model, p, rng, count=3, steps=120):
@@ -94,7 +101,9 @@ def test_linear_networks_recover_damping(pendulum, rng):
     U = np.zeros((1, 2500, 2))
     recording = Trajectories(0.002, Dynamics(pendulum).rollout(np.array([[1.5, 0.5, 0, 0]]), U, p), U)
     without = pendulum.parameters.values({"joint1.damping": 0.0, "joint2.damping": 0.0})
-    nets = [Blueprint(f"f{i}", f"joint{i}.passive_torque", f"joint{i}.velocity", Network((), biases=False)) for i in (1, 2)]
+    nets = [
+        Blueprint(f"f{i}", f"joint{i}.passive_torque", f"joint{i}.velocity", Network((), biases=False)) for i in (1, 2)
+    ]
     hybrid = augment(pendulum, nets)
     hybrid.parameters.nominal[: without.size] = without
     found = fit(hybrid, recording, stages=(Stage(1, 20, "lbfgs"), Stage(250, 20, "lbfgs"), Stage(None, 20, "lbfgs")))
@@ -103,15 +112,31 @@ def test_linear_networks_recover_damping(pendulum, rng):
 
 def test_physics_comes_first_and_the_network_learns_the_rest(pendulum, rng):
     """Hidden: a heavier second link, and a torque -0.3 tanh(3 v) in the first joint that no parameter describes."""
-    law = Blueprint("law", "joint1.passive_torque", "joint1.velocity", Network((), "identity", "tanh", biases=False),
-                    input_scale=1 / 3, output_scale=0.3, weights=[-1.0])
+    law = Blueprint(
+        "law",
+        "joint1.passive_torque",
+        "joint1.velocity",
+        Network((), "identity", "tanh", biases=False),
+        input_scale=1 / 3,
+        output_scale=0.3,
+        weights=[-1.0],
+    )
     truth = augment(pendulum, law)
     physics = LimitedParameters(pendulum, {"link2.mass": (0.5, 2.0)})
     true = np.r_[physics.to_physical([1.3]), truth.parameters.nominal[weight_slice(truth)]]
     recording = swings(truth, true, rng, count=4, steps=150)
-    hybrid = augment(pendulum, Blueprint("net", "joint1.passive_torque", "joint1.velocity", Network((6,), "tanh"), input_scale=2.0))
+    hybrid = augment(
+        pendulum, Blueprint("net", "joint1.passive_torque", "joint1.velocity", Network((6,), "tanh"), input_scale=2.0)
+    )
     rows = []
-    found = fit(hybrid, recording, physics, (Stage(1, 150, "lbfgs"), Stage(50, 40, "adam", 5e-3)), ridge=1e-9, callback=rows.append)
+    found = fit(
+        hybrid,
+        recording,
+        physics,
+        (Stage(1, 150, "lbfgs"), Stage(50, 40, "adam", 5e-3)),
+        ridge=1e-9,
+        callback=rows.append,
+    )
     stages = [row["stage"] for row in rows]
     assert stages[0] == "physics" and stages[-1] == "adam" and rows == found.history and not found.diverged
     error = TrajectoryError(Dynamics(hybrid), recording)
@@ -144,8 +169,10 @@ def test_discovery_finds_what_the_torques_depend_on(pendulum, rng):
     """Items 11: all of q and v for both torques; exactly the joint's own velocity survives, exact zeros elsewhere."""
     p = pendulum.parameters.values({"joint1.damping": 0.25, "joint2.damping": 0.12})
     recording = swings(pendulum, p, rng, 4, 60)
-    nets = [Blueprint(f"f{i}", TORQUES[i], STATE, Network((3,), "tanh"), input_scale=recording.scale).initialised(i, 1.0)
-            for i in (0, 1)]
+    nets = [
+        Blueprint(f"f{i}", TORQUES[i], STATE, Network((3,), "tanh"), input_scale=recording.scale).initialised(i, 1.0)
+        for i in (0, 1)
+    ]
     found = discover(augment(pendulum, nets), recording)
     assert found.surviving == {"f0": ("joint1.velocity",), "f1": ("joint2.velocity",)}
     assert found.settled <= 15
@@ -177,7 +204,9 @@ def test_hopping_leaves_local_minima_and_repeats():
     np.testing.assert_allclose(found.x, [1, -1], atol=1e-3)
     assert found.history == sorted(found.history, reverse=True) and found.cost <= 1e-6
     with ThreadPoolExecutor(3) as executor:
-        again = basin_hopping(waves, lower, upper, start=[4.0, 4.0], sigma=0.3, cost_limit=1e-6, seed=1, executor=executor)
+        again = basin_hopping(
+            waves, lower, upper, start=[4.0, 4.0], sigma=0.3, cost_limit=1e-6, seed=1, executor=executor
+        )
     np.testing.assert_array_equal(again.x, found.x)
     assert again.evaluations == found.evaluations
 

@@ -59,12 +59,14 @@ def test_a_damaged_object_is_compiled_again_and_never_loaded(cache, compilations
     path = compile_library("damaged", {"f": square()}).path
     content = path.read_bytes()
     path.unlink()  # a new file: the one this process has loaded must stay as it is
-    path.write_bytes({
-        "cut": content[: len(content) // 2],
-        "empty": b"",
-        "flipped": content[:4000] + bytes([content[4000] ^ 1]) + content[4001:],
-        "garbage": b"\x7fELF" + b"\0" * 5000,
-    }[damage])
+    path.write_bytes(
+        {
+            "cut": content[: len(content) // 2],
+            "empty": b"",
+            "flipped": content[:4000] + bytes([content[4000] ^ 1]) + content[4001:],
+            "garbage": b"\x7fELF" + b"\0" * 5000,
+        }[damage]
+    )
     assert value(compile_library("damaged", {"f": square()})) == [4, 9]
     assert len(compilations) == 2
     assert compiler.intact(path)

@@ -15,8 +15,14 @@ def problems(count, seed=0):
     rng = np.random.default_rng(seed)
     Jt = rng.normal(size=(count, NV, 3 * N))
     inverse_mass = rng.uniform(0.2, 1.0, (count, NV, 1)) * np.eye(NV) + 0.05
-    return (Jt, inverse_mass @ Jt, rng.normal(size=(count, 3 * N)), rng.uniform(0.01, 0.5, (count, N)),
-            rng.uniform(0.2, 0.8, (count, N)), np.where(rng.random((count, N)) < 0.8, 1.0, 0.0))
+    return (
+        Jt,
+        inverse_mass @ Jt,
+        rng.normal(size=(count, 3 * N)),
+        rng.uniform(0.01, 0.5, (count, N)),
+        rng.uniform(0.2, 0.8, (count, N)),
+        np.where(rng.random((count, N)) < 0.8, 1.0, 0.0),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +35,11 @@ def functions():
     p = f(Jt, Y, b + 0.1 * p, cfm, mu * 1.1, touching)
     x, weights = ca.veccat(*given[:-1]), ca.SX.sym("weights", 3 * N)
     direction = ca.SX.sym("direction", x.numel())
-    return {"value": ca.Function("value", given, [p]),
-            "reverse": ca.Function("reverse", [*given, weights], [ca.jtimes(p, x, weights, True)]),
-            "forward": ca.Function("forward", [*given, direction], [ca.jtimes(p, x, direction)])}
+    return {
+        "value": ca.Function("value", given, [p]),
+        "reverse": ca.Function("reverse", [*given, weights], [ca.jtimes(p, x, weights, True)]),
+        "forward": ca.Function("forward", [*given, direction], [ca.jtimes(p, x, direction)]),
+    }
 
 
 @pytest.mark.parametrize("lanes", [1, "auto"])
@@ -74,7 +82,9 @@ def test_nvrtc_compiles_the_block(functions, tmp_path):
     except cuda.CudaUnavailable as reason:
         pytest.skip(str(reason))
     source = tmp_path / "cone.cu"
-    source.write_text('extern "C" __global__ void all(const S *x, S *y) {\n'
-                      "  const S *in[] = {x, x + 45, x + 90, x + 99, x + 102, x + 105, x + 108}; S *out[] = {y}; value(in, out, NULL); reverse(in, out, NULL); }\n")
+    source.write_text(
+        'extern "C" __global__ void all(const S *x, S *y) {\n'
+        "  const S *in[] = {x, x + 45, x + 90, x + 99, x + 102, x + 105, x + 108}; S *out[] = {y}; value(in, out, NULL); reverse(in, out, NULL); }\n"
+    )
     path = cuda.compile_cuda("cone", {n: functions[n] for n in ("value", "reverse")}, source, architecture="sm_80")
     assert b".text.all" in path.read_bytes()

@@ -67,8 +67,14 @@ def test_sine_and_cosine_of_one_angle_are_good_to_about_one_unit_in_the_last_pla
     x = ca.SX.sym("x")
     library = compile_library("trig", {"f": ca.Function("f", [x], [ca.vertcat(ca.sin(x), ca.cos(x))])}, dtype=dtype)
     rng = np.random.default_rng(2)
-    angles = np.concatenate([rng.uniform(-4, 4, 4000), rng.uniform(-limit, limit, 4000),
-                             np.arange(-200, 200) * np.pi / 2, [np.nan, np.inf, 2e9]]).astype(dtype)[:, None]
+    angles = np.concatenate(
+        [
+            rng.uniform(-4, 4, 4000),
+            rng.uniform(-limit, limit, 4000),
+            np.arange(-200, 200) * np.pi / 2,
+            [np.nan, np.inf, 2e9],
+        ]
+    ).astype(dtype)[:, None]
     (found,) = library.call("f", angles)
     exact = angles.astype(np.longdouble)
     with np.errstate(invalid="ignore"):
@@ -84,9 +90,19 @@ def random_function(operations, seed, inputs=(5, 3)):
     arguments = [ca.SX.sym(f"a{i}", n) for i, n in enumerate(inputs)]
     pool = list(ca.vertsplit(ca.vertcat(*arguments)))
     makers = [
-        lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / (2 + b * b), lambda a, b: ca.sin(a),
-        lambda a, b: ca.cos(a), lambda a, b: ca.tanh(b), lambda a, b: ca.if_else(a < b, a, b), lambda a, b: ca.fmin(a, b),
-        lambda a, b: -a, lambda a, b: ca.sqrt(1 + a * a), lambda a, b: a / (2 + pool[0] ** 2), lambda a, b: ca.fabs(b),
+        lambda a, b: a + b,
+        lambda a, b: a - b,
+        lambda a, b: a * b,
+        lambda a, b: a / (2 + b * b),
+        lambda a, b: ca.sin(a),
+        lambda a, b: ca.cos(a),
+        lambda a, b: ca.tanh(b),
+        lambda a, b: ca.if_else(a < b, a, b),
+        lambda a, b: ca.fmin(a, b),
+        lambda a, b: -a,
+        lambda a, b: ca.sqrt(1 + a * a),
+        lambda a, b: a / (2 + pool[0] ** 2),
+        lambda a, b: ca.fabs(b),
     ]
     for _ in range(operations):
         a, b = (pool[int(i)] for i in rng.integers(max(0, len(pool) - 60), len(pool), 2))
@@ -169,8 +185,9 @@ def test_batches_broadcast_and_wrong_arguments_say_what_was_found():
     np.testing.assert_allclose(library.call("f", X, M)[0], np.einsum("nij,bj->bni", M, X[:, 0]), rtol=1e-13)
     assert library.call("f", [1, 2, 3], M[0])[0].shape == (2,)
     assert library.call("f", np.empty((0, 3)), M[0])[0].shape == (0, 2)
-    np.testing.assert_array_equal(library.call("f", X[::2, 0, ::-1], M[0])[0],
-                                  library.call("f", X[::2, 0, ::-1].copy(), M[0])[0])
+    np.testing.assert_array_equal(
+        library.call("f", X[::2, 0, ::-1], M[0])[0], library.call("f", X[::2, 0, ::-1].copy(), M[0])[0]
+    )
     with pytest.raises(ValueError, match=r"f, argument 0: expected shape \(..., 3\), found \(4,\)"):
         library.call("f", np.zeros(4), M)
     with pytest.raises(ValueError, match=r"argument 1: expected shape \(..., 2, 3\), found \(3,\)"):

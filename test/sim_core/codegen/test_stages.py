@@ -4,10 +4,11 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from sim_core.articulated import build, load_model
 from sim_core.codegen.dense import DenseBlock
 from sim_core.codegen.graph import read
 from sim_core.codegen.stages import DEAR, stages
+from sim_core.multibody import load_model
+from sim_core.multibody.model import build
 
 
 @pytest.fixture
@@ -27,7 +28,9 @@ def pair(f, columns=2):
 
 def smooth(x, u, theta):
     angle = ca.exp(theta[0]) * x[0]
-    return ca.vertcat(x[0] / (theta[1] + theta[0]), ca.sin(angle) * x[1] / (1 + x[2] ** 2), x[2] / (1 + x[2] ** 2) + ca.cos(angle) * u)
+    return ca.vertcat(
+        x[0] / (theta[1] + theta[0]), ca.sin(angle) * x[1] / (1 + x[2] ** 2), x[2] / (1 + x[2] ** 2) + ca.cos(angle) * u
+    )
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -44,9 +47,11 @@ def test_values_stay(columns, rng):
 
 def test_what_is_dear_is_computed_once():
     prepare, ahead, back = stages(*pair(smooth))
-    dear = lambda f: [v.op for v in read(f).values if v.op in DEAR]  # noqa: E731
+    dear = lambda f: [v.op for v in read(f).values if v.op in DEAR]
     assert sorted(dear(prepare)) == ["exp", "inv"] and not dear(back)
-    assert set(dear(ahead)) == {"sin", "cos", "div", "inv"} and ahead.numel_out(1) == 3  # sine, cosine, 1 / (1 + x[2]^2)
+    assert (
+        set(dear(ahead)) == {"sin", "cos", "div", "inv"} and ahead.numel_out(1) == 3
+    )  # sine, cosine, 1 / (1 + x[2]^2)
 
 
 def test_a_robots_step(rng):
@@ -56,7 +61,11 @@ def test_a_robots_step(rng):
     x, u = ca.SX.sym("x", model.nx), ca.SX.sym("u", model.nu)
     step = ca.Function("step", [x, u, p], [f(x, u, p)])
     after = ca.SX.sym("after", model.nx)
-    reverse = ca.Function("reverse", [x, u, p, after], [ca.jtimes(step(x, u, p), x, after, True), ca.jtimes(step(x, u, p), p, after, True)])
+    reverse = ca.Function(
+        "reverse",
+        [x, u, p, after],
+        [ca.jtimes(step(x, u, p), x, after, True), ca.jtimes(step(x, u, p), p, after, True)],
+    )
     prepare, ahead, back = stages(step, reverse)
     at, u0, lam = rng.normal(size=model.nx), np.zeros(model.nu), rng.normal(size=model.nx)
     theta = model.parameters.nominal
@@ -69,8 +78,8 @@ def test_a_robots_step(rng):
 
 def test_functions_that_call_blocks_are_left_alone(rng):
     block = DenseBlock((2, 3, 1), ("tanh", "identity"), (True, True))
-    weights = lambda theta: ca.repmat(theta, block.n_weights)[: block.n_weights]  # noqa: E731
-    f = lambda x, u, theta: ca.vertcat(x[0], x[1], block.function(x[:2], weights(theta)))  # noqa: E731
+    weights = lambda theta: ca.repmat(theta, block.n_weights)[: block.n_weights]
+    f = lambda x, u, theta: ca.vertcat(x[0], x[1], block.function(x[:2], weights(theta)))
     step, reverse = pair(f)
     prepare, ahead, back = stages(step, reverse)
     assert prepare.numel_out(0) == 0 and ahead.numel_out(1) == 0

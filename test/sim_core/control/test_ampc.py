@@ -1,17 +1,18 @@
 """The adaptive controller around the solver: fallback, hand-over, delay, change detection, episodes."""
+
 import threading
 
 import numpy as np
 import pytest
 
-from sim_core.articulated import load_model
-from sim_core.articulated.cartpole_parameters import base_parameters, cartpole_spec
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, CommandSource
 from sim_core.control.episodes import AdaptiveRun
 from sim_core.control.ilqr import BoxIlqr, IlqrStatus
 from sim_core.control.monitor import PredictionMonitor
 from sim_core.control.refit import Refit, RefitConfig
 from sim_core.control.tasks import cartpole_swing_up, swing_up_reward
+from sim_core.multibody import load_model
+from sim_core.multibody.model.cartpole_parameters import base_parameters, cartpole_spec
 from sim_core.plant import MujocoPlant
 
 DT = 0.02
@@ -127,8 +128,9 @@ def test_hand_over_from_another_thread_is_whole(mpc, model):
     for k in range(200):
         seen.append(mpc.command(x, k * DT).revision)
         revision = mpc.revision
-        np.testing.assert_array_equal(revision.p, nominal * (1 + 1e-6 * revision.number) if revision.number
-                                      else nominal)
+        np.testing.assert_array_equal(
+            revision.p, nominal * (1 + 1e-6 * revision.number) if revision.number else nominal
+        )
     stop.set()
     thread.join()
     assert seen == sorted(seen) and len(set(seen)) > 20 and n == len(mpc.revision.p)
@@ -160,7 +162,6 @@ def test_one_step_delay_is_predicted_through(task, solver, model):
     for steps in (1, 0):
         mpc = AdaptiveMpc(task, AmpcConfig(delay_steps=steps), solver=solver)
         queue = [np.zeros(1)]
-        planned = []
 
         def delayed(x, u):
             queue.append(u)
@@ -244,8 +245,9 @@ def test_a_hidden_change_is_noticed_and_a_wrong_guess_is_none(task, solver, mode
 
 def test_learns_to_swing_up_from_a_wrong_model(model, task, solver):
     """All parameters at 2; after one episode it scores like the exact model, on MuJoCo."""
-    refit = Refit(model, cartpole_spec(model), RefitConfig(segment_length=1, initial_state="measured",
-                                                           time_budget=np.inf))
+    refit = Refit(
+        model, cartpole_spec(model), RefitConfig(segment_length=1, initial_state="measured", time_budget=np.inf)
+    )
     plant = MujocoPlant("cartpole", tick=DT, initial_q_std=0.01, initial_v_std=0.01)
     p = refit.spec.to_physical(refit.spec.prior_mean)
     run = AdaptiveRun(plant, AdaptiveMpc(task, p=p, solver=solver), refit)

@@ -1,14 +1,14 @@
 """Cost terms: values, gradients, references, refusals; rewards of the cart-poles."""
-import casadi as ca
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 from toy_systems import linear_system
 
-from sim_core.articulated import build, load_model
-from sim_core.control.cost import (ControlTerm, Cost, FeatureTerm, FrameOrientation, FramePosition,
-                                   LimitTerm, StateTerm)
+from sim_core.control.cost import ControlTerm, Cost, FeatureTerm, FrameOrientation, FramePosition, LimitTerm, StateTerm
 from sim_core.control.tasks import cartpole_swing_up, figure_eight, frame_tracking, swing_up_reward
+from sim_core.multibody import load_model
+from sim_core.multibody.model import build
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +18,16 @@ def panda():
 
 @pytest.fixture(scope="module")
 def arm_cost(panda):
-    return Cost(panda, [StateTerm(0.1), ControlTerm(1e-3), FramePosition("hand_site", [1.0, 2.0, 3.0], 30.0),
-                        FrameOrientation("hand_site", 0.7), LimitTerm(position=5.0, velocity=3.0, margin=0.5)])
+    return Cost(
+        panda,
+        [
+            StateTerm(0.1),
+            ControlTerm(1e-3),
+            FramePosition("hand_site", [1.0, 2.0, 3.0], 30.0),
+            FrameOrientation("hand_site", 0.7),
+            LimitTerm(position=5.0, velocity=3.0, margin=0.5),
+        ],
+    )
 
 
 def random_point(model, cost, seed):
@@ -36,23 +44,28 @@ def test_gradients_agree_with_central_differences(panda, arm_cost):
     for seed in range(3):
         x, u, p, r = random_point(panda, arm_cost, seed)
         lx, lu, *_ = (np.array(a) for a in f["stage_quad"](x, u, p, r, w))
-        numeric = [(float(f["stage"](x + d, u, p, r, w)) - float(f["stage"](x - d, u, p, r, w))) / (2 * h)
-                   for d in h * np.eye(panda.nx)]
+        numeric = [
+            (float(f["stage"](x + d, u, p, r, w)) - float(f["stage"](x - d, u, p, r, w))) / (2 * h)
+            for d in h * np.eye(panda.nx)
+        ]
         np.testing.assert_allclose(lx.ravel(), numeric, rtol=1e-6, atol=1e-6)
-        numeric = [(float(f["stage"](x, u + d, p, r, w)) - float(f["stage"](x, u - d, p, r, w))) / (2 * h)
-                   for d in h * np.eye(panda.nu)]
+        numeric = [
+            (float(f["stage"](x, u + d, p, r, w)) - float(f["stage"](x, u - d, p, r, w))) / (2 * h)
+            for d in h * np.eye(panda.nu)
+        ]
         np.testing.assert_allclose(lu.ravel(), numeric, rtol=1e-6, atol=1e-9)
         lx, _ = (np.array(a) for a in f["final_quad"](x, p, r, wf))
-        numeric = [(float(f["final"](x + d, p, r, wf)) - float(f["final"](x - d, p, r, wf))) / (2 * h)
-                   for d in h * np.eye(panda.nx)]
+        numeric = [
+            (float(f["final"](x + d, p, r, wf)) - float(f["final"](x - d, p, r, wf))) / (2 * h)
+            for d in h * np.eye(panda.nx)
+        ]
         np.testing.assert_allclose(lx.ravel(), numeric, rtol=1e-6, atol=1e-5)
 
 
 def test_curvature_is_gauss_newton(panda, arm_cost):
     """Positive, although the pose's own curvature is not."""
     x, u, p, r = random_point(panda, arm_cost, 0)
-    _, _, lxx, lux, luu = (np.array(a) for a in arm_cost.functions()["stage_quad"](
-        x, u, p, r, arm_cost.stage_weights))
+    _, _, lxx, lux, luu = (np.array(a) for a in arm_cost.functions()["stage_quad"](x, u, p, r, arm_cost.stage_weights))
     assert np.linalg.eigvalsh(lxx).min() > 0.19  # the state term alone gives 2 * 0.1
     np.testing.assert_allclose(lxx, lxx.T, atol=1e-12)
     np.testing.assert_array_equal(lux, 0)
@@ -64,8 +77,9 @@ def test_orientation_residual_is_the_chordal_distance(panda):
     _, R = build.frame_pose(panda, "hand_site")(panda.q_home, panda.parameters.nominal)
     for angle in (0.0, 0.3, 2.0, 3.1):
         turned = np.array(R) @ Rotation.from_rotvec([0, angle * 0.6, angle * 0.8]).as_matrix()
-        value = cost.functions()["stage"](np.r_[panda.q_home, np.zeros(7)], np.zeros(7),
-                                          panda.parameters.nominal, turned.ravel(), cost.stage_weights)
+        value = cost.functions()["stage"](
+            np.r_[panda.q_home, np.zeros(7)], np.zeros(7), panda.parameters.nominal, turned.ravel(), cost.stage_weights
+        )
         assert float(value) == pytest.approx(8 * np.sin(angle / 2) ** 2, abs=1e-12)
 
 
@@ -119,8 +133,13 @@ def test_swing_up_features_are_those_of_the_specification():
     assert value(np.zeros(6)) == 0.0
     assert value(np.zeros(6), 100.0) == pytest.approx(1e-5 * 100**2)
     a, b = 0.7, -0.4  # second pole at a + b from upright
-    expected = (3 * 0.5**2 + 0.3 * 2**2 + 10 * (np.sin(a) ** 2 + (1 - np.cos(a)) ** 2)
-                + 10 * (np.sin(a + b) ** 2 + (1 - np.cos(a + b)) ** 2) + 0.3 * (1.1**2 + 0.6**2))
+    expected = (
+        3 * 0.5**2
+        + 0.3 * 2**2
+        + 10 * (np.sin(a) ** 2 + (1 - np.cos(a)) ** 2)
+        + 10 * (np.sin(a + b) ** 2 + (1 - np.cos(a + b)) ** 2)
+        + 0.3 * (1.1**2 + 0.6**2)
+    )
     assert value([0.5, a, b, 2.0, 1.1, 0.6]) == pytest.approx(expected)
     np.testing.assert_allclose(cost.final_weights, 30 * np.r_[3, 0.3, [10] * 4, [0.3] * 2])
 
@@ -131,8 +150,7 @@ def test_single_pole_pays_for_acceleration():
     accel = build.accel(model)
     stage, p, r = task.cost.functions()["stage"], model.parameters.nominal, task.cost.reference(1)[0]
     qdd = float(accel([0, 0], [0, 0], 50.0, p)[1])
-    assert float(stage(np.zeros(4), 50.0, p, r, task.cost.stage_weights)) == pytest.approx(
-        1e-4 * qdd**2 + 1e-4 * 50**2)
+    assert float(stage(np.zeros(4), 50.0, p, r, task.cost.stage_weights)) == pytest.approx(1e-4 * qdd**2 + 1e-4 * 50**2)
     assert task.ilqr.horizon == 20 and task.ilqr.substeps == 2 and task.ilqr.dt == 0.02
 
 

@@ -1,4 +1,5 @@
 """Whole solves: optimality against IPOPT, descent, derivatives, bounds, bad input."""
+
 import ctypes
 
 import casadi as ca
@@ -19,8 +20,7 @@ def features(x, u, p):
 
 def swing_up(H=40, bound=20.0, lanes="auto", smoothness=0.0, substeps=1, **config):
     model, step = cartpole(bound, 0.02 / substeps)
-    cost = Cost(model, [FeatureTerm(features, [0, 0, 1, 0, 0], WEIGHTS, FINAL), ControlTerm(R)],
-                smoothness)
+    cost = Cost(model, [FeatureTerm(features, [0, 0, 1, 0, 0], WEIGHTS, FINAL), ControlTerm(R)], smoothness)
     config = {"max_iterations": 200, **config}
     return BoxIlqr(model, cost, IlqrConfig(H, 0.02, substeps=substeps, **config), step=step, lanes=lanes)
 
@@ -51,8 +51,9 @@ def ipopt(x0, U0, bound, p):
         J += ca.dot(WEIGHTS, e**2) + R * U[k] ** 2
         x = step(x, U[k], p)
     J += ca.dot(FINAL, (features(x, None, None) - ca.DM([0, 0, 1, 0, 0])) ** 2)
-    solver = ca.nlpsol("nlp", "ipopt", {"x": U, "f": J},
-                       {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-10}})
+    solver = ca.nlpsol(
+        "nlp", "ipopt", {"x": U, "f": J}, {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-10}}
+    )
     found = solver(x0=U0.ravel(), lbx=-bound, ubx=bound)
     return np.array(found["x"]).reshape(H, 1), float(found["f"])
 
@@ -94,7 +95,7 @@ def test_model_derivatives_give_the_gradient_of_the_horizon_cost():
     x0, U = np.array([0.1, 2.0, -0.3, 1.0]), rng.uniform(-5, 5, (12, 1))
     nominal = solver.solve(x0, U, iterations=1)
     U = nominal.U  # X belongs to these
-    nx, size = 4, 2 * 16 + 2 * 4 + 1 + 5
+    _nx, size = 4, 2 * 16 + 2 * 4 + 1 + 5
     flat = np.zeros((13, size))
     linearise = solver.lib.symbol("linearise", [ctypes.POINTER(_Task), ctypes.c_void_p], None)
     linearise(solver._prepared(), flat.ctypes.data_as(ctypes.c_void_p))
@@ -177,8 +178,9 @@ def test_time_budget_ends_the_solve_after_one_iteration_with_a_better_plan():
 def test_bad_numbers_are_refused_and_the_plan_survives(what, bad):
     solver = swing_up(H=10)
     good = solver.solve(HANGING, sine(10))
-    inputs = dict(x0=HANGING.copy(), p=solver.p.copy(), reference=solver.cost.reference(10),
-                  U0=sine(10), u_previous=np.zeros(1))
+    inputs = dict(
+        x0=HANGING.copy(), p=solver.p.copy(), reference=solver.cost.reference(10), U0=sine(10), u_previous=np.zeros(1)
+    )
     inputs[what].flat[0] = bad
     result = solver.solve(**inputs)
     assert result.status is IlqrStatus.BAD_INPUT and not result.status.usable
@@ -208,15 +210,21 @@ def test_negative_curvature_is_regularised_or_reported():
 
 def test_wrong_shapes_and_settings_say_what_was_expected():
     solver = swing_up(H=5)
-    for inputs, text in ((dict(x0=np.zeros(3)), "x0: expected shape (4,)"),
-                         (dict(x0=HANGING, U0=np.zeros((4, 1))), "U0: expected shape (5, 1)"),
-                         (dict(x0=HANGING, p=np.zeros(3)), "p: expected shape (4,)"),
-                         (dict(x0=HANGING, reference=np.zeros((5, 6))), "reference: expected shape (6, 6)")):
+    for inputs, text in (
+        (dict(x0=np.zeros(3)), "x0: expected shape (4,)"),
+        (dict(x0=HANGING, U0=np.zeros((4, 1))), "U0: expected shape (5, 1)"),
+        (dict(x0=HANGING, p=np.zeros(3)), "p: expected shape (4,)"),
+        (dict(x0=HANGING, reference=np.zeros((5, 6))), "reference: expected shape (6, 6)"),
+    ):
         with pytest.raises(ValueError) as error:
             solver.solve(**inputs)
         assert text in str(error.value)
-    for settings in (dict(horizon=0), dict(horizon=5, substeps=0), dict(horizon=5, fill="last"),
-                     dict(horizon=5, mu_init=-1.0)):
+    for settings in (
+        dict(horizon=0),
+        dict(horizon=5, substeps=0),
+        dict(horizon=5, fill="last"),
+        dict(horizon=5, mu_init=-1.0),
+    ):
         with pytest.raises(ValueError):
             IlqrConfig(dt=0.02, **settings)
     model, step = cartpole()

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from toy_systems import ToyModel, cartpole
 
-from sim_core.articulated import load_model
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, CommandSource
 from sim_core.control.cost import ControlTerm, Cost, StateTerm
 from sim_core.control.ilqr import BoxIlqr, IlqrConfig, IlqrStatus
 from sim_core.control.tasks import cartpole_swing_up, figure_eight, frame_tracking
+from sim_core.multibody import load_model
 
 H = 12
 
@@ -39,7 +39,9 @@ def test_mean_quadratic_cost_is_minimised_in_one_step(smoothness):
     for a, b in particles:
         weight = 1 / np.sqrt(len(particles))
         for k in range(1, H + 1):
-            row = np.hstack([np.linalg.matrix_power(a * A, k - 1 - j) @ (b * B) if j < k else np.zeros((n, nu)) for j in range(H)])
+            row = np.hstack(
+                [np.linalg.matrix_power(a * A, k - 1 - j) @ (b * B) if j < k else np.zeros((n, nu)) for j in range(H)]
+            )
             w = weight * np.sqrt(S if k == H else Q)
             rows.append(w * row)
             rhs.append(-w * np.linalg.matrix_power(a * A, k) @ x0)
@@ -58,9 +60,11 @@ def test_mean_quadratic_cost_is_minimised_in_one_step(smoothness):
 
 def test_states_may_differ_between_the_particles():
     model, step, A, B = scaled_linear_system()
-    solver = BoxIlqr(model, Cost(model, [StateTerm(1.0), ControlTerm(0.5)]), IlqrConfig(H, 0.02), step=step, particles=2)
+    solver = BoxIlqr(
+        model, Cost(model, [StateTerm(1.0), ControlTerm(0.5)]), IlqrConfig(H, 0.02), step=step, particles=2
+    )
     x0 = np.array([[1.0, 0, 0, 0], [-1.0, 0, 0, 0]])
-    assert np.abs(solver.solve(x0).U).max() < 1e-12       # opposite wishes of equal weight
+    assert np.abs(solver.solve(x0).U).max() < 1e-12  # opposite wishes of equal weight
     assert np.abs(solver.solve(x0[0]).U).max() > 0.1
 
 
@@ -72,14 +76,14 @@ def test_identical_particles_plan_as_one_model(smoothness):
     config = IlqrConfig(30, 0.02, max_iterations=2, mu_init=1e-6)
     one, three = (BoxIlqr(model, cost, config, step=step, particles=n) for n in (1, 3))
     x = np.array([0.0, np.pi, 0.0, 0.0])
-    for k in range(25):
+    for _k in range(25):
         a, b = one.solve(x), three.solve(x)
         assert (a.status, a.iterations) == (b.status, b.iterations)
         assert b.cost == pytest.approx(a.cost, rel=1e-9)
         np.testing.assert_allclose(b.U, a.U, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(b.X, a.X, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(b.K, a.K, rtol=1e-5, atol=1e-5)
-        three.U[:], three.X[:] = one.U, np.tile(one.X, (1, 3))       # rounding does not pile up over a swing-up
+        three.U[:], three.X[:] = one.U, np.tile(one.X, (1, 3))  # rounding does not pile up over a swing-up
         three.K[:, :, :12] = np.tile(one.K[:, :, :4] / 3, (1, 1, 3))
         x = one.predict(x, a.U[0])
         one.shift(), three.shift()
@@ -109,7 +113,10 @@ def test_two_payloads_are_carried_better_on_average_than_by_either_plan():
     both, x0, reference = np.array([light, heavy]), np.r_[model.q_home, np.zeros(model.nv)], task.reference(0.0)
     solver = BoxIlqr(model, task.cost, task.ilqr, particles=2)
     holding = task.starts()[0]
-    plans = [solver.solve(x0, holding, p=p, reference=reference, iterations=60, u_previous=holding[0]) for p in (light, heavy, both)]
+    plans = [
+        solver.solve(x0, holding, p=p, reference=reference, iterations=60, u_previous=holding[0])
+        for p in (light, heavy, both)
+    ]
     costs = [mean_cost(solver, task, plan.U, both, x0, reference, holding[0]) for plan in plans]
     assert plans[2].cost == pytest.approx(costs[2], rel=1e-9)
     assert costs[2] < 0.9 * min(costs[:2])
@@ -137,5 +144,5 @@ def test_a_controller_on_particles():
     particles[2, model.parameters.index("pole.mass")] = np.nan
     with pytest.raises(ValueError, match="pole.mass"):
         mpc.set_parameters(particles, 5)
-    mpc.set_parameters(nominal, 6)              # one set for all: as without particles
+    mpc.set_parameters(nominal, 6)  # one set for all: as without particles
     assert mpc.command(x, 0.04).revision == 6

@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "inference"))
 from toy import TRUTH, ToyDynamics, ToyParameters, excite, mass_matrix
 
 from sim_core.control.refit import Refit, RefitConfig
-from sim_core.inference.least_squares import Ending
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
+from sim_core.inference.fit.least_squares import Ending
 
 CONFIG = RefitConfig(time_budget=30.0)
 

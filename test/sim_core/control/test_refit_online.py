@@ -12,13 +12,15 @@ from toy import TRUTH, ToyDynamics, ToyParameters, excite, mass_matrix
 from sim_core.control.change_detection import ChangeConfig, detect_change
 from sim_core.control.refit import RefitConfig
 from sim_core.control.refit_online import OnlineConfig, OnlineRefit
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
 
 NOISE = (5e-4, 5e-3)
 HEAVY = TRUTH * [1, 4, 1, 1, 1, 1]
 CHANGE_AT = 400
 CONFIG = OnlineConfig(
-    window=2.0, min_window=0.5, period=0.2,
+    window=2.0,
+    min_window=0.5,
+    period=0.2,
     change=ChangeConfig(horizon=5, noise=NOISE),
     refit=RefitConfig(time_budget=30.0, segment_length=20),
 )

@@ -4,15 +4,15 @@ import mujoco
 import numpy as np
 import pytest
 
-from nodes.profiles import free_parameters, online_config
-from nodes.refit_session import RefitWorkerConfig
-from sim_core.articulated import FreeParameters, load_model
-from sim_core.articulated.cartpole_parameters import base_parameters, cartpole_spec
-from sim_core.articulated.parameters import BodyInertia
+from nodes.control.profiles import free_parameters, online_config
+from nodes.control.refit_session import RefitWorkerConfig
 from sim_core.control.change_detection import ChangeConfig
 from sim_core.control.refit import Refit, RefitConfig
 from sim_core.control.refit_online import OnlineConfig, OnlineRefit
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
+from sim_core.multibody import FreeParameters, load_model
+from sim_core.multibody.model.cartpole_parameters import base_parameters, cartpole_spec
+from sim_core.multibody.model.parameters import BodyInertia
 from sim_core.plant import MujocoPlant
 
 NOISE = (1e-5, 1e-3)
@@ -29,7 +29,11 @@ def swing(model, seconds, seed=0):
     event = dict(time=CHANGE, action="attach", frame="hand", mass=MASS, com=list(COM))
     plant = MujocoPlant("panda", seed=seed, scenario=[event], position_noise=NOISE[0], velocity_noise=NOISE[1])
     rng = np.random.default_rng(seed)
-    amplitude, omega, phase = 0.15 * rng.uniform(0.3, 1, 7), 2 * np.pi * rng.uniform(0.2, 0.5, 7), rng.uniform(0, 6.28, 7)
+    amplitude, omega, phase = (
+        0.15 * rng.uniform(0.3, 1, 7),
+        2 * np.pi * rng.uniform(0.2, 0.5, 7),
+        rng.uniform(0, 6.28, 7),
+    )
     gain = np.array([1200, 1200, 800, 800, 200, 200, 100.0])
     data = mujoco.MjData(model.mj_model)
     while plant.t < seconds:
@@ -73,8 +77,12 @@ def test_intervals_of_a_window_cover_the_payload(panda):
     rng, inside = np.random.default_rng(0), []
     for start in rng.integers(800, 1499, 20):
         k = slice(start, start + 501)
-        fresh = Window(t[k], q[k] + NOISE[0] * rng.standard_normal((501, 7)),
-                       v[k] + NOISE[1] * rng.standard_normal((501, 7)), u[k][1:])
+        fresh = Window(
+            t[k],
+            q[k] + NOISE[0] * rng.standard_normal((501, 7)),
+            v[k] + NOISE[1] * rng.standard_normal((501, 7)),
+            u[k][1:],
+        )
         result = refit.fit(fresh)
         found = spec.payload("hand", result.xi, result.covariance)
         inside.append([e.lower <= true <= e.upper for e, true in zip(found, (MASS, *COM))])
@@ -88,10 +96,17 @@ def servo_readings(model, seconds, friction, seed=0):
     """Samples of the Dynamixel arm as its servos tell them: in steps, velocities smoothed over 5 ms, read late one time in
     four, efforts in force 2 ms later. Its gears' friction is not the file's."""
     event = dict(time=CHANGE, action="attach", frame="hand", mass=0.2, com=[0.01, 0.015, 0.05])
-    plant = MujocoPlant("dxl_arm", scenario=[event], command_delay=0.002,
-                        parameters={f"{joint}.frictionloss": f for joint, f in zip(model.joint_names, friction)})
+    plant = MujocoPlant(
+        "dxl_arm",
+        scenario=[event],
+        command_delay=0.002,
+        parameters={f"{joint}.frictionloss": f for joint, f in zip(model.joint_names, friction)},
+    )
     rng = np.random.default_rng(seed)
-    amplitude, omega = np.array([0.4, 0.15, 0.2, 0.3, 0.3, 0.3]), 2 * np.pi * np.array([0.25, 0.5, 0.45, 0.3, 0.5, 0.35])
+    amplitude, omega = (
+        np.array([0.4, 0.15, 0.2, 0.3, 0.3, 0.3]),
+        2 * np.pi * np.array([0.25, 0.5, 0.45, 0.3, 0.5, 0.35]),
+    )
     data, smooth, due = mujoco.MjData(model.mj_model), np.zeros(6), 0.0
     while plant.t < seconds:
         q = model.q_home + amplitude * (1 - np.cos(omega * plant.t)) / 2
@@ -103,8 +118,13 @@ def servo_readings(model, seconds, friction, seed=0):
         while plant.t < due + (0.002 if rng.random() < 0.25 else 0.0) - 1e-9:
             plant.step(tau)
             smooth = smooth + (1 - np.exp(-0.002 / 0.005)) * (plant.v - smooth)
-        yield (plant.t, *(step * np.round(x / step) for x, step in
-                          ((plant.q, POSITION_STEP), (smooth, VELOCITY_STEP), (plant.u, CURRENT_STEP))))
+        yield (
+            plant.t,
+            *(
+                step * np.round(x / step)
+                for x, step in ((plant.q, POSITION_STEP), (smooth, VELOCITY_STEP), (plant.u, CURRENT_STEP))
+            ),
+        )
 
 
 def test_a_payload_is_found_through_servos_that_are_coarse_late_and_rougher_than_their_file():
@@ -112,8 +132,22 @@ def test_a_payload_is_found_through_servos_that_are_coarse_late_and_rougher_than
     model = load_model("dxl_arm")
     friction = np.array([0.07, 0.13, 0.12, 0.08, 0.12, 0.09])
     spec = free_parameters(model)
-    online = OnlineRefit(model, spec, online_config(model, RefitWorkerConfig(robot="dxl_arm", sample_period=0.004, window=1.5,
-                         max_evaluations=40, position_noise=4.4e-4, velocity_noise=7e-3)), dt=0.004)
+    online = OnlineRefit(
+        model,
+        spec,
+        online_config(
+            model,
+            RefitWorkerConfig(
+                robot="dxl_arm",
+                sample_period=0.004,
+                window=1.5,
+                max_evaluations=40,
+                position_noise=4.4e-4,
+                velocity_noise=7e-3,
+            ),
+        ),
+        dt=0.004,
+    )
     found = {}
     for t, q, v, u in servo_readings(model, 4.5, friction):
         online.append(t, q, v, u)
@@ -146,13 +180,16 @@ def throw(seed, transitions):
 def test_double_cartpole_from_two(transitions):
     """Spec 03, items 9, 10 and 13: rank 8, six inert parameters, loss at least ten times lower, base parameters within 5 %."""
     model = load_model("double_cartpole")
-    refit = Refit(model, cartpole_spec(model, 2.0), RefitConfig(segment_length=1, initial_state="measured", time_budget=np.inf))
+    refit = Refit(
+        model, cartpole_spec(model, 2.0), RefitConfig(segment_length=1, initial_state="measured", time_budget=np.inf)
+    )
     result = refit.fit(throw(0, transitions))
     assert result.accepted and result.rank == 8 and result.loss_after < 0.1 * result.loss_before
     inert = {"cart.com.x", "cart.com.y", "cart.com.z", "pole1.com.y", "pole2.com.y", "pole2.length"}
     assert set(result.unexcited) == inert
-    np.testing.assert_array_equal(result.xi[[n in inert for n in refit.spec.names]],
-                                  refit.spec.prior_mean[[n in inert for n in refit.spec.names]])
+    np.testing.assert_array_equal(
+        result.xi[[n in inert for n in refit.spec.names]], refit.spec.prior_mean[[n in inert for n in refit.spec.names]]
+    )
     found, truth = base_parameters(model, result.p), base_parameters(model, model.parameters.nominal)
     for name, value in truth.items():
         assert found[name] == pytest.approx(value, rel=1e-4, abs=1e-5), name

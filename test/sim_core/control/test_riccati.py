@@ -1,4 +1,5 @@
 """The compiled backward sweep and its box QP against closed forms and a plain numpy sweep."""
+
 import ctypes
 
 import casadi as ca
@@ -88,10 +89,17 @@ def random_knots(rng, H, nx, nu):
     for _ in range(H + 1):
         M = rng.standard_normal((nx + nu, nx + nu))
         l = M @ M.T / 4 + 0.1 * np.eye(nx + nu)
-        knots.append(dict(
-            A=np.eye(nx) + 0.3 * rng.standard_normal((nx, nx)), B=rng.standard_normal((nx, nu)),
-            lxx=l[:nx, :nx], lux=l[nx:, :nx], luu=l[nx:, nx:],
-            lx=rng.standard_normal(nx), lu=3 * rng.standard_normal(nu)))
+        knots.append(
+            dict(
+                A=np.eye(nx) + 0.3 * rng.standard_normal((nx, nx)),
+                B=rng.standard_normal((nx, nu)),
+                lxx=l[:nx, :nx],
+                lux=l[nx:, :nx],
+                luu=l[nx:, nx:],
+                lx=rng.standard_normal(nx),
+                lu=3 * rng.standard_normal(nu),
+            )
+        )
     return knots
 
 
@@ -141,8 +149,9 @@ def test_sweep_agrees_with_numpy(nq, nu, smooth):
         flat = np.concatenate([k[b].ravel() for k in knots for b in BLOCKS])
         solver.k[:] = 0
         assert sweep(task, pointer(flat), pointer(expected)) == -1
-        K, k, linear, quadratic_ = plain_sweep(knots, solver.U, solver._u_previous, model.u_lower,
-                                               model.u_upper, solver.cost.smoothness, mu)
+        K, k, linear, quadratic_ = plain_sweep(
+            knots, solver.U, solver._u_previous, model.u_lower, model.u_upper, solver.cost.smoothness, mu
+        )
         scale = np.abs(K).max()
         np.testing.assert_allclose(solver.K, K if smooth else K[..., :nx], atol=1e-8 * scale)
         np.testing.assert_allclose(solver.k, k, atol=1e-8)

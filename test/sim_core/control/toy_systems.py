@@ -1,4 +1,5 @@
 """Small systems with just what BoxIlqr needs of a model, written independently of the engine."""
+
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments._point_mass_pendulum import dynamics, lengths, simulated
+from experiments.problems.point_mass_pendulum import dynamics, lengths, simulated
 
 __all__ = ["central_differences", "dynamics", "lengths", "noisy", "simulated"]
 

@@ -7,10 +7,10 @@ from linear import LinearDynamics, LinearParameters
 from scipy.stats import chi2
 from toy import NAMES, TRUTH, ToyDynamics, ToyParameters
 
-from sim_core.inference.change_point import ChangeConfig, _Search, _Switching, find_changes, held_out_costs
-from sim_core.inference.least_squares import minimise
-from sim_core.inference.shooting import ShootingProblem
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
+from sim_core.inference.fit.change_point import ChangeConfig, _Search, _Switching, find_changes, held_out_costs
+from sim_core.inference.fit.least_squares import minimise
+from sim_core.inference.shooting.shooting import ShootingProblem
 
 DT, NOISE = 0.01, np.array([5e-4, 5e-4, 5e-3, 5e-3])
 
@@ -89,8 +89,10 @@ def test_unmodelled_friction_is_no_change_though_a_likelihood_ratio_says_so(dyna
     problem = ShootingProblem(dynamics, ToyParameters(), windows, 10)
     one = minimise(problem, problem.prior_mean, max_evaluations=40)
     half = len(problem.times) // 2
-    sides = [minimise(problem.subset(part), one.theta, max_evaluations=40, scale=one.scale)
-             for part in (slice(0, half), slice(half, None))]
+    sides = [
+        minimise(problem.subset(part), one.theta, max_evaluations=40, scale=one.scale)
+        for part in (slice(0, half), slice(half, None))
+    ]
     ratio = 2.0 * (one.costs[-1] - sum(side.costs[-1] for side in sides))
     assert chi2.sf(ratio, problem.n) < 1e-4
     assert search(dynamics, windows) == []
@@ -132,6 +134,8 @@ def test_a_switching_roll_out_is_one_roll_out_after_the_other(dynamics):
         np.testing.assert_allclose(X[s, 12], x[0], atol=1e-12)
     h = 1e-6
     for i in range(4):
-        plus, minus = (switching.rollout_sensitivity(starts + sign * h * np.eye(4)[i], controls, after, np.zeros((6, 0)))[0]
-                       for sign in (1, -1))
+        plus, minus = (
+            switching.rollout_sensitivity(starts + sign * h * np.eye(4)[i], controls, after, np.zeros((6, 0)))[0]
+            for sign in (1, -1)
+        )
         np.testing.assert_allclose(S[..., i], (plus - minus) / (2 * h), rtol=1e-6, atol=1e-7)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from sim_core.inference.definite import solve_definite
+from sim_core.inference.fit.definite import solve_definite
 
 
 def test_equals_the_plain_solution_over_many_orders_of_magnitude():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim_core.inference.herding import herd
+from sim_core.inference.posterior.herding import herd
 
 
 def test_two_modes_are_represented_by_their_weight():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sim_core.inference.free_names import free_parameters
-from sim_core.inference.identify import IdentificationError, IdentifyConfig, identify, split_in_time
-from sim_core.inference.shooting import DelayPrior
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
+from sim_core.inference.fit.free_names import free_parameters
+from sim_core.inference.fit.identify import IdentificationError, IdentifyConfig, identify, split_in_time
+from sim_core.inference.shooting.shooting import DelayPrior
 from sim_core.plant import MujocoPlant
 
 FREE = ["cart.mass_com", "pole.mass_com", "*.damping"]
@@ -19,7 +19,9 @@ def setup():
 
 
 def record(model, hidden, seconds=8.0, delay=DELAY):
-    plant = MujocoPlant("cartpole", seed=1, parameters=hidden, position_noise=5e-4, velocity_noise=5e-3, sensor_delay=delay)
+    plant = MujocoPlant(
+        "cartpole", seed=1, parameters=hidden, position_noise=5e-4, velocity_noise=5e-3, sensor_delay=delay
+    )
     rng = np.random.default_rng(2)
     phase, rows = rng.uniform(0, 6.28, 5), [(plant.t, plant.q, plant.v)]
     controls = []
@@ -36,7 +38,9 @@ def test_hidden_mass_damping_and_delay_are_recovered(setup):
     model, spec = setup
     nominal = model.parameters
     hidden = {"slider.damping": 0.3}
-    for name, value in zip(nominal.names[nominal.inertia_slice("pole")], 2.0 * nominal.nominal[nominal.inertia_slice("pole")]):
+    for name, value in zip(
+        nominal.names[nominal.inertia_slice("pole")], 2.0 * nominal.nominal[nominal.inertia_slice("pole")]
+    ):
         hidden[name] = float(value)
     window = record(model, hidden)
     found = identify(model, spec, [window], IdentifyConfig(starts=3, delay=DelayPrior(0.005, 0.01, 0.0, 0.03)))

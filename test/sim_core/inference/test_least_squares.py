@@ -6,10 +6,10 @@ from linear import TRUTH, LinearDynamics, LinearParameters
 from toy import TRUTH as TOY_TRUTH
 from toy import ToyDynamics, ToyParameters, excite
 
-from sim_core.inference.covariance import posterior
-from sim_core.inference.least_squares import Ending, minimise
-from sim_core.inference.shooting import DelayPrior, ShootingProblem
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
+from sim_core.inference.fit.covariance import posterior
+from sim_core.inference.fit.least_squares import Ending, minimise
+from sim_core.inference.shooting.shooting import DelayPrior, ShootingProblem
 
 NOISE = np.array([0.02, 0.05])
 
@@ -54,7 +54,13 @@ def test_linear_problem_has_the_closed_form_answer_and_covariance():
 
 @pytest.mark.parametrize(
     "options",
-    [dict(), dict(loss="huber"), dict(loss="huber", outliers=0.05), dict(loss="huber", correlation=0.8), dict(length=8, correlation=0.5)],
+    [
+        dict(),
+        dict(loss="huber"),
+        dict(loss="huber", outliers=0.05),
+        dict(loss="huber", correlation=0.8),
+        dict(length=8, correlation=0.5),
+    ],
     ids=["gaussian", "huber", "outliers", "correlated", "short segments"],
 )
 def test_intervals_cover_the_truth(options):

@@ -5,12 +5,12 @@ import pytest
 from pendulum import central_differences, dynamics, lengths, noisy, simulated
 from scipy.stats import norm
 
-from sim_core.articulated import Dynamics, load_model
 from sim_core.codegen.library import Library
-from sim_core.inference.likelihood import MultipleShooting, SingleShooting
-from sim_core.inference.limited_parameters import LimitedParameters
-from sim_core.inference.observation import frame_positions
-from sim_core.inference.trajectories import Trajectories
+from sim_core.inference.data.trajectories import Trajectories
+from sim_core.inference.shooting.likelihood import MultipleShooting, SingleShooting
+from sim_core.inference.shooting.limited_parameters import LimitedParameters
+from sim_core.inference.shooting.observation import frame_positions
+from sim_core.multibody import Dynamics, load_model
 
 TRUTHS = [[1.5, 2.0], [1.2, 1.7]]
 
@@ -27,8 +27,8 @@ def plain_log_p(d, parameters, data, theta, windows=1, sigma_obs=0.2, sigma_def=
     total = np.zeros(data.count)
     for r in range(data.count):
         for s in range(windows):
-            X = d.rollout(data.x[r, s * h], data.u[r, s * h:(s + 1) * h], parameters.to_physical(theta))
-            measured = data.x[r, s * h:(s + 1) * h + 1]
+            X = d.rollout(data.x[r, s * h], data.u[r, s * h : (s + 1) * h], parameters.to_physical(theta))
+            measured = data.x[r, s * h : (s + 1) * h + 1]
             total[r] += norm.logpdf(measured[1:] / scale, X[1:] / scale, sigma_obs).sum()
             if s + 1 < windows:
                 total[r] += norm.logpdf(measured[-1] / scale, X[-1] / scale, sigma_def).sum()
@@ -49,10 +49,17 @@ def relative_error(found, expected):
     return np.abs(found - expected).max() / np.abs(expected).max()
 
 
-@pytest.mark.parametrize("options", [
-    {"windows": 1}, {"windows": 1, "combine": "product"}, {"windows": 10}, {"windows": 10, "loss": "huber"},
-    {"windows": 5, "combine": "product", "observe": True},
-], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"windows": 1},
+        {"windows": 1, "combine": "product"},
+        {"windows": 10},
+        {"windows": 10, "loss": "huber"},
+        {"windows": 5, "combine": "product", "observe": True},
+    ],
+    ids=str,
+)
 def test_gradients_of_the_pendulum_on_twenty_points(pendulum, options):
     d, parameters, data = pendulum
     if options.get("observe"):
@@ -100,8 +107,15 @@ def test_pull_of_the_multipliers(pendulum, form):
 def test_gradients_of_the_panda_on_twenty_points():
     model = load_model("panda")
     d = Dynamics(model, dt=0.01)
-    parameters = LimitedParameters(model, {"hand.mass": (0.3, 3.0), "hand.com.z": (0.0, 0.15), "link5.I_com.yy": (0.01, 0.1),
-                                           "joint4.damping": (0.0, 2.0)})
+    parameters = LimitedParameters(
+        model,
+        {
+            "hand.mass": (0.3, 3.0),
+            "hand.com.z": (0.0, 0.15),
+            "link5.I_com.yy": (0.01, 0.1),
+            "joint4.damping": (0.0, 2.0),
+        },
+    )
     rng = np.random.default_rng(3)
     U = 3 * rng.standard_normal((1, 60, model.nu)) + np.array([0, -20, 0, 20, 0, 2, 0])[: model.nu]
     x0 = np.r_[model.q_home, np.zeros(model.nv)]
@@ -150,7 +164,7 @@ def test_huber_forgives_an_outlier(pendulum):
     x = data.x.copy()
     x[0, 50] += 3.0
     spoilt = Trajectories(data.dt, x, data.u).pick([0])
-    at = lambda loss: SingleShooting(d, parameters, spoilt, scale=data.scale, loss=loss)  # noqa: E731
+    at = lambda loss: SingleShooting(d, parameters, spoilt, scale=data.scale, loss=loss)
     truth = at("gaussian").z(TRUTHS[:1])
     assert at("huber").log_p(truth)[0] > at("gaussian").log_p(truth)[0] + 100
     assert at("huber").log_p(truth + 0.2)[0] > at("gaussian").log_p(truth + 0.2)[0]
@@ -212,4 +226,6 @@ def test_curvature_is_the_hessian_where_the_model_fits():
     at, by = curvature.follow(force)
     inverse = np.linalg.inv(found)
     assert np.allclose(curvature.condensed(by)[0], np.linalg.inv(inverse[:2, :2]), rtol=1e-5)
-    assert np.allclose(found[2:, 2:] @ at[0, 0], force.ravel(), atol=1e-6) and np.allclose(found[2:, 2:] @ by[0, 0], -found[2:, :2], rtol=1e-6, atol=1e-4)
+    assert np.allclose(found[2:, 2:] @ at[0, 0], force.ravel(), atol=1e-6) and np.allclose(
+        found[2:, 2:] @ by[0, 0], -found[2:, :2], rtol=1e-6, atol=1e-4
+    )

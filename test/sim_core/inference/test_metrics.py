@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from sim_core.inference.metrics import kl_knn, mmd
+from sim_core.inference.posterior.metrics import kl_knn, mmd
 
 
 @pytest.mark.parametrize("d, within", [(1, 0.1), (2, 0.1), (3, 0.15)])
@@ -45,7 +45,7 @@ def test_kl_of_what_has_collapsed():
 
 def test_mmd_of_one_distribution_is_about_zero_and_of_two_is_not():
     rng = np.random.default_rng(3)
-    draw = lambda shift=0.0: shift + rng.standard_normal((400, 3))  # noqa: E731
+    draw = lambda shift=0.0: shift + rng.standard_normal((400, 3))
     same = [mmd(draw(), draw()) for _ in range(5)]
     assert np.abs(same).max() < 0.02
     assert mmd(draw(), draw(1.0)) > 0.3

@@ -2,15 +2,23 @@ import numpy as np
 import pytest
 from pendulum import dynamics, lengths, simulated
 
-from sim_core.inference.likelihood import MultipleShooting, SingleShooting
-from sim_core.inference.particle_posterior import ParticlePosterior
+from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.samplers import sample
+from sim_core.inference.shooting.likelihood import MultipleShooting, SingleShooting
 
 
 def made(N=50, seed=0, **more):
     rng = np.random.default_rng(seed)
-    return ParticlePosterior(("mass", "com.z"), [0, -1], [2, 1], rng.normal([1.0, 0.2], [0.1, 0.3], (N, 2)), rng.normal(size=N),
-                             {"robot": "panda", "seed": 3}, ("kg", "m"), **more)
+    return ParticlePosterior(
+        ("mass", "com.z"),
+        [0, -1],
+        [2, 1],
+        rng.normal([1.0, 0.2], [0.1, 0.3], (N, 2)),
+        rng.normal(size=N),
+        {"robot": "panda", "seed": 3},
+        ("kg", "m"),
+        **more,
+    )
 
 
 def test_what_is_saved_is_what_is_loaded(tmp_path):
@@ -29,7 +37,7 @@ def test_no_file_and_other_files_are_said(tmp_path):
     file.write_bytes(file.read_bytes()[:300])
     with pytest.raises(ValueError, match="no readable posterior"):
         ParticlePosterior.load(file)
-    np.savez(file, head=np.array({"format": "x"}, dtype=object))      # pickled, so never opened
+    np.savez(file, head=np.array({"format": "x"}, dtype=object))  # pickled, so never opened
     with pytest.raises(ValueError, match="no readable posterior"):
         ParticlePosterior.load(file)
 
@@ -60,14 +68,24 @@ def test_reweighting_turns_a_proposal_into_its_target():
 def test_best_rollouts_and_predictive_of_a_pendulum():
     d = dynamics()
     parameters = lengths(d.model)
-    data = simulated(d, parameters, [[1.5, 2.0], [1.5, 2.0]], x0=np.array([[1.5, 0, 0, 0], [1.0, 0.3, 0, 0]]), steps=100)
+    data = simulated(
+        d, parameters, [[1.5, 2.0], [1.5, 2.0]], x0=np.array([[1.5, 0, 0, 0], [1.0, 0.3, 0, 0]]), steps=100
+    )
     density = MultipleShooting(d, parameters, data, windows=4, combine="product")
-    posterior = ParticlePosterior.of(density, sample("csvgd", density, 20, iterations=200), {"robot": "double_pendulum"})
-    assert posterior.names == ("length1", "length2") and posterior.units == ("m", "m") and posterior.meta["method"] == "csvgd"
+    posterior = ParticlePosterior.of(
+        density, sample("csvgd", density, 20, iterations=200), {"robot": "double_pendulum"}
+    )
+    assert (
+        posterior.names == ("length1", "length2")
+        and posterior.units == ("m", "m")
+        and posterior.meta["method"] == "csvgd"
+    )
     assert np.abs(posterior.best - [1.5, 2.0]).max() < 0.2
     X = posterior.rollout(d, parameters, data.x[:, 0], data.u)
     assert X.shape == (20, 2, 101, 4)
-    assert np.allclose(X[3, 1], d.rollout(data.x[1, 0], data.u[1], parameters.to_physical(posterior.values[3])), rtol=1e-9, atol=1e-9)
+    assert np.allclose(
+        X[3, 1], d.rollout(data.x[1, 0], data.u[1], parameters.to_physical(posterior.values[3])), rtol=1e-9, atol=1e-9
+    )
     judge = SingleShooting(d, parameters, data, combine="product")
     log_p = judge.log_p(judge.z(posterior.values))
     assert posterior.log_predictive(judge) == pytest.approx(np.log(np.exp(log_p - log_p.max()).mean()) + log_p.max())

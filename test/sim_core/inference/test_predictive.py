@@ -3,13 +3,18 @@
 import numpy as np
 import pytest
 
-from sim_core.articulated import Dynamics, load_model
-from sim_core.inference.limited_parameters import LimitedParameters
-from sim_core.inference.metrics import kl_knn, mmd
-from sim_core.inference.predictive import discrepancy, replicas, simulated
-from sim_core.inference.trajectories import Trajectories
+from sim_core.inference.data.trajectories import Trajectories
+from sim_core.inference.posterior.metrics import kl_knn, mmd
+from sim_core.inference.posterior.predictive import discrepancy, replicas, simulated
+from sim_core.inference.shooting.limited_parameters import LimitedParameters
+from sim_core.multibody import Dynamics, load_model
 
-LIMITS = {"link1.mass": (0.05, 0.5), "link2.mass": (0.05, 0.5), "joint1.damping": (0.0, 0.05), "joint2.damping": (0.0, 0.05)}
+LIMITS = {
+    "link1.mass": (0.05, 0.5),
+    "link2.mass": (0.05, 0.5),
+    "joint1.damping": (0.0, 0.05),
+    "joint2.damping": (0.0, 0.05),
+}
 TRUTH = np.array([0.1, 0.1, 1e-3, 1e-4])
 
 

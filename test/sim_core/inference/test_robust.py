@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim_core.inference.robust import LOSSES, robust_loss, robust_scale
+from sim_core.inference.data.robust import LOSSES, robust_loss, robust_scale
 
 
 @pytest.mark.parametrize("name", LOSSES)

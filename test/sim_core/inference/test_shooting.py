@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from toy import TRUTH, ToyDynamics, ToyParameters, excite
 
-from sim_core.inference.shooting import DelayPrior, ShootingProblem
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
+from sim_core.inference.shooting.shooting import DelayPrior, ShootingProblem
 
 
 @pytest.fixture(scope="module")

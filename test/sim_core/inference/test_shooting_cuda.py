@@ -5,13 +5,13 @@ import pytest
 from cuda_on_host import HostDevice, needs_gpu, needs_host, needs_nvrtc
 from pendulum import dynamics, lengths, noisy, simulated
 
-from sim_core.articulated import Dynamics, load_model
 from sim_core.codegen import cuda
-from sim_core.inference.likelihood import MultipleShooting, SingleShooting
-from sim_core.inference.limited_parameters import LimitedParameters
-from sim_core.inference.observation import frame_positions
-from sim_core.inference.shooting_cuda import SOURCE, ShootingOnCuda, compile_kernels
-from sim_core.inference.trajectories import Trajectories
+from sim_core.inference.data.trajectories import Trajectories
+from sim_core.inference.shooting.likelihood import MultipleShooting, SingleShooting
+from sim_core.inference.shooting.limited_parameters import LimitedParameters
+from sim_core.inference.shooting.observation import frame_positions
+from sim_core.inference.shooting.shooting_cuda import SOURCE, ShootingOnCuda, compile_kernels
+from sim_core.multibody import Dynamics, load_model
 
 CASES = {
     "mixture": {},
@@ -27,7 +27,9 @@ def density(windows=4, observe=False, substeps=1, **options):
     d = dynamics(substeps=substeps)
     parameters = lengths(d.model)
     data = noisy(simulated(d, parameters, [[1.5, 2.0], [1.2, 1.7]], steps=24))
-    return MultipleShooting(d, parameters, data, windows, observe=frame_positions(d.model, "link2") if observe else None, **options)
+    return MultipleShooting(
+        d, parameters, data, windows, observe=frame_positions(d.model, "link2") if observe else None, **options
+    )
 
 
 def arm():
@@ -54,8 +56,13 @@ def asked(shooting, particles=5, bad=None):
         starts[bad, 0, 1, 0] = np.nan
     lam = rng.standard_normal(starts.shape)
     before = shooting.not_finite
-    parts = [*vars(shooting.evaluate(z, starts, lam, 0.7)).values(), *vars(shooting.evaluate(z, starts, lam[..., 0], 0.7, "squared")).values(),
-             *vars(shooting.evaluate(z)).values(), *shooting.joint(z, starts), shooting.log_p(z, starts)]
+    parts = [
+        *vars(shooting.evaluate(z, starts, lam, 0.7)).values(),
+        *vars(shooting.evaluate(z, starts, lam[..., 0], 0.7, "squared")).values(),
+        *vars(shooting.evaluate(z)).values(),
+        *shooting.joint(z, starts),
+        shooting.log_p(z, starts),
+    ]
     return parts, shooting.not_finite - before
 
 
@@ -69,7 +76,9 @@ def agree(found, expected):
     for a, b in zip(found[0], expected[0], strict=True):
         assert a.shape == b.shape and np.array_equal(np.isfinite(a), np.isfinite(b))
         finite = np.isfinite(b)
-        np.testing.assert_allclose(a[finite], b[finite], rtol=1e-10, atol=1e-11 * max(1.0, np.abs(b[finite]).max(initial=0.0)))
+        np.testing.assert_allclose(
+            a[finite], b[finite], rtol=1e-10, atol=1e-11 * max(1.0, np.abs(b[finite]).max(initial=0.0))
+        )
 
 
 @needs_host

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from sim_core.inference.change_point import Change
-from sim_core.inference.free_names import free_parameters
-from sim_core.inference.identify import IdentificationError, IdentifyConfig
-from sim_core.inference.shooting import DelayPrior
-from sim_core.inference.stretches import cut_at, identify_stretches
-from sim_core.inference.window import Window
+from sim_core.inference.data.window import Window
+from sim_core.inference.fit.change_point import Change
+from sim_core.inference.fit.free_names import free_parameters
+from sim_core.inference.fit.identify import IdentificationError, IdentifyConfig
+from sim_core.inference.fit.stretches import cut_at, identify_stretches
+from sim_core.inference.shooting.shooting import DelayPrior
 from sim_core.plant import MujocoPlant
 
 DELAY, CHANGE = 0.004, 3.21
@@ -16,11 +16,15 @@ CONFIG = IdentifyConfig(starts=2, delay=DelayPrior(0.005, 0.005, 0.0, 0.02))
 
 
 def record(seconds, scenario):
-    plant = MujocoPlant("cartpole", seed=1, position_noise=2e-4, velocity_noise=2e-3, sensor_delay=DELAY, scenario=scenario)
+    plant = MujocoPlant(
+        "cartpole", seed=1, position_noise=2e-4, velocity_noise=2e-3, sensor_delay=DELAY, scenario=scenario
+    )
     rng = np.random.default_rng(2)
     phase, rows, controls = rng.uniform(0, 6.28, 5), [(plant.t, plant.q, plant.v)], []
     while plant.t < seconds:
-        plant.step([4.0 * np.sum(np.sin(2 * np.pi * np.array([0.5, 0.9, 1.3, 1.9, 2.7]) * plant.t + phase)) - 3.0 * plant.q[0]])
+        plant.step(
+            [4.0 * np.sum(np.sin(2 * np.pi * np.array([0.5, 0.9, 1.3, 1.9, 2.7]) * plant.t + phase)) - 3.0 * plant.q[0]]
+        )
         controls.append(plant.u.copy())
         rows.append((plant.t, plant.q, plant.v))
     t, q, v = (np.array(column) for column in zip(*rows))
@@ -42,7 +46,11 @@ def test_truth_is_inside_the_intervals_before_and_after_a_change(setup):
     nominal = dict(zip(model.parameters.names, model.parameters.nominal))
     for stretch, slider in ((before, nominal["slider.damping"]), (after, 0.3)):
         estimates = {e.name: e for e in stretch.found.after}
-        for name, truth in (("slider.damping", slider), ("hinge.damping", nominal["hinge.damping"]), ("sensor.delay", DELAY)):
+        for name, truth in (
+            ("slider.damping", slider),
+            ("hinge.damping", nominal["hinge.damping"]),
+            ("sensor.delay", DELAY),
+        ):
             assert estimates[name].lower <= truth <= estimates[name].upper, (stretch.begin, estimates[name])
     # Nothing from within the change's interval or its margin is used.
     assert before.end <= change.lower - 0.09 and after.begin >= change.upper + 0.09
@@ -64,7 +72,9 @@ def test_without_detection_there_is_one_stretch(setup):
 def test_a_last_stretch_too_short_to_identify_is_said():
     model, spec = free_parameters("cartpole", ["pole.point_mass"])[:2]
     window = record(4.0, [{"time": 3.3, "action": "scale", "target": "pole.mass", "factor": 5.0}])
-    with pytest.raises(IdentificationError, match=r"changed at 3\.\d+ s .* 1 s are needed; record longer, or .* --to 3\.[12]"):
+    with pytest.raises(
+        IdentificationError, match=r"changed at 3\.\d+ s .* 1 s are needed; record longer, or .* --to 3\.[12]"
+    ):
         identify_stretches(model, spec, [window], CONFIG)
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from pendulum import dynamics, lengths, noisy, simulated
 
-from sim_core.inference.curvature import Curvature
-from sim_core.inference.density import Box
-from sim_core.inference.likelihood import Evaluation, MultipleShooting, SingleShooting
-from sim_core.inference.limited_parameters import LimitedParameters
+from sim_core.inference.data.density import Box
 from sim_core.inference.samplers import sample
 from sim_core.inference.samplers.stein import Adam, bounded, median_bandwidth, stein_direction
 from sim_core.inference.samplers.stein_newton import newton_system
+from sim_core.inference.shooting.curvature import Curvature
+from sim_core.inference.shooting.likelihood import Evaluation, MultipleShooting, SingleShooting
+from sim_core.inference.shooting.limited_parameters import LimitedParameters
 
 TRUTH = np.array([1.5, 2.0])
 
@@ -38,7 +38,13 @@ def pendulum_density(windows=1, truths=(TRUTH,), steps=200, noise=0.02, density=
     d = dynamics()
     parameters = lengths(d.model)
     data = simulated(d, parameters, truths, steps=steps)
-    return density(d, parameters, noisy(data, noise) if noise else data, **({"windows": windows} if density is MultipleShooting else {}), **options)
+    return density(
+        d,
+        parameters,
+        noisy(data, noise) if noise else data,
+        **({"windows": windows} if density is MultipleShooting else {}),
+        **options,
+    )
 
 
 def test_direction_is_the_sum_over_pairs():
@@ -60,7 +66,9 @@ def test_one_enormous_gradient_is_cut_to_a_hundred_medians():
     assert bounded(g) is g
     g[4] *= 1e120
     cut = bounded(g)
-    assert np.array_equal(cut[:4], g[:4]) and np.linalg.norm(cut[4]) == pytest.approx(100 * np.median(np.linalg.norm(g, axis=1)))
+    assert np.array_equal(cut[:4], g[:4]) and np.linalg.norm(cut[4]) == pytest.approx(
+        100 * np.median(np.linalg.norm(g, axis=1))
+    )
     assert np.allclose(cut[4] / np.linalg.norm(cut[4]), g[4] / np.linalg.norm(g[4]))
 
 
@@ -69,7 +77,10 @@ def test_adam_is_the_published_recursion():
     gradients, ours, x = np.random.default_rng(1).standard_normal((20, 3)), Adam(), np.zeros(3)
     expected = np.zeros(3)
     for t in range(1, 21):
-        m, v = (sum((1 - b) * b ** (t - k) * g**p for k, g in enumerate(gradients[:t], 1)) / (1 - b**t) for b, p in ((0.9, 1), (0.999, 2)))
+        m, v = (
+            sum((1 - b) * b ** (t - k) * g**p for k, g in enumerate(gradients[:t], 1)) / (1 - b**t)
+            for b, p in ((0.9, 1), (0.999, 2))
+        )
         expected += 0.1 * m / (np.sqrt(v) + 1e-8)
         x = x + ours.step(0.1, gradients[t - 1])[0]
     assert np.allclose(x, expected, rtol=1e-12)
@@ -96,7 +107,7 @@ def test_csvgd_with_one_window_is_svgd_step_for_step(metric, step):
     density = MultipleShooting(d, parameters, simulated(d, parameters, [[1.7, 1.7]], steps=60), windows=1)
     paths = {"svgd": [], "csvgd": []}
     for method, path in paths.items():
-        keep = lambda i, z, log_p: path.append(np.c_[z, log_p])  # noqa: B023, E731
+        keep = lambda i, z, log_p: path.append(np.c_[z, log_p])
         sample(method, density, 16, iterations=60, seed=1, step=step, metric=metric, callback=keep)
     path = np.array(paths["svgd"])
     assert 0 < path[..., :2].min() and path[..., :2].max() < 1 and np.abs(path[-1] - path[0])[:, :2].max() > 0.1
@@ -108,11 +119,14 @@ def test_constraints_hold_in_the_end(metric, iterations):
     """Limits that exclude the truth: no particle beyond by 1 % of the range, no defect above 2 sigma_def."""
     d = dynamics()
     parameters = LimitedParameters(
-        d.model, {"length1": (0.5, 1.4), "length2": (1.0, 5.0)},
+        d.model,
+        {"length1": (0.5, 1.4), "length2": (1.0, 5.0)},
         ties={"length1": {"link1.com.z": -1.0, "link2.pos.z": -1.0}, "length2": {"link2.com.z": -1.0}},
     )
     data = noisy(simulated(d, parameters, [TRUTH], steps=200))
-    samples = sample("csvgd", MultipleShooting(d, parameters, data, windows=5), 24, iterations=iterations, seed=0, metric=metric)
+    samples = sample(
+        "csvgd", MultipleShooting(d, parameters, data, windows=5), 24, iterations=iterations, seed=0, metric=metric
+    )
     assert samples.trace.extra["defect"][-1] < 2.0 < samples.trace.extra["defect"][0]
     assert 0 < samples.trace.extra["violation"][-1] < 0.01
     assert (samples.z >= 0).all() and (samples.z <= 1).all() and np.median(samples.z[:, 0]) > 0.99
@@ -136,18 +150,25 @@ def test_sum_splits_and_product_averages():
         theta[combine] = density.theta(sample("svgd", density, 100, seed=0).z)
     near = np.linalg.norm(theta["sum"][:, None] - truths, axis=-1) < 0.2
     assert (near.mean(0) >= 0.35).all()
-    to = lambda point: np.linalg.norm(theta["product"].mean(0) - point)  # noqa: E731
+    to = lambda point: np.linalg.norm(theta["product"].mean(0) - point)
     assert to(truths.mean(0)) < min(map(to, truths))
 
 
 def test_the_same_seed_gives_the_same_particles_and_another_others():
     density = pendulum_density(4, steps=40)
-    run = lambda seed: sample("csvgd", density, 16, iterations=20, seed=seed).z  # noqa: E731
+    run = lambda seed: sample("csvgd", density, 16, iterations=20, seed=seed).z
     assert np.array_equal(run(5), run(5)) and not np.array_equal(run(5), run(6))
 
 
-@pytest.mark.parametrize("method, metric, form", [("svgd", "adam", None), ("csvgd", "adam", "vector"), ("csvgd", "adam", "squared"),
-                                                  ("csvgd", "gauss-newton", "vector")])
+@pytest.mark.parametrize(
+    "method, metric, form",
+    [
+        ("svgd", "adam", None),
+        ("csvgd", "adam", "vector"),
+        ("csvgd", "adam", "squared"),
+        ("csvgd", "gauss-newton", "vector"),
+    ],
+)
 def test_a_run_that_stopped_goes_on_to_the_bit(tmp_path, method, metric, form):
     density = pendulum_density(4, steps=40)
     options = {"iterations": 30, "seed": 1, "metric": metric} | ({"form": form} if form else {})
@@ -157,7 +178,10 @@ def test_a_run_that_stopped_goes_on_to_the_bit(tmp_path, method, metric, form):
     assert first.cancelled and len(first.trace.iteration) == 12
     second = sample(method, density, 16, checkpoint=file, **options)
     assert np.array_equal(second.z, whole.z) and np.array_equal(second.log_p, whole.log_p)
-    assert np.array_equal(second.trace.mean, whole.trace.mean) and second.evaluations - first.evaluations < whole.evaluations
+    assert (
+        np.array_equal(second.trace.mean, whole.trace.mean)
+        and second.evaluations - first.evaluations < whole.evaluations
+    )
     with pytest.raises(ValueError, match="is of another run .seed 1 there, 2 here"):
         sample(method, density, 16, checkpoint=file, **{**options, "seed": 2})
     file.write_bytes(file.read_bytes()[:200])
@@ -234,7 +258,9 @@ def test_newton_steps_are_the_same_in_other_linear_coordinates():
     step = np.linalg.solve(Q, drive[..., None])[..., 0]
     Ti = np.linalg.inv(T)  # w = z T, d/dw = (d/dz) T^-T
     drive, Q = newton_system(z * 1e-4 @ T, score @ Ti.T, Ti @ F @ Ti.T)
-    assert np.allclose(np.linalg.solve(Q, drive[..., None])[..., 0], step @ T, rtol=1e-5, atol=1e-6 * np.abs(step).max())
+    assert np.allclose(
+        np.linalg.solve(Q, drive[..., None])[..., 0], step @ T, rtol=1e-5, atol=1e-6 * np.abs(step).max()
+    )
 
 
 def test_newton_particles_of_a_pendulum_have_the_chains_spread():
@@ -248,8 +274,13 @@ def test_newton_particles_of_a_pendulum_have_the_chains_spread():
     assert (z.std(0) > 0.6 * best.std(0)).all() and (z.std(0) < 1.5 * best.std(0)).all()
 
 
-@pytest.mark.parametrize("wrong, text", [({"metric": "newton"}, "expected one of adam, gauss-newton, found 'newton'"),
-                                         ({"form": "squared", "metric": "gauss-newton"}, "needs form 'vector'")])
+@pytest.mark.parametrize(
+    "wrong, text",
+    [
+        ({"metric": "newton"}, "expected one of adam, gauss-newton, found 'newton'"),
+        ({"form": "squared", "metric": "gauss-newton"}, "needs form 'vector'"),
+    ],
+)
 def test_options_that_a_metric_does_not_have_are_refused(wrong, text):
     with pytest.raises(ValueError, match=text):
         sample("csvgd", pendulum_density(2, steps=20), 8, iterations=2, **wrong)
@@ -258,5 +289,7 @@ def test_options_that_a_metric_does_not_have_are_refused(wrong, text):
 
 
 def test_csvgd_needs_windows():
-    with pytest.raises(ValueError, match="needs a density with shooting windows .MultipleShooting., found Mixture; use svgd"):
+    with pytest.raises(
+        ValueError, match="needs a density with shooting windows .MultipleShooting., found Mixture; use svgd"
+    ):
         sample("csvgd", Mixture([[0.5, 0.5]], 0.1), 10)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sim_core.inference.trajectories import Trajectories, standard_deviation, unwrapped
+from sim_core.inference.data.trajectories import Trajectories, standard_deviation, unwrapped
 
 
 def made(R=2, T=10):

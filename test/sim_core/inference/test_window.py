@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim_core.inference.window import Window, contiguous_windows, kinematic_inconsistency
+from sim_core.inference.data.window import Window, contiguous_windows, kinematic_inconsistency
 
 
 def sine(n=201, dt=0.01):
@@ -21,7 +21,9 @@ def test_slices_and_times():
     np.testing.assert_array_equal(late.u, window.u[150:])
 
 
-@pytest.mark.parametrize("field, value, message", [("q", np.nan, "q is not finite at sample 7"), ("u", np.inf, "u is not")])
+@pytest.mark.parametrize(
+    "field, value, message", [("q", np.nan, "q is not finite at sample 7"), ("u", np.inf, "u is not")]
+)
 def test_values_that_are_not_finite_are_refused(field, value, message):
     data = dict(zip("tqvu", sine()))
     data[field] = data[field].copy()
@@ -62,7 +64,7 @@ def test_late_readings_are_brought_onto_even_stamps_and_even_ones_left_alone():
     # Steps reach 17 ms: h^4 / 384 of a fourth derivative of 81, h^2 / 8 of a second one of 27.
     np.testing.assert_allclose(window.q[:, 0], np.sin(3 * even), atol=2e-8)
     np.testing.assert_allclose(window.v[:, 0], 3 * np.cos(3 * even), atol=1e-3)
-    np.testing.assert_allclose(0.01 * window.u.sum(0), np.diff(t) @ u, atol=1e-12)      # the impulse stays
+    np.testing.assert_allclose(0.01 * window.u.sum(0), np.diff(t) @ u, atol=1e-12)  # the impulse stays
     (same,) = contiguous_windows(even, q, v, u, 0.01)
     assert np.array_equal(same.t, even) and np.array_equal(same.q, q) and np.array_equal(same.u, u)
 
@@ -102,9 +104,12 @@ def test_shuffled_samples_are_no_noise_and_a_poor_sensor_is_no_corruption(noise)
 
 def test_a_resting_joint_read_in_steps_is_no_corruption():
     t, _, _, u = sine()
-    q, v = np.zeros((201, 1)), np.where(np.arange(201) % 40 < 20, 0.024, 0.0)[:, None]     # one step of velocity, now and then
+    q, v = (
+        np.zeros((201, 1)),
+        np.where(np.arange(201) % 40 < 20, 0.024, 0.0)[:, None],
+    )  # one step of velocity, now and then
     assert kinematic_inconsistency(Window(t, q, v, u)).max() > 0.9
     assert kinematic_inconsistency(Window(t, q, v, u), resolution=4.4e-4).max() < 0.5
     moving = sine()
     both = kinematic_inconsistency(Window(*moving), Window(t, np.zeros((201, 2)), np.repeat(v, 2, 1), u))
-    assert both.max() < 0.05                                                             # one short rest spoils no window
+    assert both.max() < 0.05  # one short rest spoils no window

@@ -40,7 +40,9 @@ def draw(X_CT, noise=2.0, seed=0, samples=3):
 
 def looking_at_board(rng, distance):
     """A pose of the board before the camera, tilted up to 35 degrees and turned at will."""
-    R = Rotation.from_rotvec(rng.uniform(-0.6, 0.6, 3) * [1, 1, 0]) * Rotation.from_rotvec([0, 0, rng.uniform(-np.pi, np.pi)])
+    R = Rotation.from_rotvec(rng.uniform(-0.6, 0.6, 3) * [1, 1, 0]) * Rotation.from_rotvec(
+        [0, 0, rng.uniform(-np.pi, np.pi)]
+    )
     X = np.eye(4)
     X[:3, :3] = R.as_matrix()
     X[:3, 3] = [*rng.uniform(-0.03, 0.03, 2), distance] - X[:3, :3] @ CENTRE
@@ -63,7 +65,7 @@ def test_corners_and_pose(seed):
     assert turn < 0.2 and np.linalg.norm(seen.X_CT[:3, 3] - X[:3, 3]) < 0.0007
     assert 0.005 < seen.rms < 0.08
     e = np.concatenate([Rotation.from_matrix(seen.X_CT[:3, :3] @ X[:3, :3].T).as_rotvec(), seen.X_CT[:3, 3] - X[:3, 3]])
-    assert e @ np.linalg.solve(seen.covariance, e) < 40.0      # corner errors are not quite independent
+    assert e @ np.linalg.solve(seen.covariance, e) < 40.0  # corner errors are not quite independent
 
 
 def test_pose_from_exact_corners_and_its_derivative():
@@ -71,11 +73,14 @@ def test_pose_from_exact_corners_and_its_derivative():
     seen = board_pose(project(X), COUNTS, SQUARE, K)
     np.testing.assert_allclose(seen.X_CT, X, atol=1e-9)
     from sim_core.perception.chessboard import _moved
+
     points, slopes = board_points(COUNTS, SQUARE), (project(X) - K[:2, 2]) / 610.0
     _, J = _reprojection(X, points, slopes)
     for k in range(6):
         step = 1e-6 * np.eye(6)[k]
-        numeric = (_reprojection(_moved(X, step), points, slopes)[0] - _reprojection(_moved(X, -step), points, slopes)[0]) / 2e-6
+        numeric = (
+            _reprojection(_moved(X, step), points, slopes)[0] - _reprojection(_moved(X, -step), points, slopes)[0]
+        ) / 2e-6
         np.testing.assert_allclose(J[:, k], numeric, atol=1e-6)
 
 

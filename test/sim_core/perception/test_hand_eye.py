@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 from sim_core.perception import hand_eye as module
 from sim_core.perception.hand_eye import hand_eye, park_martin
 
-SIGMA = np.deg2rad(0.2), 0.001      # of a seen target pose: rotation, translation per axis
+SIGMA = np.deg2rad(0.2), 0.001  # of a seen target pose: rotation, translation per axis
 
 
 def pose(rotation_vector, position):
@@ -27,7 +27,9 @@ def views(n, rng, camera="hand", sigma=(0.0, 0.0)):
     for _ in range(n):
         A = pose(np.array([3.0, 0.0, 0.0]) + rng.uniform(-0.6, 0.6, 3), [0.5, 0.1, 0.45] + rng.uniform(-0.15, 0.15, 3))
         seen = np.linalg.inv(X_TRUE) @ np.linalg.inv(A if camera == "hand" else np.linalg.inv(A)) @ Y_TRUE
-        seen[:3, :3] = Rotation.from_rotvec(rng.normal(0, sigma[0], 3) if sigma[0] else np.zeros(3)).as_matrix() @ seen[:3, :3]
+        seen[:3, :3] = (
+            Rotation.from_rotvec(rng.normal(0, sigma[0], 3) if sigma[0] else np.zeros(3)).as_matrix() @ seen[:3, :3]
+        )
         seen[:3, 3] += rng.normal(0, 1, 3) * sigma[1]
         X_BH.append(A)
         X_CT.append(seen)
@@ -35,7 +37,9 @@ def views(n, rng, camera="hand", sigma=(0.0, 0.0)):
 
 
 def error(result):
-    return np.concatenate([Rotation.from_matrix(result.X[:3, :3] @ X_TRUE[:3, :3].T).as_rotvec(), result.X[:3, 3] - X_TRUE[:3, 3]])
+    return np.concatenate(
+        [Rotation.from_matrix(result.X[:3, :3] @ X_TRUE[:3, :3].T).as_rotvec(), result.X[:3, 3] - X_TRUE[:3, 3]]
+    )
 
 
 @pytest.mark.parametrize("camera", ["hand", "base"])

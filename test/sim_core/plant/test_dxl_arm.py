@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_core.articulated import load_model
+from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant
 
 SERVO = 0.082
@@ -24,11 +24,17 @@ def test_it_weighs_what_its_parts_weigh_and_can_hold_itself(arm):
     model, data = arm
     m = model.mj_model
     moving = m.body("shoulder_link").id
-    servos = [g for g in range(m.ngeom) if m.body_rootid[m.geom_bodyid[g]] == m.body("base_link").id
-              and np.allclose(sorted(m.geom_size[g]), [0.01425, 0.017, 0.02325])]
+    servos = [
+        g
+        for g in range(m.ngeom)
+        if m.body_rootid[m.geom_bodyid[g]] == m.body("base_link").id
+        and np.allclose(sorted(m.geom_size[g]), [0.01425, 0.017, 0.02325])
+    ]
     assert len(servos) == 7
     # Seven servos but the waist's, then frames, sensor and gripper: nothing else may weigh.
-    assert m.body_subtreemass[moving] == pytest.approx(6 * SERVO + 0.025 + 0.05 + 0.02 + 0.018 + 0.016 + 0.012 + 0.05 + 0.054, abs=1e-9)
+    assert m.body_subtreemass[moving] == pytest.approx(
+        6 * SERVO + 0.025 + 0.05 + 0.02 + 0.018 + 0.016 + 0.012 + 0.05 + 0.054, abs=1e-9
+    )
     assert m.body("hand").mass[0] == pytest.approx(SERVO + 0.054)
     assert (np.abs(data.qfrc_bias) < 0.74).all() and (model.u_upper == 2.5).all()
     # Stretched out it still holds itself.
@@ -46,13 +52,15 @@ def test_its_wrist_feels_the_hand_and_the_camera_sees_it(arm):
         plant.tick()
     assert np.abs(plant.q - plant.world.home()[0]).max() < 1e-6
     weight = 9.81 * (SERVO + 0.054)
-    np.testing.assert_allclose(plant.wrench()[:3], [weight, 0, 0], atol=1e-6)     # the hand is level: its x points down
+    np.testing.assert_allclose(plant.wrench()[:3], [weight, 0, 0], atol=1e-6)  # the hand is level: its x points down
     model, data = arm
     camera, eye = model.mj_model.camera("realsense"), data.cam("realsense")
     hand = eye.xmat.reshape(3, 3).T @ (data.site("hand_site").xpos - eye.xpos)
-    assert -hand[2] > 0.3                                                           # nearest depth of a D435i
+    assert -hand[2] > 0.3  # nearest depth of a D435i
     assert abs(np.degrees(np.arctan2(hand[1], -hand[2]))) < camera.fovy[0] / 2
-    np.testing.assert_allclose(-eye.xmat.reshape(3, 3)[:, 2], data.site("realsense").xmat.reshape(3, 3)[:, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        -eye.xmat.reshape(3, 3)[:, 2], data.site("realsense").xmat.reshape(3, 3)[:, 0], atol=1e-12
+    )
 
 
 def test_its_scanner_sees_the_room_and_nothing_of_its_own_base(arm):
@@ -63,12 +71,25 @@ def test_its_scanner_sees_the_room_and_nothing_of_its_own_base(arm):
 
     def scan(groups):
         distance, geom = np.zeros(len(rays)), np.zeros(len(rays), np.int32)
-        mujoco.mj_multiRay(m, data, site.xpos.copy(), rays.ravel().copy(), groups, 1, m.body("laser").id, geom, distance, None, len(rays), 10.0)
+        mujoco.mj_multiRay(
+            m,
+            data,
+            site.xpos.copy(),
+            rays.ravel().copy(),
+            groups,
+            1,
+            m.body("laser").id,
+            geom,
+            distance,
+            None,
+            len(rays),
+            10.0,
+        )
         return distance, {m.geom(g).name for g in geom if g >= 0}
 
     distance, seen = scan(ROOM)
     assert {"wall_front", "wall_left", "wall_right", "crate", "pillar", "cube", "can"} <= seen and "floor" not in seen
-    assert distance.min() > 0.02 and distance.max() < 4.095                         # all within a URG-04LX's range
+    assert distance.min() > 0.02 and distance.max() < 4.095  # all within a URG-04LX's range
     assert distance[120] == pytest.approx(1.8 - 0.02 - 0.12, abs=1e-6)
     own, _ = scan(ROBOT)
     assert (own < 0).all()

@@ -17,20 +17,27 @@ def run(plant, seconds, u=None):
 
 
 def test_an_attached_payload_equals_one_modelled_from_the_start(arm):
-    modelled = arm.replace('<site name="tool" pos="0.3 0 0"/>', """<site name="tool" pos="0.3 0 0"/>
+    modelled = arm.replace(
+        '<site name="tool" pos="0.3 0 0"/>',
+        """<site name="tool" pos="0.3 0 0"/>
         <body name="load" pos="0.3 0 0"><geom type="box" size="0.05 0.04 0.03" pos="0.02 0 0.1" mass="2"
-        contype="0" conaffinity="0"/></body>""")
-    scenario = [dict(time=0.0, action="attach", frame="tool", mass=2.0, com=[0.02, 0, 0.1],
-                     shape="box", size=[0.05, 0.04, 0.03])]
-    np.testing.assert_allclose(run(MujocoPlant(arm, scenario=scenario), 0.5),
-                               run(MujocoPlant(modelled), 0.5), atol=1e-12)
+        contype="0" conaffinity="0"/></body>""",
+    )
+    scenario = [
+        dict(
+            time=0.0, action="attach", frame="tool", mass=2.0, com=[0.02, 0, 0.1], shape="box", size=[0.05, 0.04, 0.03]
+        )
+    ]
+    np.testing.assert_allclose(
+        run(MujocoPlant(arm, scenario=scenario), 0.5), run(MujocoPlant(modelled), 0.5), atol=1e-12
+    )
 
 
 def test_changes_happen_at_their_physics_step_and_not_before(arm):
     scenario = [dict(time=0.1, action="attach", frame="lower", mass=1.5, com=[0.3, 0, 0])]
     changed, plain = MujocoPlant(arm, tick=0.005, scenario=scenario), MujocoPlant(arm, tick=0.005)
     a, b = run(changed, 0.2), run(plain, 0.2)
-    assert np.array_equal(a[:20], b[:20])           # bit-equal up to and including t = 0.1 s
+    assert np.array_equal(a[:20], b[:20])  # bit-equal up to and including t = 0.1 s
     assert np.all(np.abs(a[20] - b[20]) > 1e-9)
     # An event in the middle of a tick takes the physics step that begins there.
     late = run(MujocoPlant(arm, tick=0.005, scenario=[{**scenario[0], "time": 0.103}]), 0.2)
@@ -39,8 +46,10 @@ def test_changes_happen_at_their_physics_step_and_not_before(arm):
 
 
 def test_detached_payload_leaves_the_robot_as_it_was(arm):
-    scenario = [dict(time=0.05, action="attach", frame="tool", mass=1.0, name="can"),
-                dict(time=0.1, action="detach", name="can")]
+    scenario = [
+        dict(time=0.05, action="attach", frame="tool", mass=1.0, name="can"),
+        dict(time=0.1, action="detach", name="can"),
+    ]
     plant = MujocoPlant(arm, scenario=scenario)
     run(plant, 0.2)
     assert list(plant.entities()) == ["arm"]
@@ -48,16 +57,20 @@ def test_detached_payload_leaves_the_robot_as_it_was(arm):
     np.testing.assert_allclose(run(plant, 0.1, [1.0, 0.5]), run(fresh, 0.1, [1.0, 0.5]), atol=1e-12)
 
 
-@pytest.mark.parametrize(("event", "old", "new"), [
-    (dict(action="scale", target="lower.mass", factor=3.0), 'mass="0.5"', 'mass="1.5"'),
-    (dict(action="scale", target="*.damping", factor=2.0),
-     'damping="0.2"', 'damping="0.4"'),
-    (dict(action="set", target="shoulder.damping", value=1.3), 'damping="0.2"', 'damping="1.3"'),
-    (dict(action="set", target="elbow.armature", value=0.05), 'damping="0.1"',
-     'damping="0.1" armature="0.05"'),
-    (dict(action="set", target="gravity.z", value=-1.62), 'integrator="RK4"',
-     'integrator="RK4" gravity="0 0 -1.62"'),
-])
+@pytest.mark.parametrize(
+    ("event", "old", "new"),
+    [
+        (dict(action="scale", target="lower.mass", factor=3.0), 'mass="0.5"', 'mass="1.5"'),
+        (dict(action="scale", target="*.damping", factor=2.0), 'damping="0.2"', 'damping="0.4"'),
+        (dict(action="set", target="shoulder.damping", value=1.3), 'damping="0.2"', 'damping="1.3"'),
+        (dict(action="set", target="elbow.armature", value=0.05), 'damping="0.1"', 'damping="0.1" armature="0.05"'),
+        (
+            dict(action="set", target="gravity.z", value=-1.62),
+            'integrator="RK4"',
+            'integrator="RK4" gravity="0 0 -1.62"',
+        ),
+    ],
+)
 def test_scaled_and_set_numbers_equal_an_edited_model(arm, event, old, new):
     edited = arm.replace(old, new)
     if event["target"] == "*.damping":
@@ -98,7 +111,7 @@ def test_sensor_delay_reports_the_past(slider, delay):
     plant = MujocoPlant("double_cartpole", sensor_delay=delay, tick=0.02, initial_v=[0, 3, -2])
     twin = MujocoPlant("double_cartpole", tick=0.01, initial_v=[0, 3, -2])
     history = [twin.true_q]
-    for k in range(20):
+    for _k in range(20):
         plant.step([20.0])
         twin.step([20.0]), history.append(twin.true_q)
         twin.step([20.0]), history.append(twin.true_q)
@@ -106,7 +119,7 @@ def test_sensor_delay_reports_the_past(slider, delay):
     whole = int(back)
     low, high = history[-2 - whole], history[-1 - whole]
     linear = high + (back - whole) * (low - high)
-    np.testing.assert_allclose(plant.q, linear, atol=2e-3)      # chord error h^2/8 |qdd|
+    np.testing.assert_allclose(plant.q, linear, atol=2e-3)  # chord error h^2/8 |qdd|
     assert not np.allclose(plant.q, plant.true_q, atol=1e-3)
 
 
@@ -123,17 +136,19 @@ def test_a_delay_that_appears_later_knows_the_past(arm):
 
 def test_scenarios_say_what_is_wrong(arm, tmp_path):
     for bad, text in (
-            ([dict(time=1, action="attach", frame="hand", mass=1)], "No body or site 'hand'"),
-            ([dict(time=1, action="attach", mass=1)], "also needs frame"),
-            ([dict(time=1, action="atach", frame="tool", mass=1)], "unknown action"),
-            ([dict(time=1, action="attach", frame="tool", mas=1, mass=1)], "did you mean 'mass'"),
-            ([dict(time=1, action="attach", frame="tool", mass=-1)], "Mass must be positive"),
-            ([dict(time=-1, action="detach", name="x")], "time must be"),
-            ([dict(time=1, action="scale", target="lowr.mass", factor=2)], "Did you mean 'lower'"),
-            ([dict(time=1, action="scale", target="lower.colour", factor=2)], "no physical property"),
-            ([dict(time=1, action="detach", name="x")], "Nothing called 'x'"),
-            ([dict(time=1, action="delay", seconds=3)], "between 0 and 0.5"),
-            ("{time: [", "not YAML"), ("/no/such/file.yaml", "Cannot read")):
+        ([dict(time=1, action="attach", frame="hand", mass=1)], "No body or site 'hand'"),
+        ([dict(time=1, action="attach", mass=1)], "also needs frame"),
+        ([dict(time=1, action="atach", frame="tool", mass=1)], "unknown action"),
+        ([dict(time=1, action="attach", frame="tool", mas=1, mass=1)], "did you mean 'mass'"),
+        ([dict(time=1, action="attach", frame="tool", mass=-1)], "Mass must be positive"),
+        ([dict(time=-1, action="detach", name="x")], "time must be"),
+        ([dict(time=1, action="scale", target="lowr.mass", factor=2)], "Did you mean 'lower'"),
+        ([dict(time=1, action="scale", target="lower.colour", factor=2)], "no physical property"),
+        ([dict(time=1, action="detach", name="x")], "Nothing called 'x'"),
+        ([dict(time=1, action="delay", seconds=3)], "between 0 and 0.5"),
+        ("{time: [", "not YAML"),
+        ("/no/such/file.yaml", "Cannot read"),
+    ):
         with pytest.raises(PlantError, match=text):
             MujocoPlant(arm, scenario=bad)
     path = tmp_path / "scenario.yaml"
@@ -158,50 +173,78 @@ def test_parameters_by_name_equal_an_edited_model(arm):
     # Lower link: 0.8 kg point-like at (0.2, 0, 0.05) with I_C = 1e-3 about its centre.
     m, c, i = 0.8, np.array([0.2, 0.0, 0.05]), 1e-3
     I_O = i * np.eye(3) + m * (c @ c * np.eye(3) - np.outer(c, c))
-    values = {"lower.mass": m, **{f"lower.h.{a}": m * c[k] for k, a in enumerate("xyz")},
-              "lower.I.xx": I_O[0, 0], "lower.I.yy": I_O[1, 1], "lower.I.zz": I_O[2, 2],
-              "lower.I.xy": I_O[0, 1], "lower.I.xz": I_O[0, 2], "lower.I.yz": I_O[1, 2],
-              "lower.pos.x": 0.45, "elbow.damping": 0.3, "shoulder.armature": 0.02, "gravity.z": -9.0,
-              "shoulder.gear": 3.0}
-    edited = (arm.replace('<body name="lower" pos="0.4 0 0">', '<body name="lower" pos="0.45 0 0">'
-                          '<inertial mass="0.8" pos="0.2 0 0.05" diaginertia="1e-3 1e-3 1e-3"/>')
-              .replace('damping="0.1"', 'damping="0.3"').replace('damping="0.2"', 'damping="0.2" armature="0.02"')
-              .replace('integrator="RK4"', 'integrator="RK4" gravity="0 0 -9.0"').replace('gear="2"', 'gear="3"'))
+    values = {
+        "lower.mass": m,
+        **{f"lower.h.{a}": m * c[k] for k, a in enumerate("xyz")},
+        "lower.I.xx": I_O[0, 0],
+        "lower.I.yy": I_O[1, 1],
+        "lower.I.zz": I_O[2, 2],
+        "lower.I.xy": I_O[0, 1],
+        "lower.I.xz": I_O[0, 2],
+        "lower.I.yz": I_O[1, 2],
+        "lower.pos.x": 0.45,
+        "elbow.damping": 0.3,
+        "shoulder.armature": 0.02,
+        "gravity.z": -9.0,
+        "shoulder.gear": 3.0,
+    }
+    edited = (
+        arm.replace(
+            '<body name="lower" pos="0.4 0 0">',
+            '<body name="lower" pos="0.45 0 0"><inertial mass="0.8" pos="0.2 0 0.05" diaginertia="1e-3 1e-3 1e-3"/>',
+        )
+        .replace('damping="0.1"', 'damping="0.3"')
+        .replace('damping="0.2"', 'damping="0.2" armature="0.02"')
+        .replace('integrator="RK4"', 'integrator="RK4" gravity="0 0 -9.0"')
+        .replace('gear="2"', 'gear="3"')
+    )
     plant = MujocoPlant(arm, parameters=values)
-    np.testing.assert_allclose(accelerations(plant.world.model),
-                               accelerations(mujoco.MjModel.from_xml_string(edited)), rtol=1e-6)
-    for bad, text in (({"lower.mass": -1.0}, "not positive"), ({"wrist.mass": 1.0}, "no body 'wrist'"),
-                      ({"wrist.damping": 1.0}, "no joint 'wrist'"), ({"lower.I.yy": 0.0}, "triangle"),
-                      ({"lower.colour": 1.0}, "unknown")):
+    np.testing.assert_allclose(
+        accelerations(plant.world.model), accelerations(mujoco.MjModel.from_xml_string(edited)), rtol=1e-6
+    )
+    for bad, text in (
+        ({"lower.mass": -1.0}, "not positive"),
+        ({"wrist.mass": 1.0}, "no body 'wrist'"),
+        ({"wrist.damping": 1.0}, "no joint 'wrist'"),
+        ({"lower.I.yy": 0.0}, "triangle"),
+        ({"lower.colour": 1.0}, "unknown"),
+    ):
         with pytest.raises(PlantError, match=text):
             MujocoPlant(arm, parameters=bad)
 
 
 @pytest.mark.parametrize("robot", ["panda", "cartpole", "double_cartpole"])
 def test_nominal_parameters_of_the_model_change_nothing(robot):
-    articulated = pytest.importorskip("sim_core.articulated")
+    articulated = pytest.importorskip("sim_core.multibody")
     vector = articulated.load_model(robot).parameters
     values = dict(zip(vector.names, vector.nominal, strict=True))
     plain = MujocoPlant(robot)
-    np.testing.assert_allclose(accelerations(MujocoPlant(robot, parameters=values).world.model),
-                               accelerations(plain.world.model), rtol=1e-6)
+    np.testing.assert_allclose(
+        accelerations(MujocoPlant(robot, parameters=values).world.model), accelerations(plain.world.model), rtol=1e-6
+    )
 
 
 def test_parameter_files_of_an_identification(tmp_path):
-    articulated = pytest.importorskip("sim_core.articulated")
+    articulated = pytest.importorskip("sim_core.multibody")
     model = articulated.load_model("panda")
     path = tmp_path / "p.yaml"
-    text = (f"robot: panda\nmodel_hash: '{model.hash}'\nparameters:\n"
-            "  joint1.damping: {value: 3.0, std: 0.1, unit: N m s/rad}\n"
-            "sensor:\n  delay: {value: 0.004, unit: s}\n")
+    text = (
+        f"robot: panda\nmodel_hash: '{model.hash}'\nparameters:\n"
+        "  joint1.damping: {value: 3.0, std: 0.1, unit: N m s/rad}\n"
+        "sensor:\n  delay: {value: 0.004, unit: s}\n"
+    )
     path.write_text(text)
     plant = MujocoPlant("panda", params_file=str(path))
     assert plant.world.model.joint("joint1").damping[0] == 3.0 and plant._sensor.delay == 0.004
     plant = MujocoPlant("panda", params_file=str(path), parameters={"joint1.damping": 4.0}, sensor_delay=0.001)
     assert plant.world.model.joint("joint1").damping[0] == 4.0 and plant._sensor.delay == 0.001
-    for old, new, error in (("panda", "cartpole", "'cartpole'"), (model.hash, "0" * 64, "identify again"),
-                            ("joint1", "joint9", "no parameter 'joint9"), ("value: 3.0", "value: x", "finite number"),
-                            ("parameters:", "[", "is not YAML")):
+    for old, new, error in (
+        ("panda", "cartpole", "'cartpole'"),
+        (model.hash, "0" * 64, "identify again"),
+        ("joint1", "joint9", "no parameter 'joint9"),
+        ("value: 3.0", "value: x", "finite number"),
+        ("parameters:", "[", "is not YAML"),
+    ):
         path.write_text(text.replace(old, new))
         with pytest.raises(PlantError, match=error):
             MujocoPlant("panda", params_file=str(path))

@@ -4,12 +4,14 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_core.plant import Command, CommandRefused, Mode, MujocoPlant, PlantError, Refusal
+from sim_core.command import Command, CommandRefused, Mode, Refusal
+from sim_core.plant import MujocoPlant, PlantError
 
 
 def feedback(plant, stamp, effort, position, velocity, gain):
-    return Command(Mode.FEEDBACK, stamp, plant.joints, np.array(effort), np.array(position),
-                   np.array(velocity), np.array(gain))
+    return Command(
+        Mode.FEEDBACK, stamp, plant.joints, np.array(effort), np.array(position), np.array(velocity), np.array(gain)
+    )
 
 
 def test_feedback_follows_the_message_definition(arm):
@@ -33,7 +35,7 @@ def test_effort_is_what_moves_the_joints(arm):
     data.qpos[:] = plant.q
     plant.command(Command(Mode.EFFORT, 0.0, ["elbow", "shoulder"], np.array([0.7, 3.0])))
     plant.tick()
-    data.qfrc_applied[:] = [3.0, 0.7]       # by joint, whatever the gear and the message's order
+    data.qfrc_applied[:] = [3.0, 0.7]  # by joint, whatever the gear and the message's order
     mujoco.mj_step(model, data)
     np.testing.assert_allclose(plant.q, data.qpos, atol=1e-15)
     np.testing.assert_allclose(plant.effort, [3.0, 0.7], rtol=1e-14)
@@ -58,25 +60,28 @@ def test_limits_hold_in_every_mode(arm):
     np.testing.assert_allclose(plant.u_upper, [20.0, 15.0])
     plant.command(Command(Mode.EFFORT, 0.0, plant.joints, np.array([1e3, -1e3])))
     plant.tick()
-    np.testing.assert_allclose(plant.effort, [40.0, -15.0])     # shoulder: gear 2
+    np.testing.assert_allclose(plant.effort, [40.0, -15.0])  # shoulder: gear 2
     plant.step([1e3, 0.0])
     np.testing.assert_allclose(plant.u, [20.0, 0.0])
 
 
-@pytest.mark.parametrize(("change", "reason"), [
-    (dict(effort=[np.nan, 0.0]), Refusal.NOT_FINITE),
-    (dict(effort=[1.0]), Refusal.SIZE),
-    (dict(joints=["shoulder"], effort=[1.0]), Refusal.NAMES),
-    (dict(joints=["shoulder", "wrist"]), Refusal.NAMES),
-    (dict(joints=["shoulder", "shoulder"]), Refusal.NAMES),
-    (dict(joints=[], effort=[]), Refusal.NAMES),
-    (dict(mode=7), Refusal.MODE),
-    (dict(mode=Mode.FEEDBACK, position=[0, 0], gain=np.zeros(4)), Refusal.SIZE),
-    (dict(mode=Mode.POSITION), Refusal.SIZE),
-    (dict(stamp=0.3), Refusal.OLD),
-    (dict(stamp=0.6), Refusal.FUTURE),
-    (dict(stamp=np.nan), Refusal.NOT_FINITE),
-])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (dict(effort=[np.nan, 0.0]), Refusal.NOT_FINITE),
+        (dict(effort=[1.0]), Refusal.SIZE),
+        (dict(joints=["shoulder"], effort=[1.0]), Refusal.NAMES),
+        (dict(joints=["shoulder", "wrist"]), Refusal.NAMES),
+        (dict(joints=["shoulder", "shoulder"]), Refusal.NAMES),
+        (dict(joints=[], effort=[]), Refusal.NAMES),
+        (dict(mode=7), Refusal.MODE),
+        (dict(mode=Mode.FEEDBACK, position=[0, 0], gain=np.zeros(4)), Refusal.SIZE),
+        (dict(mode=Mode.POSITION), Refusal.SIZE),
+        (dict(stamp=0.3), Refusal.OLD),
+        (dict(stamp=0.6), Refusal.FUTURE),
+        (dict(stamp=np.nan), Refusal.NOT_FINITE),
+    ],
+)
 def test_bad_commands_are_refused_and_nothing_moves(arm, change, reason):
     plant, twin = MujocoPlant(arm, tick=0.01), MujocoPlant(arm, tick=0.01)
     for p in (plant, twin):
@@ -114,7 +119,7 @@ def test_silence_leads_to_the_declared_stop_state(arm, stop_state):
         plant.tick()
         applied.append(plant.effort)
     moved = [np.array_equal(tau, [6.0, 1.0]) for tau in applied]
-    assert all(moved[:26]) and not any(moved[26:])      # 0 to 0.05 s, bounds included
+    assert all(moved[:26]) and not any(moved[26:])  # 0 to 0.05 s, bounds included
     assert "no command for" in plant.stop_reason
     q, v = plant.q, plant.v
     plant.tick()
@@ -135,13 +140,17 @@ def test_silence_leads_to_the_declared_stop_state(arm, stop_state):
 
 def test_models_that_cannot_be_driven_are_named():
     for old, new, text in (
-            ('name="rail" ', "", "has no name"),
-            ("<motor name=\"drive\" joint=\"rail\"/>", "<position name=\"drive\" joint=\"rail\" kp=\"3\"/>", "'drive' is no motor"),
-            ("</actuator>", "<motor name=\"second\" joint=\"rail\"/></actuator>", "'drive' and 'second'")):
+        ('name="rail" ', "", "has no name"),
+        ('<motor name="drive" joint="rail"/>', '<position name="drive" joint="rail" kp="3"/>', "'drive' is no motor"),
+        ("</actuator>", '<motor name="second" joint="rail"/></actuator>', "'drive' and 'second'"),
+    ):
         from_text = SLIDER_TEXT.replace(old, new)
         with pytest.raises(PlantError, match=text):
-            MujocoPlant(from_text if "no name" not in text else
-                        from_text.replace("<actuator><motor name=\"drive\" joint=\"rail\"/></actuator>", ""))
+            MujocoPlant(
+                from_text
+                if "no name" not in text
+                else from_text.replace('<actuator><motor name="drive" joint="rail"/></actuator>', "")
+            )
     with pytest.raises(PlantError, match="multiple of the"):
         MujocoPlant(SLIDER_TEXT, tick=0.0015)
     with pytest.raises(PlantError, match="Known: cartpole"):

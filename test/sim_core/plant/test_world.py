@@ -3,19 +3,36 @@
 import numpy as np
 import pytest
 
-from sim_core.plant import Command, EntityError, Mode, MujocoPlant, PlantError
+from sim_core.command import Command, Mode
+from sim_core.plant import EntityError, MujocoPlant, PlantError
 
-NOISY = dict(seed=5, tick=0.002, position_noise=1e-3, velocity_noise=1e-2, sensor_delay=0.003,
-             initial_q_std=0.05, initial_v_std=[0.1, 0.2],
-             scenario=[dict(time=0.05, action="attach", frame="tool", mass=1.0, com=[0, 0, 0.1])])
+NOISY = dict(
+    seed=5,
+    tick=0.002,
+    position_noise=1e-3,
+    velocity_noise=1e-2,
+    sensor_delay=0.003,
+    initial_q_std=0.05,
+    initial_v_std=[0.1, 0.2],
+    scenario=[dict(time=0.05, action="attach", frame="tool", mass=1.0, com=[0, 0, 0.1])],
+)
 
 
 def trace(plant, ticks=100):
     """Everything a controller could see, under its own feedback."""
     out = []
     for _ in range(ticks):
-        plant.command(Command(Mode.FEEDBACK, plant.t, plant.joints, np.zeros(2), np.array([0.5, -0.5]),
-                              np.zeros(2), np.array([[30, 0, 3, 0], [0, 20, 0, 2.0]])))
+        plant.command(
+            Command(
+                Mode.FEEDBACK,
+                plant.t,
+                plant.joints,
+                np.zeros(2),
+                np.array([0.5, -0.5]),
+                np.zeros(2),
+                np.array([[30, 0, 3, 0], [0, 20, 0, 2.0]]),
+            )
+        )
         plant.tick()
         out.append(np.concatenate([[plant.t], plant.q, plant.v, plant.effort]))
     return np.array(out)
@@ -30,7 +47,7 @@ def test_equal_seeds_move_bit_equally(arm):
 def test_full_reset_replays_bit_equally_from_any_moment(arm):
     plant = MujocoPlant(arm, **NOISY)
     first = trace(plant)
-    for ticks in (1, 24, 25, 26, 77):       # before, at and after the payload appears
+    for ticks in (1, 24, 25, 26, 77):  # before, at and after the payload appears
         plant.reset()
         trace(plant, ticks)
         plant.spawn("ball", uri="refit:sphere", position=(2, 0, 1))
@@ -53,7 +70,7 @@ def test_reset_scopes_are_separate(arm):
     trace(plant, 10)
     q = plant.true_q
     plant.reset(time=False, state=False, spawned=True)
-    assert set(plant.entities()) == {"arm", "payload"}      # the payload is the scenario's
+    assert set(plant.entities()) == {"arm", "payload"}  # the payload is the scenario's
     np.testing.assert_array_equal(plant.true_q, q)
 
     plant.reset(time=True, state=False, spawned=False)
@@ -127,27 +144,30 @@ def test_free_bodies_can_be_placed_and_thrown(arm):
     plant = MujocoPlant(arm)
     plant.spawn("ball", uri="refit:sphere", position=(2, 0, 1))
     c, s = np.cos(0.5), np.sin(0.5)
-    plant.set_entity_state("ball", position=(1, 2, 3), quaternion=(c, s, 0, 0), linear=(1, 0, 2),
-                           angular=(0.0, 0.0, 4.0))
+    plant.set_entity_state(
+        "ball", position=(1, 2, 3), quaternion=(c, s, 0, 0), linear=(1, 0, 2), angular=(0.0, 0.0, 4.0)
+    )
     state = plant.entity_state("ball")
     np.testing.assert_allclose(state.position, (1, 2, 3))
     np.testing.assert_allclose(state.quaternion, (c, s, 0, 0), atol=1e-12)
     np.testing.assert_allclose(state.linear, (1, 0, 2), atol=1e-12)
     np.testing.assert_allclose(state.angular, (0, 0, 4), atol=1e-12)
-    for k in range(100):
+    for _k in range(100):
         plant.step([0, 0])
-    np.testing.assert_allclose(plant.entity_state("ball").position,
-                               (1 + 0.1, 2, 3 + 2 * 0.1 - 0.5 * 9.81 * 0.01), atol=1e-6)
+    np.testing.assert_allclose(
+        plant.entity_state("ball").position, (1 + 0.1, 2, 3 + 2 * 0.1 - 0.5 * 9.81 * 0.01), atol=1e-6
+    )
 
 
 def test_welded_objects_move_with_their_link(arm):
     plant = MujocoPlant(arm)
     plant.spawn("tool_box", uri="refit:box?mass=0.4", parent="tool", position=(0.1, 0, 0))
     plant.set_state([0.3, 0.4], [0.0, 0.5])
-    a, b = 0.3, 0.7     # rotation about +y by q turns x towards -z
+    a, b = 0.3, 0.7  # rotation about +y by q turns x towards -z
     state = plant.entity_state("tool_box")
-    np.testing.assert_allclose(state.position, (0.4 * np.cos(a) + 0.4 * np.cos(b), 0,
-                                                1 - 0.4 * np.sin(a) - 0.4 * np.sin(b)), atol=1e-12)
+    np.testing.assert_allclose(
+        state.position, (0.4 * np.cos(a) + 0.4 * np.cos(b), 0, 1 - 0.4 * np.sin(a) - 0.4 * np.sin(b)), atol=1e-12
+    )
     np.testing.assert_allclose(state.linear, 0.5 * 0.4 * np.array([-np.sin(b), 0, -np.cos(b)]), atol=1e-12)
     with pytest.raises(EntityError, match="only a free body"):
         plant.set_entity_state("tool_box", position=(0, 0, 0))
@@ -159,18 +179,19 @@ def test_welded_objects_move_with_their_link(arm):
 def test_entity_errors_have_a_kind_and_change_nothing(arm):
     plant = MujocoPlant(arm)
     for kind, arguments in (
-            ("not_unique", dict(name="upper", uri="refit:box")),
-            ("invalid_name", dict(name="a box", uri="refit:box")),
-            ("format", dict(name="b", uri="http://somewhere/box.sdf")),
-            ("format", dict(name="b", text="<sdf/>")),
-            ("parse", dict(name="b", text="<geom type='hexagon'/>")),
-            ("parse", dict(name="b", uri="refit:box?mass=heavy")),
-            ("parse", dict(name="b", uri="refit:box?size=1")),
-            ("parse", dict(name="b", uri="refit:box?colour=1")),
-            ("not_found", dict(name="b", uri="file:///no/such.xml")),
-            ("pose", dict(name="b", uri="refit:box", parent="gripper")),
-            ("pose", dict(name="b", uri="refit:box", quaternion=(0, 0, 0, 0))),
-            ("pose", dict(name="b", uri="refit:box", position=(np.nan, 0, 0)))):
+        ("not_unique", dict(name="upper", uri="refit:box")),
+        ("invalid_name", dict(name="a box", uri="refit:box")),
+        ("format", dict(name="b", uri="http://somewhere/box.sdf")),
+        ("format", dict(name="b", text="<sdf/>")),
+        ("parse", dict(name="b", text="<geom type='hexagon'/>")),
+        ("parse", dict(name="b", uri="refit:box?mass=heavy")),
+        ("parse", dict(name="b", uri="refit:box?size=1")),
+        ("parse", dict(name="b", uri="refit:box?colour=1")),
+        ("not_found", dict(name="b", uri="file:///no/such.xml")),
+        ("pose", dict(name="b", uri="refit:box", parent="gripper")),
+        ("pose", dict(name="b", uri="refit:box", quaternion=(0, 0, 0, 0))),
+        ("pose", dict(name="b", uri="refit:box", position=(np.nan, 0, 0))),
+    ):
         with pytest.raises(EntityError) as error:
             plant.spawn(**arguments)
         assert error.value.kind == kind, arguments
@@ -185,16 +206,17 @@ def test_entity_errors_have_a_kind_and_change_nothing(arm):
 
 
 def test_wrench_shows_the_weight_beyond_the_site(arm):
-    site = arm.replace('<site name="tool" pos="0.3 0 0"/>',
-                       '<body name="flange" pos="0.3 0 0"><geom size="0.01" mass="0.001"/><site name="ft"/></body>')
-    plant = MujocoPlant(site, wrench_site="ft", stop_state="hold", servo_bandwidth=100.0,
-                         initial_q=[0.0, 0.0])
+    site = arm.replace(
+        '<site name="tool" pos="0.3 0 0"/>',
+        '<body name="flange" pos="0.3 0 0"><geom size="0.01" mass="0.001"/><site name="ft"/></body>',
+    )
+    plant = MujocoPlant(site, wrench_site="ft", stop_state="hold", servo_bandwidth=100.0, initial_q=[0.0, 0.0])
     plant.spawn("load", uri="refit:box?mass=2&com=0.1,0,0", parent="flange")
     for _ in range(3000):
         plant.tick()
     q = plant.true_q.sum()
     weight = 2.001 * 9.81
-    R = np.array([[np.cos(q), 0, np.sin(q)], [0, 1, 0], [-np.sin(q), 0, np.cos(q)]])    # site in world
+    R = np.array([[np.cos(q), 0, np.sin(q)], [0, 1, 0], [-np.sin(q), 0, np.cos(q)]])  # site in world
     force_S = R.T @ [0, 0, -weight]
     torque_S = np.cross([0.1 * 2 / 2.001, 0, 0], force_S)
     np.testing.assert_allclose(plant.wrench(), np.concatenate([force_S, torque_S]), atol=1e-3)
@@ -205,7 +227,7 @@ def test_wrench_at_a_flange_is_that_of_what_is_welded_on_it():
     for _ in range(1000):
         plant.tick()
     hand = plant.world.model.body("hand")
-    m, c = hand.mass[0], hand.ipos          # flange and hand share an origin, not the axes
+    m, c = hand.mass[0], hand.ipos  # flange and hand share an origin, not the axes
     f, torque = plant.wrench()[:3], plant.wrench()[3:]
     assert np.linalg.norm(f) == pytest.approx(m * 9.81, rel=1e-3)
     site, body = plant.world.observe().site("flange"), plant.world.observe().body("hand")
@@ -216,7 +238,7 @@ def test_wrench_at_a_flange_is_that_of_what_is_welded_on_it():
 
 def test_observing_does_not_disturb(arm):
     plant, twin = (MujocoPlant(arm, wrench_site="tool") for _ in range(2))
-    for k in range(50):
+    for _k in range(50):
         plant.step([2.0, 0.0]), twin.step([2.0, 0.0])
         plant.wrench(), plant.entity_state("arm"), plant.world.pose_of_nominal()
     assert np.array_equal(plant.true_q, twin.true_q)

@@ -1,12 +1,15 @@
 """Actions: what a launch description can do."""
 
 from .configuration_scope import (
-    PopEnvironment, PopLaunchConfigurations, PushEnvironment, PushLaunchConfigurations,
-    ResetEnvironment)
+    PopEnvironment,
+    PopLaunchConfigurations,
+    PushEnvironment,
+    PushLaunchConfigurations,
+    ResetEnvironment,
+)
 from .declare_launch_argument import DeclareLaunchArgument
 from .emit_event import EmitEvent
-from .environment_variable import (
-    AppendEnvironmentVariable, SetEnvironmentVariable, UnsetEnvironmentVariable)
+from .environment_variable import AppendEnvironmentVariable, SetEnvironmentVariable, UnsetEnvironmentVariable
 from .execute_local import ExecuteLocal
 from .execute_process import ExecuteProcess
 from .group_action import GroupAction
@@ -21,11 +24,28 @@ from .shutdown_action import Shutdown
 from .timer_action import TimerAction
 
 __all__ = [
-    'AppendEnvironmentVariable', 'DeclareLaunchArgument', 'EmitEvent', 'ExecuteLocal',
-    'ExecuteProcess', 'GroupAction', 'IncludeLaunchDescription', 'LogInfo', 'OpaqueCoroutine',
-    'OpaqueFunction', 'PopEnvironment', 'PopLaunchConfigurations', 'PushEnvironment',
-    'PushLaunchConfigurations', 'RegisterEventHandler', 'ResetEnvironment',
-    'ResetLaunchConfigurations', 'SetEnvironmentVariable', 'SetLaunchConfiguration', 'Shutdown',
-    'TimerAction', 'UnregisterEventHandler', 'UnsetEnvironmentVariable',
-    'UnsetLaunchConfiguration',
+    "AppendEnvironmentVariable",
+    "DeclareLaunchArgument",
+    "EmitEvent",
+    "ExecuteLocal",
+    "ExecuteProcess",
+    "GroupAction",
+    "IncludeLaunchDescription",
+    "LogInfo",
+    "OpaqueCoroutine",
+    "OpaqueFunction",
+    "PopEnvironment",
+    "PopLaunchConfigurations",
+    "PushEnvironment",
+    "PushLaunchConfigurations",
+    "RegisterEventHandler",
+    "ResetEnvironment",
+    "ResetLaunchConfigurations",
+    "SetEnvironmentVariable",
+    "SetLaunchConfiguration",
+    "Shutdown",
+    "TimerAction",
+    "UnregisterEventHandler",
+    "UnsetEnvironmentVariable",
+    "UnsetLaunchConfiguration",
 ]

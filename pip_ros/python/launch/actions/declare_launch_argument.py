@@ -18,22 +18,19 @@ class DeclareLaunchArgument(Action):
     def __init__(self, name, *, default_value=None, description=None, choices=None, **kwargs):
         super().__init__(**kwargs)
         if choices is not None and len(choices) == 0:
-            raise RuntimeError('Provided choices arg is empty. Use None to ignore the choice list.')
+            raise RuntimeError("Provided choices arg is empty. Use None to ignore the choice list.")
         if choices is not None and isinstance(default_value, str) and default_value not in choices:
-            raise RuntimeError(f'Provided default_value "{default_value}" is not in provided '
-                               f'choices "{choices}".')
+            raise RuntimeError(f'Provided default_value "{default_value}" is not in provided choices "{choices}".')
         self.__name = name
-        self.__default_value = None if default_value is None \
-            else normalize_to_list_of_substitutions(default_value)
+        self.__default_value = None if default_value is None else normalize_to_list_of_substitutions(default_value)
         self.__choices = choices
         if description is None:
-            self.__description = 'no description given' if choices is None \
-                else f'One of: {choices}'
+            self.__description = "no description given" if choices is None else f"One of: {choices}"
         else:
             self.__description = description
             if choices is not None:
-                stop = '' if description.endswith('.') else '.'
-                self.__description += f'{stop} Valid choices are: {choices}'
+                stop = "" if description.endswith(".") else "."
+                self.__description += f"{stop} Valid choices are: {choices}"
         self._conditionally_included = False
 
     @property
@@ -56,18 +53,18 @@ class DeclareLaunchArgument(Action):
         """Return the default as --show-args prints it, or None."""
         if self.__default_value is None:
             return None
-        return ' + '.join(sub.describe() for sub in self.__default_value)
+        return " + ".join(sub.describe() for sub in self.__default_value)
 
     def execute(self, context):
         if self.name not in context.launch_configurations:
             if self.default_value is None:
                 get_logger(__name__).error(
-                    f'Required launch argument "{self.name}" (description: '
-                    f'"{self.description}") was not provided')
+                    f'Required launch argument "{self.name}" (description: "{self.description}") was not provided'
+                )
                 raise RuntimeError(f'Required launch argument "{self.name}" was not provided.')
-            context.launch_configurations[self.name] = perform_substitutions(
-                context, self.default_value)
+            context.launch_configurations[self.name] = perform_substitutions(context, self.default_value)
         value = context.launch_configurations[self.name]
         if self.choices is not None and value not in self.choices:
-            raise RuntimeError(f'Argument "{self.name}" provided value "{value}" is not valid. '
-                               f'Valid options are: {self.choices}')
+            raise RuntimeError(
+                f'Argument "{self.name}" provided value "{value}" is not valid. Valid options are: {self.choices}'
+            )

@@ -8,7 +8,7 @@ class EmitEvent(Action):
     def __init__(self, *, event, **kwargs):
         super().__init__(**kwargs)
         if not isinstance(event, Event):
-            raise RuntimeError(f'EmitEvent: expected an Event, found {event!r}')
+            raise RuntimeError(f"EmitEvent: expected an Event, found {event!r}")
         self.__event = event
 
     @property

@@ -22,8 +22,7 @@ class SetEnvironmentVariable(Action):
         return self.__value
 
     def execute(self, context):
-        context.environment[perform_substitutions(context, self.__name)] = \
-            perform_substitutions(context, self.__value)
+        context.environment[perform_substitutions(context, self.__name)] = perform_substitutions(context, self.__value)
 
 
 class UnsetEnvironmentVariable(Action):

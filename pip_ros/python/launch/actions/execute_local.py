@@ -14,8 +14,7 @@ from ..event_handler import EventHandler
 from ..event_handlers.on_process_exit import OnProcessExit
 from ..event_handlers.on_process_io import OnProcessIO
 from ..event_handlers.on_shutdown import OnShutdown
-from ..events.process import (
-    ProcessExited, ProcessStarted, ProcessStderr, ProcessStdout, ShutdownProcess, SignalProcess)
+from ..events.process import ProcessExited, ProcessStarted, ProcessStderr, ProcessStdout, ShutdownProcess, SignalProcess
 from ..substitutions.launch_configuration import LaunchConfiguration
 from ..utilities import normalize_to_list_of_substitutions, perform_substitutions
 from ..utilities.type_utils import normalize_typed_substitution, perform_typed_substitution
@@ -44,22 +43,31 @@ class ExecuteLocal(Action):
     """
 
     def __init__(
-            self, *, process_description, shell=False,
-            sigterm_timeout=LaunchConfiguration('sigterm_timeout', default=5),
-            sigkill_timeout=LaunchConfiguration('sigkill_timeout', default=5),
-            emulate_tty=False, output='log',
-            output_format='[{this.process_description.final_name}] {line}',
-            cached_output=False, log_cmd=False, on_exit=None, respawn=False,
-            respawn_delay=None, respawn_max_retries=-1, **kwargs):
+        self,
+        *,
+        process_description,
+        shell=False,
+        sigterm_timeout=LaunchConfiguration("sigterm_timeout", default=5),
+        sigkill_timeout=LaunchConfiguration("sigkill_timeout", default=5),
+        emulate_tty=False,
+        output="log",
+        output_format="[{this.process_description.final_name}] {line}",
+        cached_output=False,
+        log_cmd=False,
+        on_exit=None,
+        respawn=False,
+        respawn_delay=None,
+        respawn_max_retries=-1,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.__process_description = process_description
         self.__shell = shell
         self.__sigterm_timeout = normalize_to_list_of_substitutions(sigterm_timeout)
         self.__sigkill_timeout = normalize_to_list_of_substitutions(sigkill_timeout)
         self.__emulate_tty = emulate_tty
-        output = os.environ.get('OVERRIDE_LAUNCH_PROCESS_OUTPUT', output)
-        self.__output = output if isinstance(output, dict) \
-            else normalize_to_list_of_substitutions(output)
+        output = os.environ.get("OVERRIDE_LAUNCH_PROCESS_OUTPUT", output)
+        self.__output = output if isinstance(output, dict) else normalize_to_list_of_substitutions(output)
         self.__output_format = output_format
         self.__cached_output = cached_output
         self.__log_cmd = log_cmd
@@ -120,9 +128,11 @@ class ExecuteLocal(Action):
 
     def __get_cached(self, fd):
         if not self.__cached_output:
-            raise RuntimeError('cached output must be true to be able to get stdout or stderr,'
-                               f" proc '{self.__process_description.name}'")
-        return self.__streams[fd].cache.getvalue() if self.__streams else ''
+            raise RuntimeError(
+                "cached output must be true to be able to get stdout or stderr,"
+                f" proc '{self.__process_description.name}'"
+            )
+        return self.__streams[fd].cache.getvalue() if self.__streams else ""
 
     def get_sub_entities(self):
         return self.__on_exit if isinstance(self.__on_exit, list) else []
@@ -137,29 +147,30 @@ class ExecuteLocal(Action):
         self.__process_description.prepare(context, self)
         description = self.__process_description
         self.__details = {
-            'action': self, 'name': description.final_name, 'cmd': description.final_cmd,
-            'cwd': description.final_cwd, 'env': description.final_env}
+            "action": self,
+            "name": description.final_name,
+            "cmd": description.final_cmd,
+            "cwd": description.final_cwd,
+            "env": description.final_env,
+        }
         self.__respawn = perform_typed_substitution(context, self.__respawn, bool)
-        if 'emulate_tty' in context.launch_configurations:
-            self.__emulate_tty = evaluate_condition_expression(
-                context, [LaunchConfiguration('emulate_tty')])
+        if "emulate_tty" in context.launch_configurations:
+            self.__emulate_tty = evaluate_condition_expression(context, [LaunchConfiguration("emulate_tty")])
 
     def execute(self, context):
         if self.__completed is not None:
-            raise RuntimeError(
-                f"ExecuteLocal action '{self.__details['name']}': executed more than once")
+            raise RuntimeError(f"ExecuteLocal action '{self.__details['name']}': executed more than once")
         self.prepare(context)
         if context.is_shutdown:
             return None
-        name = self.__details['name']
+        name = self.__details["name"]
         self.__logger = logging.get_logger(name)
-        output = self.__output if isinstance(self.__output, dict) \
-            else perform_substitutions(context, self.__output)
+        output = self.__output if isinstance(self.__output, dict) else perform_substitutions(context, self.__output)
         for fd, logger in enumerate(logging.get_output_loggers(name, output), start=1):
             self.__streams[fd] = _Lines(
-                lambda line, logger=logger: logger.info(
-                    self.__output_format.format(line=line, this=self)),
-                self.__cached_output)
+                lambda line, logger=logger: logger.info(self.__output_format.format(line=line, this=self)),
+                self.__cached_output,
+            )
         for handler in self.__event_handlers():
             context.register_event_handler(handler)
         self.__completed = context.asyncio_loop.create_future()
@@ -170,16 +181,17 @@ class ExecuteLocal(Action):
     def __event_handlers(self):
         # Later ones are asked first: the output is complete when on_exit is visited.
         yield EventHandler(
-            matcher=lambda event: isinstance(event, ShutdownProcess)
-            and event.process_matcher(self),
-            entities=OpaqueFunction(function=self._shutdown_process))
+            matcher=lambda event: isinstance(event, ShutdownProcess) and event.process_matcher(self),
+            entities=OpaqueFunction(function=self._shutdown_process),
+        )
         yield EventHandler(
             matcher=lambda event: isinstance(event, SignalProcess) and event.process_matcher(self),
-            entities=OpaqueFunction(function=self.__on_signal_process))
-        yield OnProcessIO(target_action=self, on_stdout=self.__on_output,
-                          on_stderr=self.__on_output)
-        yield OnShutdown(on_shutdown=lambda event, context: self._shutdown_process(
-            context, to_group=event.due_to_sigint))
+            entities=OpaqueFunction(function=self.__on_signal_process),
+        )
+        yield OnProcessIO(target_action=self, on_stdout=self.__on_output, on_stderr=self.__on_output)
+        yield OnShutdown(
+            on_shutdown=lambda event, context: self._shutdown_process(context, to_group=event.due_to_sigint)
+        )
         if self.__on_exit is not None:
             yield OnProcessExit(target_action=self, on_exit=self.__on_exit)
         yield OnProcessExit(target_action=self, on_exit=self.__on_process_exit)
@@ -202,22 +214,26 @@ class ExecuteLocal(Action):
 
     async def __run_once(self, context):
         """Run the process to its end; return False if it could not be started."""
-        cmd, cwd = self.__details['cmd'], self.__details['cwd']
+        cmd, cwd = self.__details["cmd"], self.__details["cwd"]
         if self.__log_cmd:
             self.__logger.info(f"process details: cmd='{_to_line(cmd)}', cwd='{cwd}'")
         try:
             self.__child = ChildProcess(
-                ' '.join(cmd) if self.__shell else cmd, cwd=cwd, env=self.__details['env'],
-                shell=self.__shell, emulate_tty=self.__emulate_tty,
+                " ".join(cmd) if self.__shell else cmd,
+                cwd=cwd,
+                env=self.__details["env"],
+                shell=self.__shell,
+                emulate_tty=self.__emulate_tty,
                 on_output=lambda fd, data: context.emit_event_sync(
-                    (ProcessStdout if fd == 1 else ProcessStderr)(text=data, **self.__details)))
+                    (ProcessStdout if fd == 1 else ProcessStderr)(text=data, **self.__details)
+                ),
+            )
         except (OSError, ValueError) as error:
-            self.__logger.error(
-                f"exception occurred while executing process '{_to_line(cmd)}': {error}")
+            self.__logger.error(f"exception occurred while executing process '{_to_line(cmd)}': {error}")
             return False
         child = self.__child
-        self.__details = {**self.__details, 'pid': child.pid}
-        self.__logger.info(f'process started with pid [{child.pid}]')
+        self.__details = {**self.__details, "pid": child.pid}
+        self.__logger.info(f"process started with pid [{child.pid}]")
         context.emit_event_sync(ProcessStarted(**self.__details))
         await child.wait()
         await child.finish_output()
@@ -235,10 +251,11 @@ class ExecuteLocal(Action):
         for stream in self.__streams.values():
             stream.flush()
         if event.returncode == 0:
-            self.__logger.info(f'process has finished cleanly [pid {event.pid}]')
+            self.__logger.info(f"process has finished cleanly [pid {event.pid}]")
         else:
-            self.__logger.error(f'process has died [pid {event.pid}, exit code '
-                                f"{event.returncode}, cmd '{_to_line(event.cmd)}'].")
+            self.__logger.error(
+                f"process has died [pid {event.pid}, exit code {event.returncode}, cmd '{_to_line(event.cmd)}']."
+            )
 
     # -- end -----------------------------------------------------------------
 
@@ -252,21 +269,22 @@ class ExecuteLocal(Action):
             return
         self.__stopping.set_result(None)
         if self.__child is not None and self.__child.is_running:
-            context.add_completion_future(
-                context.asyncio_loop.create_task(self.__escalate(context, to_group)))
+            context.add_completion_future(context.asyncio_loop.create_task(self.__escalate(context, to_group)))
 
     async def __escalate(self, context, to_group):
         steps = (
             (signal.SIGINT, perform_substitutions(context, self.__sigterm_timeout)),
             (signal.SIGTERM, perform_substitutions(context, self.__sigkill_timeout)),
-            (signal.SIGKILL, None))
+            (signal.SIGKILL, None),
+        )
         previous = None
         for signum, timeout in steps:
             if previous is not None:
                 self.__logger.error(
                     f"process[{self.__details['name']}] failed to terminate '{previous[1]}' "
                     f"seconds after receiving '{previous[0].name}', "
-                    f"escalating to '{signum.name}'")
+                    f"escalating to '{signum.name}'"
+                )
             self.__send_signal(signum, to_group=to_group and signum is signal.SIGINT)
             if timeout is None or await self.__child.wait(float(timeout)):
                 return
@@ -274,14 +292,13 @@ class ExecuteLocal(Action):
 
     def __on_signal_process(self, context):
         if self.__child is None:
-            raise RuntimeError('Signal event received before execution.')
+            raise RuntimeError("Signal event received before execution.")
         self.__send_signal(context.locals.event.signal)
 
     def __send_signal(self, signum, *, to_group=False):
         if not self.__child.is_running:
             return
-        self.__logger.info(
-            f"sending signal '{signum.name}' to process[{self.__details['name']}]")
+        self.__logger.info(f"sending signal '{signum.name}' to process[{self.__details['name']}]")
         self.__child.send_signal(signum, to_group=to_group or signum is signal.SIGKILL)
 
     def _kill(self):
@@ -293,7 +310,7 @@ class ExecuteLocal(Action):
 
 
 def _to_line(cmd):
-    return ' '.join(word for word in cmd if word.strip())
+    return " ".join(word for word in cmd if word.strip())
 
 
 class _Lines:
@@ -301,15 +318,15 @@ class _Lines:
 
     def __init__(self, on_line, cached):
         self._on_line = on_line
-        self._decoder = codecs.getincrementaldecoder('utf-8')(errors='replace')
-        self._rest = ''
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._rest = ""
         self.cache = io.StringIO() if cached else None
 
     def write(self, data):
         text = self._decoder.decode(data)
         if self.cache is not None:
             self.cache.write(text)
-        *lines, self._rest = (self._rest + text).split('\n')
+        *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             self._on_line(line)
 
@@ -317,4 +334,4 @@ class _Lines:
         """Pass on a last line without line end."""
         if self._rest:
             self._on_line(self._rest)
-        self._rest = ''
+        self._rest = ""

@@ -7,10 +7,8 @@ from .execute_local import ExecuteLocal
 class ExecuteProcess(ExecuteLocal):
     """ExecuteLocal whose executable is given in place; see both for the arguments."""
 
-    def __init__(self, *, cmd, prefix=None, name=None, cwd=None, env=None, additional_env=None,
-                 **kwargs):
-        executable = Executable(cmd=cmd, prefix=prefix, name=name, cwd=cwd, env=env,
-                                additional_env=additional_env)
+    def __init__(self, *, cmd, prefix=None, name=None, cwd=None, env=None, additional_env=None, **kwargs):
+        executable = Executable(cmd=cmd, prefix=prefix, name=name, cwd=cwd, env=env, additional_env=additional_env)
         super().__init__(process_description=executable, **kwargs)
 
     @property

@@ -2,8 +2,12 @@
 
 from ..action import Action
 from .configuration_scope import (
-    PopEnvironment, PopLaunchConfigurations, PushEnvironment, PushLaunchConfigurations,
-    ResetEnvironment)
+    PopEnvironment,
+    PopLaunchConfigurations,
+    PushEnvironment,
+    PushLaunchConfigurations,
+    ResetEnvironment,
+)
 from .reset_launch_configurations import ResetLaunchConfigurations
 from .set_launch_configuration import SetLaunchConfiguration
 
@@ -18,8 +22,7 @@ class GroupAction(Action):
         launch_configurations: set for the group.
     """
 
-    def __init__(self, actions, *, scoped=True, forwarding=True, launch_configurations=None,
-                 **kwargs):
+    def __init__(self, actions, *, scoped=True, forwarding=True, launch_configurations=None, **kwargs):
         super().__init__(**kwargs)
         actions = list(actions)
         configurations = launch_configurations or {}
@@ -27,11 +30,15 @@ class GroupAction(Action):
         if not scoped:
             self.__sub_entities = [*set_configurations, *actions]
             return
-        enter = set_configurations if forwarding \
-            else [ResetEnvironment(), ResetLaunchConfigurations(configurations)]
+        enter = set_configurations if forwarding else [ResetEnvironment(), ResetLaunchConfigurations(configurations)]
         self.__sub_entities = [
-            PushLaunchConfigurations(), PushEnvironment(), *enter, *actions,
-            PopEnvironment(), PopLaunchConfigurations()]
+            PushLaunchConfigurations(),
+            PushEnvironment(),
+            *enter,
+            *actions,
+            PopEnvironment(),
+            PopLaunchConfigurations(),
+        ]
 
     def get_sub_entities(self):
         return self.__sub_entities

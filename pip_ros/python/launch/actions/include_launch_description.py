@@ -9,7 +9,7 @@ from ..utilities import normalize_to_list_of_substitutions, perform_substitution
 from .opaque_function import OpaqueFunction
 from .set_launch_configuration import SetLaunchConfiguration
 
-_FILE_LOCALS = ('current_launch_file_path', 'current_launch_file_directory')
+_FILE_LOCALS = ("current_launch_file_path", "current_launch_file_directory")
 
 
 class IncludeLaunchDescription(Action):
@@ -30,7 +30,7 @@ class IncludeLaunchDescription(Action):
             launch_description_source = AnyLaunchDescriptionSource(launch_description_source)
         self.__source = launch_description_source
         arguments = launch_arguments or ()
-        self.__arguments = tuple(arguments.items() if hasattr(arguments, 'items') else arguments)
+        self.__arguments = tuple(arguments.items() if hasattr(arguments, "items") else arguments)
 
     @property
     def launch_description_source(self):
@@ -41,7 +41,7 @@ class IncludeLaunchDescription(Action):
         return self.__arguments
 
     def describe(self):
-        return f'IncludeLaunchDescription({self.__source.location})'
+        return f"IncludeLaunchDescription({self.__source.location})"
 
     def get_sub_entities(self):
         description = self.__source.try_get_launch_description_without_context()
@@ -50,14 +50,16 @@ class IncludeLaunchDescription(Action):
     def _try_get_arguments_names_without_context(self):
         """Return the names of the arguments given here, as far as they are plain text."""
         from ..launch_context import LaunchContext
+
         try:
             return self._argument_names(LaunchContext())
         except RuntimeError:
             return []
 
     def _argument_names(self, context):
-        return [perform_substitutions(context, normalize_to_list_of_substitutions(name))
-                for name, _ in self.__arguments]
+        return [
+            perform_substitutions(context, normalize_to_list_of_substitutions(name)) for name, _ in self.__arguments
+        ]
 
     def execute(self, context):
         """Return what to visit.
@@ -66,19 +68,22 @@ class IncludeLaunchDescription(Action):
             RuntimeError: an argument that the description requires is not given.
         """
         description = self.__source.get_launch_description(context)
-        previous = {name: value for name, value in context.get_locals_as_dict().items()
-                    if name in _FILE_LOCALS}
+        previous = {name: value for name, value in context.get_locals_as_dict().items() if name in _FILE_LOCALS}
         path = os.path.abspath(self.__source.location)
-        context.extend_locals({'current_launch_file_path': path,
-                               'current_launch_file_directory': os.path.dirname(path)})
+        context.extend_locals(
+            {"current_launch_file_path": path, "current_launch_file_directory": os.path.dirname(path)}
+        )
         self._check_required_arguments(description, context)
 
         def restore(context):
             context._remove_locals(_FILE_LOCALS)
             context.extend_locals(previous)
 
-        return [*(SetLaunchConfiguration(name, value) for name, value in self.__arguments),
-                description, OpaqueFunction(function=restore)]
+        return [
+            *(SetLaunchConfiguration(name, value) for name, value in self.__arguments),
+            description,
+            OpaqueFunction(function=restore),
+        ]
 
     def _check_required_arguments(self, description, context):
         given = self._argument_names(context)
@@ -86,9 +91,11 @@ class IncludeLaunchDescription(Action):
         for argument, includes in declared:
             if argument._conditionally_included or argument.default_value is not None:
                 continue
-            names = given + [name for include in includes or []
-                             for name in include._try_get_arguments_names_without_context()]
+            names = given + [
+                name for include in includes or [] for name in include._try_get_arguments_names_without_context()
+            ]
             if argument.name not in names:
                 raise RuntimeError(
                     f"Included launch description missing required argument '{argument.name}' "
-                    f"(description: '{argument.description}'), given: [{', '.join(names)}]")
+                    f"(description: '{argument.description}'), given: [{', '.join(names)}]"
+                )

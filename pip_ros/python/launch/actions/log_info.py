@@ -17,4 +17,4 @@ class LogInfo(Action):
         return self.__msg
 
     def execute(self, context):
-        get_logger('launch.user').info(perform_substitutions(context, self.__msg))
+        get_logger("launch.user").info(perform_substitutions(context, self.__msg))

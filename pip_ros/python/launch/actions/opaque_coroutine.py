@@ -13,11 +13,10 @@ class OpaqueCoroutine(Action):
         ignore_context: leave the context out of the arguments.
     """
 
-    def __init__(self, *, coroutine, args=None, kwargs=None, ignore_context=False,
-                 **left_over_kwargs):
+    def __init__(self, *, coroutine, args=None, kwargs=None, ignore_context=False, **left_over_kwargs):
         super().__init__(**left_over_kwargs)
         if not asyncio.iscoroutinefunction(coroutine):
-            raise TypeError(f'OpaqueCoroutine: expected an async function, found {coroutine!r}')
+            raise TypeError(f"OpaqueCoroutine: expected an async function, found {coroutine!r}")
         self.__coroutine = coroutine
         self.__args = list(args or [])
         self.__kwargs = dict(kwargs or {})

@@ -9,7 +9,7 @@ class OpaqueFunction(Action):
     def __init__(self, *, function, args=None, kwargs=None, **left_over_kwargs):
         super().__init__(**left_over_kwargs)
         if not callable(function):
-            raise TypeError(f'OpaqueFunction: expected a function, found {function!r}')
+            raise TypeError(f"OpaqueFunction: expected a function, found {function!r}")
         self.__function = function
         self.__args = list(args or [])
         self.__kwargs = dict(kwargs or {})

@@ -17,7 +17,7 @@ class RegisterEventHandler(Action):
 
     def describe_conditional_sub_entities(self):
         description, entities = self.__event_handler.describe()
-        return [(f'conditionally included by {description}', entities)]
+        return [(f"conditionally included by {description}", entities)]
 
 
 class UnregisterEventHandler(Action):

@@ -14,10 +14,13 @@ class ResetLaunchConfigurations(Action):
         super().__init__(**kwargs)
         self.__configurations = [
             (normalize_to_list_of_substitutions(name), normalize_to_list_of_substitutions(value))
-            for name, value in (launch_configurations or {}).items()]
+            for name, value in (launch_configurations or {}).items()
+        ]
 
     def execute(self, context):
-        values = {perform_substitutions(context, name): perform_substitutions(context, value)
-                  for name, value in self.__configurations}
+        values = {
+            perform_substitutions(context, name): perform_substitutions(context, value)
+            for name, value in self.__configurations
+        }
         context.launch_configurations.clear()
         context.launch_configurations.update(values)

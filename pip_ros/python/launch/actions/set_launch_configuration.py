@@ -19,8 +19,9 @@ class SetLaunchConfiguration(Action):
         return self.__value
 
     def execute(self, context):
-        context.launch_configurations[perform_substitutions(context, self.__name)] = \
-            perform_substitutions(context, self.__value)
+        context.launch_configurations[perform_substitutions(context, self.__name)] = perform_substitutions(
+            context, self.__value
+        )
 
 
 class UnsetLaunchConfiguration(Action):

@@ -9,12 +9,11 @@ from .emit_event import EmitEvent
 class Shutdown(EmitEvent):
     """Emits the Shutdown event; as `on_exit=` of a process it makes that process required."""
 
-    def __init__(self, *, reason='reason not given', **kwargs):
+    def __init__(self, *, reason="reason not given", **kwargs):
         super().__init__(event=ShutdownEvent(reason=reason), **kwargs)
 
     def execute(self, context):
-        event = context.get_locals_as_dict().get('event')
+        event = context.get_locals_as_dict().get("event")
         if isinstance(event, ProcessExited):
-            get_logger().info(
-                f'process[{event.process_name}] was required: shutting down launched system')
+            get_logger().info(f"process[{event.process_name}] was required: shutting down launched system")
         super().execute(context)

@@ -22,7 +22,8 @@ class TimerAction(Action):
     def __init__(self, *, period, actions, cancel_on_shutdown=True, **kwargs):
         super().__init__(**kwargs)
         self.__period = normalize_to_list_of_substitutions(
-            period if is_substitution(period) or isinstance(period, str) else str(float(period)))
+            period if is_substitution(period) or isinstance(period, str) else str(float(period))
+        )
         self.__actions = list(actions)
         self.__cancel_on_shutdown = cancel_on_shutdown
         self.__context_locals = {}
@@ -39,10 +40,10 @@ class TimerAction(Action):
         return self.__actions
 
     def describe(self):
-        return f'TimerAction(period={" + ".join(s.describe() for s in self.__period)})'
+        return f"TimerAction(period={' + '.join(s.describe() for s in self.__period)})"
 
     def describe_conditional_sub_entities(self):
-        return [(f'{self.describe()} elapsed', self.__actions)]
+        return [(f"{self.describe()} elapsed", self.__actions)]
 
     def cancel(self):
         """Do not visit the actions; harmless at any time."""
@@ -60,15 +61,18 @@ class TimerAction(Action):
             return
         self.__completed = context.asyncio_loop.create_future()
         self.__context_locals = context.get_locals_as_dict()
-        context.register_event_handler(EventHandler(
-            matcher=lambda event: isinstance(event, TimerEvent) and event.timer_action is self,
-            entities=OpaqueFunction(function=self.__on_elapsed), handle_once=True))
+        context.register_event_handler(
+            EventHandler(
+                matcher=lambda event: isinstance(event, TimerEvent) and event.timer_action is self,
+                entities=OpaqueFunction(function=self.__on_elapsed),
+                handle_once=True,
+            )
+        )
         if self.__cancel_on_shutdown:
             if context.is_shutdown:
                 self.__finish()
                 return
-            context.register_event_handler(OnShutdown(
-                on_shutdown=lambda event, context: self.cancel()))
+            context.register_event_handler(OnShutdown(on_shutdown=lambda event, context: self.cancel()))
 
         def elapse():
             context.emit_event_sync(TimerEvent(timer_action=self))

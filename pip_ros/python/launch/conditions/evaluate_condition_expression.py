@@ -3,7 +3,7 @@
 from ..condition import InvalidConditionExpressionError
 from ..utilities import perform_substitutions
 
-TRUE, FALSE = ('true', '1'), ('false', '0')
+TRUE, FALSE = ("true", "1"), ("false", "0")
 
 
 def evaluate_condition_expression(context, expression):
@@ -16,5 +16,6 @@ def evaluate_condition_expression(context, expression):
     word = text.strip().lower()
     if word not in TRUE + FALSE:
         raise InvalidConditionExpressionError(
-            f"invalid condition expression, expected one of {TRUE + FALSE} but got '{text}'")
+            f"invalid condition expression, expected one of {TRUE + FALSE} but got '{text}'"
+        )
     return word in TRUE

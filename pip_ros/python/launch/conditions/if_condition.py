@@ -10,11 +10,10 @@ class IfCondition(Condition):
 
     def __init__(self, predicate_expression):
         self.__expression = normalize_to_list_of_substitutions(predicate_expression)
-        super().__init__(
-            predicate=lambda context: evaluate_condition_expression(context, self.__expression))
+        super().__init__(predicate=lambda context: evaluate_condition_expression(context, self.__expression))
 
     def describe(self):
-        return f'{type(self).__name__}({" + ".join(s.describe() for s in self.__expression)})'
+        return f"{type(self).__name__}({' + '.join(s.describe() for s in self.__expression)})"
 
 
 class UnlessCondition(IfCondition):

@@ -9,13 +9,11 @@ class LaunchConfigurationEquals(Condition):
 
     def __init__(self, launch_configuration_name, expected_value):
         self.__name = launch_configuration_name
-        self.__expected = None if expected_value is None \
-            else normalize_to_list_of_substitutions(expected_value)
+        self.__expected = None if expected_value is None else normalize_to_list_of_substitutions(expected_value)
         super().__init__(predicate=self._is_equal)
 
     def _is_equal(self, context):
-        expected = None if self.__expected is None \
-            else perform_substitutions(context, self.__expected)
+        expected = None if self.__expected is None else perform_substitutions(context, self.__expected)
         return context.launch_configurations.get(self.__name) == expected
 
 

@@ -2,4 +2,4 @@
 
 from .executable import Executable
 
-__all__ = ['Executable']
+__all__ = ["Executable"]

@@ -25,14 +25,17 @@ class Executable:
         additional_env: added to the environment.
     """
 
-    def __init__(self, *, cmd, prefix=None, name=None, cwd=None, env=None, additional_env=None,
-                 arguments=None):
+    def __init__(self, *, cmd, prefix=None, name=None, cwd=None, env=None, additional_env=None, arguments=None):
         self.__cmd = [normalize_to_list_of_substitutions(word) for word in cmd]
         self.__cmd += [normalize_to_list_of_substitutions(word) for word in arguments or []]
         self.__prefix = normalize_to_list_of_substitutions(
-            LaunchConfiguration('launch-prefix', default='') if prefix is None else prefix)
-        self.__prefix_filter = normalize_to_list_of_substitutions(
-            LaunchConfiguration('launch-prefix-filter', default='')) if prefix is None else None
+            LaunchConfiguration("launch-prefix", default="") if prefix is None else prefix
+        )
+        self.__prefix_filter = (
+            normalize_to_list_of_substitutions(LaunchConfiguration("launch-prefix-filter", default=""))
+            if prefix is None
+            else None
+        )
         self.__name = None if name is None else normalize_to_list_of_substitutions(name)
         self.__cwd = None if cwd is None else normalize_to_list_of_substitutions(cwd)
         self.__env = _normalize_environment(env)
@@ -82,29 +85,29 @@ class Executable:
     def prepare(self, context, action):
         """Perform all substitutions; the name gets a number that is unique in this process."""
         cmd = [perform_substitutions(context, word) for word in self.__cmd]
-        name = os.path.basename(cmd[0]) if self.__name is None \
-            else perform_substitutions(context, self.__name)
+        name = os.path.basename(cmd[0]) if self.__name is None else perform_substitutions(context, self.__name)
         prefix = shlex.split(perform_substitutions(context, self.__prefix))
         if prefix and self.__prefix_filter is not None:
             pattern = perform_substitutions(context, self.__prefix_filter)
             if pattern and not re.match(pattern, os.path.basename(cmd[0])):
                 prefix = []
         self.__final_cmd = prefix + cmd
-        self.__final_name = f'{name}-{next(_counter)}'
-        self.__final_cwd = None if self.__cwd is None \
-            else perform_substitutions(context, self.__cwd)
-        self.__final_env = dict(context.environment) if self.__env is None \
-            else _perform_environment(context, self.__env)
+        self.__final_name = f"{name}-{next(_counter)}"
+        self.__final_cwd = None if self.__cwd is None else perform_substitutions(context, self.__cwd)
+        self.__final_env = (
+            dict(context.environment) if self.__env is None else _perform_environment(context, self.__env)
+        )
         self.__final_env.update(_perform_environment(context, self.__additional_env or []))
 
 
 def _normalize_environment(environment):
     if environment is None:
         return None
-    return [(normalize_to_list_of_substitutions(name), normalize_to_list_of_substitutions(value))
-            for name, value in environment.items()]
+    return [
+        (normalize_to_list_of_substitutions(name), normalize_to_list_of_substitutions(value))
+        for name, value in environment.items()
+    ]
 
 
 def _perform_environment(context, environment):
-    return {perform_substitutions(context, name): perform_substitutions(context, value)
-            for name, value in environment}
+    return {perform_substitutions(context, name): perform_substitutions(context, value) for name, value in environment}

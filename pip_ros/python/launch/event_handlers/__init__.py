@@ -7,5 +7,11 @@ from .on_process_io import OnProcessIO
 from .on_process_start import OnProcessStart
 from .on_shutdown import OnShutdown
 
-__all__ = ['OnExecutionComplete', 'OnIncludeLaunchDescription', 'OnProcessExit', 'OnProcessIO',
-           'OnProcessStart', 'OnShutdown']
+__all__ = [
+    "OnExecutionComplete",
+    "OnIncludeLaunchDescription",
+    "OnProcessExit",
+    "OnProcessIO",
+    "OnProcessStart",
+    "OnShutdown",
+]

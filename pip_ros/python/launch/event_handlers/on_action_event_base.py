@@ -15,13 +15,16 @@ class OnActionEventBase(BaseEventHandler):
         target_action_cls: what the target has to be.
     """
 
-    def __init__(self, *, action_matcher, on_event, target_event_cls, target_action_cls,
-                 **kwargs):
-        if action_matcher is not None and not callable(action_matcher) \
-                and not isinstance(action_matcher, target_action_cls):
+    def __init__(self, *, action_matcher, on_event, target_event_cls, target_action_cls, **kwargs):
+        if (
+            action_matcher is not None
+            and not callable(action_matcher)
+            and not isinstance(action_matcher, target_action_cls)
+        ):
             raise TypeError(
-                f'{type(self).__name__}: target_action is a {type(action_matcher).__name__}, '
-                f'expected a {target_action_cls.__name__}, a predicate or None')
+                f"{type(self).__name__}: target_action is a {type(action_matcher).__name__}, "
+                f"expected a {target_action_cls.__name__}, a predicate or None"
+            )
 
         def matches(event):
             if not isinstance(event, target_event_cls):
@@ -42,7 +45,7 @@ class OnActionEventBase(BaseEventHandler):
         return self.__entities
 
     def describe(self):
-        return f'{type(self).__name__}()', self.__entities
+        return f"{type(self).__name__}()", self.__entities
 
     def handle(self, event, context):
         super().handle(event, context)

@@ -6,8 +6,7 @@ from ..events.include_launch_description import IncludeLaunchDescription
 
 class OnIncludeLaunchDescription(BaseEventHandler):
     def __init__(self, **kwargs):
-        super().__init__(matcher=lambda event: isinstance(event, IncludeLaunchDescription),
-                         **kwargs)
+        super().__init__(matcher=lambda event: isinstance(event, IncludeLaunchDescription), **kwargs)
 
     def handle(self, event, context):
         super().handle(event, context)

@@ -7,5 +7,11 @@ from .on_action_event_base import OnActionEventBase
 class OnProcessExit(OnActionEventBase):
     def __init__(self, *, target_action=None, on_exit, **kwargs):
         from ..actions.execute_local import ExecuteLocal
-        super().__init__(action_matcher=target_action, on_event=on_exit,
-                         target_event_cls=ProcessExited, target_action_cls=ExecuteLocal, **kwargs)
+
+        super().__init__(
+            action_matcher=target_action,
+            on_event=on_exit,
+            target_event_cls=ProcessExited,
+            target_action_cls=ExecuteLocal,
+            **kwargs,
+        )

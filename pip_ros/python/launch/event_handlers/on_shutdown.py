@@ -11,15 +11,14 @@ class OnShutdown(BaseEventHandler):
     def __init__(self, *, on_shutdown, **kwargs):
         super().__init__(matcher=lambda event: isinstance(event, Shutdown), **kwargs)
         self.__on_shutdown = on_shutdown if callable(on_shutdown) else None
-        self.__entities = [] if callable(on_shutdown) \
-            else normalize_to_list_of_entities(on_shutdown)
+        self.__entities = [] if callable(on_shutdown) else normalize_to_list_of_entities(on_shutdown)
 
     @property
     def entities(self):
         return self.__entities
 
     def describe(self):
-        return 'OnShutdown()', self.__entities
+        return "OnShutdown()", self.__entities
 
     def handle(self, event, context):
         super().handle(event, context)

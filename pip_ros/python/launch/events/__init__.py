@@ -7,5 +7,4 @@ from .matchers import matches_action
 from .shutdown import Shutdown
 from .timer_event import TimerEvent
 
-__all__ = ['process', 'ExecutionComplete', 'IncludeLaunchDescription', 'Shutdown', 'TimerEvent',
-           'matches_action']
+__all__ = ["process", "ExecutionComplete", "IncludeLaunchDescription", "Shutdown", "TimerEvent", "matches_action"]

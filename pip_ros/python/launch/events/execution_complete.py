@@ -4,7 +4,7 @@ from ..event import Event
 
 
 class ExecutionComplete(Event):
-    name = 'launch.events.ExecutionComplete'
+    name = "launch.events.ExecutionComplete"
 
     def __init__(self, *, action):
         self.__action = action

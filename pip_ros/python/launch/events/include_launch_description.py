@@ -4,7 +4,7 @@ from ..event import Event
 
 
 class IncludeLaunchDescription(Event):
-    name = 'launch.events.IncludeLaunchDescription'
+    name = "launch.events.IncludeLaunchDescription"
 
     def __init__(self, launch_description):
         self.__launch_description = launch_description

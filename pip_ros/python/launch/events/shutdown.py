@@ -4,9 +4,9 @@ from ..event import Event
 
 
 class Shutdown(Event):
-    name = 'launch.events.Shutdown'
+    name = "launch.events.Shutdown"
 
-    def __init__(self, *, reason='reason not given', due_to_sigint=False):
+    def __init__(self, *, reason="reason not given", due_to_sigint=False):
         self.__reason = reason
         self.__due_to_sigint = due_to_sigint
 

@@ -4,7 +4,7 @@ from ..event import Event
 
 
 class TimerEvent(Event):
-    name = 'launch.events.TimerEvent'
+    name = "launch.events.TimerEvent"
 
     def __init__(self, *, timer_action):
         self.__timer_action = timer_action

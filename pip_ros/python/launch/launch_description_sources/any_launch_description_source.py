@@ -10,10 +10,11 @@ def get_launch_description_from_any_launch_file(launch_file_path):
     Raises:
         RuntimeError: an XML or YAML launch file, which needs the real package.
     """
-    if str(launch_file_path).endswith(('.xml', '.yaml', '.yml')):
+    if str(launch_file_path).endswith((".xml", ".yaml", ".yml")):
         raise RuntimeError(
             f"'{launch_file_path}': XML and YAML launch files need a ROS 2 distribution; "
-            'only Python launch files are supported here')
+            "only Python launch files are supported here"
+        )
     return get_launch_description_from_python_launch_file(launch_file_path)
 
 
@@ -21,7 +22,7 @@ class AnyLaunchDescriptionSource(LaunchDescriptionSource):
     """Includes a launch file by path."""
 
     def __init__(self, launch_file_path):
-        super().__init__(None, launch_file_path, 'launch file')
+        super().__init__(None, launch_file_path, "launch file")
 
     def _get_launch_description(self, location):
         return get_launch_description_from_any_launch_file(location)

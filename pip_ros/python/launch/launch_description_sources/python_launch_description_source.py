@@ -15,7 +15,7 @@ def load_python_launch_file_as_module(python_launch_file_path):
     """Execute the file as a module of its own and return it."""
     if not os.path.isfile(python_launch_file_path):
         raise FileNotFoundError(f"launch file '{python_launch_file_path}' does not exist")
-    loader = SourceFileLoader('python_launch_file', str(python_launch_file_path))
+    loader = SourceFileLoader("python_launch_file", str(python_launch_file_path))
     module = module_from_spec(spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module
@@ -24,10 +24,11 @@ def load_python_launch_file_as_module(python_launch_file_path):
 def get_launch_description_from_python_launch_file(python_launch_file_path):
     """Return what the file's generate_launch_description() returns."""
     module = load_python_launch_file_as_module(python_launch_file_path)
-    if not hasattr(module, 'generate_launch_description'):
+    if not hasattr(module, "generate_launch_description"):
         raise InvalidPythonLaunchFileError(
             f"launch file at '{python_launch_file_path}' does not contain the required "
-            "function 'generate_launch_description()'")
+            "function 'generate_launch_description()'"
+        )
     return module.generate_launch_description()
 
 
@@ -35,7 +36,7 @@ class PythonLaunchDescriptionSource(LaunchDescriptionSource):
     """Includes a Python launch file by path."""
 
     def __init__(self, launch_file_path):
-        super().__init__(None, launch_file_path, 'interpreted python launch file')
+        super().__init__(None, launch_file_path, "interpreted python launch file")
 
     def _get_launch_description(self, location):
         return get_launch_description_from_python_launch_file(location)

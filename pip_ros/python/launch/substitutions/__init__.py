@@ -1,7 +1,6 @@
 """Substitutions: text that is known when the launch runs."""
 
-from .boolean_substitution import (
-    AllSubstitution, AndSubstitution, AnySubstitution, NotSubstitution, OrSubstitution)
+from .boolean_substitution import AllSubstitution, AndSubstitution, AnySubstitution, NotSubstitution, OrSubstitution
 from .command import Command
 from .environment_variable import EnvironmentVariable
 from .equals_substitution import EqualsSubstitution, NotEqualsSubstitution
@@ -18,9 +17,25 @@ from .text_substitution import TextSubstitution
 from .this_launch_file import ThisLaunchFile, ThisLaunchFileDir
 
 __all__ = [
-    'AllSubstitution', 'AndSubstitution', 'AnySubstitution', 'Command', 'EnvironmentVariable',
-    'EqualsSubstitution', 'FileContent', 'FindExecutable', 'IfElseSubstitution',
-    'LaunchConfiguration', 'LaunchLogDir', 'LocalSubstitution', 'NotEqualsSubstitution',
-    'NotSubstitution', 'OrSubstitution', 'PathJoinSubstitution', 'PythonExpression',
-    'SubstitutionFailure', 'TextSubstitution', 'ThisLaunchFile', 'ThisLaunchFileDir',
+    "AllSubstitution",
+    "AndSubstitution",
+    "AnySubstitution",
+    "Command",
+    "EnvironmentVariable",
+    "EqualsSubstitution",
+    "FileContent",
+    "FindExecutable",
+    "IfElseSubstitution",
+    "LaunchConfiguration",
+    "LaunchLogDir",
+    "LocalSubstitution",
+    "NotEqualsSubstitution",
+    "NotSubstitution",
+    "OrSubstitution",
+    "PathJoinSubstitution",
+    "PythonExpression",
+    "SubstitutionFailure",
+    "TextSubstitution",
+    "ThisLaunchFile",
+    "ThisLaunchFileDir",
 ]

@@ -8,6 +8,7 @@ from .substitution_failure import SubstitutionFailure
 
 def _truth(context, expression):
     from ..conditions.evaluate_condition_expression import evaluate_condition_expression
+
     try:
         return evaluate_condition_expression(context, expression)
     except InvalidConditionExpressionError as error:
@@ -21,8 +22,8 @@ class _BooleanSubstitution(Substitution):
         self._operands = [normalize_to_list_of_substitutions(o) for o in operands]
 
     def describe(self):
-        operands = (' + '.join(s.describe() for s in o) for o in self._operands)
-        return f'{type(self).__name__}({", ".join(operands)})'
+        operands = (" + ".join(s.describe() for s in o) for o in self._operands)
+        return f"{type(self).__name__}({', '.join(operands)})"
 
     def perform(self, context):
         return str(self._combine(_truth(context, o) for o in self._operands)).lower()

@@ -10,8 +10,7 @@ class EnvironmentVariable(Substitution):
 
     def __init__(self, name, *, default_value=None):
         self.__name = normalize_to_list_of_substitutions(name)
-        self.__default_value = None if default_value is None \
-            else normalize_to_list_of_substitutions(default_value)
+        self.__default_value = None if default_value is None else normalize_to_list_of_substitutions(default_value)
 
     @property
     def name(self):
@@ -22,7 +21,7 @@ class EnvironmentVariable(Substitution):
         return self.__default_value
 
     def describe(self):
-        return f'EnvVar({" + ".join(s.describe() for s in self.__name)})'
+        return f"EnvVar({' + '.join(s.describe() for s in self.__name)})"
 
     def perform(self, context):
         name = perform_substitutions(context, self.__name)

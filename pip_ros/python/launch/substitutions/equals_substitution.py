@@ -7,7 +7,7 @@ from ..utilities import normalize_to_list_of_substitutions, perform_substitution
 
 
 def _is_boolean(text):
-    return text.lower() in ('true', 'false', '1', '0')
+    return text.lower() in ("true", "false", "1", "0")
 
 
 def _number(text):
@@ -33,9 +33,8 @@ class EqualsSubstitution(Substitution):
         return normalize_to_list_of_substitutions(value)
 
     def describe(self):
-        left, right = (' + '.join(s.describe() for s in side)
-                       for side in (self.__left, self.__right))
-        return f'{type(self).__name__}({left} {right})'
+        left, right = (" + ".join(s.describe() for s in side) for side in (self.__left, self.__right))
+        return f"{type(self).__name__}({left} {right})"
 
     def _is_equal(self, context):
         left = perform_substitutions(context, self.__left)
@@ -43,7 +42,7 @@ class EqualsSubstitution(Substitution):
         if left == right:
             return True
         if _is_boolean(left) and _is_boolean(right):
-            return (left.lower() in ('true', '1')) == (right.lower() in ('true', '1'))
+            return (left.lower() in ("true", "1")) == (right.lower() in ("true", "1"))
         x, y = _number(left), _number(right)
         return x is not None and y is not None and math.isclose(x, y)
 

@@ -14,12 +14,12 @@ class FileContent(Substitution):
         return self.__path
 
     def describe(self):
-        return f'FileContent({" + ".join(s.describe() for s in self.__path)})'
+        return f"FileContent({' + '.join(s.describe() for s in self.__path)})"
 
     def perform(self, context):
         path = perform_substitutions(context, self.__path)
         try:
-            with open(path, encoding='utf-8') as file:
+            with open(path, encoding="utf-8") as file:
                 return file.read()
         except OSError as error:
             raise SubstitutionFailure(f"cannot read '{path}': {error}") from error

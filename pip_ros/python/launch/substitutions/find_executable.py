@@ -16,11 +16,11 @@ class FindExecutable(Substitution):
         return self.__name
 
     def describe(self):
-        return f'FindExec({" + ".join(s.describe() for s in self.__name)})'
+        return f"FindExec({' + '.join(s.describe() for s in self.__name)})"
 
     def perform(self, context):
         name = perform_substitutions(context, self.__name)
-        path = shutil.which(name, path=context.environment.get('PATH'))
+        path = shutil.which(name, path=context.environment.get("PATH"))
         if path is None:
             raise SubstitutionFailure(f"executable '{name}' not found on the PATH")
         return path

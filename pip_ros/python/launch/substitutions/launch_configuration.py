@@ -22,7 +22,7 @@ class LaunchConfiguration(Substitution):
         return self.__variable_name
 
     def describe(self):
-        return f'LaunchConfig({" + ".join(s.describe() for s in self.__variable_name)})'
+        return f"LaunchConfig({' + '.join(s.describe() for s in self.__variable_name)})"
 
     def perform(self, context):
         name = perform_substitutions(context, self.__variable_name)

@@ -6,7 +6,7 @@ from ..substitution import Substitution
 
 class LaunchLogDir(Substitution):
     def describe(self):
-        return 'LaunchLogDir()'
+        return "LaunchLogDir()"
 
     def perform(self, context):
         return launch_config.log_dir

@@ -18,7 +18,6 @@ class LocalSubstitution(Substitution):
 
     def perform(self, context):
         try:
-            return str(eval(f'context.locals.{self.__expression}', {}, {'context': context}))
+            return str(eval(f"context.locals.{self.__expression}", {}, {"context": context}))
         except (AttributeError, KeyError) as error:
-            raise SubstitutionFailure(
-                f"local expression '{self.__expression}': {error}") from error
+            raise SubstitutionFailure(f"local expression '{self.__expression}': {error}") from error

@@ -17,8 +17,8 @@ class PathJoinSubstitution(Substitution):
         return self.__parts
 
     def describe(self):
-        parts = (' + '.join(s.describe() for s in part) for part in self.__parts)
-        return f'PathJoinSubstitution({", ".join(parts)})'
+        parts = (" + ".join(s.describe() for s in part) for part in self.__parts)
+        return f"PathJoinSubstitution({', '.join(parts)})"
 
     def perform(self, context):
         return os.path.join(*(perform_substitutions(context, part) for part in self.__parts))

@@ -6,8 +6,7 @@ from ..substitution import Substitution
 class TextSubstitution(Substitution):
     def __init__(self, *, text):
         if not isinstance(text, str):
-            raise TypeError(
-                f'TextSubstitution: expected text, found {text!r}; write str({text!r})')
+            raise TypeError(f"TextSubstitution: expected text, found {text!r}; write str({text!r})")
         self.__text = text
 
     @property

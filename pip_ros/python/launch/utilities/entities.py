@@ -12,9 +12,7 @@ def normalize_to_list_of_entities(entities):
     if isinstance(entities, LaunchDescriptionEntity):
         return [entities]
     if not isinstance(entities, collections.abc.Iterable) or isinstance(entities, str):
-        raise TypeError(
-            f'expected an action or a list of actions, found {entities!r} '
-            f'({type(entities).__name__})')
+        raise TypeError(f"expected an action or a list of actions, found {entities!r} ({type(entities).__name__})")
     return [e for entity in entities for e in normalize_to_list_of_entities(entity)]
 
 

@@ -21,11 +21,11 @@ def ensure_argument_type(argument, types, argument_name, caller=None):
     """Raise TypeError unless the argument is an instance of one of the types."""
     types = tuple(types) if isinstance(types, collections.abc.Iterable) else (types,)
     if not isinstance(argument, types):
-        where = f' of {caller}' if caller else ''
-        expected = ', '.join(t.__name__ for t in types)
+        where = f" of {caller}" if caller else ""
+        expected = ", ".join(t.__name__ for t in types)
         raise TypeError(
-            f"argument '{argument_name}'{where}: expected {expected}, "
-            f"found {argument!r} ({type(argument).__name__})")
+            f"argument '{argument_name}'{where}: expected {expected}, found {argument!r} ({type(argument).__name__})"
+        )
 
 
 def normalize_to_list_of_substitutions(subs):
@@ -35,19 +35,18 @@ def normalize_to_list_of_substitutions(subs):
         TypeError: an element is neither; a number has to be written as text.
     """
     from ..substitutions.text_substitution import TextSubstitution
+
     if isinstance(subs, Substitution):
         return [subs]
     if isinstance(subs, str):
         return [TextSubstitution(text=subs)]
-    if hasattr(subs, '__fspath__'):
+    if hasattr(subs, "__fspath__"):
         return [TextSubstitution(text=str(subs))]
     if isinstance(subs, collections.abc.Iterable):
         return [s for sub in subs for s in normalize_to_list_of_substitutions(sub)]
-    raise TypeError(
-        f'expected text or a substitution, found {subs!r} ({type(subs).__name__}); '
-        f'write {str(subs)!r}')
+    raise TypeError(f"expected text or a substitution, found {subs!r} ({type(subs).__name__}); write {str(subs)!r}")
 
 
 def perform_substitutions(context, subs):
     """Return the text of a list of substitutions joined."""
-    return ''.join(context.perform_substitution(sub) for sub in subs)
+    return "".join(context.perform_substitution(sub) for sub in subs)

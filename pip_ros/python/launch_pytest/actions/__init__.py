@@ -2,4 +2,4 @@
 
 from .ready_to_test import ReadyToTest
 
-__all__ = ['ReadyToTest']
+__all__ = ["ReadyToTest"]

@@ -2,4 +2,4 @@
 
 from . import process
 
-__all__ = ['process']
+__all__ = ["process"]

@@ -52,7 +52,7 @@ async def _wait(context, action, make_handler, timeout, condition=None):
         while condition is None or not condition():
             try:
                 await asyncio.wait_for(notified.wait(), _remaining(deadline))
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 return condition() if condition is not None else False
             if condition is None:
                 return True
@@ -75,64 +75,82 @@ def _wait_sync(context, action, make_handler, timeout, condition=None):
 
 def _holds(validate, get_text):
     """Return a condition: the validation passes without AssertionError."""
+
     def condition():
         try:
             validate(get_text())
         except AssertionError:
             return False
         return True
+
     return condition
 
 
 async def wait_for_output(launch_context, execute_process_action, validate_output, timeout=None):
     """Return whether validate_output(stdout) returned True in time; needs cached_output=True."""
-    return await _wait(launch_context, execute_process_action, _on_stdout, timeout,
-                       lambda: validate_output(execute_process_action.get_stdout()))
+    return await _wait(
+        launch_context,
+        execute_process_action,
+        _on_stdout,
+        timeout,
+        lambda: validate_output(execute_process_action.get_stdout()),
+    )
 
 
 def wait_for_output_sync(launch_context, execute_process_action, validate_output, timeout=None):
-    return _wait_sync(launch_context, execute_process_action, _on_stdout, timeout,
-                      lambda: validate_output(execute_process_action.get_stdout()))
+    return _wait_sync(
+        launch_context,
+        execute_process_action,
+        _on_stdout,
+        timeout,
+        lambda: validate_output(execute_process_action.get_stdout()),
+    )
 
 
 async def assert_output(launch_context, execute_process_action, validate_output, timeout=None):
     """Wait until validate_output(stdout) raises no AssertionError; raise it after the timeout."""
     get_text = execute_process_action.get_stdout
-    if not await _wait(launch_context, execute_process_action, _on_stdout, timeout,
-                       _holds(validate_output, get_text)):
+    if not await _wait(launch_context, execute_process_action, _on_stdout, timeout, _holds(validate_output, get_text)):
         validate_output(get_text())
 
 
 def assert_output_sync(launch_context, execute_process_action, validate_output, timeout=None):
     get_text = execute_process_action.get_stdout
-    if not _wait_sync(launch_context, execute_process_action, _on_stdout, timeout,
-                      _holds(validate_output, get_text)):
+    if not _wait_sync(launch_context, execute_process_action, _on_stdout, timeout, _holds(validate_output, get_text)):
         validate_output(get_text())
 
 
 async def wait_for_stderr(launch_context, execute_process_action, validate_output, timeout=None):
     """Like wait_for_output, for error output."""
-    return await _wait(launch_context, execute_process_action, _on_stderr, timeout,
-                       lambda: validate_output(execute_process_action.get_stderr()))
+    return await _wait(
+        launch_context,
+        execute_process_action,
+        _on_stderr,
+        timeout,
+        lambda: validate_output(execute_process_action.get_stderr()),
+    )
 
 
 def wait_for_stderr_sync(launch_context, execute_process_action, validate_output, timeout=None):
-    return _wait_sync(launch_context, execute_process_action, _on_stderr, timeout,
-                      lambda: validate_output(execute_process_action.get_stderr()))
+    return _wait_sync(
+        launch_context,
+        execute_process_action,
+        _on_stderr,
+        timeout,
+        lambda: validate_output(execute_process_action.get_stderr()),
+    )
 
 
 async def assert_stderr(launch_context, execute_process_action, validate_output, timeout=None):
     """Like assert_output, for error output."""
     get_text = execute_process_action.get_stderr
-    if not await _wait(launch_context, execute_process_action, _on_stderr, timeout,
-                       _holds(validate_output, get_text)):
+    if not await _wait(launch_context, execute_process_action, _on_stderr, timeout, _holds(validate_output, get_text)):
         validate_output(get_text())
 
 
 def assert_stderr_sync(launch_context, execute_process_action, validate_output, timeout=None):
     get_text = execute_process_action.get_stderr
-    if not _wait_sync(launch_context, execute_process_action, _on_stderr, timeout,
-                      _holds(validate_output, get_text)):
+    if not _wait_sync(launch_context, execute_process_action, _on_stderr, timeout, _holds(validate_output, get_text)):
         validate_output(get_text())
 
 

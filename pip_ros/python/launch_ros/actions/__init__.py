@@ -8,6 +8,15 @@ from .set_parameter import SetParameter, SetParametersFromFile, SetUseSimTime
 from .set_remap import SetRemap
 from .set_ros_log_dir import SetROSLogDir
 
-__all__ = ['LifecycleNode', 'LifecycleTransition', 'Node', 'PushROSNamespace',
-           'PushRosNamespace', 'SetParameter', 'SetParametersFromFile', 'SetROSLogDir',
-           'SetRemap', 'SetUseSimTime']
+__all__ = [
+    "LifecycleNode",
+    "LifecycleTransition",
+    "Node",
+    "PushROSNamespace",
+    "PushRosNamespace",
+    "SetParameter",
+    "SetParametersFromFile",
+    "SetROSLogDir",
+    "SetRemap",
+    "SetUseSimTime",
+]

@@ -19,8 +19,9 @@ class LifecycleNode(Node):
     def __init__(self, *, name, namespace, autostart=False, **kwargs):
         if not isinstance(autostart, bool):
             raise TypeError(
-                f'LifecycleNode: autostart has to be True or False, found {autostart!r}; '
-                'Jazzy takes every substitution for True')
+                f"LifecycleNode: autostart has to be True or False, found {autostart!r}; "
+                "Jazzy takes every substitution for True"
+            )
         super().__init__(name=name, namespace=namespace, **kwargs)
         self.__autostart = autostart
         self.__manager = None
@@ -39,13 +40,16 @@ class LifecycleNode(Node):
     def execute(self, context):
         self._perform_substitutions(context)
         if self.UNSPECIFIED_NODE_NAME in self.node_name:
-            raise RuntimeError('node_name unexpectedly incomplete for lifecycle node')
+            raise RuntimeError("node_name unexpectedly incomplete for lifecycle node")
         self.__manager = LifecycleEventManager(self)
         self.__manager.setup_lifecycle_manager(context)
         entities = super().execute(context) or []
         if self.__autostart:
-            entities = [*entities, LifecycleTransition(
-                lifecycle_node_names=[self.node_name],
-                transition_ids=[Transition.TRANSITION_CONFIGURE,
-                                Transition.TRANSITION_ACTIVATE])]
+            entities = [
+                *entities,
+                LifecycleTransition(
+                    lifecycle_node_names=[self.node_name],
+                    transition_ids=[Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE],
+                ),
+            ]
         return entities

@@ -20,16 +20,18 @@ class PushROSNamespace(Action):
 
     def execute(self, context):
         from rclpy.validate_namespace import validate_namespace
+
         pushed = perform_substitutions(context, self.__namespace)
-        previous = context.launch_configurations.get('ros_namespace')
+        previous = context.launch_configurations.get("ros_namespace")
         namespace = make_namespace_absolute(prefix_namespace(previous, pushed))
         try:
             validate_namespace(namespace)
         except Exception as error:
             raise SubstitutionFailure(
                 f"The resulting namespace is invalid: [previous_namespace='{previous}', "
-                f"pushed_namespace='{pushed}']: {error}") from error
-        context.launch_configurations['ros_namespace'] = namespace
+                f"pushed_namespace='{pushed}']: {error}"
+            ) from error
+        context.launch_configurations["ros_namespace"] = namespace
 
 
 PushRosNamespace = PushROSNamespace

@@ -10,8 +10,7 @@ from ..utilities.parameters import evaluate_parameters, normalize_parameters
 
 def _append(context, item):
     # A new list each time: the scope's outer list must not change.
-    context.launch_configurations['global_params'] = [
-        *context.launch_configurations.get('global_params', []), item]
+    context.launch_configurations["global_params"] = [*context.launch_configurations.get("global_params", []), item]
 
 
 class SetParameter(Action):
@@ -30,7 +29,7 @@ class SetUseSimTime(SetParameter):
     """Sets use_sim_time."""
 
     def __init__(self, value, **kwargs):
-        super().__init__('use_sim_time', value, **kwargs)
+        super().__init__("use_sim_time", value, **kwargs)
 
 
 class SetParametersFromFile(Action):

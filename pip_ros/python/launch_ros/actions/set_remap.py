@@ -19,7 +19,5 @@ class SetRemap(Action):
         return self.__dst
 
     def execute(self, context):
-        rule = (perform_substitutions(context, self.__src),
-                perform_substitutions(context, self.__dst))
-        context.launch_configurations['ros_remaps'] = [
-            *context.launch_configurations.get('ros_remaps', []), rule]
+        rule = (perform_substitutions(context, self.__src), perform_substitutions(context, self.__dst))
+        context.launch_configurations["ros_remaps"] = [*context.launch_configurations.get("ros_remaps", []), rule]

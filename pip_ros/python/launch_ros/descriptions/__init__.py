@@ -2,4 +2,4 @@
 
 from ..parameter_descriptions import Parameter, ParameterFile, ParameterValue
 
-__all__ = ['Parameter', 'ParameterFile', 'ParameterValue']
+__all__ = ["Parameter", "ParameterFile", "ParameterValue"]

@@ -2,4 +2,4 @@
 
 from .on_state_transition import OnStateTransition
 
-__all__ = ['OnStateTransition']
+__all__ = ["OnStateTransition"]

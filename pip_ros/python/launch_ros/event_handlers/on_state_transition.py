@@ -15,11 +15,20 @@ class OnStateTransition(EventHandler):
         matcher: predicate over events, instead of all the former.
     """
 
-    def __init__(self, *, entities, target_lifecycle_node=None, transition=None,
-                 start_state=None, goal_state=None, matcher=None, **kwargs):
+    def __init__(
+        self,
+        *,
+        entities,
+        target_lifecycle_node=None,
+        transition=None,
+        start_state=None,
+        goal_state=None,
+        matcher=None,
+        **kwargs,
+    ):
         given = (target_lifecycle_node, transition, start_state, goal_state)
         if matcher is not None and any(value is not None for value in given):
-            raise TypeError('OnStateTransition: give a matcher, or what to match, not both')
+            raise TypeError("OnStateTransition: give a matcher, or what to match, not both")
 
         def matches(event):
             if not isinstance(event, StateTransition):

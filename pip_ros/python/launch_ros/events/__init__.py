@@ -2,4 +2,4 @@
 
 from . import lifecycle, matchers
 
-__all__ = ['lifecycle', 'matchers']
+__all__ = ["lifecycle", "matchers"]

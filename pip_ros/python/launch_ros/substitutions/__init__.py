@@ -3,4 +3,4 @@
 from .executable_in_package import ExecutableInPackage
 from .find_package import FindPackage, FindPackagePrefix, FindPackageShare
 
-__all__ = ['ExecutableInPackage', 'FindPackage', 'FindPackagePrefix', 'FindPackageShare']
+__all__ = ["ExecutableInPackage", "FindPackage", "FindPackagePrefix", "FindPackageShare"]

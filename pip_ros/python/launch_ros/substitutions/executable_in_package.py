@@ -24,18 +24,18 @@ class ExecutableInPackage(FindPackagePrefix):
         return self.__executable
 
     def describe(self):
-        package, executable = (' + '.join(s.describe() for s in subs)
-                               for subs in (self.package, self.__executable))
-        return f'ExecInPkg(pkg={package}, exec={executable})'
+        package, executable = (" + ".join(s.describe() for s in subs) for subs in (self.package, self.__executable))
+        return f"ExecInPkg(pkg={package}, exec={executable})"
 
     def perform(self, context):
         package = perform_substitutions(context, self.package)
         executable = perform_substitutions(context, self.__executable)
-        directory = os.path.join(self.find(package), 'lib', package)
+        directory = os.path.join(self.find(package), "lib", package)
         path = os.path.join(directory, executable)
         if not (os.path.isfile(path) and os.access(path, os.X_OK)):
             present = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
             raise SubstitutionFailure(
                 f"executable '{executable}' not found on the libexec directory '{directory}'; "
-                f"present: {', '.join(present) or 'none'}")
+                f"present: {', '.join(present) or 'none'}"
+            )
         return path

@@ -1,7 +1,6 @@
 """Directories of installed ROS packages."""
 
 from ament_index_python.packages import get_package_prefix, get_package_share_directory
-
 from launch.substitution import Substitution
 from launch.utilities import normalize_to_list_of_substitutions, perform_substitutions
 
@@ -20,8 +19,8 @@ class FindPackage(Substitution):
         raise NotImplementedError
 
     def describe(self):
-        package = ' + '.join(s.describe() for s in self.__package)
-        return f'{type(self).__name__}(pkg={package})'
+        package = " + ".join(s.describe() for s in self.__package)
+        return f"{type(self).__name__}(pkg={package})"
 
     def perform(self, context):
         return self.find(perform_substitutions(context, self.__package))

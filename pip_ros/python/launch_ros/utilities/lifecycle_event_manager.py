@@ -2,13 +2,12 @@
 
 import asyncio
 
-from lifecycle_msgs.msg import TransitionEvent
-from lifecycle_msgs.srv import ChangeState as ChangeStateService
-from lifecycle_msgs.srv import GetState
-
 from launch.actions import OpaqueFunction
 from launch.event_handler import EventHandler
 from launch.logging import get_logger
+from lifecycle_msgs.msg import TransitionEvent
+from lifecycle_msgs.srv import ChangeState as ChangeStateService
+from lifecycle_msgs.srv import GetState
 
 from ..events.lifecycle import ChangeState, StateTransition
 from ..ros_adapters import get_ros_adapter
@@ -51,14 +50,17 @@ class LifecycleEventManager:
 
         def create_entities():
             self.__subscription = adapter.ros_node.create_subscription(
-                TransitionEvent, f'{self.node_name}/transition_event', on_report, 10)
-            self.__client = adapter.ros_node.create_client(
-                ChangeStateService, f'{self.node_name}/change_state')
+                TransitionEvent, f"{self.node_name}/transition_event", on_report, 10
+            )
+            self.__client = adapter.ros_node.create_client(ChangeStateService, f"{self.node_name}/change_state")
+
         adapter.run_in_spin_thread(create_entities)
-        context.register_event_handler(EventHandler(
-            matcher=lambda event: isinstance(event, ChangeState)
-            and event.lifecycle_node_matcher(self.__action),
-            entities=OpaqueFunction(function=self.__on_change_state)))
+        context.register_event_handler(
+            EventHandler(
+                matcher=lambda event: isinstance(event, ChangeState) and event.lifecycle_node_matcher(self.__action),
+                entities=OpaqueFunction(function=self.__on_change_state),
+            )
+        )
 
     def __report(self, context, msg):
         self.__last_goal_state = msg.goal_state.label
@@ -66,25 +68,29 @@ class LifecycleEventManager:
 
     def __on_change_state(self, context):
         transition_id = context.locals.event.transition_id
-        context.add_completion_future(context.asyncio_loop.create_task(
-            self.__change_state(context, transition_id)))
+        context.add_completion_future(context.asyncio_loop.create_task(self.__change_state(context, transition_id)))
 
     async def __change_state(self, context, transition_id):
         transition = ChangeState.valid_transitions[transition_id]
         if not await self.__wait(
-                context, 'service',
-                lambda: not context.is_shutdown  # after which the client is destroyed
-                and self.__client is not None and self.__client.service_is_ready()):
+            context,
+            "service",
+            lambda: (
+                not context.is_shutdown  # after which the client is destroyed
+                and self.__client is not None
+                and self.__client.service_is_ready()
+            ),
+        ):
             return
         request = ChangeStateService.Request()
         request.transition.id = transition_id
         response = self.__client.call_async(request)
-        if not await self.__wait(context, 'service response', self.__answered(
-                context, response, TRANSITION_TARGETS.get(transition_id))):
+        if not await self.__wait(
+            context, "service response", self.__answered(context, response, TRANSITION_TARGETS.get(transition_id))
+        ):
             return
         if response.done() and not response.result().success:
-            self.__logger.error(
-                f"Failed to make transition '{transition}' for LifecycleNode '{self.node_name}'")
+            self.__logger.error(f"Failed to make transition '{transition}' for LifecycleNode '{self.node_name}'")
             return
         await self.__ensure_report(context, transition_id)
 
@@ -95,7 +101,8 @@ class LifecycleEventManager:
 
         def create_client():  # only now: one more client slows the discovery of all others
             self.__state_client = get_ros_adapter(context).ros_node.create_client(
-                GetState, f'{self.node_name}/get_state')
+                GetState, f"{self.node_name}/get_state"
+            )
 
         def condition():
             nonlocal due, asked
@@ -123,9 +130,8 @@ class LifecycleEventManager:
             await asyncio.sleep(POLL_PERIOD)
         else:
             return True
-        reason = 'shutdown' if context.is_shutdown else "the end of the node's process"
-        self.__logger.warning(
-            f"Abandoning wait for the '{self.node_name}/change_state' {what}, due to {reason}.")
+        reason = "shutdown" if context.is_shutdown else "the end of the node's process"
+        self.__logger.warning(f"Abandoning wait for the '{self.node_name}/change_state' {what}, due to {reason}.")
         return False
 
     async def __ensure_report(self, context, transition_id):

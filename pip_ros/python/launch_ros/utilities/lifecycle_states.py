@@ -13,11 +13,11 @@ class Target(NamedTuple):
 
 
 TRANSITION_TARGETS = {
-    Transition.TRANSITION_CONFIGURE: Target('configuring', 'inactive'),
-    Transition.TRANSITION_CLEANUP: Target('cleaningup', 'unconfigured'),
-    Transition.TRANSITION_ACTIVATE: Target('activating', 'active'),
-    Transition.TRANSITION_DEACTIVATE: Target('deactivating', 'inactive'),
-    Transition.TRANSITION_UNCONFIGURED_SHUTDOWN: Target('shuttingdown', 'finalized'),
-    Transition.TRANSITION_INACTIVE_SHUTDOWN: Target('shuttingdown', 'finalized'),
-    Transition.TRANSITION_ACTIVE_SHUTDOWN: Target('shuttingdown', 'finalized'),
+    Transition.TRANSITION_CONFIGURE: Target("configuring", "inactive"),
+    Transition.TRANSITION_CLEANUP: Target("cleaningup", "unconfigured"),
+    Transition.TRANSITION_ACTIVATE: Target("activating", "active"),
+    Transition.TRANSITION_DEACTIVATE: Target("deactivating", "inactive"),
+    Transition.TRANSITION_UNCONFIGURED_SHUTDOWN: Target("shuttingdown", "finalized"),
+    Transition.TRANSITION_INACTIVE_SHUTDOWN: Target("shuttingdown", "finalized"),
+    Transition.TRANSITION_ACTIVE_SHUTDOWN: Target("shuttingdown", "finalized"),
 }

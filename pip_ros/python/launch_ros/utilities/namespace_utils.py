@@ -2,18 +2,18 @@
 
 
 def is_namespace_absolute(ns):
-    return ns.startswith('/')
+    return ns.startswith("/")
 
 
 def is_root_namespace(ns):
-    return ns == '/'
+    return ns == "/"
 
 
 def make_namespace_absolute(ns):
     """Return ns with a slash in front; None stays None."""
     if ns is None or is_namespace_absolute(ns):
         return ns
-    return '/' + ns
+    return "/" + ns
 
 
 def prefix_namespace(base_ns, ns):
@@ -22,8 +22,8 @@ def prefix_namespace(base_ns, ns):
         return base_ns
     if base_ns is None or is_namespace_absolute(ns):
         combined = ns
-    elif ns == '':
+    elif ns == "":
         combined = base_ns
     else:
         combined = f"{base_ns.rstrip('/')}/{ns}"
-    return combined if combined in ('', '/') else combined.rstrip('/')
+    return combined if combined in ("", "/") else combined.rstrip("/")

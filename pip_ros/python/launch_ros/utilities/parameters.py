@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
-
 from launch.substitution import Substitution
 from launch.substitutions import TextSubstitution
 from launch.utilities import normalize_to_list_of_substitutions, perform_substitutions
@@ -42,7 +41,7 @@ class Array:
     def evaluate(self, context):
         values = [coerce_to_type(perform_substitutions(context, item)) for item in self.items]
         if not is_instance_of(values, None):
-            raise TypeError(f'expected items of one type, found {values!r}')
+            raise TypeError(f"expected items of one type, found {values!r}")
         return values
 
 
@@ -56,8 +55,7 @@ def normalize_parameters(parameters):
         TypeError: not a list of dictionaries, paths and descriptions.
     """
     if isinstance(parameters, (str, Mapping)) or not isinstance(parameters, Sequence):
-        raise TypeError(
-            f'parameters: expected a list of dictionaries and files, found {parameters!r}')
+        raise TypeError(f"parameters: expected a list of dictionaries and files, found {parameters!r}")
     normalized = []
     for item in parameters:
         if isinstance(item, Mapping):
@@ -67,7 +65,7 @@ def normalize_parameters(parameters):
         elif isinstance(item, (str, Path)) or is_substitution(item):
             normalized.append(ParameterFile(item))
         else:
-            raise TypeError(f'parameters: expected a dictionary or a path, found {item!r}')
+            raise TypeError(f"parameters: expected a dictionary or a path, found {item!r}")
     return normalized
 
 
@@ -76,7 +74,7 @@ def _normalize_dict(parameters, prefix=()):
     for name, value in parameters.items():
         key = (*prefix, *normalize_to_list_of_substitutions(name))
         if isinstance(value, Mapping):
-            normalized.update(_normalize_dict(value, (*key, TextSubstitution(text='.'))))
+            normalized.update(_normalize_dict(value, (*key, TextSubstitution(text="."))))
         else:
             normalized[key] = _normalize_value(name, value)
     return normalized
@@ -87,15 +85,18 @@ def _normalize_value(name, value):
         return value
     if isinstance(value, Substitution):
         return Yaml(value)
-    if hasattr(value, 'tolist'):  # numpy scalars and arrays
+    if hasattr(value, "tolist"):  # numpy scalars and arrays
         return _normalize_value(name, value.tolist())
     if isinstance(value, Sequence) and not isinstance(value, bytes) and len(value):
         return _normalize_array(name, list(value))
     if isinstance(value, Sequence) and len(value) == 0:
-        raise TypeError(f"parameter '{name}': an empty list has no type; leave it out and let "
-                        'the node declare its default')
-    raise TypeError(f"parameter '{name}': expected a number, boolean, text, list or "
-                    f'substitution, found {value!r} ({type(value).__name__})')
+        raise TypeError(
+            f"parameter '{name}': an empty list has no type; leave it out and let the node declare its default"
+        )
+    raise TypeError(
+        f"parameter '{name}': expected a number, boolean, text, list or "
+        f"substitution, found {value!r} ({type(value).__name__})"
+    )
 
 
 def _normalize_array(name, items):
@@ -110,8 +111,7 @@ def _normalize_array(name, items):
         return Array([normalize_to_list_of_substitutions(item) for item in items])
     # As the real package: dissimilar plain items become an array of text.
     if all(isinstance(item, (bool, int, float, str)) for item in items):
-        return [yaml.safe_dump(item).split('\n')[0] if not isinstance(item, str) else item
-                for item in items]
+        return [yaml.safe_dump(item).split("\n")[0] if not isinstance(item, str) else item for item in items]
     raise TypeError(f"parameter '{name}': cannot make an array of {items!r}")
 
 
@@ -124,22 +124,21 @@ def evaluate_parameters(context, parameters):
     evaluated = []
     for item in parameters:
         if isinstance(item, dict):
-            evaluated.append({
-                perform_substitutions(context, name): _evaluate(context, name, value)
-                for name, value in item.items()})
+            evaluated.append(
+                {perform_substitutions(context, name): _evaluate(context, name, value) for name, value in item.items()}
+            )
         else:
             evaluated.append(item.evaluate(context))
     return evaluated
 
 
 def _evaluate(context, name, value):
-    if not hasattr(value, 'evaluate'):
+    if not hasattr(value, "evaluate"):
         return value
     try:
         return value.evaluate(context)
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"parameter '{perform_substitutions(context, name)}': {error}") from error
+        raise type(error)(f"parameter '{perform_substitutions(context, name)}': {error}") from error
 
 
 class _Dumper(yaml.SafeDumper):
@@ -150,8 +149,7 @@ class _Text(str):
     pass
 
 
-_Dumper.add_representer(
-    _Text, lambda dumper, text: dumper.represent_scalar('tag:yaml.org,2002:str', text, style="'"))
+_Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'"))
 
 
 def _quoted(value):
@@ -165,11 +163,12 @@ def _quoted(value):
 def to_parameter_file_text(node_name, parameters):
     """Return the YAML text that gives the parameters to the node of this full name or '/**'."""
     values = {name: _quoted(value) for name, value in parameters.items()}
-    return yaml.dump({node_name: {'ros__parameters': values}}, Dumper=_Dumper,
-                     default_flow_style=False, width=float('inf'))
+    return yaml.dump(
+        {node_name: {"ros__parameters": values}}, Dumper=_Dumper, default_flow_style=False, width=float("inf")
+    )
 
 
 def to_parameter_rule(name, value):
     """Return 'name:=value' for the option -p."""
-    text = yaml.dump(_quoted(value), Dumper=_Dumper, default_flow_style=True, width=float('inf'))
+    text = yaml.dump(_quoted(value), Dumper=_Dumper, default_flow_style=True, width=float("inf"))
     return f"{name}:={text.removesuffix(chr(10)).removesuffix('...').strip()}"

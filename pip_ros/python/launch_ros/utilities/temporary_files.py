@@ -9,7 +9,7 @@ _paths = []
 
 def write_temporary_file(text):
     """Write text to a new file and return its path."""
-    with tempfile.NamedTemporaryFile('w', prefix='launch_params_', delete=False) as file:
+    with tempfile.NamedTemporaryFile("w", prefix="launch_params_", delete=False) as file:
         file.write(text)
     if not _paths:
         atexit.register(_remove_all)

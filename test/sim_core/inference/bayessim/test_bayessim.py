@@ -5,14 +5,14 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from sim_core.articulated import Dynamics, load_model
 from sim_core.inference.bayessim import fit, simulate
 from sim_core.inference.bayessim.densities import FEATURES, ConditionalMixture, FourierFeatures, random_frequencies
 from sim_core.inference.bayessim.mixture import log_mixture
-from sim_core.inference.likelihood import SingleShooting
-from sim_core.inference.limited_parameters import LimitedParameters
+from sim_core.inference.data.trajectories import Trajectories
 from sim_core.inference.samplers import sample
-from sim_core.inference.trajectories import Trajectories
+from sim_core.inference.shooting.likelihood import SingleShooting
+from sim_core.inference.shooting.limited_parameters import LimitedParameters
+from sim_core.multibody import Dynamics, load_model
 
 PENDULUM = """<mujoco><option timestep="0.01"/><worldbody><body name="link"><joint name="joint" axis="0 1 0"/>
 <inertial mass="1" pos="0 0 -1" diaginertia="0.01 0.01 0.01"/></body></worldbody></mujoco>"""
@@ -55,10 +55,13 @@ def test_draws_have_the_mixtures_moments():
     np.testing.assert_allclose(np.cov(z.T), second - np.outer(mean, mean), atol=5e-3)
 
 
-@pytest.mark.parametrize("kernel, value", [
-    ("rbf", lambda r: np.exp(-(r**2) / 2)),
-    ("matern", lambda r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r)),
-])
+@pytest.mark.parametrize(
+    "kernel, value",
+    [
+        ("rbf", lambda r: np.exp(-(r**2) / 2)),
+        ("matern", lambda r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r)),
+    ],
+)
 def test_fourier_features_multiply_to_the_kernel(kernel, value):
     g = torch.Generator().manual_seed(0)
     W = random_frequencies(kernel, 40_000, 3, g, torch.float64)
@@ -98,7 +101,9 @@ def test_training_is_the_same_for_the_same_seed():
 
 def test_training_ends_without_improvement_and_keeps_the_best():
     rng = np.random.default_rng(0)
-    fitted = fit(rng.uniform(size=(60, 1)), rng.standard_normal((60, 3)), epochs=2000, patience=10, step=2e-2)  # nothing to learn
+    fitted = fit(
+        rng.uniform(size=(60, 1)), rng.standard_normal((60, 3)), epochs=2000, patience=10, step=2e-2
+    )  # nothing to learn
     assert len(fitted.held_out) == fitted.best + 11 < 2000
     assert fitted.held_out[fitted.best] == fitted.held_out.min()
 
@@ -115,12 +120,16 @@ def pendulum(starts=(1.0,)):
 
 def test_a_pendulums_length_through_the_table_of_methods():
     density = pendulum((1.0, 0.5))
-    run = [sample("bayessim", density, samples=50, iterations=100, seed=2, simulations=400, step=5e-3) for _ in range(2)]
+    run = [
+        sample("bayessim", density, samples=50, iterations=100, seed=2, simulations=400, step=5e-3) for _ in range(2)
+    ]
     assert (run[0].z == run[1].z).all() and run[0].z.shape == (50, 1)
     assert run[0].evaluations == 450
     length = density.theta(run[0].z)
     assert length.mean() == pytest.approx(1.0, abs=0.05) and length.std() < 0.15
-    stopped = sample("bayessim", density, samples=5, iterations=50, simulations=100, callback=lambda i, z, log_p: i == 3)
+    stopped = sample(
+        "bayessim", density, samples=5, iterations=50, simulations=100, callback=lambda i, z, log_p: i == 3
+    )
     assert stopped.cancelled and stopped.z.shape == (5, 1)
 
 
@@ -132,4 +141,9 @@ def test_what_is_wrong_is_said():
     with pytest.raises(ValueError, match="SingleShooting density over recordings"):
         sample("bayessim", pendulum().extended())
     with pytest.raises(ValueError, match="expected simulations with 'summary', found downsampled"):
-        sample("bayessim", pendulum(), statistics="summary", simulations=simulate(pendulum(), np.full((30, 1), 0.5), ("downsampled",)))
+        sample(
+            "bayessim",
+            pendulum(),
+            statistics="summary",
+            simulations=simulate(pendulum(), np.full((30, 1), 0.5), ("downsampled",)),
+        )

@@ -14,7 +14,10 @@ def test_sizes_of_400_by_4(name, size):
     np.testing.assert_allclose(s[1, 1], summary(name)(x[1, 1]))
 
 
-@pytest.mark.parametrize("name, size", [("downsampled", 9 * 12), ("difference", 9 * 12 + 24), ("summary", 12 * 7 + 66), ("signature", 12 + 144)])
+@pytest.mark.parametrize(
+    "name, size",
+    [("downsampled", 9 * 12), ("difference", 9 * 12 + 24), ("summary", 12 * 7 + 66), ("signature", 12 + 144)],
+)
 def test_sizes_of_twelve_coordinates_as_published(name, size):
     x = np.random.default_rng(0).standard_normal((2, 1800, 12))
     assert summary(name, every=200, depth=2)(x).shape == (2, size)

@@ -52,6 +52,7 @@ def banana():
 
 def two_modes():
     """Equal Gaussians of std 0.05 at (0.25, 0.25) and (0.75, 0.75)."""
+
     def f(z):
         d = z[:, None] - np.array([[0.25, 0.25], [0.75, 0.75]])
         log = -0.5 * (d**2).sum(-1) / 0.05**2

@@ -2,17 +2,22 @@
 
 import numpy as np
 import pytest
+from density_targets import BANANA_MEAN, BANANA_STD, COV, MEAN, banana, gaussian, two_modes, with_hole
 from scipy.stats import truncnorm
 
 from sim_core.inference.samplers import METHODS, sample
 from sim_core.inference.samplers.cem import Mixture
 from sim_core.inference.samplers.limits import logit, reflect, sigmoid, sigmoid_log_slope
 from sim_core.inference.samplers.sampler import Tail
-from density_targets import BANANA_MEAN, BANANA_STD, COV, MEAN, banana, gaussian, two_modes, with_hole
 
 OWN = ("cem", "sgld", "nuts", "emcee", "cma-es")
-SHORT = {"nuts": {"iterations": 60, "max_tree_depth": 5}, "sgld": {"iterations": 300, "step": 1e-3},
-         "emcee": {"iterations": 40}, "cem": {"iterations": 15}, "cma-es": {"iterations": 15}}
+SHORT = {
+    "nuts": {"iterations": 60, "max_tree_depth": 5},
+    "sgld": {"iterations": 300, "step": 1e-3},
+    "emcee": {"iterations": 40},
+    "cem": {"iterations": 15},
+    "cma-es": {"iterations": 15},
+}
 # Enough draws that a moment's own error is a fifth of the tolerance.
 LONG = {
     "nuts": {"samples": 1500, "iterations": 1800, "warmup": 300},
@@ -130,7 +135,7 @@ def test_a_callback_ends_a_run(name):
     seen = []
     run = sample(name, gaussian(), samples=20, callback=lambda i, z, log_p: seen.append(z) or i == 4, **SHORT[name])
     assert run.cancelled and len(seen) == 5 == len(run.trace.iteration)
-    np.testing.assert_array_equal(run.z, seen[-1][-len(run.z):])
+    np.testing.assert_array_equal(run.z, seen[-1][-len(run.z) :])
 
 
 def test_what_is_wrong_is_said():

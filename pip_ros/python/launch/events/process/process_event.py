@@ -6,7 +6,7 @@ from ...event import Event
 class RunningProcessEvent(Event):
     """Carries the action that runs the process and the process's details."""
 
-    name = 'launch.events.process.RunningProcessEvent'
+    name = "launch.events.process.RunningProcessEvent"
 
     def __init__(self, *, action, name, cmd, cwd, env, pid):
         self.__action = action
@@ -46,13 +46,13 @@ class RunningProcessEvent(Event):
 
 
 class ProcessStarted(RunningProcessEvent):
-    name = 'launch.events.process.ProcessStarted'
+    name = "launch.events.process.ProcessStarted"
 
 
 class ProcessExited(RunningProcessEvent):
     """The process is gone; `returncode` is -N after signal N."""
 
-    name = 'launch.events.process.ProcessExited'
+    name = "launch.events.process.ProcessExited"
 
     def __init__(self, *, returncode, **kwargs):
         super().__init__(**kwargs)
@@ -66,7 +66,7 @@ class ProcessExited(RunningProcessEvent):
 class ProcessIO(RunningProcessEvent):
     """Bytes `text` on file descriptor `fd` (0, 1 or 2)."""
 
-    name = 'launch.events.process.ProcessIO'
+    name = "launch.events.process.ProcessIO"
 
     def __init__(self, *, text, fd, **kwargs):
         super().__init__(**kwargs)
@@ -95,21 +95,21 @@ class ProcessIO(RunningProcessEvent):
 
 
 class ProcessStdin(ProcessIO):
-    name = 'launch.events.process.ProcessStdin'
+    name = "launch.events.process.ProcessStdin"
 
     def __init__(self, *, text, **kwargs):
         super().__init__(text=text, fd=0, **kwargs)
 
 
 class ProcessStdout(ProcessIO):
-    name = 'launch.events.process.ProcessStdout'
+    name = "launch.events.process.ProcessStdout"
 
     def __init__(self, *, text, **kwargs):
         super().__init__(text=text, fd=1, **kwargs)
 
 
 class ProcessStderr(ProcessIO):
-    name = 'launch.events.process.ProcessStderr'
+    name = "launch.events.process.ProcessStderr"
 
     def __init__(self, *, text, **kwargs):
         super().__init__(text=text, fd=2, **kwargs)

@@ -8,7 +8,7 @@ from ...event import Event
 class ProcessTargetedEvent(Event):
     """Addresses the processes whose action satisfies `process_matcher`."""
 
-    name = 'launch.events.process.ProcessTargetedEvent'
+    name = "launch.events.process.ProcessTargetedEvent"
 
     def __init__(self, *, process_matcher):
         self.__process_matcher = process_matcher
@@ -21,18 +21,19 @@ class ProcessTargetedEvent(Event):
 class ShutdownProcess(ProcessTargetedEvent):
     """Stop: SIGINT, then SIGTERM, then SIGKILL."""
 
-    name = 'launch.events.process.ShutdownProcess'
+    name = "launch.events.process.ShutdownProcess"
 
 
 class SignalProcess(ProcessTargetedEvent):
     """Send one signal, given by number, enumeration or name ('SIGUSR1')."""
 
-    name = 'launch.events.process.SignalProcess'
+    name = "launch.events.process.SignalProcess"
 
     def __init__(self, *, signal_number, process_matcher):
         super().__init__(process_matcher=process_matcher)
-        self.__signal = signal.Signals[signal_number] if isinstance(signal_number, str) \
-            else signal.Signals(signal_number)
+        self.__signal = (
+            signal.Signals[signal_number] if isinstance(signal_number, str) else signal.Signals(signal_number)
+        )
 
     @property
     def signal(self):

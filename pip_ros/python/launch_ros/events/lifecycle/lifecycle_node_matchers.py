@@ -2,4 +2,4 @@
 
 from ..matchers import matches_node_name
 
-__all__ = ['matches_node_name']
+__all__ = ["matches_node_name"]

@@ -6,7 +6,7 @@ from launch.event import Event
 class StateTransition(Event):
     """Carries the lifecycle_msgs/TransitionEvent; states are labels such as 'inactive'."""
 
-    name = 'launch_ros.events.lifecycle.StateTransition'
+    name = "launch_ros.events.lifecycle.StateTransition"
 
     def __init__(self, *, action, msg):
         self.__action = action

@@ -1,0 +1,250 @@
+"""An arm picks up something it was not told of: the same run without and with the refit.
+
+The hand follows a figure eight. At t = 5 s a payload with an offset centre of mass appears in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cli.demo.recordings import Recording, Timing, load
+from cli.demo.scenes import SCENES
+from nodes.control.adaptive_mpc import ORIGIN_GRACE
+from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
+from nodes.control.profiles import hand_path
+from reporting import Result
+from reporting.progress import SilentProgress
+from scripting.graph import Graph
+from sim_core.multibody import RobotModel, load_model
+from sim_core.multibody.model import build
+
+__all__ = ["ArmRun", "ArmStory", "check", "record", "tell"]
+
+CHANGE = 5.0  # [s] when the payload appears
+SETTLED = 1.0  # [s] after the start from rest, before which tracking is not judged
+RELEARN = 3.0  # [s] allowed for
+MASS_ERROR = 0.05  # [-] allowed for
+SOURCE = "demo"
+
+
+def record(robot: str, folder: Path, seed: int, payload: float, duration: float, progress=SilentProgress()) -> None:
+    """Run both graphs, one after the other; leaves a bag in `folder`/without_refit and /with_refit."""
+    scene = SCENES[robot]
+    scenario = (
+        f"[{{time: {CHANGE}, action: attach, frame: hand, name: payload, mass: {payload}, com: {list(scene.centre)}}}]"
+    )
+    for name, refit in (("without_refit", False), ("with_refit", True)):
+        label = f"{scene.title} {name.replace('_', ' ')}"
+        with (
+            progress.stage(f"{label}: starting nodes", None) as stage,
+            Graph(
+                robot, folder / name, scene.launch, refit=refit, seed=seed, scenario=scenario, **scene.arguments
+            ) as graph,
+        ):
+            stage.close()
+            with progress.stage(label, duration) as stage:
+                done = 0.0
+
+                def on_time(t):
+                    nonlocal done
+                    stage.advance(min(t, duration) - done)
+                    done = min(t, duration)
+
+                graph.play()
+                graph.run_until(duration, on_time)
+
+
+@dataclass(frozen=True)
+class ArmRun:
+    """One run as its bag tells it.
+
+    Attributes:
+        t, hand, path: the plant's time [s] and positions of the hand and of its reference, (N,), (N, 3) [m].
+        error: distance between the two, (N,) [m].
+        origin: stamp at which the plant's time was zero [s]; 0 where time is the plant's.
+    """
+
+    recording: Recording
+    timing: Timing
+    t: np.ndarray
+    hand: np.ndarray
+    path: np.ndarray
+    error: np.ndarray
+    origin: float = 0.0
+
+    def rmse(self, begin: float, end: float) -> float:
+        """Root mean square of the tracking error over [begin, end) [m]."""
+        inside = (self.t >= begin) & (self.t < end)
+        return float(np.sqrt(np.mean(self.error[inside] ** 2)))
+
+
+@dataclass(frozen=True)
+class ArmStory:
+    """Both runs and what the refit learnt.
+
+    Attributes:
+        robot: name in config/robots.
+        truth: the payload's numbers by name of the estimate, from the plant's recorded scenario.
+        used: (plant's time [s], message) of every accepted set, by when a command was first computed with it.
+        relearnt: time from the change until a set within MASS_ERROR was in use for good [s]; inf if never.
+        reproduced: recomputed rounds equal to the published, and number of rounds.
+    """
+
+    robot: str
+    without: ArmRun
+    with_refit: ArmRun
+    change: float
+    duration: float
+    truth: dict[str, float]
+    used: list[tuple[float, object]]
+    relearnt: float
+    reproduced: tuple[int, int]
+
+    @property
+    def period(self) -> float:
+        """Control period [s]."""
+        return float(
+            self.with_refit.recording.node("adaptive_mpc").get("control_period", AdaptiveMpcConfig.control_period)
+        )
+
+    @property
+    def final(self):
+        """The last set in use."""
+        return self.used[-1][1] if self.used else None
+
+    def estimate(self, name: str):
+        """(value, lower, upper) of the last set in use."""
+        found = next((e for e in self.final.parameters if e.name == name), None) if self.final else None
+        return (found.value, found.lower, found.upper) if found else (np.nan,) * 3
+
+
+def tell(robot: str, folder: Path) -> ArmStory:
+    """Read both bags."""
+    model = load_model(robot)
+    without, with_refit = (_run(model, folder / name) for name in ("without_refit", "with_refit"))
+    recording = with_refit.recording
+    event = next(e for e in recording.scenario if e["action"] == "attach")
+    truth = {
+        "hand.payload.mass": float(event["mass"]),
+        **{f"hand.payload.com.{axis}": float(c) for axis, c in zip("xyz", event.get("com", (0, 0, 0)))},
+    }
+    used = [(stamp - with_refit.origin, message) for stamp, message in _used(recording)]
+    rounds = recording.replay(model)
+    same = sum(
+        np.array_equal(message.vector, redone.p) and message.accepted == redone.accepted for message, redone in rounds
+    )
+    return ArmStory(
+        robot,
+        without,
+        with_refit,
+        float(event["time"]),
+        float(min(without.t[-1], with_refit.t[-1])),
+        truth,
+        used,
+        _relearnt(used, float(event["time"]), truth["hand.payload.mass"]),
+        (same, len(rounds)),
+    )
+
+
+def _run(model: RobotModel, folder: Path) -> ArmRun:
+    recording = load(folder, model.joint_names)
+    settings = recording.node("adaptive_mpc")
+    config = AdaptiveMpcConfig(
+        **{k: settings[k] for k in ("path_width", "path_height", "path_period") if k in settings}
+    )
+    first, last = recording.commands[0][0], recording.commands[0][-1]
+    begin = 0.0 if first < ORIGIN_GRACE else first
+    inside = (recording.t >= first) & (recording.t <= last)
+    t, q = recording.t[inside], recording.q[inside]
+    position = build.frame_position(model, "hand_site")
+    hand = np.array(position.map(len(t))(q.T, model.parameters.nominal)).T
+    path = hand_path(model, config)
+    reference = np.array([path(s - begin) for s in t])
+    origin = recording.plant_origin()
+    period = settings.get("control_period", config.control_period)
+    return ArmRun(
+        recording,
+        recording.timing(period),
+        t - origin,
+        hand,
+        reference,
+        np.linalg.norm(hand - reference, axis=1),
+        origin,
+    )
+
+
+def _used(recording: Recording) -> list[tuple[float, object]]:
+    """When each accepted set was first used; a set that no command was computed with is left out."""
+    first: dict[int, float] = {}
+    for status in recording.status:
+        first.setdefault(int(status.parameters_revision), status.header.stamp.sec + 1e-9 * status.header.stamp.nanosec)
+    return [(first[int(m.revision)], m) for m in recording.accepted if int(m.revision) in first]
+
+
+def _relearnt(used, change: float, mass: float) -> float:
+    """Time after the change from which on every set in use was within MASS_ERROR of the truth [s]."""
+    good = None
+    for stamp, message in used:
+        if stamp < change:
+            continue
+        value = next((e.value for e in message.parameters if e.name == "hand.payload.mass"), np.nan)
+        if abs(value - mass) <= MASS_ERROR * mass:
+            good = stamp if good is None else good
+        else:
+            good = None
+    return np.inf if good is None else good - change
+
+
+def check(story: ArmStory, seed: int) -> Result:
+    """Hold the run against its targets."""
+    result = Result(f"demo-{story.robot.replace('_', '-')}", seed=seed)
+    mass, low, high = story.estimate("hand.payload.mass")
+    truth = story.truth["hand.payload.mass"]
+    result.check(
+        "payload mass, relative error", abs(mass - truth) / truth if truth else abs(mass), MASS_ERROR, "<=", "1", SOURCE
+    )
+    result.check("payload mass within its 95 % interval", truth, (low, high), "in", "kg", SOURCE)
+    after = [run.rmse(story.change, story.duration) for run in (story.without, story.with_refit)]
+    result.check("tracking RMSE after the change, with refit over without", after[1] / after[0], 0.5, "<=", "1", SOURCE)
+    result.check("re-learnt after", story.relearnt, RELEARN, "<=", "s", SOURCE)
+    for name, run in (("without refit", story.without), ("with refit", story.with_refit)):
+        result.check(f"control rate in simulated time, {name}", round(run.timing.rate, 3), 50.0, ">=", "Hz", SOURCE)
+        result.check(f"deadlines met, {name}", run.timing.met, 0.99, ">=", "1", SOURCE)
+    result.check(
+        "refits that the bag reproduces bit for bit", story.reproduced[0], story.reproduced[1], "==", "", "replay"
+    )
+    result.detail(
+        "tracking RMSE m",
+        {
+            name: {
+                "before": run.rmse(SETTLED, story.change),
+                "after": run.rmse(story.change, story.duration),
+                "after re-learning": run.rmse(story.change + RELEARN, story.duration),
+            }
+            for name, run in (("without refit", story.without), ("with refit", story.with_refit))
+        },
+    )
+    result.detail(
+        "estimates",
+        {
+            name: dict(zip(("value", "lower", "upper", "truth"), (*story.estimate(name), value)))
+            for name, value in story.truth.items()
+        },
+    )
+    result.detail(
+        "timing",
+        {
+            name: {
+                "rate": run.timing.rate,
+                "deadlines met": run.timing.met,
+                "missed": run.timing.missed,
+                "real-time factor": run.timing.factor,
+                "ms": run.timing.percentiles(),
+            }
+            for name, run in (("without refit", story.without), ("with refit", story.with_refit))
+        },
+    )
+    return result

@@ -1,0 +1,204 @@
+"""What a person reads of an arm's demonstration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cli.demo.arm import MASS_ERROR, RELEARN, SETTLED, ArmStory
+from cli.demo.scenes import SCENES
+from reporting import PALETTE, Report, Result, figure
+from reporting.figures import TRUTH
+
+__all__ = ["report"]
+
+WITHOUT, WITH = PALETTE[1], PALETTE[0]
+LABELS = {
+    "hand.payload.mass": "mass [kg]",
+    "hand.payload.com.x": "centre x [mm]",
+    "hand.payload.com.y": "centre y [mm]",
+    "hand.payload.com.z": "centre z [mm]",
+}
+
+
+def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
+    """The page. film: PNG, or the sentence why there is none."""
+    tracking = result.details["tracking RMSE m"]
+    mass, low, high = story.estimate("hand.payload.mass")
+    page = Report(
+        f"{SCENES[story.robot].title} with an unknown payload",
+        f"A payload of {story.truth['hand.payload.mass']:g} kg appears in the hand at {story.change:g} s. Seed {result.seed}.",
+    )
+    page.numbers(
+        {
+            "tracking RMSE after, without refit [mm]": 1e3 * tracking["without refit"]["after"],
+            "tracking RMSE after, with refit [mm]": 1e3 * tracking["with refit"]["after"],
+            "payload mass [kg]": f"{mass:.3f} ({low:.3f} to {high:.3f})",
+            "re-learnt after [s]": story.relearnt,
+        }
+    )
+    page.text(
+        "The hand follows a figure eight under model-predictive control. Nobody tells the controller of the payload: "
+        "the refit finds it in joint positions, velocities and torques alone. Both runs start from the same seed. "
+        "Every number here is computed from the two recorded bags."
+    )
+    page.section("Targets").checks(result)
+    for missed in (c.name for c in result.checks if not c.passed):
+        page.warning(f"Missed: {missed}.")
+    page.section("What moved")
+    if isinstance(film, bytes):
+        page.image(
+            film,
+            "The run with refit. Grey: the path; blue: where the hand has been; the red ball is the payload, drawn at "
+            "its true centre of mass.",
+        )
+    else:
+        page.text(film)
+    page.section("Tracking", "Distance between the hand and its path; the dashed line is the moment of the change.")
+    page.figure(_error_figure(story), "Tracking error over time.")
+    page.figure(
+        _path_figure(story),
+        "The path in its own plane, after the change. Errors are drawn ten times as large as they are.",
+    )
+    page.table(
+        ["tracking RMSE [mm]", "before the change", "after it", f"from {RELEARN:g} s after it on"],
+        [[name, *(1e3 * x for x in row.values())] for name, row in tracking.items()],
+        f"Before: from {SETTLED:g} s on, when the arm has left its start.",
+    )
+    page.section(
+        "What was learnt", "Every accepted parameter set at the time of its first use, with its 95 % interval."
+    )
+    page.figure(
+        _estimate_figure(story),
+        "Estimates after the change against the truth (dashed); the grey band is "
+        f"{100 * MASS_ERROR:.0f} % of the mass.",
+    )
+    page.table(
+        ["parameter", "unit", "estimate", "lower", "upper", "truth"],
+        _estimate_rows(story),
+        "The last set in use: the payload, and the hand together with what it holds, in the hand's frame.",
+    )
+    reproduced, rounds = story.reproduced
+    page.text(
+        f"{rounds} refits were made, {len(story.with_refit.recording.accepted)} accepted. Repeated from the bag, {reproduced} of "
+        f"{rounds} come out equal to the last bit."
+    )
+    page.section(
+        "Keeping time",
+        "Latency runs from the recorder's reception of a joint state to that of the command computed from it.",
+    )
+    page.table(["", *result.details["timing"]], _timing_rows(result))
+    page.figure(_latency_figure(story), "Latency of every command; the dashed line is the control period.")
+    halts = [
+        (name, t, sentence)
+        for name, run in (("without refit", story.without), ("with refit", story.with_refit))
+        for t, sentence in run.recording.halts
+    ]
+    if halts:
+        page.section("Halts").table(["run", "t [s]", "reason"], halts)
+    page.section(
+        "Files",
+        "`with_refit/bag` and `without_refit/bag` are rosbag2 (MCAP) recordings; `result.json` holds the numbers of "
+        "this page; `parameters.yaml` holds the physics learnt, for plant and controller:\n\n"
+        f"`./refit launch {SCENES[story.robot].launch} robot:={story.robot} params_file:=parameters.yaml`",
+    )
+    return page
+
+
+def _error_figure(story: ArmStory):
+    made, ax = figure()
+    for run, colour, label in ((story.without, WITHOUT, "without refit"), (story.with_refit, WITH, "with refit")):
+        ax.plot(run.t[::5], 1e3 * run.error[::5], color=colour, label=label, lw=1.2)
+    ax.axvline(story.change, color=TRUTH, ls="--", lw=1)
+    if np.isfinite(story.relearnt):
+        ax.axvspan(story.change, story.change + story.relearnt, color=WITH, alpha=0.12, label="re-learning")
+    ax.set(xlabel="simulated time [s]", ylabel="distance from the path [mm]", xlim=(0, story.duration), ylim=(0, None))
+    ax.legend(ncols=3)
+    return made
+
+
+def _path_figure(story: ArmStory, magnified: float = 10.0):
+    made, axes = figure(1, 2, sharex=True, sharey=True)
+    for ax, run, colour, title in zip(
+        axes, (story.without, story.with_refit), (WITHOUT, WITH), ("without refit", "with refit")
+    ):
+        inside = run.t >= story.change + RELEARN
+        path, hand = run.path[inside], run.path[inside] + magnified * (run.hand - run.path)[inside]
+        ax.plot(path[:, 1], path[:, 2], color=TRUTH, lw=1, ls="--", label="path")
+        ax.plot(hand[::5, 1], hand[::5, 2], color=colour, lw=1.2, label=f"hand, errors x{magnified:g}")
+        ax.set(title=title, xlabel="y [m]", aspect="equal")
+        ax.legend(loc="lower center", ncols=2)
+    axes[0].set_ylabel("z [m]")
+    return made
+
+
+def _estimate_figure(story: ArmStory):
+    made, axes = figure(2, 2, size=(8.4, 5.2), sharex=True)
+    used = [(t, m) for t, m in story.used if t >= story.change]
+    for ax, (name, label) in zip(axes.ravel(), LABELS.items()):
+        scale = 1.0 if name.endswith("mass") else 1e3
+        entries = [(t, e) for t, m in used for e in m.parameters if e.name == name]
+        truth = scale * story.truth[name]
+        ax.axhline(truth, color=TRUTH, ls="--", lw=1)
+        if name.endswith("mass"):
+            ax.axhspan(truth * (1 - MASS_ERROR), truth * (1 + MASS_ERROR), color="#d8dce2", alpha=0.5, lw=0)
+        if entries:
+            t, value = np.array([t for t, _ in entries]), scale * np.array([e.value for _, e in entries])
+            lower, upper = (scale * np.array([getattr(e, side) for _, e in entries]) for side in ("lower", "upper"))
+            ax.errorbar(
+                t,
+                value,
+                [np.maximum(value - lower, 0), np.maximum(upper - value, 0)],
+                fmt="o",
+                ms=3,
+                color=WITH,
+                lw=1,
+                capsize=2,
+            )
+            settled = t >= story.change + story.relearnt
+            if settled.any() and not name.endswith("mass"):
+                # What came before, of a hand that was still empty, would flatten the rest; it may leave the frame.
+                seen = np.array([truth, *lower[settled], *upper[settled]])
+                margin = max(0.2 * np.ptp(seen), 10.0)
+                ax.set_ylim(seen.min() - margin, seen.max() + margin)
+        ax.set(title=label, xlim=(story.change, story.duration))
+    for ax in axes[1]:
+        ax.set_xlabel("simulated time [s]")
+    return made
+
+
+def _estimate_rows(story: ArmStory):
+    for entry in (
+        sorted(story.final.parameters, key=lambda e: not e.name.startswith("hand.payload.")) if story.final else ()
+    ):
+        yield [entry.name, entry.unit, entry.value, entry.lower, entry.upper, story.truth.get(entry.name, "–")]
+
+
+def _timing_rows(result: Result):
+    runs = result.details["timing"].values()
+    for label, key, factor in (
+        ("control rate in simulated time [Hz]", "rate", 1),
+        ("deadlines met [%]", "deadlines met", 100),
+        ("deadlines missed", "missed", 1),
+        ("simulated seconds per second", "real-time factor", 1),
+    ):
+        yield [label, *(factor * timing[key] for timing in runs)]
+    for kind, label in (("solve", "solver"), ("latency", "latency")):
+        for q in (50, 95, 99):
+            yield [f"{label}, {q}th percentile [ms]", *(timing["ms"].get(f"{kind} p{q}", np.nan) for timing in runs)]
+
+
+def _latency_figure(story: ArmStory):
+    made, ax = figure(size=(8.4, 2.4))
+    for run, colour, label in ((story.without, WITHOUT, "without refit"), (story.with_refit, WITH, "with refit")):
+        ax.plot(
+            np.linspace(0, story.duration, len(run.timing.latency)),
+            1e3 * run.timing.latency,
+            ".",
+            ms=2,
+            color=colour,
+            label=label,
+        )
+    ax.axhline(1e3 * story.period, color=TRUTH, ls="--", lw=1)
+    ax.set(xlabel="simulated time [s]", ylabel="latency [ms]", xlim=(0, story.duration), ylim=(0, None))
+    ax.legend(ncols=2, markerscale=4)
+    return made

@@ -1,0 +1,147 @@
+"""`refit demo`: a simulated robot that refits its physics while it moves, and a report of what it learnt."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.console import Console
+
+from cli.demo.scenes import SCENES
+from cli.errors import CommandError
+from reporting.checks import EXIT_OK
+
+ROBOTS = (*SCENES, "cartpole", "double_cartpole")
+RECIPES = ("robust", "literal")
+
+
+def demo(
+    robot: Annotated[str, typer.Option(help=f"one of {', '.join(ROBOTS)}")] = "panda",
+    seed: Annotated[int, typer.Option(help="of initial states and sensor noise", min=0)] = 0,
+    payload: Annotated[
+        Optional[float],
+        typer.Option(
+            help="arms: mass that appears in the hand at 5 s [kg]; by default "
+            + ", ".join(f"{s.payload:g} ({name})" for name, s in SCENES.items())
+        ),
+    ] = None,
+    duration: Annotated[float, typer.Option(help="arms: simulated time of each run [s]", min=9.0, max=120.0)] = 14.0,
+    episodes: Annotated[int, typer.Option(help="cart-poles: number of episodes", min=3, max=50)] = 10,
+    change: Annotated[
+        Optional[str],
+        typer.Option(help="double_cartpole: hidden change from the fourth episode on, pole_mass=FACTOR or gain=FACTOR"),
+    ] = None,
+    recipe: Annotated[
+        str, typer.Option(help="cart-poles: the robust refit, or the published (literal) one")
+    ] = "robust",
+    json: Annotated[Optional[Path], typer.Option(help="write the checks to this file as well")] = None,
+    output: Annotated[Optional[Path], typer.Option(help="folder in which the run directory is made (runs/)")] = None,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="accepted for scripts: no window is opened in any case")
+    ] = False,
+) -> int:
+    """Start a ROS 2 graph in which a robot learns its own physics, record it, and report what was learnt.
+
+    panda, dxl_arm: the hand follows a path; a payload unknown to the controller appears in it. Without refit, then with.
+    cartpole, double_cartpole: swing-up from a model with every parameter at 2, refitting after every episode, beside a
+    controller that knows the truth and one that never learns.
+
+    Exit code 0: every target met, or interrupted by Ctrl-C; 1: a target was missed; 2: wrong usage.
+    """
+    factor = _validate(robot, recipe, change, episodes)
+    payload = _payload(robot, payload)
+    if json is not None and not json.expanduser().resolve().parent.is_dir():
+        raise CommandError(f"--json {json}: the folder does not exist; make it first.")
+    console = Console()
+    folder = None
+    try:
+        # Within the try: these imports take seconds, in which a person may change their mind.
+        from cli.demo.story import run
+        from reporting import new_run, progress_for
+
+        name = f"demo-{robot.replace('_', '-')}"
+        folder = new_run(
+            name,
+            output,
+            seed=seed,
+            robot=robot,
+            payload=payload,
+            duration=duration,
+            episodes=episodes,
+            change=change,
+            recipe=recipe,
+        )
+        with progress_for(console) as progress:
+            result = run(
+                robot,
+                folder.path,
+                progress,
+                seed=seed,
+                payload=payload,
+                duration=duration,
+                episodes=episodes,
+                change=factor,
+                recipe=recipe,
+            )
+    except KeyboardInterrupt:
+        console.print(
+            f"Interrupted; what was recorded is in {folder.path}." if folder else "Interrupted.", markup=False
+        )
+        return EXIT_OK
+    except OSError as error:
+        raise CommandError(f"cannot write the run directory: {error}") from error
+    except RuntimeError as error:
+        if type(error).__name__ != "GraphError":
+            raise
+        raise CommandError(str(error), exit_code=1) from error
+    result.print(console)
+    if json is not None:
+        shutil.copyfile(folder / "result.json", json.expanduser())
+    console.print(f"Report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+    return result.exit_code
+
+
+def _payload(robot: str, payload: float | None) -> float | None:
+    """The mass asked for, or the arm's own [kg].
+
+    Raises:
+        CommandError: the robot carries none, or not this one.
+    """
+    scene = SCENES.get(robot)
+    if payload is None:
+        return scene.payload if scene else None
+    if scene is None:
+        raise CommandError(f"--payload is for arms ({', '.join(SCENES)}): {robot} has no hand.")
+    lightest, heaviest = scene.payloads
+    if not lightest <= payload <= heaviest:
+        raise CommandError(f"--payload {payload:g}: {robot} takes {lightest:g} to {heaviest:g} kg.")
+    return payload
+
+
+def _validate(robot: str, recipe: str, change: str | None, episodes: int) -> tuple[str, float] | None:
+    """The change as (kind, factor).
+
+    Raises:
+        CommandError: an option's value, or a combination, makes no sense.
+    """
+    if robot not in ROBOTS:
+        raise CommandError(f"--robot {robot}: expected one of {', '.join(ROBOTS)}.")
+    if recipe not in RECIPES:
+        raise CommandError(f"--recipe {recipe}: expected one of {', '.join(RECIPES)}.")
+    if change is None:
+        return None
+    match = re.fullmatch(r"(pole_mass|gain)=([0-9.]+)", change)
+    if match is None or not 0.05 <= float(match[2]) <= 50.0:
+        raise CommandError(
+            f"--change {change}: expected pole_mass=FACTOR or gain=FACTOR, factor 0.05 to 50, e.g. pole_mass=10."
+        )
+    if robot != "double_cartpole":
+        raise CommandError("--change is for --robot double_cartpole: on one pole feedback alone copes with it.")
+    if episodes < 5:
+        raise CommandError(
+            f"--change happens in the fourth episode and needs two more; --episodes {episodes} is too few."
+        )
+    return match[1], float(match[2])

@@ -1,0 +1,145 @@
+"""From options to a run directory: record, tell, check, report."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from cli.demo.scenes import SCENES
+from config.robot import node_parameters
+from reporting import Result
+
+__all__ = ["run"]
+
+
+def run(
+    robot: str,
+    folder: Path,
+    progress,
+    *,
+    seed: int,
+    payload: float | None,
+    duration: float,
+    episodes: int,
+    change: tuple[str, float] | None,
+    recipe: str,
+) -> Result:
+    """Run one demonstration; leaves bags, result.json, report.html and parameters.yaml in `folder`.
+
+    Raises:
+        GraphError: the graph failed.
+    """
+    if robot in SCENES:
+        return _arm(robot, folder, progress, seed, payload, duration)
+    return _cartpole(robot, folder, progress, seed, episodes, change, recipe)
+
+
+def _arm(robot, folder: Path, progress, seed, payload, duration) -> Result:
+    from cli.demo import arm, arm_report
+
+    _load_kernels(robot, "robust", progress)
+    arm.record(robot, folder, seed, payload, duration, progress)
+    with progress.stage("reading the bags and replaying the refits", None):
+        story = arm.tell(robot, folder)
+        result = arm.check(story, seed)
+    with progress.stage("drawing", None):
+        film = _arm_film(story, folder)
+        page = arm_report.report(story, result, film)
+    _leave(folder, folder / "with_refit", result, page)
+    return result
+
+
+def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe) -> Result:
+    from cli.demo import cartpole, cartpole_report
+
+    _load_kernels(robot, recipe, progress)
+    cartpole.record(robot, folder, seed, episodes, change, recipe, progress)
+    with progress.stage("reading the bags and replaying the refits", None):
+        story = cartpole.tell(robot, folder, seed, change, recipe)
+        result = cartpole.check(story, seed)
+    with progress.stage("drawing", None):
+        film = _cartpole_film(story, folder)
+        page = cartpole_report.report(story, result, film)
+    _leave(folder, folder / "adaptive", result, page)
+    return result
+
+
+def _load_kernels(robot: str, recipe: str, progress) -> None:
+    """Compile here what the nodes will need, so that the first run's wait is seen for what it is."""
+    from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
+    from nodes.control.profiles import control_task, is_cartpole
+    from nodes.control.refit_session import RefitSession, RefitWorkerConfig
+    from sim_core.control.ilqr import BoxIlqr
+    from sim_core.multibody import load_model
+
+    with progress.stage("physics kernels (compiled on the first start only)", None):
+        model = load_model(robot)
+        task = control_task(model, AdaptiveMpcConfig(robot=robot, recipe=recipe))
+        BoxIlqr(model, task.cost, task.ilqr)
+        profile = yaml.safe_load(node_parameters(robot).read_text())["/**/refit_worker"]["ros__parameters"]
+        prior = dict(physical_parameters="start") if is_cartpole(model) else {}
+        RefitSession(model, RefitWorkerConfig(robot=robot, recipe=recipe, **profile, **prior)).warm_up()
+
+
+def _leave(folder: Path, learnt: Path, result: Result, page) -> None:
+    result.to_json(folder / "result.json")
+    page.write(folder / "report.html")
+    if (learnt / "parameters.yaml").is_file():
+        shutil.copyfile(learnt / "parameters.yaml", folder / "parameters.yaml")
+
+
+def _arm_film(story, folder: Path):
+    from cli.demo.pictures import Film, draw
+
+    scene = SCENES[story.robot]
+    run, recording = story.with_refit, story.with_refit.recording
+    times = np.arange(0.0, story.duration, 0.2)
+    at = np.searchsorted(run.t, times).clip(max=len(run.t) - 1)
+    q = recording.q[np.searchsorted(recording.t, run.t[at]).clip(max=len(recording.t) - 1)]
+    still = np.searchsorted(
+        times, [0.5, 2.5, story.change - 0.2, story.change + 0.5, story.change + 2.5, story.duration - 1.0]
+    )
+    late = run.t >= min(5.0, story.duration)
+    ball = np.array([story.truth[f"hand.payload.com.{axis}"] for axis in "xyz"])
+    return draw(
+        Film(
+            story.robot,
+            np.array(scene.view),
+            run.t[at],
+            q,
+            still.clip(max=len(times) - 1),
+            run.hand[at],
+            run.path[late][::50],
+            ball,
+            "hand",
+            story.change,
+            scene.ball,
+        ),
+        folder,
+    )
+
+
+def _cartpole_film(story, folder: Path):
+    from cli.demo.pictures import Film, draw
+
+    X = story.adaptive[-1].X
+    at = np.arange(0, len(X), 4)
+    nq = X.shape[1] // 2
+    still = np.linspace(0, len(at) - 1, 6).round().astype(int)
+    empty = np.zeros((0, 3))
+    return draw(
+        Film(
+            story.robot,
+            np.array([0.0, 0.0, 1.3, 7.5, 90.0, -5.0]),
+            0.02 * at,
+            X[at, :nq],
+            still,
+            empty,
+            empty,
+            np.zeros(0),
+        ),
+        folder,
+    )

@@ -1,0 +1,169 @@
+"""From a recorded run to windows: what a bag must hold, and a sentence for everything it may lack.
+
+Knows bags only by the three methods used here (joint_states, robot_description, run_info), so
+that this package stays free of file formats.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim_core.inference.data.window import Window, contiguous_windows
+from sim_core.multibody import ModelError, load_model
+
+__all__ = ["BagData", "DataError", "controls_from_effort", "read_description", "read_windows"]
+
+# Stretches shorter than this hold no information worth their two start states [s].
+SHORTEST = 0.25
+# At least this share of the samples must lie in usable stretches.
+USABLE = 0.5
+
+# Times given in milliseconds still name the sample they mean [s].
+ROUNDING = 6e-4
+
+
+class DataError(ValueError):
+    """A recording cannot be identified from; one line: what is wrong, where, what to do."""
+
+
+@dataclass(frozen=True)
+class BagData:
+    """Usable stretches of a recording.
+
+    windows: in order of time. notes: sentences about what was left out. dt: sample period [s].
+    """
+
+    windows: list[Window]
+    notes: list[str]
+    dt: float
+
+
+def read_description(bag, robot: str | None = None):
+    """The nominal robot a bag was recorded with, loaded as a model.
+
+    Args:
+        bag: recording.BagReader.
+        robot: expected name, or None.
+
+    Returns:
+        (RobotModel, source): the model, and what load_model took to make it.
+
+    Raises:
+        DataError: no such robot, or the description does not belong to the recorded run.
+    """
+    info = bag.run_info()
+    name = info.get("robot") or ""
+    if robot and name != robot:
+        raise DataError(
+            f"the bag was recorded with robot '{name}', expected '{robot}'; name the right bag or leave out --robot"
+        )
+    source = bag.robot_description()
+    try:
+        model = load_model(source)
+        model.require_scalar_joints("Identification from joint states")
+    except ModelError as error:
+        raise DataError(f"robot_description in the bag is no usable model: {error}") from None
+    recorded = info.get("model_hash") or ""
+    if recorded and recorded != model.hash:
+        raise DataError(
+            f"robot_description has model hash {model.hash[:12]}, run_info says {recorded[:12]}: "
+            "the bag mixes two robots or two versions of one"
+        )
+    return model, source
+
+
+def controls_from_effort(model, effort: np.ndarray) -> np.ndarray:
+    """Controls u (T, nu) behind joint efforts (T, nv): u = effort / (gear gain), for plain motors.
+
+    Raises:
+        DataError: several actuators share a joint, or one is no plain motor, so that its control
+            cannot be told from the joint's effort.
+    """
+    u = np.empty((len(effort), model.nu))
+    driven = [a.v_index for a in model.actuators]
+    for i, actuator in enumerate(model.actuators):
+        joint = model.joint_names[actuator.v_index]
+        if driven.count(actuator.v_index) > 1:
+            raise DataError(f"joint '{joint}' has several actuators; their shares of its effort are unknown")
+        if any(actuator.gain[1:]) or any(actuator.bias):
+            raise DataError(
+                f"actuator '{actuator.name}' is no plain motor; its control does not follow from the effort"
+            )
+        gear = model.parameters.nominal[model.parameters.index(f"{actuator.name}.gear")]
+        u[:, i] = effort[:, actuator.v_index] / (gear * actuator.gain[0])
+    return u
+
+
+def read_windows(bag, model, begin: float = -np.inf, end: float = np.inf) -> BagData:
+    """Windows of a bag's joint states.
+
+    `effort` at stamp t was applied over the tick that ended at t, so u[k] = u(effort[k+1]).
+
+    Args:
+        begin, end: seconds since the first sample; the stretch to use.
+
+    Raises:
+        DataError: NaN, time running backwards, too slow or uneven samples, nothing left.
+        BagError (of the reader): topic or joint missing.
+    """
+    series = bag.joint_states(joints=model.joint_names)
+    t = series.t - series.t[0]
+    jumps = series.time_jumps()
+    inside = (t >= begin - ROUNDING) & (t <= end + ROUNDING)
+    if jumps.size:
+        # Seconds since the start mean the part before the first jump; beyond it they are ambiguous.
+        k = int(jumps[0])
+        if end > t[k - 1] + ROUNDING:
+            raise DataError(
+                f"time jumps back at sample {k}: from {t[k - 1]:.3f} s to {t[k]:.3f} s (a reset); "
+                f"use the part before it with --to {t[k - 1]:.3f}, or record without resets"
+            )
+        inside[k:] = False
+    if inside.sum() < 3:
+        raise DataError(
+            f"{int(inside.sum())} joint states between {begin:g} s and {end:g} s; "
+            f"the bag spans {t[0]:g} to {t.max():.3f} s"
+        )
+    t, q, v, effort = (a[inside] for a in (t, series.q, series.v, series.effort))
+    for name, values in (("position", q), ("velocity", v), ("effort", effort)):
+        if not np.isfinite(values).all():
+            k, j = np.argwhere(~np.isfinite(values))[0]
+            count = int((~np.isfinite(values)).any(1).sum())
+            raise DataError(
+                f"{name} of {model.joint_names[j]} is not finite at {t[k]:.3f} s ({count} of {len(t)} samples); "
+                "repair the driver or choose a stretch with --from and --to"
+            )
+    notes = []
+    fresh = np.concatenate([[True], np.diff(t) > 1e-9])
+    if not fresh.all():
+        notes.append(f"{int((~fresh).sum())} repeated samples dropped")
+        t, q, v, effort = (a[fresh] for a in (t, q, v, effort))
+    dt = _period(t, model)
+    u = controls_from_effort(model, effort)[1:]
+    windows = contiguous_windows(t, q, v, u, dt, min_transitions=max(2, round(SHORTEST / dt)))
+    used = sum(w.transitions for w in windows) / max(len(t) - 1, 1)
+    if used < USABLE:
+        gaps = int((np.abs(np.diff(t) - dt) > 0.05 * dt).sum())
+        raise DataError(
+            f"only {100 * used:.0f} % of the samples lie in even stretches of {SHORTEST:g} s at {dt * 1e3:g} ms "
+            f"({gaps} gaps or uneven stamps); record with all samples and hardware stamps"
+        )
+    if len(windows) > 1 or used < 1.0:
+        notes.append(f"{len(windows)} stretches without gaps, {100 * used:.1f} % of the samples used")
+    return BagData(windows, notes, dt)
+
+
+def _period(t: np.ndarray, model) -> float:
+    """Sample period, rounded to a whole number of the model's time steps.
+
+    Raises:
+        DataError: samples are not spaced by whole time steps.
+    """
+    dt = float(np.median(np.diff(t)))
+    steps = round(dt / model.timestep)
+    if steps < 1 or abs(dt - steps * model.timestep) > 0.02 * dt:
+        raise DataError(
+            f"joint states come every {dt * 1e3:.3f} ms, which is no multiple of the model's time step of "
+            f"{model.timestep * 1e3:g} ms; set the model's timestep or record at servo rate"
+        )
+    return steps * model.timestep

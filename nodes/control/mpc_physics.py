@@ -1,0 +1,210 @@
+"""The physics that adaptive_mpc plans with: parameters, particles and networks, and how they change between two solves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from refit_interfaces.msg import ParameterSet, PlanningModel
+from refit_interfaces.srv import LoadBlueprint, SetParameterSet, SetParticleSet
+from std_srvs.srv import SetBool
+
+from nodes.control.profiles import blueprint_of, control_task, physical_vector
+from nodes.framework.parameter_book import ParameterBook
+from nodes.framework.particles import vectors_of
+from nodes.framework.qos import LATCHED
+from sim_core.augmentation import augment, with_weights
+from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
+from sim_core.inference.posterior.herding import herd
+from sim_core.multibody import load_model
+from sim_core.multibody.model import build
+
+__all__ = ["MpcPhysics"]
+
+
+class MpcPhysics:
+    """A controller, and what may be exchanged in it while it runs.
+
+    Args:
+        node: the lifecycle node, with the configuration `AdaptiveMpcConfig`.
+        now: () -> time [s]. position: () -> q where the robot is.
+
+    Attributes:
+        model: RobotModel without networks; hybrid: with those that are planned with.
+        blueprint: their file, or ""; blueprints: how often they were exchanged.
+        book: ParameterBook. task, mpc: the control task and AdaptiveMpc. stage: its stage cost as a function.
+
+    Raises:
+        ValueError: a blueprint or a parameter file that cannot be used.
+    """
+
+    def __init__(self, node, now: Callable[[], float], position: Callable[[], np.ndarray]):
+        self._node, self._now, self._position, self._loading = node, now, position, None
+        config = node.config
+        self.model = load_model(config.robot)
+        self.blueprint, self.blueprints = blueprint_of(config), 0
+        self.hybrid = augment(self.model, self.blueprint) if self.blueprint else self.model
+        start = physical_vector(self.model, config.physical_parameters)
+        self._mass_matrix = build.mass_matrix(self.model)
+        silence = config.refit_silence_limit if config.refit == "periodic" else 0.0
+        self.book = ParameterBook(
+            config.robot, self.hybrid.hash, start, silence, config.nominal_after, self._not_physical
+        )
+        self.build(config.horizon)
+
+    def build(self, horizon: int) -> None:
+        """The controller anew; horizon 0: the task's own."""
+        self._use(self.hybrid, *self._controller(self.hybrid, horizon))
+
+    def interfaces(self) -> list:
+        """Create the node's services for people and for other nodes; tell these what is planned with."""
+        serve = self._node.create_service
+        self._planned = self._node.create_publisher(PlanningModel, "controller/model", LATCHED)
+        self._tell()
+        return [
+            self._planned,
+            serve(SetParameterSet, "~/set_physical_parameters", self._set_physical_parameters),
+            serve(SetParticleSet, "~/set_particles", self._set_particles),
+            serve(LoadBlueprint, "~/load_blueprint", self._load_blueprint),
+            serve(SetBool, "~/freeze", self._freeze),
+        ]
+
+    def warm_up(self, mpc: AdaptiveMpc | None = None) -> None:
+        """The first solve compiles nothing but touches every page of the kernels: do it before it counts."""
+        mpc = mpc or self.mpc
+        mpc.command(np.concatenate([self.model.q_home, np.zeros(self.model.nv)]), 0.0)
+        mpc.reset()
+
+    def offer(self, message: ParameterSet) -> None:
+        """A proposal of the refit; adopted if nothing stands against it."""
+        source, revision = self.book.source, self.book.revision
+        why = self.book.offer(message, self._now())
+        if message.accepted and why:
+            self._node.get_logger().warning(self.book.message)
+            self._node.diagnostics.warn(self.book.message)
+        if (source, revision) != (self.book.source, self.book.revision):
+            self._adopt()
+
+    def tick(self) -> None:
+        """Judge the refit's silence."""
+        revision = self.book.revision
+        if self.book.tick(self._now()):
+            if self.book.revision != revision:  # a last good set is in use already
+                self._adopt()
+            self._node.get_logger().warning(self.book.message)
+
+    # -- the controller ----------------------------------------------------------------------------
+
+    def _controller(self, hybrid, horizon: int):
+        """(task, AdaptiveMpc) of the model with the networks that are in its equations, on the parameters in force."""
+        config = self._node.config
+        task = control_task(hybrid, config, horizon)
+        # The published recipe has no change detection.
+        factor = {"change_factor": np.inf} if config.recipe == "literal" else {}
+        settings = AmpcConfig(config.delay_steps, config.time_budget, particles=config.particles, **factor)
+        return task, AdaptiveMpc(task, settings, p=with_weights(hybrid, self.book.p))
+
+    def _use(self, hybrid, task, mpc) -> None:
+        self.hybrid, self.task, self.mpc = hybrid, task, mpc
+        self.stage = self.task.cost.functions()["stage"]
+
+    def _adopt(self) -> None:
+        self.mpc.set_parameters(with_weights(self.hybrid, self.book.p), self.book.revision)
+
+    def _tell(self) -> None:
+        """Say what is planned with: a refit of any other model is refused."""
+        message = PlanningModel(
+            robot=self.model.name,
+            model_hash=self.hybrid.hash,
+            blueprint=str(Path(self.blueprint).absolute()) if self.blueprint else "",
+        )
+        message.header.stamp = self._node.stamp_now()
+        self._planned.publish(message)
+
+    def _not_physical(self, p: np.ndarray) -> str:
+        """The sentence why p cannot be planned with, or ""."""
+        M = np.asarray(self._mass_matrix(self._position(), p), dtype=float)
+        return (
+            "" if np.all(np.linalg.eigvalsh(M) > 0.0) else "the mass matrix is not positive definite where the robot is"
+        )
+
+    # -- services ----------------------------------------------------------------------------------
+
+    def _set_physical_parameters(self, request, response):
+        return self._answer(response, *self.book.set_by_person(request.parameters, self._now()))
+
+    def _set_particles(self, request, response):
+        """Plan on several hypotheses: those that stand for the set, as many as this controller was built for."""
+        particles, count = request.particles, self._node.config.particles
+        response.revision = self.book.revision
+        try:
+            vectors = vectors_of(particles, self.model.np_)
+            shown = np.reshape(particles.values, (len(vectors), -1)) if len(particles.values) else vectors
+            vectors = vectors[herd(shown, count)]
+        except ValueError as error:
+            response.message = str(error)
+            return response
+        if count == 1:
+            response.message = "this controller plans on one set of parameters; start it with particles of 2 or more"
+            return response
+        return self._answer(response, *self.book.set_particles(particles, vectors, self._now()))
+
+    def _answer(self, response, revision: int, refusal: str):
+        """What the book said to a set, as a response; a set it took is adopted."""
+        response.revision, response.success = revision, not refusal
+        if not refusal:
+            self._adopt()
+        response.message = refusal or self.book.message
+        return response
+
+    def _freeze(self, request, response):
+        self.book.frozen = request.data
+        response.success = True
+        response.message = f"frozen at revision {self.book.revision}" if request.data else "refits are adopted again"
+        return response
+
+    def _load_blueprint(self, request, response):
+        """Swap the networks in the equations: checked now, compiled beside control, put in between two solves."""
+        response.revision, response.weights = self.blueprints, len(self.hybrid.parameters) - len(self.model.parameters)
+        if self._loading is not None:
+            response.message = "another blueprint is being compiled; try again"
+            return response
+        try:
+            hybrid = augment(self.model, request.blueprint) if request.blueprint else self.model
+        except (ValueError, OSError) as error:
+            response.message = f"{error}; the model before stays"
+            return response
+
+        def build():
+            try:
+                built = self._controller(hybrid, self.task.ilqr.horizon)
+                self.warm_up(built[1])  # not while the robot waits
+            except Exception as error:  # control goes on with the model it has
+                built = error
+            self._node.executor.create_task(self._on_built, hybrid, request.blueprint, built)
+
+        self._loading = threading.Thread(target=build, name="blueprint", daemon=True)
+        self._loading.start()
+        response.success, response.revision = True, self.blueprints + 1
+        response.weights = len(hybrid.parameters) - len(self.model.parameters)
+        response.message = f"planned with {response.weights} weights as soon as that is compiled (see diagnostics)"
+        return response
+
+    def _on_built(self, hybrid, blueprint: str, built) -> None:
+        self._loading = None
+        if isinstance(built, Exception):
+            self._node.get_logger().error(
+                f"the model with '{blueprint}' cannot be used ({built}); the one before stays"
+            )
+            self._node.diagnostics.error(f"the model with '{blueprint}' cannot be used: {built}")
+            return
+        self._use(hybrid, *built)
+        self.book.model_changed(hybrid.hash)
+        self._adopt()  # parameters may have come meanwhile
+        self.blueprint, self.blueprints = blueprint, self.blueprints + 1
+        self._tell()
+        self._node.get_logger().info(
+            f"plans with the networks of {blueprint}" if blueprint else "plans without networks"
+        )

@@ -1,0 +1,204 @@
+"""What the launch files share: the vocabulary of arguments, the kinds of parameter file, a quiet start.
+
+    DeclareLaunchArgument("robot", **ARGUMENTS["robot"])
+
+Plain data, so that nodes stay free of `launch`.
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+__all__ = ["ARGUMENTS", "ParameterFiles", "is_physical", "number", "parameter_files", "shield"]
+
+_SWITCH = ["true", "false"]
+
+#: name -> keywords of DeclareLaunchArgument; an argument means the same in every launch file
+ARGUMENTS: dict[str, dict] = {
+    "robot": dict(
+        default_value="panda",
+        choices=["panda", "dxl_arm", "cartpole", "double_cartpole", "quadruped"],
+        description="folder in config/robots",
+    ),
+    "namespace": dict(
+        default_value="",
+        description="namespace of all nodes and of the clock; two robots on one machine need different ones",
+    ),
+    "use_sim_time": dict(default_value="false", choices=_SWITCH, description="take time from the clock topic"),
+    "params_file": dict(
+        default_value="",
+        description="ROS parameter YAML on top of config/robots/<robot>/nodes.yaml, the physical "
+        "parameters that a demo or identify found, or several files separated by commas, the later the stronger",
+    ),
+    "prior": dict(
+        default_value="",
+        description="physical parameters that controller and refit start from (a simulated "
+        "plant keeps its own): a file, or 'start' for the published wrong start of a cart-pole",
+    ),
+    "autostart": dict(default_value="true", choices=_SWITCH, description="configure and activate the lifecycle nodes"),
+    "log_level": dict(
+        default_value="info",
+        choices=["debug", "info", "warn", "error", "fatal"],
+        description="logging threshold of all nodes",
+    ),
+    "refit": dict(
+        default_value="true",
+        choices=_SWITCH,
+        description="run the refit; without it the controller keeps the parameters it starts with",
+    ),
+    "recipe": dict(
+        default_value="robust",
+        choices=["robust", "literal"],
+        description="how a cart-pole's physics is refitted: robustly, or as published",
+    ),
+    "solver": dict(
+        default_value="osqp",
+        choices=["osqp", "neural"],
+        description="of a quadruped's stance legs: the quadratic programme, or the network that imitates it",
+    ),
+    "lockstep": dict(
+        default_value="false",
+        choices=_SWITCH,
+        description="the plant waits for every command, so that results do not depend on load",
+    ),
+    "profile": dict(
+        default_value="control",
+        choices=["full", "control", "identify", "calibrate"],
+        description="which topics are recorded: recording/profiles.yaml lists them",
+    ),
+    "drivers": dict(
+        default_value="auto",
+        choices=["auto", "by_hand", "none"],
+        description="drivers of the robot's devices: "
+        "started, there for somebody to configure and activate, or absent because joint states come from elsewhere",
+    ),
+    "use_emulators": dict(
+        default_value="false",
+        choices=_SWITCH,
+        description="play the devices on a simulated robot; the drivers and what travels on their wires stay the same",
+    ),
+    "devices": dict(
+        default_value="",
+        description="which devices of config/robots/<robot>/devices.yaml, separated by commas; empty: all",
+    ),
+    "scenario": dict(
+        default_value="", description="hidden changes of the plant: YAML text or file, see docs/nodes/sim_plant.md"
+    ),
+    "seed": dict(default_value="0", description="of the plant's initial states and sensor noise"),
+    "record": dict(default_value="false", choices=_SWITCH, description="record a bag into run_directory"),
+    "run_directory": dict(
+        default_value="",
+        description="where the bag and accepted parameter revisions go; empty: runs/<robot>-<stamp> "
+        "if record:=true, else nowhere",
+    ),
+}
+
+
+def number(name: str, text: str, kind: type = float):
+    """The number that an argument was given.
+
+    Raises:
+        ValueError: it is none; the text names the argument.
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{name}:={text}: expected a {'whole ' if kind is int else ''}number") from None
+
+
+@dataclass(frozen=True)
+class ParameterFiles:
+    """What `params_file:=` names.
+
+    Attributes:
+        ros: ROS parameter files in the order given, the later the stronger.
+        physical: the file of physical parameters; "" if there is none.
+    """
+
+    ros: tuple[str, ...]
+    physical: str
+
+
+def parameter_files(text: str, name: str = "params_file") -> ParameterFiles:
+    """One file, or several separated by commas; each is taken for what it holds.
+
+    Raises:
+        ValueError: a file that cannot be read, holds neither kind of parameter or comes twice, or two of physical
+            parameters; the text names the argument and the file.
+    """
+    ros, physical = [], []
+    for path in filter(None, map(str.strip, text.split(","))):
+        if path in ros or path in physical:
+            raise ValueError(f"{name}:={text}: {path} comes twice; give each file once, the stronger one later")
+        (physical if is_physical(name, path) else ros).append(path)
+    if len(physical) > 1:
+        raise ValueError(
+            f"{name}:={text}: {physical[0]} and {physical[1]} both hold physical parameters, which belong together: give one"
+        )
+    for path in ros:
+        _check_ros_parameters(name, path)
+    return ParameterFiles(tuple(ros), "".join(physical))
+
+
+def _check_ros_parameters(name: str, path: str) -> None:
+    """A node that is given something else ends with a traceback of its own, or ignores it."""
+    try:
+        sections = yaml.safe_load(_content(name, path))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}: " if mark else ""
+        raise ValueError(f"{name}:={path}: is no YAML ({place}{getattr(error, 'problem', None) or error})") from None
+    if not (isinstance(sections, dict) and sections and all(map(_has_parameters, sections.values()))):
+        raise ValueError(
+            f"{name}:={path}: holds neither ROS parameters (<node>: {{ros__parameters: ...}}) nor physical ones "
+            "(model_hash: ..., as demo and identify write them)"
+        )
+
+
+def _has_parameters(section) -> bool:
+    """Of a node, or of the nodes of a namespace."""
+    return (
+        isinstance(section, dict)
+        and bool(section)
+        and (isinstance(section.get("ros__parameters"), dict) or all(map(_has_parameters, section.values())))
+    )
+
+
+def is_physical(name: str, path: str) -> bool:
+    """Whether a file holds physical parameters as refit and identify write them, rather than ROS parameters.
+
+    Raises:
+        ValueError: it cannot be read; the text names the argument.
+    """
+    return bool(path) and "model_hash:" in _content(name, path)
+
+
+def _content(name: str, path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{name}:={path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+@functools.cache
+def shield() -> str:
+    """Launch prefix under which a Ctrl-C waits until a node can take it.
+
+    Before its first line runs, Python answers SIGINT with a traceback, for some tenths of a second
+    on a busy machine. `env` starts the process with the signal blocked, nodes/framework/entry.py lets it through.
+    Empty where `env` cannot (GNU coreutils before 8.31).
+    """
+    prefix = ["env", "--block-signal=INT"]
+    try:
+        # Out of the terminal's reach: a Ctrl-C that ends the trial must not leave the nodes without their shield.
+        works = (
+            subprocess.run([*prefix, "true"], capture_output=True, timeout=5.0, start_new_session=True).returncode == 0
+        )
+    except (OSError, subprocess.SubprocessError):
+        works = False
+    return " ".join(prefix) if works else ""

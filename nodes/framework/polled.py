@@ -1,0 +1,54 @@
+"""Subscriptions that wake nobody: messages wait in the middleware until somebody takes them, all at once.
+
+    reader = create_polled_subscription(node, JointState, "joint_states", STATE)
+    ...
+    for message, info in take(reader):
+
+rclpy's executors wake up for every message, which at 500 Hz costs more than most nodes do with it. The
+middleware stamps a message when it arrives (`info["received_timestamp"]`, system time [ns]), so taking
+it later changes no time of reception. The reader's depth must hold what arrives between two takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from rclpy.callback_groups import CallbackGroup
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.subscription import Subscription
+
+__all__ = ["Polled", "create_polled_subscription", "take"]
+
+InvalidHandle = rclpy_implementation.InvalidHandle
+
+
+class Polled(CallbackGroup):
+    """A group whose subscriptions no executor takes from.
+
+    rclpy's events executor knows no groups: `RefitNode.subscriptions` keeps these from it, and it still reports
+    their events (losses, offered QoS). The classic executors leave the events alone too: with Fast DDS, waiting
+    for a reader's events is being woken by its data.
+    """
+
+    def can_execute(self, entity) -> bool:
+        return False
+
+    def beginning_execution(self, entity) -> bool:
+        return False
+
+    def ending_execution(self, entity) -> None:
+        pass
+
+
+def create_polled_subscription(node, message_type, topic: str, qos, **options) -> Subscription:
+    """A subscription for `take`; destroyed like any other. `options` are those of `create_subscription`."""
+    return node.create_subscription(message_type, topic, lambda message: None, qos, callback_group=Polled(), **options)
+
+
+def take(subscription: Subscription) -> list[tuple[object, dict]]:
+    """Everything that has arrived since the last take: (message, or its bytes if raw; message info), oldest first."""
+    taken, reader = [], subscription.handle
+    with contextlib.suppress(InvalidHandle), reader:  # destroyed meanwhile
+        while (message := reader.take_message(subscription.msg_type, subscription.raw)) is not None:
+            taken.append(message)
+    return taken

@@ -1,0 +1,119 @@
+"""The plant's messages, built once and refilled for every publication.
+
+At 500 Hz building messages anew costs more than the physics; here a tick fills arrays in place.
+Quaternions change from MuJoCo's wxyz to ROS's xyzw here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import WrenchStamped
+from refit_interfaces.msg import FootContacts
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu, JointState
+from tf2_msgs.msg import TFMessage
+
+from nodes.frames.robot_frames import RobotFrames
+from sim_core.command import Command
+from sim_core.motion.quadruped.walking import CONTACT_FORCE
+from sim_core.plant import MujocoPlant
+
+__all__ = ["PlantMessages", "command_from_message", "seconds", "set_stamp", "to_stamp"]
+
+
+def set_stamp(stamp: Time, t: float) -> None:
+    """Write t [s] into a stamp; times are whole nanoseconds, so equal times give equal stamps."""
+    stamp.sec, stamp.nanosec = divmod(round(t * 1e9), 1_000_000_000)
+
+
+def to_stamp(t: float) -> Time:
+    """A stamp of t [s]."""
+    stamp = Time()
+    set_stamp(stamp, t)
+    return stamp
+
+
+def seconds(stamp) -> float:
+    """A stamp as [s]."""
+    return stamp.sec + stamp.nanosec * 1e-9
+
+
+def command_from_message(message) -> Command:
+    """A refit_interfaces/JointCommand as the plant takes it; nothing is checked here."""
+    return Command(
+        message.mode,
+        seconds(message.header.stamp),
+        message.joint_names,
+        np.asarray(message.effort),
+        np.asarray(message.position),
+        np.asarray(message.velocity),
+        np.asarray(message.gain),
+    )
+
+
+class PlantMessages:
+    """Messages of one plant.
+
+    Args:
+        plant: it must already exist, for names and sizes.
+        frame_prefix: put before every frame name, so that two robots can share /tf.
+        now: time of the stamps [s], where it is not the plant's.
+    """
+
+    def __init__(self, plant: MujocoPlant, frame_prefix: str = "", now: Callable[[], float] | None = None):
+        self._now = now or (lambda: plant.t)
+        self.clock = Clock()
+        self.joint_state = JointState(name=list(plant.joints))
+        n = len(plant.joints)
+        for field in ("position", "velocity", "effort"):
+            setattr(self.joint_state, field, array.array("d", [0.0] * n))
+        # Views on the very memory the message serialises.
+        self._q, self._v, self._tau = (
+            np.frombuffer(getattr(self.joint_state, field)) for field in ("position", "velocity", "effort")
+        )
+        self.wrench = WrenchStamped()
+        self.wrench.header.frame_id = frame_prefix + plant.wrench_site
+        self.imu = Imu()
+        self.imu.header.frame_id = frame_prefix + "imu"
+        self.foot_contacts = FootContacts(names=plant.feet)
+        self._frames = RobotFrames(plant.world.nominal, frame_prefix)
+
+    def fill_clock(self, plant: MujocoPlant) -> Clock:
+        set_stamp(self.clock.clock, plant.t)
+        return self.clock
+
+    def fill_joint_state(self, plant: MujocoPlant) -> JointState:
+        set_stamp(self.joint_state.header.stamp, self._now())
+        self._q[:], self._v[:], self._tau[:] = plant.q, plant.v, plant.effort
+        return self.joint_state
+
+    def fill_wrench(self, plant: MujocoPlant) -> WrenchStamped:
+        set_stamp(self.wrench.header.stamp, self._now())
+        values = [float(x) for x in plant.wrench()]
+        force, torque = self.wrench.wrench.force, self.wrench.wrench.torque
+        force.x, force.y, force.z, torque.x, torque.y, torque.z = values
+        return self.wrench
+
+    def fill_imu(self, plant: MujocoPlant) -> Imu:
+        set_stamp(self.imu.header.stamp, self._now())
+        reading = plant.imu()
+        q, w, a = self.imu.orientation, self.imu.angular_velocity, self.imu.linear_acceleration
+        q.w, q.x, q.y, q.z = reading.quaternion.tolist()
+        w.x, w.y, w.z = reading.angular_velocity.tolist()
+        a.x, a.y, a.z = reading.linear_acceleration.tolist()
+        return self.imu
+
+    def fill_foot_contacts(self, plant: MujocoPlant) -> FootContacts:
+        set_stamp(self.foot_contacts.header.stamp, self._now())
+        forces = plant.foot_forces()
+        self.foot_contacts.force = forces.tolist()
+        self.foot_contacts.contact = (forces > CONTACT_FORCE).tolist()
+        return self.foot_contacts
+
+    def fill_tf(self, plant: MujocoPlant) -> tuple[TFMessage, TFMessage]:
+        """(moving, static) transforms of the robot at the present true state."""
+        return self._frames.fill(plant.world.pose_of_nominal(), to_stamp(self._now()))

@@ -1,0 +1,54 @@
+"""The plant's side of the world that emulated devices share with it.
+
+Emulated servos write what their motors exert, the plant moves, and what encoders and the force-torque sensor
+would feel goes back. Until every servo has torque the robot rests on a stand and its time stands still.
+"""
+
+from __future__ import annotations
+
+from hardware.emulation.world import SharedWorld
+from sim_core.plant import MujocoPlant
+
+__all__ = ["PlantWorld"]
+
+
+class PlantWorld:
+    """See the module's docstring. Everything runs on the plant's thread.
+
+    Args:
+        path: of the shared memory; a file in /dev/shm never touches a disk.
+        plant: whose joints and model emulators will read.
+
+    Attributes:
+        released: whether the robot has left its stand.
+    """
+
+    def __init__(self, path: str, plant: MujocoPlant):
+        self._world = SharedWorld.create(path, plant.joints, plant.mjcf)
+        self.released = False
+        self.publish(plant)
+
+    def held(self) -> bool:
+        """True until every joint's servo has torque for the first time."""
+        if not self.released:
+            _, powered = self._world.efforts()
+            self.released = bool(powered.all())
+        return not self.released
+
+    def drive(self, plant: MujocoPlant) -> None:
+        """What the motors exert now drives the plant's next tick; silent motors exert nothing."""
+        plant.drive(self._world.efforts()[0])
+
+    def publish(self, plant: MujocoPlant, wrench: bool = True) -> None:
+        """The true state, for the emulated sensors to measure; the wrench costs a forward pass of its own."""
+        self._world.publish(
+            plant.t, plant.true_q, plant.true_v, plant.wrench() if wrench and plant.wrench_site else None
+        )
+
+    def rest(self) -> None:
+        """After a reset: back onto the stand."""
+        self.released = False
+
+    def close(self) -> None:
+        """Take the world away; who has it open keeps its last state."""
+        self._world.path.unlink(missing_ok=True)

@@ -1,0 +1,270 @@
+"""The supervisor: watches states, commands, limits and the refit, and halts with a code and a sentence.
+
+It moves nothing itself. A halt is a published state: the controller ceases to command, and the
+receiver's own age limit brings the actuators into their declared stop state. That a stop is done
+is read off the joint velocities, never assumed.
+
+Page: docs/nodes/supervisor.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from rclpy.task import Future
+from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
+from sensor_msgs.msg import JointState
+from simulation_interfaces.srv import GetSimulationState
+from std_srvs.srv import Trigger
+
+from nodes.framework.config import setting
+from nodes.framework.joint_state_gate import JointStateGate
+from nodes.framework.lifecycle import RefitNode, spin_main, turn
+from nodes.framework.polled import create_polled_subscription, take
+from nodes.framework.qos import COMMAND, LEDGER
+from nodes.supervision.supervision import Event, Machine, State
+from nodes.supervision.watch import Watch, WatchLimits
+from sim_core.multibody import load_model
+
+__all__ = ["SupervisorConfig", "SupervisorNode", "main"]
+
+
+@dataclass(frozen=True)
+class SupervisorConfig:
+    """Parameters of `supervisor`."""
+
+    robot: str = setting("panda", description="model in config/robots, for joint names and limits")
+    rate: float = setting(50.0, "Hz", (1.0, 1000.0), "how often the watch judges")
+    state_age_limit: float = setting(0.1, "s", (0.005, 10.0), "joint states silent or invalid for longer halt")
+    future_limit: float = setting(0.5, "s", (0.0, 10.0), "joint states stamped further ahead than this are invalid")
+    command_age_limit: float = setting(0.25, "s", (0.01, 10.0), "a working controller silent for longer halts")
+    refit_age_limit: float = setting(
+        3.0, "s", (0.0, 600.0), "a periodic refit silent for longer degrades; 0: none expected"
+    )
+    clock_age_limit: float = setting(
+        2.0, "s", (0.1, 60.0), "wall time the clock may stand still before the plant is asked why"
+    )
+    velocity_margin: float = setting(1.1, "", (0.5, 100.0), "velocity limit as a multiple of the model's")
+    position_margin: float = setting(0.02, "rad or m", (0.0, 10.0), "how far beyond a position limit halts")
+    rest_velocity: float = setting(0.02, "rad/s or m/s", (1e-4, 10.0), "joints slower than this are at rest")
+    rest_time: float = setting(0.1, "s", (0.0, 10.0), "for this long, which confirms a stop")
+    stop_timeout: float = setting(5.0, "s", (0.1, 60.0), "wall time `stop` waits for rest before it reports failure")
+
+
+class SupervisorNode(RefitNode):
+    """See the module's docstring."""
+
+    name = "supervisor"
+    Config = SupervisorConfig
+    event_driven = True
+
+    def configure(self) -> None:
+        config = self.config
+        model = load_model(config.robot)
+        limits = WatchLimits(
+            config.state_age_limit,
+            config.command_age_limit,
+            config.refit_age_limit,
+            config.clock_age_limit,
+            config.rest_velocity,
+            config.rest_time,
+        )
+        joints = measured_joints(model)
+        names, q, v = (
+            [link.joint for link in joints],
+            [link.q_index for link in joints],
+            [link.v_index for link in joints],
+        )
+        self.gate = JointStateGate(names, config.state_age_limit, config.future_limit)
+        self.watch = Watch(
+            names,
+            model.q_lower[q] - config.position_margin,
+            model.q_upper[q] + config.position_margin,
+            config.velocity_margin * model.v_limit[v],
+            limits,
+        )
+        self.machine = Machine()
+        self._stamp = -np.inf
+        self._looked = -np.inf  # ROS time of the last look
+        self._question: Future | None = None
+        self._asked = time.monotonic()
+        self.status = self.create_publisher(SupervisorStatus, "supervisor/status", LEDGER)
+        self._simulation = self.create_client(GetSimulationState, "get_simulation_state")
+        # Read at the watch's own rate, the newest only: most of 600 messages a second are nobody's business.
+        self._states = create_polled_subscription(self, JointState, "joint_states", COMMAND)
+        self._commands = create_polled_subscription(self, JointCommand, "joint_command", COMMAND, raw=True)
+        self._controller = create_polled_subscription(self, ControllerStatus, "controller/status", COMMAND)
+        self._made = [
+            self._states,
+            self._commands,
+            self._controller,
+            self.create_subscription(ParameterSet, "refit/parameters", self._on_refit, LEDGER),
+            self.create_service(Trigger, "stop", self._on_stop),
+            self.create_service(Trigger, "resume", self._on_resume),
+            self.create_timer(1.0 / config.rate, self._judge, clock=self.steady_clock),
+        ]
+
+    def activate(self) -> None:
+        for reader in (self._states, self._commands, self._controller):
+            take(reader)  # what was before does not count
+        self._publish()
+
+    def stop(self) -> None:
+        if (
+            hasattr(self, "machine")
+            and self.is_active
+            and self.machine.handle(Event.SHUTDOWN, "the supervisor is shutting down")
+        ):
+            self._publish()
+
+    def cleanup(self) -> None:
+        for entity in getattr(self, "_made", []):
+            for destroy in (self.destroy_subscription, self.destroy_service, self.destroy_timer):
+                if destroy(entity):
+                    break
+        self._made = []
+        for name, destroy in (("status", self.destroy_publisher), ("_simulation", self.destroy_client)):
+            if hasattr(self, name):
+                destroy(getattr(self, name))
+                delattr(self, name)
+
+    def time_jumped_back(self) -> None:
+        if hasattr(self, "watch"):
+            self._jumped()
+
+    def _jumped(self) -> None:
+        self.watch.forget()
+        self._looked = -np.inf
+        self._handle(Event.TIME_JUMPED, "time went back: everything before it is forgotten")
+
+    # -- observations ------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Take the newest of what has arrived since the last look."""
+        now = self._now()
+        for message, info in take(self._states):
+            sample, why = self.gate.read(message, now)
+            if sample is None:
+                self.diagnostics.tick("states_refused")
+            else:
+                if sample.stamp < self._stamp:
+                    self._jumped()
+                self._stamp = sample.stamp
+            self.watch.see_state(self._reception(info, now), sample, why)
+        for _, info in take(self._commands):
+            self.watch.see_command(self._reception(info, now))
+        for message, _ in take(self._controller):
+            self.watch.see_controller(message.state in (ControllerStatus.STATE_IDLE, ControllerStatus.STATE_STOPPED))
+        self._looked = now
+
+    def _reception(self, info: dict, now: float) -> float:
+        """ROS time at which a message arrived [s]: after the last look, and as long ago as the middleware says.
+
+        The first bound is for simulated time, which may stand still while the middleware's goes on.
+        """
+        waited = 1e-9 * (time.time_ns() - info["received_timestamp"]) if info["received_timestamp"] else 0.0
+        return min(now, max(self._looked, now - waited))
+
+    def _on_refit(self, message: ParameterSet) -> None:
+        self.watch.see_refit(self._now())
+
+    # -- judgement ---------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        if not self.is_active:
+            return
+        self._look()
+        now = self._now()
+        for event, sentence in self.watch.events(now):
+            self._handle(event, sentence)
+        self._ask_the_plant(now)
+        self.diagnostics.set("state", self.machine.state.name)
+        self.diagnostics.set("code", self.machine.code.name)
+        if self.machine.state in (State.HALTED, State.DEGRADED):
+            self.diagnostics.warn(self.machine.message)
+
+    def _handle(self, event: Event, sentence: str) -> None:
+        if self.machine.handle(event, sentence):
+            text = f"{self.machine.state.name} ({self.machine.code.name}): {self.machine.message}"
+            # Two calls, because rclpy remembers a severity for each place that logs.
+            if self.machine.state in (State.HALTED, State.DEGRADED):
+                self.get_logger().warning(text)
+            else:
+                self.get_logger().info(text)
+            self._publish()
+
+    def _ask_the_plant(self, now: float) -> None:
+        """A simulation whose clock stands still is paused, waiting for a command, or gone: ask."""
+        wall = time.monotonic()
+        if (
+            self.machine.state is State.STARTING
+            or not self.get_parameter("use_sim_time").value
+            or not self.watch.clock_stands_still(now, wall)
+        ):
+            self._question, self._asked = None, wall
+            return
+        if self._question is not None and self._question.done():
+            self._question, self._asked = None, wall  # alive; ask again as long as time stands still
+        if self._question is None and self._simulation.service_is_ready():
+            # A question put before the service is known would be lost, and its silence mean nothing.
+            self._question, self._asked = self._simulation.call_async(GetSimulationState.Request()), wall
+        elif wall - self._asked > self.config.clock_age_limit:
+            self._handle(
+                Event.PLANT_SILENT,
+                f"time stands still and the plant has not answered for "
+                f"{self.config.clock_age_limit:.1f} s: it crashed or hangs",
+            )
+
+    # -- services ----------------------------------------------------------------------------------
+
+    async def _on_stop(self, request, response):
+        """Answer once the joints say that they rest, or how fast they still are."""
+        self._handle(Event.STOP, "stopped by an operator")
+        deadline = time.monotonic() + self.config.stop_timeout
+        while not self.watch.at_rest and time.monotonic() < deadline:
+            await turn()
+        response.success = self.watch.at_rest
+        if response.success:
+            response.message = "stopped: all joints are at rest"
+        else:
+            sample = self.watch.sample
+            speed = np.max(np.abs(sample.velocity)) if sample is not None else np.nan
+            response.message = (
+                f"halted, but not at rest after {self.config.stop_timeout:.1f} s: "
+                f"the fastest joint moves at {speed:.3f}"
+            )
+        return response
+
+    def _on_resume(self, request, response):
+        faults = self.watch.faults(self._now())
+        if self.machine.state is not State.HALTED:
+            response.message = f"nothing to resume: {self.machine.state.name}"
+        elif faults:
+            response.message = f"still at fault: {faults[0][1]}"
+        else:
+            self._handle(Event.RESUME, "resumed by an operator")
+            response.success, response.message = True, "ready"
+        return response
+
+    def _publish(self) -> None:
+        message = SupervisorStatus(
+            state=int(self.machine.state), code=int(self.machine.code), message=self.machine.message
+        )
+        message.header.stamp = self.get_clock().now().to_msg()
+        self.status.publish(message)
+
+    def _now(self) -> float:
+        return 1e-9 * self.get_clock().now().nanoseconds
+
+
+def measured_joints(model) -> list:
+    """Links of the joints that joint_states reports, hinges and slides; a floating base is not among them."""
+    links = Counter(link.joint for link in model.links)
+    return [link for link in model.links if links[link.joint] == 1 and link.kind != "ball"]
+
+
+def main(args=None) -> int:
+    return spin_main(SupervisorNode, args)

@@ -1,0 +1,33 @@
+"""Every node of the package and the module that runs it: the one table that setup.py, console scripts and tests read.
+
+Plain data without imports, because setup.py executes this file on its own.
+"""
+
+#: executable -> module with a function `main() -> int`
+NODES = {
+    # the simulated robot
+    "sim_plant": "nodes.plant.sim_plant",
+    # control
+    "adaptive_mpc": "nodes.control.adaptive_mpc",
+    "refit_worker": "nodes.control.refit_worker",
+    "stance_controller": "nodes.control.stance_controller",
+    # supervision
+    "supervisor": "nodes.supervision.supervisor",
+    "recorder": "nodes.supervision.recorder",
+    # where things are
+    "robot_state": "nodes.frames.robot_state",
+    "static_transform": "nodes.frames.static_transform",
+    # learning
+    "augmentation": "nodes.learning.augmentation",
+    "inference": "nodes.learning.inference",
+    # drivers
+    "ability_hand": "nodes.devices.ability_hand",
+    "audio": "nodes.devices.audio",
+    "dynamixel": "nodes.devices.dynamixel",
+    "estop": "nodes.devices.estop",
+    "force_torque": "nodes.devices.force_torque",
+    "rangefinder": "nodes.devices.rangefinder",
+    "realsense": "nodes.devices.realsense",
+    "robotiq": "nodes.devices.robotiq",
+    "urg": "nodes.devices.urg",
+}

@@ -1,0 +1,235 @@
+"""Where pure functions run: in this process, in several, or on several machines.
+
+    with open_executor("processes:2") as executor:      # or "", or "tcp://scheduler:8786"
+        results = spread(function, jobs, executor)
+
+Everything here is a `concurrent.futures.Executor`, so any other one serves as well. What is handed to `spread` must be
+pure and picklable: the same job gives the same result wherever and however often it runs. So the results depend
+neither on the number of workers nor on their order, and a job whose worker is lost is simply done again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+
+from sim_core.host.child_process import belong_to
+
+__all__ = ["LocalProcesses", "Serial", "WorkerLost", "open_executor", "spread"]
+
+# A job that took this many workers with it is given up.
+TRIES = 3
+# A scheduler that does not answer for so long is not there [s].
+CONNECT_TIMEOUT = 10.0
+
+
+class WorkerLost(RuntimeError):
+    """A job ended its worker again and again, or no worker is left."""
+
+
+@contextlib.contextmanager
+def open_executor(where: str = "") -> Iterator[Executor]:
+    """The executor that `where` names, closed at the end.
+
+    Args:
+        where: "": this process; "processes" or "processes:N": as many processes as there are cores, or N;
+            "tcp://HOST:PORT": the workers of a Dask scheduler, which must have this project in their environment.
+
+    Raises:
+        ValueError: another text. ConnectionError: no scheduler answers there.
+    """
+    kind, _, count = where.partition(":")
+    if not where:
+        yield Serial()
+    elif kind == "processes" and (not count or count.isdigit() and int(count) > 0):
+        with LocalProcesses(int(count) if count else None) as executor:
+            yield executor
+    elif kind in ("tcp", "tls"):
+        with _dask(where) as executor:
+            yield executor
+    else:
+        raise ValueError(
+            f"'{where}' is no place to compute; expected nothing, processes, processes:N or tcp://HOST:PORT"
+        )
+
+
+def spread(function: Callable, jobs: Iterable, executor: Executor | None = None, done: Callable | None = None) -> list:
+    """function(job) of every job, in the order of the jobs.
+
+    Args:
+        executor: None: in this process.
+        done: called as done(count) after each result, in this thread; raising ends the rest.
+
+    Raises:
+        WorkerLost: see there. What `function` raises comes through.
+    """
+    futures = [(executor or Serial()).submit(function, job) for job in jobs]
+    try:
+        for count, future in enumerate(as_completed(futures), start=1):
+            _result(future)
+            if done is not None:
+                done(count)
+    finally:
+        for future in futures:
+            future.cancel()
+    return [future.result() for future in futures]
+
+
+def _result(future: Future):
+    try:
+        return future.result()
+    except Exception as error:
+        # Dask's class is told by its name, so that who computes at home need not have Dask.
+        if type(error).__name__ == "KilledWorker":
+            raise WorkerLost(
+                f"a job took {TRIES + 1} workers of the cluster with it; see their logs (memory?)"
+            ) from error
+        raise
+
+
+class Serial(Executor):
+    """Computes when the result is asked for by submitting, in this thread."""
+
+    def submit(self, function, /, *args, **kwargs) -> Future:
+        future = Future()
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@dataclass
+class _Job:
+    call: Callable
+    future: Future = field(default_factory=Future)
+    tries: int = 0
+
+
+class LocalProcesses(Executor):
+    """A process pool that outlives its workers.
+
+    Where one process of a `ProcessPoolExecutor` dies, the pool is broken and every job in it fails. Here they are done
+    again in a new pool.
+
+    Args:
+        workers: number of processes; None: one for each core.
+    """
+
+    def __init__(self, workers: int | None = None):
+        self.workers = workers or os.cpu_count() or 1
+        self._lock = threading.RLock()
+        self._pool: ProcessPoolExecutor | None = None
+        self._closed = False
+
+    def submit(self, function, /, *args, **kwargs) -> Future:
+        job = _Job(partial(function, *args, **kwargs))
+        self._send(job)
+        return job.future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with self._lock:
+            self._closed, pool = True, self._pool
+        if pool is not None:
+            pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def _send(self, job: _Job) -> None:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("these processes have been shut down")
+            if self._pool is None:
+                # A forked copy of a process with threads may wait for ever for a lock that one of them held.
+                self._pool = ProcessPoolExecutor(
+                    self.workers, multiprocessing.get_context("spawn"), belong_to, (os.getpid(),)
+                )
+            pool = self._pool
+            try:
+                inner = pool.submit(job.call)
+            except BrokenExecutor:
+                self._pool = None
+                return self._send(job)
+        job.future.add_done_callback(lambda outer: inner.cancel() if outer.cancelled() else None)
+        inner.add_done_callback(partial(self._on_done, job, pool))
+
+    def _on_done(self, job: _Job, pool, inner: Future) -> None:
+        if inner.cancelled():
+            job.future.cancel()
+            return
+        error = inner.exception()
+        if isinstance(error, BrokenExecutor):
+            job.tries += 1
+            with self._lock:
+                if self._pool is pool:
+                    self._pool = None
+            if job.tries < TRIES and not self._closed and not job.future.cancelled():
+                return self._send(job)
+            error = WorkerLost(f"a worker process was lost {job.tries} times with the same job (memory?)")
+        with contextlib.suppress(InvalidStateError):  # cancelled meanwhile
+            if error is not None:
+                job.future.set_exception(error)
+            else:
+                job.future.set_result(inner.result())
+
+
+@contextlib.contextmanager
+def _dask(address: str) -> Iterator[Executor]:
+    """The workers of a Dask scheduler, which does again what a lost worker had done or was doing."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(
+            f"'{address}' is a Dask cluster, and Dask is not installed here (pip install distributed)"
+        ) from None
+    try:
+        client = Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
+    except (OSError, TimeoutError) as error:
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address} within {CONNECT_TIMEOUT:g} s ({error}); "
+            "start one with 'dask scheduler', and workers with 'dask worker ADDRESS'"
+        ) from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_TIMEOUT)
+            client.run(importlib.import_module, __name__)
+        except TimeoutError:
+            raise ConnectionError(
+                f"the scheduler at {address} has no workers; start some with 'dask worker {address}'"
+            ) from None
+        except ImportError as error:
+            raise ConnectionError(
+                f"a worker at {address} lacks this project ({error}); start it inside './refit shell'"
+            ) from None
+        yield _Cluster(client)
+
+
+class _Cluster(Executor):
+    """A Dask client as an executor."""
+
+    def __init__(self, client):
+        # pure=False: equal jobs are computed each, as everywhere; results of other runs under the same name are not taken.
+        self._executor = client.get_executor(pure=False)
+
+    def submit(self, function, /, *args, **kwargs) -> Future:
+        import cloudpickle  # comes with Dask
+
+        # A worker that cannot unpickle a task itself (a module it lacks) stops listening, without a word. So every
+        # task is one it knows, and what may fail happens inside.
+        return self._executor.submit(pickle.loads, cloudpickle.dumps(_Call(partial(function, *args, **kwargs))))
+
+
+class _Call:
+    """Pickles as a call: to unpickle it is to make the call."""
+
+    def __init__(self, call: Callable):
+        self._call = call
+
+    def __reduce__(self):
+        return self._call, ()

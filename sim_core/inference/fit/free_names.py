@@ -1,0 +1,156 @@
+"""Free parameters by name, as a command line or a YAML file spells them.
+
+    hand.inertia          ten log-Cholesky coordinates: mass, COM, inertia
+    hand.mass_com         mass and COM, inertia about the COM as in the model
+    hand.payload          a point mass on top of the model's body
+    joint*.damping        one coordinate per joint; also friction, armature, stiffness
+    joint4.gear           strength of an actuator, by the actuator's name
+    pole2.pos.z           a position in the parent body; pole2.pos for all three
+    gravity               gravity vector; gravity.xy for a base that is not level
+    sensor.delay          y(t) = x(t - delay)
+
+Names may hold wildcards.
+"""
+
+import difflib
+import fnmatch
+
+import numpy as np
+import yaml
+from scipy.stats import norm, qmc
+
+from config.robot import robots_folder
+from sim_core.multibody import FreeParameters, load_model
+from sim_core.multibody.model.parameter_blocks import (
+    BodyInertia,
+    BodyPosition,
+    Gear,
+    Gravity,
+    JointArmature,
+    JointDamping,
+    JointFriction,
+    JointStiffness,
+)
+
+__all__ = ["FreeNameError", "default_names", "free_parameters", "model_with", "natural_limits"]
+
+_INERTIA = {"inertia": "log_cholesky", "mass_com": "mass_com", "point_mass": "point_mass", "payload": "payload"}
+_JOINT = {"damping": JointDamping, "friction": JointFriction, "armature": JointArmature, "stiffness": JointStiffness}
+DELAY = "sensor.delay"
+# Draws from a prior that tell its limits, as a power of two.
+DRAWS = 8
+# Quantities that cannot be negative.
+POSITIVE = (".mass", ".xx", ".yy", ".zz", ".damping", ".frictionloss", ".armature", ".stiffness", ".gear")
+
+
+# Names that are free by default, by robot.
+DEFAULTS = robots_folder().parent / "identify.yaml"
+
+
+class FreeNameError(ValueError):
+    """A name of a free parameter that the model does not have."""
+
+
+def free_parameters(source, names: list[str], attach=None):
+    """Model, free parameters and whether the sensor delay is free.
+
+    Args:
+        source: as for load_model. The model is loaded with friction and geometry where names need it.
+        names: see the module's description.
+        attach: RobotModel -> RobotModel, applied after loading: how networks come into the equations; their weights are held.
+
+    Returns:
+        (RobotModel, FreeParameters, bool).
+
+    Raises:
+        FreeNameError: a name matches nothing; the message lists what there is.
+    """
+    model = model_with(source, names, attach)
+    blocks = [block for name in names if name != DELAY for block in _blocks(model, name)]
+    if not blocks:
+        raise FreeNameError("nothing is free; name at least one parameter, such as 'hand.inertia'")
+    return model, FreeParameters(model, blocks), DELAY in names
+
+
+def default_names(robot: str) -> list[str]:
+    """Names of the parameters that are free unless somebody says otherwise."""
+    table = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
+    return table.get(robot, table["default"])
+
+
+def model_with(source, names, attach=None):
+    """The model, loaded with the friction and geometry that the names ask for, and with what `attach` adds to it."""
+    attach = attach or (lambda model: model)
+    model = attach(load_model(source))
+    rubbing = [n.partition(".")[0] for n in names if n.endswith((".friction", ".frictionloss"))]
+    friction = _matching(rubbing, model.joint_names, "joint")
+    frames = model.body_names + model.frame_names
+    geometry = _matching([n.split(".pos")[0] for n in names if ".pos" in n], frames, "body or site")
+    options = {}
+    if friction:
+        already = [n[: -len(".frictionloss")] for n in model.parameters.names if n.endswith(".frictionloss")]
+        options["friction"] = tuple(dict.fromkeys(already + friction))
+    if geometry:
+        options["geometry"] = tuple(geometry)
+    if options:
+        model = attach(load_model(source, **options))
+    return model
+
+
+def natural_limits(source, names: list[str]):
+    """Model, and limits of the natural quantities (mass, COM, inertia, damping, ...) that the names stand for.
+
+    The limits are those of the middle 99 % of the prior, a little rounded up.
+
+    Returns:
+        (RobotModel, {name: (lower, upper)}), SI; names as for `LimitedParameters`.
+
+    Raises:
+        FreeNameError: as for `free_parameters`, or a name that has no natural quantity (sensor.delay).
+    """
+    if DELAY in names:
+        raise FreeNameError(
+            f"'{DELAY}' is no quantity of the simulator; particles are over those (gauss-newton knows the delay)"
+        )
+    model, spec, _ = free_parameters(source, names)
+    draws = norm.ppf(qmc.Sobol(spec.n, seed=0).random_base2(DRAWS))
+    draws = spec.clip(spec.prior_mean + spec.prior_std * draws)
+    none = np.zeros((spec.n, spec.n))
+    rows = spec.report(spec.prior_mean, none)
+    values = np.array([[row.value for row in spec.report(xi, none)] for xi in draws])
+    low, high = np.quantile(values, [0.005, 0.995], axis=0)
+    more = 0.01 * (high - low)
+    positive = np.array([row.name.endswith(POSITIVE) for row in rows])
+    low, high = np.where(positive, low, low - more), high + more
+    return model, {row.name: (float(a), float(b)) for row, a, b in zip(rows, low, high)}
+
+
+def _blocks(model, name: str) -> list:
+    """The parameter blocks one name stands for."""
+    owner, _, kind = name.partition(".")
+    if owner == "gravity":
+        return [Gravity(kind or "xyz")]
+    if kind in _INERTIA:
+        bodies = [body.name for body in model.bodies if body.has_inertia]
+        return [BodyInertia(body, kind=_INERTIA[kind]) for body in _matching([owner], bodies, "body with mass")]
+    if kind in _JOINT:
+        return [_JOINT[kind](joint) for joint in _matching([owner], model.joint_names, "joint")]
+    if kind == "gear":
+        return [Gear(actuator) for actuator in _matching([owner], model.actuator_names, "actuator")]
+    if kind.split(".")[0] == "pos":
+        axes = kind.partition(".")[2] or "xyz"
+        return [BodyPosition(b, axes) for b in _matching([owner], model.body_names + model.frame_names, "body or site")]
+    kinds = [*_INERTIA, *_JOINT, "gear", "pos"]
+    near = difflib.get_close_matches(kind, kinds, 1)
+    hint = f"did you mean '{owner}.{near[0]}'?" if near else f"kinds: {', '.join(kinds)}"
+    raise FreeNameError(f"'{name}' names no kind of parameter; {hint}")
+
+
+def _matching(patterns: list[str], known, what: str) -> list[str]:
+    found = []
+    for pattern in patterns:
+        hits = fnmatch.filter(known, pattern)
+        if not hits:
+            raise FreeNameError(f"no {what} matches '{pattern}'; there are {', '.join(known)}")
+        found += [hit for hit in hits if hit not in found]
+    return found

@@ -1,0 +1,115 @@
+"""The trunk's motion from an IMU and the legs: orientation as the IMU says, velocity by a Kalman filter.
+
+Nothing comes from ground truth. A standing foot does not move, so its motion relative to the trunk tells the trunk's
+velocity, v = -(omega x r + J qd) plus what the round foot rolls; between touch-downs the accelerometer carries it on.
+
+Source: Bloesch et al., State Estimation for Legged Robots, RSS 2012, reduced to the velocity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim_core.motion.quadruped.robot import QuadrupedRobot, rotation_from_quaternion, rotation_rpy
+
+__all__ = ["BaseEstimate", "BaseEstimator", "ImuSample"]
+
+_SPIKE = 10.0  # [m/s^2]
+
+
+@dataclass(frozen=True)
+class ImuSample:
+    """quaternion wxyz of the trunk in the world, (4,); angular_velocity (3,) [rad/s] and linear_acceleration (3,) [m/s^2,
+    gravity included: +9.81 along z at rest] in the trunk's axes."""
+
+    quaternion: np.ndarray
+    angular_velocity: np.ndarray
+    linear_acceleration: np.ndarray
+
+
+@dataclass(frozen=True)
+class BaseEstimate:
+    """roll, pitch, yaw [rad]; R_HB (3, 3) from the trunk to the heading frame; in the heading frame velocity of the trunk's
+    origin (3,) [m/s] and angular_velocity (3,) [rad/s]; height of the origin above the standing feet's ground [m]."""
+
+    rpy: np.ndarray
+    R_HB: np.ndarray
+    velocity: np.ndarray
+    angular_velocity: np.ndarray
+    height: float
+
+
+class BaseEstimator:
+    """Filter of one robot.
+
+    Args:
+        robot: QuadrupedRobot.
+        acceleration_std: of the integrated specific force, per square root of a second [m/s^1.5].
+        velocity_std: of the velocity told by one standing foot [m/s].
+        settling: a foot is believed to stand still this long after touch-down [s].
+    """
+
+    def __init__(
+        self, robot: QuadrupedRobot, acceleration_std: float = 0.3, velocity_std: float = 0.1, settling: float = 0.03
+    ):
+        self.robot, self._settling = robot, settling
+        self._process, self._measurement = acceleration_std**2, velocity_std**2
+        self.reset()
+
+    def reset(self) -> None:
+        """The robot stands; forget the rest."""
+        self._v_W = np.zeros(3)
+        self._variance = 0.0
+        self._height = np.nan
+        self._stood = np.full(4, np.inf)  # how long each foot has been on the ground [s]
+
+    def update(
+        self,
+        dt: float,
+        imu: ImuSample,
+        q: np.ndarray,
+        qd: np.ndarray,
+        feet: np.ndarray,
+        J: np.ndarray,
+        standing: np.ndarray,
+    ) -> BaseEstimate:
+        """Take measurements that came `dt` [s] after the last.
+
+        Args:
+            q, qd: joint angles and velocities (4, 3).
+            feet, J: of `QuadrupedRobot` at q.
+            standing: legs whose feet rest on the ground, (4,) bool.
+        """
+        R_WB = rotation_from_quaternion(imu.quaternion)
+        rpy = np.array(
+            [
+                np.arctan2(R_WB[2, 1], R_WB[2, 2]),
+                np.arcsin(np.clip(-R_WB[2, 0], -1, 1)),
+                np.arctan2(R_WB[1, 0], R_WB[0, 0]),
+            ]
+        )
+        # A touch-down is a spike of a millisecond: sampled and held for a cycle it would count for six times what it was.
+        acceleration_W = np.clip(R_WB @ imu.linear_acceleration - (0.0, 0.0, self.robot.gravity), -_SPIKE, _SPIKE)
+        self._v_W = self._v_W + dt * acceleration_W
+        self._variance += dt * self._process
+        self._stood = np.where(standing, self._stood + dt, 0.0)
+        firm = self._stood > self._settling
+        if firm.any():
+            up = R_WB[2]
+            rolled = self.robot.rolling(q, up)
+            moved = np.cross(imu.angular_velocity, feet - self.robot.foot_radius * up) + np.einsum(
+                "lij,lj->li", J - rolled, qd
+            )
+            told = -R_WB @ moved[firm].mean(0)
+            gain = self._variance / (self._variance + self._measurement / firm.sum())
+            self._v_W = self._v_W + gain * (told - self._v_W)
+            self._variance *= 1.0 - gain
+        R_HB = rotation_rpy(rpy[0], rpy[1])
+        if standing.any() or np.isnan(self._height):
+            lowest = (feet @ R_HB[2])[standing].mean() if standing.any() else (feet @ R_HB[2]).min()
+            self._height = self.robot.foot_radius - lowest
+        c, s = np.cos(rpy[2]), np.sin(rpy[2])
+        v_H = np.array([c * self._v_W[0] + s * self._v_W[1], c * self._v_W[1] - s * self._v_W[0], self._v_W[2]])
+        return BaseEstimate(rpy, R_HB, v_H, R_HB @ imu.angular_velocity, self._height)

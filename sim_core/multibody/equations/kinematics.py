@@ -1,0 +1,39 @@
+"""Poses and velocities of frames in the world."""
+
+import casadi as ca
+
+from sim_core.multibody.equations.dynamics import joint_motion, joint_transforms
+from sim_core.multibody.equations.physical import Physical
+from sim_core.multibody.equations.spatial import cross
+
+__all__ = ["frame_pose", "frame_velocity"]
+
+
+def frame_pose(model, frame, q, p):
+    """Position r (3,) and orientation R (3, 3) of a site or body in the world: x_W = R x_F + r."""
+    frame = model.frame(frame)
+    r, R = Physical(model, p).offset(frame.r), ca.SX(frame.R)
+    X = joint_transforms(model, q, p)
+    i = frame.link
+    while i >= 0:
+        E = X[i].rotation()
+        r, R = E @ r + X[i].r, E @ R
+        i = model.links[i].parent
+    return r, R
+
+
+def frame_velocity(model, frame, q, v, p):
+    """Angular and linear velocity (3,) each of a frame's origin, in world axes."""
+    w, lin = ca.SX.zeros(3), ca.SX.zeros(3)
+    X = joint_transforms(model, q, p)
+    f = model.frame(frame)
+    r, i = Physical(model, p).offset(f.r), f.link
+    # From the frame down to the world: each joint adds its own motion, then everything turns into the parent's axes.
+    while i >= 0:
+        link = model.links[i]
+        s_w, s_v = joint_motion(link, v[link.dofs])
+        w, lin = w + s_w, lin + s_v + cross(s_w, r)
+        E = X[i].rotation()
+        w, lin, r = E @ w, E @ lin, E @ r + X[i].r
+        i = link.parent
+    return w, lin

@@ -1,0 +1,100 @@
+"""CasADi functions of a model, ready to evaluate, differentiate or compile.
+
+All inputs and outputs are dense columns: q (nq,), v (nv,), u (nu,), p (np_,), x = [q, v] (nx,).
+"""
+
+import casadi as ca
+
+from sim_core.multibody.equations import dynamics, kinematics
+from sim_core.multibody.model import forces, integrators
+
+__all__ = [
+    "accel",
+    "energy",
+    "frame_pose",
+    "frame_position",
+    "frame_velocity",
+    "inverse_dynamics",
+    "mass_matrix",
+    "step",
+]
+
+
+def _symbols(model):
+    return ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv), ca.SX.sym("u", model.nu), ca.SX.sym("p", model.np_)
+
+
+def _function(name, inputs, outputs, in_names, out_names):
+    outputs = ca.cse([ca.densify(ca.SX(out)) for out in outputs])
+    return ca.Function(name, inputs, outputs, in_names, out_names)
+
+
+def accel(model):
+    """f(q, v, u, p) -> a (nv,): forward dynamics with actuators, passive forces and friction."""
+    q, v, u, p = _symbols(model)
+    a = integrators.acceleration(model, q, v, u, p, model.timestep)
+    return _function("accel", [q, v, u, p], [a], ["q", "v", "u", "p"], ["a"])
+
+
+def forward_dynamics(model):
+    """f(q, v, tau, p) -> a (nv,): rigid-body equations alone, tau the total joint force."""
+    q, v, _, p = _symbols(model)
+    tau = ca.SX.sym("tau", model.nv)
+    a = dynamics.aba(model, q, v, tau, p)
+    return _function("forward_dynamics", [q, v, tau, p], [a], ["q", "v", "tau", "p"], ["a"])
+
+
+def inverse_dynamics(model):
+    """f(q, v, a, p) -> tau (nv,): total joint force; subtract `joint_force` of u = 0 for the actuators' share."""
+    q, v, _, p = _symbols(model)
+    a = ca.SX.sym("a", model.nv)
+    tau = dynamics.rnea(model, q, v, a, p)
+    return _function("inverse_dynamics", [q, v, a, p], [tau], ["q", "v", "a", "p"], ["tau"])
+
+
+def joint_force(model):
+    """f(q, v, u, p) -> tau (nv,): actuators, damping, springs, smooth friction, limits."""
+    q, v, u, p = _symbols(model)
+    tau = forces.joint_force(model, q, v, u, p)
+    return _function("joint_force", [q, v, u, p], [tau], ["q", "v", "u", "p"], ["tau"])
+
+
+def mass_matrix(model):
+    """f(q, p) -> M (nv, nv), armature included."""
+    q, _, _, p = _symbols(model)
+    return _function("mass_matrix", [q, p], [dynamics.crba(model, q, p)], ["q", "p"], ["M"])
+
+
+def energy(model):
+    """f(q, v, p) -> kinetic, potential [J]."""
+    q, v, _, p = _symbols(model)
+    kinetic, potential = dynamics.energy(model, q, v, p)
+    return _function("energy", [q, v, p], [kinetic, potential], ["q", "v", "p"], ["kinetic", "potential"])
+
+
+def step(model, dt, integrator=None, substeps=1):
+    """f(x, u, p) -> x_next (nx,) after dt [s]; integrator None means the one of the model's plant."""
+    x, u, p = ca.SX.sym("x", model.nx), ca.SX.sym("u", model.nu), ca.SX.sym("p", model.np_)
+    x_next = integrators.integrate_step(model, x, u, p, dt, integrator, substeps)
+    return _function("step", [x, u, p], [x_next], ["x", "u", "p"], ["x_next"])
+
+
+def frame_position(model, frame):
+    """f(q, p) -> position (3,) [m] in the world of a site or body."""
+    q, _, _, p = _symbols(model)
+    r, _ = kinematics.frame_pose(model, frame, q, p)
+    return _function("frame_position", [q, p], [r], ["q", "p"], ["r"])
+
+
+def frame_pose(model, frame):
+    """f(q, p) -> position (3,) [m] and orientation (3, 3) in the world of a site or body."""
+    q, _, _, p = _symbols(model)
+    r, R = kinematics.frame_pose(model, frame, q, p)
+    return _function("frame_pose", [q, p], [r, R], ["q", "p"], ["r", "R"])
+
+
+def frame_velocity(model, frame):
+    """f(q, v, p) -> angular [rad/s] and linear [m/s] velocity (3,) each of a site or body, in world axes."""
+    q, v, _, p = _symbols(model)
+    w, lin = kinematics.frame_velocity(model, frame, q, v, p)
+    return _function("frame_velocity", [q, v, p], [w, lin], ["q", "v", "p"], ["w", "v_lin"])

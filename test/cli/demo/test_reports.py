@@ -1,0 +1,193 @@
+"""Checks and pages of the demonstrations, from made-up stories; options that make no sense."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+
+from cli.demo import arm, arm_report, cartpole, cartpole_report
+from cli.demo.command import _payload, _validate
+from cli.demo.recordings import Timing
+from cli.errors import CommandError
+
+TRUTH = {"hand.payload.mass": 2.0, "hand.payload.com.x": 0.03, "hand.payload.com.y": 0.02, "hand.payload.com.z": 0.08}
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360000002000001e221bc33"
+    "0000000049454e44ae426082"
+)
+
+
+def run(error_after, met=1.0):
+    t = np.arange(0, 14, 0.01)
+    path = np.stack([np.full_like(t, 0.5), 0.1 * np.sin(t), 0.5 + 0.05 * np.sin(2 * t)], 1)
+    error = np.where(t < 5, 2e-4, error_after)
+    timing = Timing(62.5, met, 0, np.full(800, 2e-3), np.full(800, 3e-4), 1.0)
+    recording = SimpleNamespace(halts=[], accepted=[1, 2], node=lambda name: {"control_period": 0.016})
+    return arm.ArmRun(recording, timing, t, path + error[:, None] * [0, 0, 1], path, error)
+
+
+def arm_story(mass=2.01, after=1e-3, met=1.0, relearnt=0.4, robot="panda"):
+    entries = [
+        SimpleNamespace(
+            name=n, unit="kg" if n.endswith("mass") else "m", value=v, lower=0.99 * v, upper=1.01 * v, excited=True
+        )
+        for n, v in {**TRUTH, "hand.payload.mass": mass}.items()
+    ]
+    used = [(5.4, SimpleNamespace(parameters=entries)), (8.0, SimpleNamespace(parameters=entries))]
+    return arm.ArmStory(robot, run(4e-3), run(after, met), 5.0, 14.0, TRUTH, used, relearnt, (50, 50))
+
+
+def missed(result):
+    return {check.name for check in result.checks if not check.passed}
+
+
+def test_an_arm_meets_its_targets_or_says_which_it_missed():
+    assert missed(arm.check(arm_story(), 0)) == set()
+    assert missed(arm.check(arm_story(mass=1.8), 0)) == {
+        "payload mass, relative error",
+        "payload mass within its 95 % interval",
+    }
+    assert missed(arm.check(arm_story(after=3e-3), 0)) == {"tracking RMSE after the change, with refit over without"}
+    assert missed(arm.check(arm_story(met=0.98), 0)) == {"deadlines met, with refit"}
+    assert missed(arm.check(arm_story(relearnt=np.inf), 0)) == {"re-learnt after"}
+
+
+@pytest.mark.parametrize(
+    "robot, title, film", [("panda", "Panda", PNG), ("dxl_arm", "Dynamixel arm", "No picture: nothing can draw here.")]
+)
+def test_arm_page(robot, title, film):
+    story = arm_story(mass=1.8, robot=robot)
+    page = arm_report.report(story, arm.check(story, 3), film).html()
+    for words in (
+        f"{title} with an unknown payload",
+        "Seed 3",
+        "Missed: payload mass, relative error",
+        "hand.payload.com.z",
+        f"robot:={robot} params_file:=",
+    ):
+        assert words in page
+    assert isinstance(film, bytes) or film in page
+
+
+def cartpole_story(change=None):
+    from sim_core.multibody import load_model
+
+    model = load_model("double_cartpole")
+    truth = cartpole.base_parameters(model, model.parameters.nominal)
+    x = np.zeros((cartpole.STEPS + 1, 6))
+    episode = cartpole.EpisodeTrace(
+        cartpole.PERIOD * np.arange(len(x)), x, np.zeros((cartpole.STEPS, 3)), np.full(cartpole.STEPS, 0.8)
+    )
+    stuck = cartpole.EpisodeTrace(episode.t, x + 3.0, episode.U, np.full(cartpole.STEPS, 0.1))
+    start = cartpole.BasePoint(0, dict.fromkeys(truth, 2.0), dict.fromkeys(truth, np.nan))
+    learnt = cartpole.BasePoint(50, truth, dict.fromkeys(truth, 1e-3))
+    begin = cartpole.BEFORE * cartpole.STEPS * cartpole.PERIOD
+    sets = [
+        SimpleNamespace(
+            accepted=True,
+            window_start=0.0,
+            window_end=1.0,
+            loss_before=1e4,
+            loss_after=1.0,
+            rank=8,
+            fit_time=0.02,
+            message="ok",
+        ),
+        SimpleNamespace(
+            accepted=True,
+            window_start=begin,
+            window_end=begin + 0.2,
+            loss_before=10.0,
+            loss_after=1.0,
+            rank=8,
+            fit_time=0.02,
+            message="ok",
+        ),
+    ]
+    recording = SimpleNamespace(parameters=sets, accepted=sets, halts=[])
+    timing = Timing(50.0, 1.0, 0, np.full(99, 2e-3), np.full(99, 1e-3), 3.0)
+    truths = truth, truth if change is None else cartpole.base_parameters(model, cartpole.changed_truth(model, change))
+    plain = change is None
+    return cartpole.CartpoleStory(
+        "double_cartpole",
+        model,
+        "robust",
+        recording,
+        timing,
+        [episode] * 10,
+        [episode] * 10,
+        [stuck] * 7,
+        change,
+        [start, learnt],
+        truths,
+        (12, 12),
+        [0.8] * 3 if plain else [],
+        {0: 10.0, 1: 0.1, 3: 0.01} if plain else {},
+    )
+
+
+@pytest.mark.parametrize("change", [None, ("pole_mass", 10.0), ("gain", 0.6)])
+def test_cartpole_page(change):
+    story = cartpole_story(change)
+    result = cartpole.check(story, 1)
+    assert missed(result) == set()
+    page = cartpole_report.report(story, result, PNG).html()
+    assert "Base parameters" in page and ("nobody tells the controller" in page) == (change is not None)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("pandas", "robust", None, 10), "expected one of panda"),
+        (("panda", "rubost", None, 10), "expected one of robust"),
+        (("panda", "robust", "pole_mass=10", 10), "--change is for --robot double_cartpole"),
+        (("double_cartpole", "robust", "pole_mass=x", 10), "expected pole_mass=FACTOR"),
+        (("double_cartpole", "robust", "pole_mass=500", 10), "factor 0.05 to 50"),
+        (("double_cartpole", "robust", "gain=0.6", 4), "--episodes 4 is too few"),
+    ],
+)
+def test_options_that_make_no_sense(arguments, words):
+    with pytest.raises(CommandError, match=words) as refused:
+        _validate(*arguments)
+    assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "robot, payload, words",
+    [
+        ("dxl_arm", 2.0, "dxl_arm takes 0.05 to 0.35 kg"),
+        ("panda", 0.05, "panda takes 0.1 to 4 kg"),
+        ("cartpole", 0.2, "for arms .panda, dxl_arm.: cartpole has no hand"),
+    ],
+)
+def test_payloads_that_no_arm_carries(robot, payload, words):
+    with pytest.raises(CommandError, match=words):
+        _payload(robot, payload)
+
+
+def test_options_that_do():
+    assert _payload("panda", None) == 2.0 and _payload("dxl_arm", None) == 0.2 and _payload("dxl_arm", 0.15) == 0.15
+    assert _payload("cartpole", None) is None
+
+    assert _validate("panda", "robust", None, 3) is None
+    assert _validate("double_cartpole", "robust", "pole_mass=10", 10) == ("pole_mass", 10.0)
+
+
+def test_a_picture_is_drawn_or_its_absence_explained(tmp_path: Path):
+    from cli.demo.pictures import Film, draw
+
+    t = np.arange(3) * 0.2
+    q = np.array([[0.0, np.pi - 0.3 * k] for k in range(3)])
+    none = np.zeros((0, 3))
+    film = draw(
+        Film("cartpole", np.array([0.0, 0.0, 1.3, 5.0, 90.0, -5.0]), t, q, np.arange(3), none, none, np.zeros(0)),
+        tmp_path,
+    )
+    if isinstance(film, bytes):
+        assert film.startswith(b"\x89PNG") and (tmp_path / "film.gif").read_bytes().startswith(b"GIF8")
+    else:
+        assert film.startswith("No picture")
+    assert not (tmp_path / "film.npz").exists()

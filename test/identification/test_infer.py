@@ -1,0 +1,198 @@
+"""From recordings to a posterior: recovery, masks, checkpoints, and results that do not depend on who computes."""
+
+import pickle
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from identification.bag_data import DataError
+from identification.infer import InferConfig, cut, infer, read_limits, read_recordings
+from identification.infer_report import inference_result, inference_warnings, write_inference
+from identification.spread_density import Recipe
+from sim_core.augmentation import Blueprint, Network, save_blueprints
+from sim_core.host.executors import open_executor
+from sim_core.inference.posterior.particle_posterior import ParticlePosterior
+from sim_core.inference.shooting.limited_parameters import LimitedParameters
+from sim_core.multibody import Dynamics, load_model
+from sim_core.multibody.model.parameter_file import ParameterFile
+
+DT, TRUTH = 0.01, {"slider.damping": 0.5, "pole.mass": 0.13}
+LIMITS = {"slider.damping": (0.0, 1.0), "pole.mass": (0.05, 0.2)}
+
+
+class Recording:
+    """The engine's own cart-pole as a table, or with its description as a bag."""
+
+    def __init__(self, steps=250, seed=0, noise=1e-4):
+        self.model = load_model("cartpole")
+        p = LimitedParameters(self.model, LIMITS).to_physical(list(TRUTH.values()))
+        rng = np.random.default_rng(seed)
+        t = DT * np.arange(steps + 1)
+        u = (4 * np.sin(5 * t[1:]) + 3 * np.sin(11 * t[1:]))[:, None]
+        dynamics = Dynamics(self.model, dt=DT, substeps=round(DT / self.model.timestep))
+        x = dynamics.rollout(np.r_[0.0, 0.5, 0.0, 0.0], u, p) + noise * rng.standard_normal((steps + 1, 4))
+        gear = p[self.model.parameters.index("slider.gear")]
+        effort = np.zeros((steps + 1, 2))
+        effort[1:, 0] = u[:, 0] * gear
+        self._series = SimpleNamespace(t=t, q=x[:, :2], v=x[:, 2:], effort=effort, time_jumps=lambda: np.array([], int))
+
+    def joint_states(self, joints):
+        return self._series
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return Recording()
+
+
+def config(method="csvgd", **changes):
+    return InferConfig(
+        method,
+        **{
+            "robot": "cartpole",
+            "limits": LIMITS,
+            "particles": 20,
+            "length": 0.5,
+            "windows": 2,
+            "sigma_obs": 0.05,
+            **changes,
+        },
+    )
+
+
+def test_particles_find_the_truth_and_predict_what_they_have_not_seen(recording, tmp_path):
+    found = infer([recording], config(iterations=150))
+    z = np.abs(found.posterior.mean - list(TRUTH.values())) / (found.posterior.upper - found.posterior.lower)
+    assert z.max() < 0.03 and found.error_ratio < 0.1
+    assert found.metrics["held-out log p, best particle"] > found.metrics["held-out log p, nominal"]
+    assert len(found.held.measured) == 1 and found.posterior.meta["trajectories"] == 4
+    result = inference_result(found)
+    assert result.passed and result.details["at_a_limit"] == []
+    write_inference(found, result, tmp_path, "test", TRUTH)
+    assert {"report.html", "result.json", "posterior.npz", "parameters.yaml"} == {p.name for p in tmp_path.iterdir()}
+    loaded = ParticlePosterior.load(tmp_path / "posterior.npz")
+    np.testing.assert_array_equal(loaded.values, found.posterior.values)
+    page = (tmp_path / "report.html").read_text()
+    assert all(title in page for title in ("Posterior", "Prediction of the held-out part", "Convergence"))
+
+
+def test_a_run_that_has_not_arrived_says_so(recording):
+    early = infer([recording], config("svgd", iterations=30, options={"step": 0.002}))
+    assert any("Not converged" in text and "iterations; ask for more" in text for text in inference_warnings(early))
+    z = (early.posterior.values - early.posterior.lower) / (early.posterior.upper - early.posterior.lower)
+    assert any("At a limit" in text for text in inference_warnings(early)) == bool(
+        (((z < 0.01) | (z > 0.99)).mean(0) >= 0.05).any()
+    )
+    trace = SimpleNamespace(
+        mean=np.r_[np.linspace(-900, -3, 200), -3 + 0.5 * np.sin(np.arange(50))], extra={"defect": np.array([9.0, 2.5])}
+    )
+    done = SimpleNamespace(posterior=early.posterior, trace=trace, resumable=False)
+    (windows,) = (text for text in inference_warnings(done) if "At a limit" not in text)
+    assert windows.startswith("The windows do not join: defects of 2.5 sigma_def")
+    done.posterior.meta["cancelled"] = True
+    assert inference_warnings(done)[0] == "Stopped before the last iteration."
+
+
+def test_the_same_seed_gives_the_same_posterior_on_any_number_of_workers(recording):
+    here = infer([recording], config(iterations=12))
+    again = infer([recording], config(iterations=12))
+    other = infer([recording], config(iterations=12, seed=1))
+    with open_executor("processes:2") as executor:
+        spread = infer([recording], config(iterations=12), executor)
+    threaded = infer([recording], config(iterations=12, threads=3))
+    np.testing.assert_array_equal(here.posterior.values, again.posterior.values)
+    np.testing.assert_array_equal(here.posterior.values, threaded.posterior.values)
+    np.testing.assert_array_equal(here.posterior.values, spread.posterior.values)
+    np.testing.assert_array_equal(here.posterior.log_p, spread.posterior.log_p)
+    assert not np.array_equal(here.posterior.values, other.posterior.values)
+
+
+def test_particles_that_do_not_roll_out_are_masked_and_counted(recording):
+    """A damping of -3000 N s/m lets the cart fly apart."""
+    steps = []
+    wild = config("svgd", limits={"slider.damping": (-3000.0, 1500.0)}, iterations=5, windows=1)
+    found = infer([recording], wild, on_step=lambda step: bool(steps.append(step)))
+    assert found.posterior.meta["not_finite"] > 0 and steps[-1].not_finite > 0
+    assert np.isfinite(found.posterior.values).all() and np.isneginf(found.posterior.log_p).any()
+    assert np.isfinite(steps[-1].best) and np.isfinite(steps[-1].mean)
+    assert found.metrics["particles that do not roll out"] > 0
+
+
+def test_a_run_that_was_stopped_goes_on_from_its_checkpoint_as_if_it_had_not(recording, tmp_path):
+    file = tmp_path / "checkpoint.npz"
+    whole = infer([recording], config(iterations=20))
+    part = infer([recording], config(iterations=20), checkpoint=file, on_step=lambda step: step.iteration == 8)
+    assert part.resumable and part.posterior.meta["cancelled"] and file.exists()
+    seen = []
+    rest = infer(
+        [recording], config(iterations=20), checkpoint=file, on_step=lambda step: bool(seen.append(step.iteration))
+    )
+    assert seen[0] == 9 and seen[-1] == 20
+    np.testing.assert_array_equal(rest.posterior.values, whole.posterior.values)
+    with pytest.raises(ValueError, match="another run"):
+        infer([recording], config(iterations=20, seed=5), checkpoint=file)
+
+
+@pytest.mark.parametrize("method, iterations", [("emcee", 40), ("gauss-newton", None)])
+def test_other_methods_by_the_same_call(recording, method, iterations):
+    free = {"limits": {}, "free": ("slider.damping", "pole.mass_com")} if method == "gauss-newton" else {}
+    found = infer([recording], config(method, iterations=iterations, windows=1, **free))
+    assert set(LIMITS) <= set(found.posterior.names) and found.posterior.count == 20
+    assert found.vectors.shape == (20, found.model.np_)
+    assert found.error_ratio < 1.0
+
+
+def test_physics_is_inferred_around_networks_whose_weights_are_held(recording, tmp_path):
+    """The network says half of the slider's damping; the particles are about the other half."""
+    half = Blueprint("half", "slider.passive_torque", "slider.velocity", Network((), biases=False), weights=[-0.25])
+    path = save_blueprints(tmp_path / "half.yaml", [half])
+    settings = config(
+        blueprint=str(path),
+        limits={"slider.damping": (0.0, 1.0), "pole.mass": (0.05, 0.2)},
+        particles=10,
+        iterations=80,
+    )
+    found = infer([recording], settings)
+    assert found.posterior.names == tuple(LIMITS)
+    assert found.posterior.mean[0] == pytest.approx(0.25, abs=0.03) and found.error_ratio < 0.1
+    assert np.all(found.vectors[:, -1] == -0.25) and found.posterior.meta["blueprint"] == str(path)
+
+    write_inference(found, inference_result(found), tmp_path / "run", "test")
+    model, p = ParameterFile.load(tmp_path / "run" / "parameters.yaml").open("cartpole")
+    np.testing.assert_array_equal(p, found.vectors[np.argmax(found.posterior.log_p)])
+    assert model.hash == found.model.hash
+
+    with pytest.raises(DataError, match="weights are held"):
+        infer([recording], replace(settings, limits={"augmentation.half.w0[0,0]": (-1.0, 0.0)}))
+
+
+def test_workers_get_the_networks_and_not_their_path(recording):
+    half = Blueprint("half", "slider.passive_torque", "slider.velocity", Network((), biases=False), weights=[-0.25])
+    _, _, windows, _ = read_recordings([recording], "cartpole")
+    recipe = Recipe("cartpole", {"slider.damping": (0.0, 1.0)}, cut(windows, 0.5, 0.2)[0], 1, networks=(half,))
+    here, there, without = recipe, pickle.loads(pickle.dumps(recipe)), replace(recipe, networks=())
+    z = np.linspace(0.1, 0.9, 5)[:, None]
+    log_p = here.density().log_p(z)
+    np.testing.assert_array_equal(there.density().log_p(z), log_p)
+    # A damping of d beside the network is one of d + 0.25 without it.
+    np.testing.assert_allclose(without.density().log_p(z[:3] + 0.25), log_p[:3], rtol=1e-6)
+
+
+def test_data_and_options_that_cannot_be_used_are_one_sentence(recording):
+    for wrong, sentence in [
+        ({"method": "magic"}, "there is no method"),
+        ({"held_out": 0.9}, "held_out"),
+        ({"length": -1.0}, "length"),
+        ({"method": "gauss-newton"}, "knows priors"),
+    ]:
+        with pytest.raises(DataError, match=sentence):
+            config(**{"method": "csvgd", **wrong})
+    with pytest.raises(DataError, match="holds no robot"):
+        infer([recording], config(robot=""))
+    with pytest.raises(DataError, match="no recordings"):
+        infer([], config())
+    with pytest.raises(DataError, match="expected YAML"):
+        read_limits("{hand.mass: 3}")
+    assert read_limits("{hand.mass: [0.5, 3]}") == {"hand.mass": (0.5, 3.0)} and read_limits("") == {}

@@ -1,0 +1,241 @@
+"""The audio node: the same topics from every source, recordings, health."""
+
+import importlib.util
+import json
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+
+from audio_common_msgs.msg import AudioData, AudioDataStamped, AudioInfo
+from rclpy.action import ActionClient
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from refit_interfaces.action import RecordAudio
+
+from hardware.audio.pcm import FORMATS, from_float
+from hardware.audio.synthesiser import Stethoscope
+from hardware.audio.wav import WavRecording
+from nodes.devices.audio import SOUND, AudioConfig
+from nodes.framework.qos import LATCHED
+
+OK, WARN, ERROR, STALE = range(4)
+
+
+def _shared(module):
+    """A helper module beside the device's tests."""
+    path = Path(__file__).parents[2] / "hardware" / "audio" / f"{module}.py"
+    spec = importlib.util.spec_from_file_location(f"audio_{module}", path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+@pytest.fixture
+def microphone():
+    if why := _shared("conftest").missing():
+        pytest.skip(why)
+    from hardware.emulation.process import EmulatorProcess
+
+    with EmulatorProcess("audio", "--sound", "tone", "--frequency", 100, "--level", 0.9, seed=1) as emulator:
+        yield emulator
+
+
+class Ear:
+    """Subscriptions to all that the node says."""
+
+    def __init__(self, ros, name="audio"):
+        self.ros = ros
+        deep = QoSProfile(depth=2000)
+        self.plain = ros.listen(AudioData, f"{name}/audio", deep)
+        self.stamped = ros.listen(AudioDataStamped, f"{name}/audio_stamped", deep)
+        self.info = ros.listen(AudioInfo, f"{name}/audio_info", LATCHED)
+        self.health = ros.diagnostics(f"/{name}")
+        self.client = ActionClient(ros.node, RecordAudio, f"{name}/record")
+
+    @property
+    def stamps(self):
+        return np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in self.stamped])
+
+    def record(self, duration, file=""):
+        """(result, feedback), or (None, []) if refused."""
+        feedback = []
+        self.ros.until(self.client.server_is_ready, 15, "the action server")
+        sent = self.client.send_goal_async(
+            RecordAudio.Goal(duration=duration, file=str(file)),
+            lambda message: feedback.append(message.feedback.elapsed),
+        )
+        self.ros.until(sent.done, 15, "the answer to a goal")
+        if not sent.result().accepted:
+            return None, []
+        self.handle = sent.result()
+        result = self.handle.get_result_async()
+        self.ros.until(result.done, duration + 30, "the recording")
+        return result.result().result, feedback
+
+
+def test_tone_recording_and_stall_on_the_emulated_card(ros, microphone, tmp_path):
+    """A1, A2 and A4 through the whole node."""
+    ear = Ear(ros)
+    node = ros.start("audio", server=f"unix:{microphone.link}", record_directory=str(tmp_path), floor_dbfs=-70.0)
+    ros.transition("audio", "configure")
+    ros.until(lambda: ear.health()[0] == STALE, 15, "STALE while inactive")
+    assert ear.record(1.0) == (None, [])  # not active
+    ros.transition("audio", "activate")
+    ros.until(lambda: ear.health()[0] == OK and len(ear.stamped) > 20, 20, "OK")
+
+    result, feedback = ear.record(10.0)
+    assert result.success and result.message == "" and result.overruns == 0 and result.clipping_ratio == 0.0
+    assert result.samples == 441_000  # A2
+    assert feedback == sorted(feedback) and 1.0 < feedback[-1] <= 10.0 and len(feedback) > 20
+    with wave.open(result.file) as file:
+        assert (file.getnframes(), file.getframerate(), file.getnchannels(), file.getsampwidth()) == (
+            441_000,
+            44100,
+            1,
+            2,
+        )
+        x = np.frombuffer(file.readframes(441_000), "<i2") / 2.0**15
+    frequency, snr = _shared("test_audio_device").tone_fit(x, 44100)
+    assert frequency == pytest.approx(100.0, abs=0.1) and snr >= 80.0  # A1
+    assert np.abs(np.diff(ear.stamps) - 0.02).max() <= 1e-3
+    level, _, values = ear.health()
+    assert level == OK and {
+        "state",
+        "rate",
+        "samples",
+        "dropped",
+        "crc_errors",
+        "timeouts",
+        "resyncs",
+        "reconnects",
+        "last_error",
+        "latency_p95_ms",
+        "clock_offset_ms",
+        "level_dbfs",
+        "clipping_ratio",
+    } <= set(values)
+    assert float(values["rate"]) == pytest.approx(50.0, rel=0.05)
+    assert float(values["level_dbfs"]) == pytest.approx(20 * np.log10(0.9 / 2**0.5), abs=0.1)
+
+    assert ear.record(-1.0) == (None, [])
+    microphone.inject("clip", by=20.0)
+    ros.until(lambda: ear.health()[0] == WARN and "clipped" in ear.health()[1], 15, "the warning of clipping")
+    result, _ = ear.record(0.5, tmp_path / "loud.wav")
+    assert result.success and result.clipping_ratio > 0.5 and result.file == str(tmp_path / "loud.wav")
+    microphone.clear()
+    n = len(ear.stamped)
+    microphone.inject("stall", seconds=1.0)
+    ros.until(
+        lambda: ear.health()[0] == ERROR and ("no data" in ear.health()[1] or "no sound" in ear.health()[1]),
+        15,
+        "ERROR in the stall",
+    )
+    ros.until(lambda: len(ear.stamped) > n + 60, 20, "sound again")
+    assert np.diff(ear.stamps).min() > 0.0 and np.diff(ear.stamps).max() > 0.9  # nothing is said twice
+    code, seconds, output = ros.finish(node)
+    assert code == 0 and "Traceback" not in output and seconds < 5.0
+
+
+def test_every_source_gives_the_same_topics(ros, microphone, tmp_path):
+    """A5; the sound itself where it is known."""
+    truth = Stethoscope(seed=7).read(44100)
+    recording = WavRecording(tmp_path / "sound.wav", 44100, 1, FORMATS["S16LE"], 44100)
+    recording.add(from_float(truth, FORMATS["S16LE"]).tobytes(), 0)
+    recording.close()
+    ears = {name: Ear(ros, name) for name in ("device", "file", "synth")}
+    ros.start("audio", "-r", "__node:=device", source="device", server=f"unix:{microphone.link}")
+    ros.start(
+        "audio", "-r", "__node:=file", **{"source": "file", "file": str(tmp_path / "sound.wav"), "file.loop": False}
+    )
+    synth = ros.start(
+        "audio",
+        "-r",
+        "__node:=synth",
+        **{"source": "synth", "synth.seed": 7, "synth.truth": str(tmp_path / "truth.json")},
+    )
+    for name in ears:
+        ros.up(name)
+    ros.until(
+        lambda: all(len(ear.stamped) >= 75 and ear.health()[0] == OK for ear in ears.values()), 30, "1.5 s of sound"
+    )
+    for name, ear in ears.items():
+        (info,) = ear.info
+        assert (info.channels, info.sample_rate, info.sample_format, info.coding_format, info.bitrate) == (
+            1,
+            44100,
+            "S16LE",
+            "wave",
+            706,
+        )
+        assert (
+            {len(message.data) for message in ear.plain}
+            == {len(message.audio.data) for message in ear.stamped}
+            == {2 * 882}
+        )
+        assert {message.header.frame_id for message in ear.stamped} == {"microphone"}
+        assert np.abs(np.diff(ear.stamps) - 0.02).max() <= 1e-3, name
+        now = ros.node.get_clock().now().nanoseconds * 1e-9
+        assert -1.0 < ear.stamps[-1] - now < 0.0
+        for topic, durability in (
+            ("audio", DurabilityPolicy.VOLATILE),
+            ("audio_stamped", DurabilityPolicy.VOLATILE),
+            ("audio_info", DurabilityPolicy.TRANSIENT_LOCAL),
+        ):
+            (publisher,) = ros.node.get_publishers_info_by_topic(f"/{name}/{topic}")
+            assert (
+                publisher.qos_profile.reliability == ReliabilityPolicy.RELIABLE
+                and publisher.qos_profile.durability == durability
+            )
+    expected = from_float(truth, FORMATS["S16LE"]).tobytes()
+    for name in ("file", "synth"):
+        said = b"".join(message.data.tobytes() for message in ears[name].plain[:40])
+        assert said in expected, name  # a message before the subscription was there may be missing
+    ros.transition("synth", "deactivate")
+    told = json.loads((tmp_path / "truth.json").read_text())
+    assert told["events"][0]["kind"] == "S1" and told["events"][0]["t"] == pytest.approx(0.3)
+    assert told["first_sample"] == pytest.approx(ears["synth"].stamps[0], abs=0.5)
+    ros.finish(synth)
+
+
+def test_one_recording_at_a_time_and_cancelled_ones_keep_what_they_have(ros, tmp_path):
+    ear = Ear(ros)
+    ros.start("audio", source="synth", record_directory=str(tmp_path), sample_rate=8000)
+    ros.up("audio")
+    ros.until(ear.client.server_is_ready, 15)
+    first = ear.client.send_goal_async(RecordAudio.Goal(duration=60.0, file=str(tmp_path / "long.wav")))
+    ros.until(first.done, 15)
+    handle = first.result()
+    assert handle.accepted and ear.record(1.0) == (None, [])
+    ros.spin(0.5)
+    cancelled, result = handle.cancel_goal_async(), handle.get_result_async()
+    ros.until(result.done, 15, "the cancelled recording")
+    assert cancelled.done() and not result.result().result.success and result.result().result.message == "cancelled"
+    with wave.open(str(tmp_path / "long.wav")) as file:
+        assert file.getnframes() == result.result().result.samples > 0
+    bad, _ = ear.record(1.0, "/proc/no/such.wav")
+    assert not bad.success and "cannot be written" in bad.message
+    good, _ = ear.record(0.2)
+    assert good.success and good.samples == 1600 and Path(good.file).parent == tmp_path
+
+    begun = ear.client.send_goal_async(RecordAudio.Goal(duration=60.0, file=str(tmp_path / "cut.wav")))
+    ros.until(begun.done, 15)
+    result = begun.result().get_result_async()
+    ros.transition("audio", "deactivate")
+    ros.until(result.done, 15, "the recording that deactivation ends")
+    assert "deactivated" in result.result().result.message
+    assert ros.try_transition("audio", "cleanup") and ros.try_transition("audio", "configure")
+
+
+def test_parameters_that_do_not_fit_are_refused(ros):
+    process = ros.start("audio", source="file")
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 2 and "set it to a WAV file" in output
+    ros.processes.remove(process)
+
+
+def test_the_page_names_everything(documentation):
+    assert documentation.missing("audio.md", AudioConfig, "nodes/devices/audio.py") == []
+    assert SOUND.reliability == ReliabilityPolicy.RELIABLE

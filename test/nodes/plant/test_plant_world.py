@@ -1,0 +1,86 @@
+"""The plant driven by motors in shared memory: rest until all have torque, physics afterwards, nothing without a writer."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+
+from hardware.emulation.world import DEAD_AFTER, SharedWorld
+from nodes.plant.plant_world import PlantWorld
+from nodes.plant.sim_loop import SimLoop
+from sim_core.plant import MujocoPlant
+
+
+@pytest.fixture
+def stand(tmp_path):
+    plant = MujocoPlant("panda", wrench_site="flange")
+    world = PlantWorld(str(tmp_path / "world"), plant)
+    motors = SharedWorld.open(tmp_path / "world")
+    return plant, world, motors, motors.indices(plant.joints)
+
+
+def test_motors_in_shared_memory_move_the_plant_as_commands_do(stand):
+    plant, world, motors, joints = stand
+    rng, twin = np.random.default_rng(1), MujocoPlant("panda", wrench_site="flange")
+    for _ in range(50):
+        tau = rng.normal(0, 5, len(joints))
+        motors.apply(joints, tau)
+        world.drive(plant)
+        plant.tick()
+        world.publish(plant)
+        twin.step(tau)
+        state = motors.state()
+        assert np.array_equal(state.q, twin.true_q) and np.array_equal(state.v, twin.true_v)
+        assert np.array_equal(state.wrench, twin.wrench()) and state.t == twin.t
+
+
+def test_held_until_every_servo_has_torque(stand):
+    plant, world, motors, joints = stand
+    assert world.held()
+    motors.apply(joints, 0.0, powered=[True] * 6 + [False])
+    assert world.held()
+    motors.apply(joints, 0.0, powered=True)
+    assert not world.held()
+    motors.apply(joints, 0.0, powered=False)  # once released it falls like any robot
+    assert not world.held()
+    world.rest()
+    assert world.held()
+
+
+def test_motors_that_fall_silent_exert_nothing(stand):
+    import time
+
+    plant, world, motors, joints = stand
+    motors.apply(joints, 7.0)
+    assert not motors.efforts(age_limit=0.0)[0].any()  # the newest word, too old for a limit of 0
+    time.sleep(DEAD_AFTER + 0.03)
+    world.drive(plant)
+    plant.tick()
+    assert np.array_equal(plant.effort, np.zeros(7))
+
+
+def test_time_stands_still_on_the_stand(stand):
+    import time
+
+    plant, world, motors, joints = stand
+    loop = SimLoop(
+        plant,
+        on_tick=lambda p: None,
+        on_idle=lambda: None,
+        on_refused=lambda e: None,
+        on_turn=lambda: None,
+        before_tick=lambda: world.drive(plant),
+        held=world.held,
+    )
+    loop.start()
+    loop.play()
+    try:
+        time.sleep(0.2)
+        assert loop.call(lambda p: p.t) == 0.0
+        end = time.monotonic() + 5.0
+        while loop.call(lambda p: p.t) < 0.05 and time.monotonic() < end:
+            motors.apply(joints, 0.0)
+            time.sleep(0.002)
+        assert 0.05 <= loop.call(lambda p: p.t) < 5.0  # the time at rest is not caught up
+    finally:
+        loop.close()

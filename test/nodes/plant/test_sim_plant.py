@@ -1,0 +1,350 @@
+"""The plant node through its topics: rate, bad commands, lock-step, resets, endings, namespaces."""
+
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
+from rclpy.parameter import Parameter
+from refit_interfaces.msg import JointCommand
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from simulation_interfaces.msg import SimulationState
+from simulation_interfaces.srv import (
+    GetSimulationState,
+    ResetSimulation,
+    SetSimulationState,
+    StepSimulation,
+)
+from std_msgs.msg import String
+from tf2_msgs.msg import TFMessage
+
+from nodes.framework.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
+from nodes.plant.plant_messages import seconds, to_stamp
+from nodes.plant.sim_plant import SimPlant, SimPlantConfig
+from sim_core.command import Command, Mode
+from sim_core.plant import MujocoPlant, PlantError
+
+
+def stamp(message):
+    return seconds(message.header.stamp)
+
+
+def commander(ros, topic="joint_command"):
+    """A function that publishes a command answering a state."""
+    publisher = ros.node.create_publisher(JointCommand, topic, COMMAND)
+
+    def send(state, **fields):
+        message = JointCommand(**{"joint_names": list(state.name), **fields})
+        message.header.stamp = state.header.stamp
+        publisher.publish(message)
+
+    send.publisher = publisher
+    return send
+
+
+def set_state(ros, state, prefix=""):
+    return ros.call(SetSimulationState, f"{prefix}set_simulation_state", state=SimulationState(state=state)).result
+
+
+def test_every_tick_is_published_and_described(ros):
+    states = ros.listen(JointState, "joint_states", STATE)
+    clocks, wrenches = ros.listen(Clock, "/clock", CLOCK), ros.listen(WrenchStamped, "wrench", SENSOR)
+    moving, static = ros.listen(TFMessage, "/tf", STATE), ros.listen(TFMessage, "/tf_static", LATCHED)
+    text = ros.listen(String, "robot_description", LATCHED)
+    diagnostics = ros.diagnostics("sim_plant")
+    ros.start("sim_plant", robot="panda", stop_state="hold", wrench_site="flange", wrench_period=0.01)
+    ros.up("sim_plant")
+    ros.until(lambda: states and stamp(states[-1]) > 2.0 and diagnostics()[0] is not None, 60)
+    t = np.array([stamp(m) for m in states])
+    # Reliable and deep: no tick is missing, whatever the machine's speed.
+    np.testing.assert_allclose(np.diff(t), 0.002, atol=1e-9)
+    assert list(states[0].name) == [f"joint{i}" for i in range(1, 8)]
+    assert np.all(np.isfinite([m.effort for m in states]))
+    assert '<mujoco model="panda">' in text[0].data
+    assert {c.clock.nanosec % 10_000_000 for c in clocks} == {0}
+    # Whatever the arm does, the hand below the flange weighs about 0.76 kg.
+    force = wrenches[-1].wrench.force
+    assert np.hypot(np.hypot(force.x, force.y), force.z) == pytest.approx(0.76 * 9.81, rel=0.05)
+    assert {x.child_frame_id for x in moving[-1].transforms} == {f"link{i}" for i in range(1, 8)}
+    assert {"link0", "hand", "flange", "hand_site"} <= {x.child_frame_id for x in static[0].transforms}
+    level, _, values = diagnostics()
+    assert level == 0 and float(values["ticks_rate"]) > 0 and values["servos"] == "no command yet"
+    assert float(values["real_time_factor"]) > 0.0
+
+
+def test_bad_commands_are_refused_counted_and_move_nothing(ros):
+    states = ros.listen(JointState, "joint_states", STATE)
+    diagnostics = ros.diagnostics("sim_plant")
+    send = commander(ros)
+    process = ros.start("sim_plant", robot="panda", stop_state="hold", tick=0.01, command_age_limit=1.0)
+    ros.up("sim_plant")
+    ros.until(lambda: states and send.publisher.get_subscription_count(), 30)
+    good = dict(mode=0, effort=[0.0] * 7)
+    bad = {
+        "not_finite": dict(effort=[np.nan] + [0.0] * 6),
+        "size": dict(effort=[0.0] * 6),
+        "names": dict(joint_names=[f"joint{i}" for i in range(1, 7)], effort=[0.0] * 6),
+        "mode": dict(mode=9),
+    }
+    ros.until(lambda: stamp(states[-1]) > 1.5)
+    for reason, fields in bad.items():
+        send(states[-1], **{**good, **fields})
+        ros.until(lambda: diagnostics()[2].get(f"refused_{reason}") == "1", 20, f"refusal for {reason}")
+    old = states[0]
+    send(old, **good)
+    ros.until(lambda: diagnostics()[2].get("refused_old") == "1", 20)
+    future = JointState(name=states[-1].name)
+    future.header.stamp.sec = 10**6
+    send(future, **good)
+    ros.until(lambda: diagnostics()[2].get("refused_future") == "1", 20)
+    level, message, values = diagnostics()
+    assert level == 1 and message.startswith("Command refused: ")
+    assert values["commands_refused"] == "6" and values["servos"] == "no command yet"
+    q = np.array([m.position for m in states])
+    assert np.max(np.abs(q[-1] - q[len(q) // 2])) < 0.05  # still held
+    send(states[-1], mode=0, effort=[1.5] * 7)
+    ros.until(lambda: list(states[-1].effort) == [1.5] * 7, 10, "a good command")
+    ros.until(lambda: list(states[-1].effort) != [1.5] * 7, 20, "its age limit")
+    code, seconds, output = ros.finish(process)
+    assert code == 0 and "Command refused" in output and "Traceback" not in output
+
+
+def drive(ros, states, send, ticks):
+    """Answers each new state with the same feedback law; returns {stamp: (q, v, effort)}."""
+    seen, answered = {}, -1.0
+    while len(seen) < ticks:
+        ros.until(lambda: states, 20, "a state")
+        state = states.pop(0)
+        if stamp(state) <= answered:
+            continue
+        answered = stamp(state)
+        seen[round(answered, 6)] = (list(state.position), list(state.velocity), list(state.effort))
+        send(
+            state,
+            mode=2,
+            effort=[20.0 * np.sin(3.0 * answered), 0.0],
+            position=[0.0, np.pi],
+            gain=[8.0, 1.0, 2.0, 0.5, 0, 0, 0, 0],
+        )
+    return seen
+
+
+CARTPOLE = dict(robot="cartpole", tick=0.02, position_noise=1e-3, seed=3, initial_position_std=[0.1])
+
+
+def test_lockstep_through_topics_equals_the_library_bit_for_bit(ros):
+    plant = MujocoPlant("cartpole", tick=0.02, position_noise=1e-3, seed=3, initial_q_std=0.1)
+    expected = {0.0: (list(plant.q), list(plant.v), [0.0, 0.0])}
+    for _ in range(99):
+        t = seconds(to_stamp(plant.t))  # as it comes out of a message
+        plant.command(
+            Command(
+                Mode.FEEDBACK,
+                t,
+                plant.joints,
+                np.array([20.0 * np.sin(3.0 * t), 0.0]),
+                np.array([0.0, np.pi]),
+                (),
+                np.array([[8.0, 1.0, 2.0, 0.5], [0, 0, 0, 0]]),
+            )
+        )
+        plant.tick()
+        expected[round(plant.t, 6)] = (list(plant.q), list(plant.v), list(plant.effort))
+
+    states = ros.listen(JointState, "joint_states", STATE)
+    send = commander(ros)
+    ros.start("sim_plant", **CARTPOLE, lockstep=True, lockstep_timeout=1.0)
+    ros.up("sim_plant")
+    assert drive(ros, states, send, 100) == expected
+    # A reset in the middle replays the same run.
+    assert ros.call(ResetSimulation, "reset_simulation").result.result == 1
+    ros.until(lambda: states and stamp(states[-1]) == 0.0)
+    del states[:-1]
+    assert drive(ros, states, send, 100) == expected
+
+    # Now nobody answers: the plant halts with a sentence, and a late answer sets it going again.
+    diagnostics = ros.diagnostics("sim_plant")
+    ros.until(lambda: diagnostics()[0] == DiagnosticStatus.ERROR[0], 20, "the halt")
+    assert "Lock-step: no command for the state at t = 2.0" in diagnostics()[1]
+    ros.until(lambda: len(states) >= 2, 10, "the state said again")
+    last = states[-1]
+    states.clear()
+    send(last, mode=0, effort=[0.0, 0.0])
+    ros.until(lambda: states and stamp(states[-1]) == pytest.approx(stamp(last) + 0.02), 10)
+
+
+def test_paused_and_stepped(ros):
+    states = ros.listen(JointState, "joint_states", STATE)
+    diagnostics = ros.diagnostics("sim_plant")
+    ros.start("sim_plant", **CARTPOLE, start_paused=True)
+    ros.transition("sim_plant", "configure")
+    assert ros.call(StepSimulation, "step_simulation", steps=1).result.result == 3  # not active
+    assert set_state(ros, SimulationState.STATE_PLAYING).result == 3
+    ros.transition("sim_plant", "activate")
+    ros.until(lambda: states)
+    assert stamp(states[-1]) == 0.0
+    assert ros.call(GetSimulationState, "get_simulation_state").state.state == SimulationState.STATE_PAUSED
+    for steps in (1, 7, 0):
+        before = stamp(states[-1])
+        assert ros.call(StepSimulation, "step_simulation", steps=steps).result.result == 1
+        if steps:
+            ros.until(lambda: stamp(states[-1]) == pytest.approx(before + steps * 0.02))
+        ros.spin(0.2)
+        assert stamp(states[-1]) == pytest.approx(before + steps * 0.02)
+    ros.until(lambda: diagnostics()[1] == "paused", 10)
+    assert set_state(ros, SimulationState.STATE_PAUSED).result == 101  # already
+    assert set_state(ros, SimulationState.STATE_PLAYING).result == 1
+    assert ros.call(StepSimulation, "step_simulation", steps=1).result.result == 3
+    ros.until(lambda: stamp(states[-1]) > 0.5)
+    assert set_state(ros, SimulationState.STATE_STOPPED).result == 1
+    ros.until(lambda: stamp(states[-1]) == 0.0)
+    assert ros.call(GetSimulationState, "get_simulation_state").state.state == SimulationState.STATE_STOPPED
+
+
+def test_twenty_resets_during_motion(ros):
+    states, clocks = ros.listen(JointState, "joint_states", STATE), ros.listen(Clock, "/clock", CLOCK)
+    send = commander(ros)
+    ros.start("sim_plant", robot="panda", stop_state="damped", tick=0.01)
+    ros.up("sim_plant")
+    home = MujocoPlant("panda").q
+    for k in range(20):
+        ros.until(lambda: states and stamp(states[-1]) > 0.01 * k)
+        send(states[-1], mode=0, effort=[20.0, -30.0, 10.0, 20.0, 5.0, 5.0, 5.0])
+        ros.until(lambda: stamp(states[-1]) > 0.03 + 0.01 * k)
+        assert np.any(np.abs(states[-1].velocity) > 0.01)
+        states.clear()
+        assert ros.call(ResetSimulation, "reset_simulation").result.result == 1
+        ros.until(lambda: any(stamp(m) == 0.0 for m in states))
+        first = next(m for m in states if stamp(m) == 0.0)
+        np.testing.assert_allclose(first.position, home, atol=1e-12)
+        np.testing.assert_array_equal(first.velocity, 0.0)
+        np.testing.assert_array_equal(first.effort, 0.0)
+        # States before the reset are older than it; none mixes with those after.
+        after = states[states.index(first) :]
+        assert np.all(np.diff([stamp(m) for m in after]) > 0)
+    assert (
+        sum(
+            b.clock.sec + b.clock.nanosec * 1e-9 < a.clock.sec + a.clock.nanosec * 1e-9
+            for a, b in zip(clocks, clocks[1:], strict=False)
+        )
+        >= 15
+    )  # best effort: some may be lost
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ending_in_motion_leaves_torque_zero(ros, number):
+    states = ros.listen(JointState, "joint_states", STATE)
+    send = commander(ros)
+    process = ros.start("sim_plant", robot="panda", command_age_limit=5.0)
+    ros.up("sim_plant")
+    ros.until(lambda: states and send.publisher.get_subscription_count(), 30)
+    send(states[-1], mode=0, effort=[5.0] * 7)
+    ros.until(lambda: list(states[-1].effort) == [5.0] * 7, 10)
+    process.send_signal(number)
+    ros.until(lambda: process.poll() is not None, 10)
+    ros.spin(0.2)
+    assert list(states[-1].effort) == [0.0] * 7
+    output, _ = process.communicate()
+    assert process.returncode == 0 and "Traceback" not in output
+
+
+def test_ending_while_nothing_runs_yet(ros):
+    for wait in (0.0, 0.3, 0.6, 1.0):
+        process = ros.start("sim_plant", robot="panda")
+        ros.spin(wait)
+        code, _, output = ros.finish(process)
+        assert "Traceback" not in output
+        # Before Python has read its first line, SIGINT is the interpreter's own affair.
+        assert code == 0 or wait == 0.0
+
+
+def test_two_robots_by_namespace_keep_their_own_time(ros):
+    remap = ("-r", "/clock:=clock")
+    for name in ("left", "right"):
+        ros.start("sim_plant", "-r", f"__ns:=/{name}", *remap, **CARTPOLE, start_paused=True)
+    states = {name: ros.listen(JointState, f"/{name}/joint_states", STATE) for name in ("left", "right")}
+    clocks = {name: ros.listen(Clock, f"/{name}/clock", CLOCK) for name in ("left", "right")}
+    for name in ("left", "right"):
+        ros.up(f"/{name}/sim_plant")
+    ros.until(lambda: all(states.values()))
+    assert ros.call(StepSimulation, "/left/step_simulation", steps=25).result.result == 1
+    ros.until(lambda: stamp(states["left"][-1]) == pytest.approx(0.5))
+    ros.spin(0.3)
+    assert stamp(states["right"][-1]) == 0.0
+    assert clocks["left"][-1].clock.nanosec == 500_000_000 and clocks["right"][-1].clock.nanosec == 0
+
+
+def test_live_scenario_and_initial_state(ros):
+    states = ros.listen(JointState, "joint_states", STATE)
+    ros.start("sim_plant", robot="cartpole", tick=0.02, start_paused=True)
+    ros.up("sim_plant")
+    refused = ros.set_parameter("sim_plant", "scenario", "[{time: 0, action: scale, target: poll.mass, factor: 2}]")
+    assert not refused.successful and "Did you mean 'pole'" in refused.reason
+    assert ros.set_parameter("sim_plant", "initial_position", [0.5, 0.1]).successful
+    assert not ros.set_parameter("sim_plant", "initial_position", [0.5]).successful
+    assert not ros.set_parameter("sim_plant", "seed", 4).successful
+    ros.call(ResetSimulation, "reset_simulation")
+    ros.until(lambda: states and list(states[-1].position) == [0.5, 0.1])
+    assert ros.set_parameter(
+        "sim_plant", "scenario", "[{time: 0, action: set, target: gravity.z, value: 0}]"
+    ).successful
+    ros.call(StepSimulation, "step_simulation", steps=50)
+    ros.until(lambda: stamp(states[-1]) == pytest.approx(1.0))
+    np.testing.assert_allclose(states[-1].position, [0.5, 0.1], atol=1e-9)  # weightless
+
+
+def test_an_identified_set_becomes_its_physics(ros):
+    from refit_interfaces.msg import ParameterSet
+    from refit_interfaces.srv import SetParameterSet
+
+    from sim_core.multibody import load_model
+
+    model = load_model("cartpole")
+    ros.start("sim_plant", robot="cartpole", initial_position=[0.0, 0.5])
+    states = ros.listen(JointState, "joint_states", STATE)
+    ros.up("sim_plant")
+    ros.until(lambda: states)
+    # Weightless, the pole stays about as fast as it is; falling, it would double its speed in twenty ticks.
+    p = model.parameters.values({"gravity.z": 0.0})
+    given = ParameterSet(robot="cartpole", model_hash=model.hash, vector=p.tolist())
+    answer = ros.call(SetParameterSet, "sim_plant/set", parameters=given)
+    assert answer.success and answer.revision == 1, answer.message
+    count = len(states)
+    ros.until(lambda: len(states) > count + 20)
+    speeds = np.array([state.velocity[1] for state in states[count + 5 :]])
+    assert np.ptp(speeds) < 0.2 * abs(speeds).max()
+    given.model_hash = "another"
+    refused = ros.call(SetParameterSet, "sim_plant/set", parameters=given)
+    assert not refused.success and "nothing was changed" in refused.message
+
+
+def test_what_cannot_be_configured_is_said(ros):
+    for parameters, text in (
+        (dict(robot="pandda"), "No robot named 'pandda'"),
+        (dict(robot="panda", scenario="[{action: attach}]"), "also needs frame, mass"),
+        (dict(robot="panda", tick=0.003), "not a multiple of the physics step"),
+        (dict(robot="panda", control_period=0.003, lockstep=True), "multiple of the servo"),
+        (dict(robot="panda", wrench_site="wrist"), "sites: flange, hand_site"),
+    ):
+        node = SimPlant(
+            context=ros.context,
+            parameter_overrides=[Parameter(name, value=value) for name, value in parameters.items()],
+        )
+        with pytest.raises(PlantError, match=text):
+            node.configure()
+        node.cleanup()
+        node.destroy_node()
+
+
+def test_the_page_names_everything(documentation):
+    assert (
+        documentation.missing(
+            "sim_plant.md", SimPlantConfig, "nodes/plant/sim_plant.py", "nodes/plant/simulation_interfaces_server.py"
+        )
+        == []
+    )
