@@ -1,76 +1,249 @@
-"""Arrows run one way: launch -> nodes -> {sim_core, hardware}. Enforced on what the sources import."""
+"""The house: arrows between packages and sub-packages run one way, and nothing is heavier than it has to be.
+
+`python test/test_architecture.py` prints the arrows between packages and rooms, as docs/house.md shows them.
+"""
 
 import ast
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 ROS = {
-    "rclpy", "launch", "launch_ros", "launch_pytest", "launch_front", "ament_index_python", "refit_interfaces",
-    "simulation_interfaces", "tf2_msgs", "builtin_interfaces", "action_msgs", "rcl_interfaces", "rosgraph_msgs",
-    "std_msgs", "std_srvs", "sensor_msgs", "geometry_msgs", "nav_msgs", "trajectory_msgs", "diagnostic_msgs",
-    "lifecycle_msgs", "visualization_msgs", "unique_identifier_msgs", "control_msgs", "audio_common_msgs",
+    "rclpy",
+    "launch",
+    "launch_ros",
+    "launch_pytest",
+    "launch_front",
+    "ament_index_python",
+    "refit_interfaces",
+    "simulation_interfaces",
+    "tf2_msgs",
+    "builtin_interfaces",
+    "action_msgs",
+    "rcl_interfaces",
+    "rosgraph_msgs",
+    "std_msgs",
+    "std_srvs",
+    "sensor_msgs",
+    "geometry_msgs",
+    "nav_msgs",
+    "trajectory_msgs",
+    "diagnostic_msgs",
+    "lifecycle_msgs",
+    "visualization_msgs",
+    "unique_identifier_msgs",
+    "control_msgs",
+    "audio_common_msgs",
     "realsense2_camera_msgs",
-}  # fmt: skip
-#: folder -> what its modules may not import
-FORBIDDEN = {
-    "sim_core": ROS | {"hardware", "nodes", "cli", "recording", "experiments", "benchmarks"},
-    "hardware": ROS | {"sim_core", "nodes", "cli", "recording", "experiments", "benchmarks"},
-    "recording": ROS | {"sim_core", "nodes", "hardware", "cli", "experiments", "benchmarks"},
-    "reporting": ROS | {"sim_core", "nodes", "hardware", "cli", "recording", "experiments", "benchmarks"},
-    "nodes": {"cli", "experiments", "benchmarks", "launch", "launch_ros"},
-    "launch": {"sim_core", "hardware", "cli", "experiments", "benchmarks"},
-    "pip_ros": {"sim_core", "hardware", "nodes", "cli", "recording", "reporting", "experiments", "benchmarks"},
+}
+#: package -> packages of ours that it may import; whatever is not listed is forbidden
+MAY_IMPORT = {
+    "config": set(),
+    "recording": set(),
+    "reporting": set(),
+    "hardware": set(),
+    "sim_core": {"config"},
+    "identification": {"config", "sim_core", "hardware", "recording", "reporting"},
+    "nodes": {"config", "identification", "sim_core", "hardware", "recording", "reporting"},
+    "launch": {"config", "nodes"},
+    "scripting": {"config", "nodes", "sim_core", "recording", "reporting"},
+    "experiments": {"config", "scripting", "nodes", "identification", "sim_core", "hardware", "recording", "reporting"},
+    "benchmarks": {
+        *("config", "experiments", "scripting", "nodes"),
+        *("identification", "sim_core", "hardware", "recording", "reporting"),
+    },
+    "cli": {"config", "scripting", "nodes", "identification", "sim_core", "hardware", "recording", "reporting"},
+    "pip_ros": set(),
+}
+#: packages that ROS's absence must not stop
+WITHOUT_ROS = ("config", "recording", "reporting", "hardware", "sim_core", "identification")
+#: sub-packages from the bottom up; each may import those before it
+FLOORS = {
+    "sim_core": ("host", "codegen", "multibody", "inference", "augmentation", "control", "motion", "plant"),
+    "sim_core.multibody": ("equations", "contact", "model", "rollout"),
+    "sim_core.inference": ("data", "shooting", "fit", "bayessim", "samplers", "posterior"),
+    "nodes": ("framework", "frames", "control", "plant", "devices", "supervision", "learning"),
 }
 #: rivals and test robots: extras, never dependencies
 EXTRAS = {"crocoddyl", "pinocchio", "example_robot_data", "hypothesis", "pytest"}
 
 
-def modules(folder):
+def modules(folder: str) -> list[Path]:
     return [path for path in sorted((ROOT / folder).rglob("*.py")) if "__pycache__" not in path.parts]
 
 
-def imports(path):
-    """Top-level names of everything a file imports, however deep inside functions."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported(path: Path) -> Iterator[tuple[str, int]]:
+    """Full dotted names of everything a file imports, however deep inside functions, and the lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
-            yield from ((alias.name.partition(".")[0], node.lineno) for alias in node.names)
+            yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module.partition(".")[0], node.lineno
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
 
 
-@pytest.mark.parametrize("folder", FORBIDDEN)
-def test_layers(folder):
+def arrows() -> Iterator[tuple[Path, int, str, str]]:
+    """(file, line, importing module, imported module) of every import between modules of the project."""
+    ours = {dotted(path): path for package in MAY_IMPORT if package != "launch" for path in modules(package)}
+    for package in MAY_IMPORT:
+        for path in modules(package):
+            for name, line in imported(path):
+                target = name if name in ours else name.rpartition(".")[0]
+                # "launch" is our folder and a package of ROS: only the folder's files import, nobody imports them.
+                if target in ours:
+                    yield path, line, dotted(path), target
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of nodes that reach each other (Tarjan's strongly connected components of more than one node)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            group = []
+            while not group or group[-1] != node:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def rooms(depth: int) -> tuple[dict[str, set[str]], dict[tuple[str, str], str]]:
+    """The graph of folders cut off at a depth, and one import as a witness for each arrow.
+
+    A package's face (`__init__.py`) hands names of its rooms on; that is no arrow from one room to another.
+    """
+    graph: dict[str, set[str]] = defaultdict(set)
+    witness: dict[tuple[str, str], str] = {}
+    packages = {dotted(path) for package in MAY_IMPORT for path in modules(package) if path.name == "__init__.py"}
+
+    def room(module: str) -> str:
+        parts = module.split(".") if module in packages else module.split(".")[:-1]
+        return ".".join(parts[:depth]) or module
+
+    for path, line, source, target in arrows():
+        a, b = room(source), room(target)
+        if path.name == "__init__.py" and b.startswith(f"{a}."):
+            continue
+        if a != b:
+            graph[a].add(b)
+            witness[a, b] = f"{path.relative_to(ROOT)}:{line} imports {target}"
+    return graph, witness
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_packages_import_what_lies_below_them(package):
     wrong = [
-        f"{path.relative_to(ROOT)}:{line} imports {name}"
-        for path in modules(folder)
-        for name, line in imports(path)
-        if name in FORBIDDEN[folder]
+        f"{path.relative_to(ROOT)}:{line} imports {target}"
+        for path, line, source, target in arrows()
+        if source.partition(".")[0] == package and target.partition(".")[0] not in MAY_IMPORT[package] | {package}
     ]
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(
-    "folder", ["sim_core", "hardware", "nodes", "recording", "reporting", "cli", "launch", "experiments"]
-)
-def test_extras_are_not_dependencies(folder):
+@pytest.mark.parametrize("package", WITHOUT_ROS)
+def test_ros_stays_outside(package):
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
-        for path in modules(folder)
-        for name, line in imports(path)
-        if name in EXTRAS
+        for path in modules(package)
+        for name, line in imported(path)
+        if name.partition(".")[0] in ROS
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_no_circle_between_packages_or_rooms(depth):
+    graph, witness = rooms(depth)
+    told = [
+        "\n".join([" <-> ".join(group), *(f"    {witness[a, b]}" for a in group for b in graph[a] if b in group)])
+        for group in circles(graph)
+    ]
+    assert not told, "\n".join(told)
+
+
+def test_no_circle_between_files():
+    graph: dict[str, set[str]] = defaultdict(set)
+    for path, _, source, target in arrows():
+        if path.name != "__init__.py" and not source.startswith("pip_ros"):
+            graph[source].add(target)
+    assert not circles(graph)
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_floors(package):
+    """The order in which docs/house.md draws the rooms: arrows go down only."""
+    floors, depth = FLOORS[package], package.count(".") + 2
+    wrong = []
+    for path, line, source, target in arrows():
+        a, b = (".".join(name.split(".")[:depth]) for name in (source, target))
+        a, b = (name.removeprefix(f"{package}.") for name in (a, b))
+        if a in floors and b in floors and floors.index(a) < floors.index(b):
+            wrong.append(f"{path.relative_to(ROOT)}:{line} imports {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_import_has_one_spelling():
+    """Absolute imports, so that a module has one name wherever it is read."""
+    wrong = []
+    for package in MAY_IMPORT:
+        if package == "pip_ros":
+            continue
+        for path in modules(package):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.level:
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", [name for name in MAY_IMPORT if name not in ("benchmarks", "pip_ros")])
+def test_extras_are_not_dependencies(package):
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in modules(package)
+        for name, line in imported(path)
+        if name.partition(".")[0] in EXTRAS
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_rooms_hold_one_concept():
+    """A file of more than 600 lines usually holds two."""
+    long = {
+        str(path.relative_to(ROOT)): count
+        for package in MAY_IMPORT
+        for path in modules(package)
+        if (count := path.read_text(encoding="utf-8").count("\n")) > 600
+    }
+    assert not long
 
 
 def test_algorithms_load_without_ros():
-    """Every module of sim_core, with ROS made unimportable."""
-    names = [
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in modules("sim_core")
-    ]
+    """Every module of sim_core and identification, with ROS made unimportable."""
+    names = [dotted(path) for package in ("sim_core", "identification") for path in modules(package)]
     program = f"""
 import importlib, importlib.abc, sys
 class Wall(importlib.abc.MetaPathFinder):
@@ -97,8 +270,15 @@ def test_nothing_names_the_machine_it_was_written_on():
     wrong = []
     for name in listed.stdout.splitlines():
         path = ROOT / name
-        if path.suffix in {".png", ".jpg"} or not path.is_file() or path == Path(__file__):
+        if path.suffix in {".png", ".jpg", ".gz", ".safetensors"} or not path.is_file() or path == Path(__file__):
             continue
         text = path.read_text(encoding="utf-8", errors="replace")
         wrong += [f"{name}: {word}" for word in (f"{ROOT}/", f"{Path.home()}/", "/home/") if word in text]
     assert not wrong, "\n".join(wrong)
+
+
+if __name__ == "__main__":
+    for levels in (1, 2):
+        for origin, targets in sorted(rooms(levels)[0].items()):
+            print(f"{origin:32s} -> {', '.join(sorted(targets))}")
+        print()

@@ -7,6 +7,7 @@ Dynamics(hybrid).rollout(x0, U, hybrid.parameters.nominal)      # p ends with "a
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
 
 import casadi as ca
@@ -17,6 +18,8 @@ from sim_core.augmentation.blueprint_file import load_blueprints
 from sim_core.multibody.contact.impulse import after_impulses
 from sim_core.multibody.equations.taps import Taps, captured, filled
 from sim_core.multibody.model import forces
+from sim_core.multibody.model.model import RobotModel
+from sim_core.multibody.model.parameter_file import ParameterFile
 
 __all__ = [
     "AugmentationError",
@@ -102,6 +105,24 @@ def attaching(blueprints):
         blueprints: as for `augment`.
     """
     return (lambda model: augment(model, blueprints)) if blueprints else None
+
+
+def open_parameters(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> tuple[RobotModel, np.ndarray]:
+    """A robot with the physical parameters of a file, and with the networks that the file names.
+
+    Args:
+        path: parameter file (`ParameterFile`).
+        source: the robot, as for `load_model`.
+
+    Returns:
+        (RobotModel, physical vector (np_,)).
+
+    Raises:
+        ParameterFileError, BlueprintFileError: a file that cannot be used. ModelError: as `load_model`.
+        AugmentationError: networks that do not fit the robot.
+    """
+    file = ParameterFile.load(path)
+    return file.open(source, attaching(file.networks))
 
 
 def attached(model, p=None) -> list[Blueprint]:

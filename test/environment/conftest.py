@@ -65,7 +65,7 @@ class Checkout:
             "pip_ros/interfaces/tf2_msgs/package.xml": "",
             **{f"pip_ros/interfaces/{package}/package.xml": "" for package in (
                 "simulation_interfaces", "control_msgs", "audio_common_msgs", "realsense2_camera_msgs")},
-            "launch/sim.launch.py": "",
+            "launch/sim.launch.py": "", "nodes/table.py": "",
         }.items():  # fmt: skip
             self.write(self.root / name, text)
         self.env = {

@@ -11,12 +11,11 @@ from identification.bag_data import DataError
 from identification.infer import InferConfig, cut, infer, read_limits, read_recordings
 from identification.infer_report import inference_result, inference_warnings, write_inference
 from identification.spread_density import Recipe
-from sim_core.augmentation import Blueprint, Network, save_blueprints
+from sim_core.augmentation import Blueprint, Network, open_parameters, save_blueprints
 from sim_core.host.executors import open_executor
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.multibody import Dynamics, load_model
-from sim_core.multibody.model.parameter_file import ParameterFile
 
 DT, TRUTH = 0.01, {"slider.damping": 0.5, "pole.mass": 0.13}
 LIMITS = {"slider.damping": (0.0, 1.0), "pole.mass": (0.05, 0.2)}
@@ -160,7 +159,7 @@ def test_physics_is_inferred_around_networks_whose_weights_are_held(recording, t
     assert np.all(found.vectors[:, -1] == -0.25) and found.posterior.meta["blueprint"] == str(path)
 
     write_inference(found, inference_result(found), tmp_path / "run", "test")
-    model, p = ParameterFile.load(tmp_path / "run" / "parameters.yaml").open("cartpole")
+    model, p = open_parameters(tmp_path / "run" / "parameters.yaml", "cartpole")
     np.testing.assert_array_equal(p, found.vectors[np.argmax(found.posterior.log_p)])
     assert model.hash == found.model.hash
 

@@ -12,10 +12,14 @@
 Parameters not named keep the model's own values.
 """
 
+from __future__ import annotations
+
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
@@ -23,6 +27,9 @@ import yaml
 from sim_core.host.whole_file import whole_file
 from sim_core.multibody.equations.inertia import is_physical
 from sim_core.multibody.equations.physical_vector import INERTIA_FIELDS
+
+if TYPE_CHECKING:
+    from sim_core.multibody.model.model import RobotModel
 
 __all__ = ["ParameterFile", "ParameterFileError", "ParameterValue"]
 
@@ -68,7 +75,7 @@ class ParameterFile:
     @classmethod
     def from_vector(
         cls, model, p: np.ndarray, covariance: np.ndarray, names=None, sensor=None, model_hash: str | None = None
-    ) -> "ParameterFile":
+    ) -> ParameterFile:
         """Entries `names` of a physical vector (those that differ from nominal by default).
 
         Args:
@@ -86,7 +93,7 @@ class ParameterFile:
         return cls(model.name, model_hash or model.hash, entries, dict(sensor or {}))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "ParameterFile":
+    def load(cls, path: str | os.PathLike[str]) -> ParameterFile:
         """Read and validate the file's form; `vector` validates it against a model.
 
         Raises:
@@ -185,20 +192,31 @@ class ParameterFile:
         self._check_physical(layout, p)
         return p
 
-    def open(self, source):
+    def open(
+        self, source: str | os.PathLike[str], attach: Callable[[RobotModel], RobotModel] | None = None
+    ) -> tuple[RobotModel, np.ndarray]:
         """The model with the options that the file's names need, and its physical vector.
 
-        A model without friction loss has no entry for it; one identified with it is loaded so. So is one
-        with networks.
+        A model without friction loss has no entry for it; one identified with it is loaded so. Values that were
+        identified with networks hold with those only: `sim_core.augmentation.open_parameters` attaches them.
+
+        Args:
+            source: as for load_model.
+            attach: applied to the loaded model; what puts the networks that the file names into the equations.
 
         Returns:
             (RobotModel, p (np_,)).
 
         Raises:
-            ParameterFileError: as `vector`. ModelError, AugmentationError, BlueprintFileError: as load_model.
+            ParameterFileError: as `vector`, or the file names networks and `attach` is missing. ModelError: as load_model.
         """
         from sim_core.multibody.model.load import load_model
 
+        if self.blueprint and attach is None:
+            raise ParameterFileError(
+                f"{self.path}: its values hold with the networks of {self.blueprint}; "
+                "open it with sim_core.augmentation.open_parameters"
+            )
         base = load_model(source)
         if self.robot == base.name and self.model_hash != base.hash:
             self.vector(base)  # raises with the sentence about versions
@@ -212,7 +230,9 @@ class ParameterFile:
             known = {n.split(".pos.")[0] for n in base.parameters.names if ".pos." in n}
             options["geometry"] = tuple(n for n in base.body_names + base.frame_names if n in geometry | known)
         anew = bool(options or self.blueprint)
-        model = load_model(source, self.networks or None, **options) if anew else base
+        model = load_model(source, **options) if options else base
+        if self.blueprint:
+            model = attach(model)
         return model, self.vector(model, check_hash=not anew)
 
     def _check_physical(self, layout, p: np.ndarray) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from nodes.control.refit_session import RefitSession, RefitWorkerConfig
 from nodes.framework.joint_state_gate import JointSample
-from sim_core.augmentation import Blueprint, Network, augment, save_blueprints, save_parameters
+from sim_core.augmentation import Blueprint, Network, augment, open_parameters, save_blueprints, save_parameters
 from sim_core.multibody import load_model
 from sim_core.multibody.model.cartpole_parameters import base_parameters
 from sim_core.multibody.model.parameter_file import ParameterFile, ParameterValue
@@ -160,7 +160,7 @@ def test_the_worker_exchanges_its_networks_while_it_runs(ros, friction, samples,
         and len(found.parameters.vector) == model.np_
     )
     # What was fitted around networks names them on disk.
-    hybrid, p = ParameterFile.load(tmp_path / "run" / "parameters.yaml").open("cartpole")
+    hybrid, p = open_parameters(tmp_path / "run" / "parameters.yaml", "cartpole")
     assert hybrid.parameters.nominal[-1] == -DAMPING and np.allclose(p[: model.np_], found.parameters.vector)
     assert ParameterFile.load(tmp_path / "run" / "revisions" / "revision-0001.yaml").networks
 

@@ -89,7 +89,8 @@ def test_robots_of_an_installed_package(tmp_path, monkeypatch):
     """Without the source tree, the folder is share/refit/config/robots of some AMENT prefix."""
     folder = tmp_path / "share/refit/config/robots"
     folder.mkdir(parents=True)
-    (folder / "arm.xml").write_text(arm())
+    (folder / "arm").mkdir()
+    (folder / "arm" / "arm.xml").write_text(arm())
     monkeypatch.setattr(robots, "_SOURCE_TREE", tmp_path / "nowhere")
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"/elsewhere:{tmp_path}")
     assert load_model("arm").joint_names == ("hinge",)

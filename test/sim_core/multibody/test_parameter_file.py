@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from sim_core.augmentation import Blueprint, Network, augment, save_parameters
+from sim_core.augmentation import Blueprint, Network, attaching, augment, open_parameters, save_parameters
 from sim_core.multibody import load_model
 from sim_core.multibody.model.parameter_file import ParameterFile, ParameterFileError, ParameterValue
 
@@ -131,9 +131,11 @@ def test_open_puts_the_networks_that_the_file_names_into_the_equations(model, tm
     save_parameters(tmp_path / "run" / "p.yaml", file, [half])
     (tmp_path / "run").rename(tmp_path / "elsewhere")  # the name is relative to the file
     loaded = ParameterFile.load(tmp_path / "elsewhere" / "p.yaml")
-    again, vector = loaded.open("panda")
+    again, vector = open_parameters(tmp_path / "elsewhere" / "p.yaml", "panda")
     np.testing.assert_array_equal(vector, p)
     assert again.hash == hybrid.hash and again.parameters.names == hybrid.parameters.names
     assert len(loaded.vector(model)) == model.np_  # who has no use for networks reads the physics alone
     with pytest.raises(ParameterFileError, match="identify again"):
-        replace(loaded, model_hash="0" * 64).open("panda")
+        replace(loaded, model_hash="0" * 64).open("panda", attaching(loaded.networks))
+    with pytest.raises(ParameterFileError, match="hold with the networks of blueprint.yaml"):
+        loaded.open("panda")

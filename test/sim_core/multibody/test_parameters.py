@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from articulated_models import ZOO
 
-from sim_core.multibody import load_model
+from sim_core.multibody import identifiability, load_model
 from sim_core.multibody.equations import inertia
-from sim_core.multibody.model import build, identifiability
+from sim_core.multibody.model import build
 from sim_core.multibody.model.cartpole_parameters import base_parameters, cartpole_spec, point_mass_equivalent
 from sim_core.multibody.model.parameters import (
     BodyInertia,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim_core.command import Command, Mode
+from sim_core.command import Command, CommandRefused, Mode
 from sim_core.plant import EntityError, MujocoPlant, PlantError
 
 NOISY = dict(
@@ -96,7 +96,7 @@ def test_commands_from_before_a_reset_are_refused(arm):
     for _ in range(10):
         plant.tick()
     plant.reset(time=False)
-    with pytest.raises(PlantError, match="before the last reset"):
+    with pytest.raises(CommandRefused, match="before the last reset"):
         plant.command(Command(Mode.EFFORT, 0.005, plant.joints, np.ones(2)))
 
 

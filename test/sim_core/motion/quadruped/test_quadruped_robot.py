@@ -84,7 +84,7 @@ def test_composite_body_has_mujocos_mass_centre_and_inertia(robot, model):
 def test_it_is_the_published_robot():
     """Feet, masses and inertia as in the maker's description of the A1 (joints in another order there)."""
     pin = pytest.importorskip("pinocchio")
-    from test.sim_core.articulated.articulated_models import example_urdf
+    from test.sim_core.multibody.articulated_models import example_urdf
 
     path = example_urdf("a1")
     if path is None:
