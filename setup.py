@@ -53,6 +53,7 @@ setup(
         (f"share/{NAME}", ["package.xml"]),
         *shared("launch"),
         *shared("config"),
+        *shared("data"),
     ],
     entry_points={"console_scripts": [f"{name} = nodes.framework.entry:{name}" for name in NODES]},
 )

@@ -4,7 +4,7 @@ One second of film trains; ten held-out seconds judge, each simulated from its o
 published numbers stand beside ours for their order only: neither the windows nor the sets behind them are known
 (sim_core/inference/posterior/predictive.py says which are compared here and why).
 
-Needs IBM's recordings: REFIT_DOUBLE_PENDULUM names their folder.
+IBM's recordings come with the project (`data/ibm-double-pendulum`); REFIT_DOUBLE_PENDULUM names another folder.
 """
 
 from __future__ import annotations

@@ -1,20 +1,24 @@
 """Recordings of a real double pendulum: files, angles, velocities, windows.
 
-IBM Research, "The Double Pendulum Chaotic" (Asseman, Kornuta, Ozcan, 2018; licence CDLA): 21 films of about 40 s at
-400 Hz. Each row of a file holds x and y of pivot, elbow and tip in fifths of a pixel. What the files call x points down:
+IBM Research, "The Double Pendulum Chaotic" (Asseman, Kornuta, Ozcan, 2018; licence CDLA-Sharing-1.0): 21 films of about
+40 s at 400 Hz, of which `data/ibm-double-pendulum/` holds the seven that are used here, compressed. Each row of a file holds x and y of pivot, elbow and tip in fifths of a pixel. What the files call x points down:
 over the last quarter of each film the pendulum swings about +x, within one degree (`test_double_pendulum_data.py`).
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy.signal import savgol_filter
 
+from config.share import shared_folder
 from sim_core.inference.data.trajectories import Trajectories
 
 __all__ = ["LENGTHS", "RATE", "Recording", "RecordingError", "load_recording", "load_recordings", "recordings_folder"]
@@ -23,7 +27,7 @@ RATE = 400.0  # frames per second
 LENGTHS = (0.091, 0.070)  # pivot to elbow, elbow to tip [m]
 UNITS_PER_PIXEL = 5.0
 VARIABLE = "REFIT_DOUBLE_PENDULUM"
-_BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "ibm-double-pendulum"
+SHIPPED = "data/ibm-double-pendulum"
 
 # Velocities are slopes of cubics through 11 frames (27 ms). A bare difference of neighbours would carry 0.3 rad/s of
 # tracking noise in the second joint; this carries 0.1 and flattens a swing of 5 Hz by under 1 %.
@@ -71,29 +75,41 @@ class Recording:
         return x
 
 
-def recordings_folder(path=None) -> Path:
-    """Folder with the CSV files: `path`, else $REFIT_DOUBLE_PENDULUM, else ../shared/data/ibm-double-pendulum.
+def recordings_folder(path: str | os.PathLike | None = None) -> Path:
+    """Folder with the recordings: `path`, else $REFIT_DOUBLE_PENDULUM, else the one that comes with the project.
 
     Raises:
         FileNotFoundError: none there; the text says what to do.
     """
-    folder = Path(path or os.environ.get(VARIABLE) or _BESIDE)
-    if not any(folder.glob("[0-9]*.csv")):
+    folder = path or os.environ.get(VARIABLE)
+    folder = Path(folder) if folder else shared_folder(SHIPPED)
+    if not _files(folder):
         raise FileNotFoundError(
-            f"Expected the double-pendulum recordings (0.csv, 1.csv, ...) in {folder}, found none; set {VARIABLE} to a "
-            "folder with IBM's files (github.com/google-research/tiny-differentiable-simulator, data/ibm-double-pendulum)."
+            f"Expected the double-pendulum recordings (0.csv or 0.csv.gz, 1.csv, ...) in {folder}, found none; unset "
+            f"{VARIABLE} for those that come with the project, or set it to a folder with such files."
         )
     return folder
 
 
-def load_recordings(path=None) -> dict[str, Recording]:
-    """All recordings of a folder by name, in numerical order."""
-    files = [f for f in recordings_folder(path).glob("*.csv") if re.fullmatch(r"\d+", f.stem)]
-    return {f.stem: load_recording(f) for f in sorted(files, key=lambda f: int(f.stem))}
+def load_recordings(path: str | os.PathLike | None = None) -> dict[str, Recording]:
+    """All recordings of a folder by name, in numerical order.
+
+    Raises:
+        FileNotFoundError: the folder holds none.
+        RecordingError: a file is no recording.
+    """
+    return {name: load_recording(file) for name, file in _files(recordings_folder(path)).items()}
 
 
-def load_recording(path) -> Recording:
-    """Read one file.
+def _files(folder: Path) -> dict[str, Path]:
+    """Files named by a number, in numerical order; where a recording is there twice, the unpacked one."""
+    files = sorted(folder.glob("*.csv.gz")) + sorted(folder.glob("*.csv"))
+    named = {file.name.partition(".")[0]: file for file in files if re.fullmatch(r"\d+\.csv(\.gz)?", file.name)}
+    return {name: named[name] for name in sorted(named, key=int)}
+
+
+def load_recording(path: str | os.PathLike) -> Recording:
+    """Read one file, which may be compressed (.csv.gz).
 
     Raises:
         RecordingError: not six finite numbers a row, too few rows, a link that changes its length, a turn too fast to
@@ -102,7 +118,7 @@ def load_recording(path) -> Recording:
     path = Path(path)
     try:
         rows = np.loadtxt(path, delimiter=",", ndmin=2)
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise RecordingError(f"{path.name}: expected rows of six numbers, found what is none ({error}).") from None
     if rows.shape[1] != 6 or len(rows) < SMOOTHING_FRAMES:
         raise RecordingError(
@@ -133,10 +149,10 @@ def load_recording(path) -> Recording:
         )
     q = np.stack([heading[0], heading[1] - heading[0]], axis=1)
     v = savgol_filter(q, SMOOTHING_FRAMES, SMOOTHING_ORDER, deriv=1, delta=1 / RATE, axis=0)
-    return Recording(path.stem, np.concatenate([q, v], axis=1), tuple(pixels))
+    return Recording(path.name.partition(".")[0], np.concatenate([q, v], axis=1), tuple(pixels))
 
 
-def windows(recordings: dict[str, Recording], starts, steps: int = 400) -> Trajectories:
+def windows(recordings: dict[str, Recording], starts: Iterable[tuple[str, int]], steps: int = 400) -> Trajectories:
     """Windows (name, first frame) as trajectories without controls."""
     x = np.array([recordings[name].window(start, steps) for name, start in starts])
     return Trajectories(1 / RATE, x, np.zeros((len(x), steps, 0)))

@@ -65,7 +65,7 @@ def test_installed_where_ros_looks():
         assert os.access(path, os.X_OK)
         # started with the interpreter whose packages it needs
         assert Path(path.read_text().splitlines()[0][2:]).parent == Path(sys.executable).parent
-    for folder in ("launch", "config"):
+    for folder in ("launch", "config", "data"):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 installed = share / path.relative_to(ROOT)

@@ -1,5 +1,8 @@
 """Recordings of the double pendulum: angles, velocities, windows, and files that are none."""
 
+import gzip
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -114,16 +117,76 @@ def test_a_file_that_is_none_is_refused(tmp_path, name, says):
 
 def test_a_missing_folder_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("REFIT_DOUBLE_PENDULUM", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="found none; set REFIT_DOUBLE_PENDULUM"):
+    with pytest.raises(FileNotFoundError, match="found none; unset REFIT_DOUBLE_PENDULUM"):
+        recordings_folder()
+
+
+def test_compressed_files_say_the_same(tmp_path, monkeypatch):
+    q, _ = motion(50)
+    plain = write(tmp_path / "2.csv", q)
+    expected = load_recording(plain)
+    (tmp_path / "10.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    (tmp_path / "notes.csv").write_text("no recording")
+    monkeypatch.setenv("REFIT_DOUBLE_PENDULUM", str(tmp_path))
+    found = load_recordings()
+    assert list(found) == ["2", "10"] and found["10"].name == "10"
+    np.testing.assert_array_equal(found["10"].x, expected.x)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no gzip"])
+def test_a_damaged_compressed_file_is_refused(tmp_path, damage):
+    packed = bytearray(gzip.compress(write(tmp_path / "1.csv", motion(400)[0]).read_bytes()))
+    if damage == "cut":
+        packed = packed[:-200]
+    elif damage == "flipped":
+        packed[200] ^= 0xFF
+    else:
+        packed = b"1,2,3,4,5,6\n" * 20
+    (tmp_path / "1.csv.gz").write_bytes(packed)
+    with pytest.raises(RecordingError, match="1.csv.gz: expected rows of six numbers"):
+        load_recording(tmp_path / "1.csv.gz")
+
+
+#: SHA-256 of the files as IBM published them
+ORIGINALS = {
+    "0": "0c02780291f4d19c1e92ad45c0f8e958ae15413def5834b98dd4c6935ad3adbd",
+    "1": "11bc145e34c0745a71881ec48089cda43da2171ee3e4081ba24d335acbfa1f2e",
+    "2": "94d326951762fd133a549a4c8b2de81c97d330e6dbe997407b8b367d7a73c3bd",
+    "3": "3d8e91f8e52cee26de41ae32081aabd9e2463ad423a59e9714d78bb402f48547",
+    "4": "8c20addd10d5ab78df894927ec4ae1a278eaf56d96b1ed3ed49dcbea076217ae",
+    "5": "dbd310a7e512d46b7e9e0d16b932d965746ef46685055fb5031f6ecfa094c465",
+    "10": "a7042a4efde78b017fcab37defa73624efd92f8bacf1a87085044ccd9b3fdcde",
+}
+
+
+def test_the_shipped_files_are_the_originals_compressed(monkeypatch):
+    monkeypatch.delenv("REFIT_DOUBLE_PENDULUM", raising=False)
+    folder = recordings_folder()
+    files = {path.name.partition(".")[0]: path for path in folder.glob("*.csv.gz")}
+    found = {name: hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest() for name, path in files.items()}
+    assert found == ORIGINALS
+    assert max(path.stat().st_size for path in files.values()) < 2**20
+    assert "Community Data License Agreement - Sharing - Version 1.0" in (folder / "LICENSE.txt").read_text()
+
+
+def test_the_files_are_found_where_a_package_installs_them(tmp_path, monkeypatch):
+    from config import share
+
+    installed = tmp_path / "prefix" / "share" / "refit" / "data" / "ibm-double-pendulum"
+    installed.mkdir(parents=True)
+    write(installed / "0.csv", motion(50)[0])
+    monkeypatch.delenv("REFIT_DOUBLE_PENDULUM", raising=False)
+    monkeypatch.setattr(share, "_SOURCE_TREE", tmp_path / "elsewhere")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"/nowhere:{tmp_path / 'prefix'}")
+    assert recordings_folder() == installed
+    monkeypatch.setenv("AMENT_PREFIX_PATH", "")
+    with pytest.raises(FileNotFoundError, match="source the workspace's setup file"):
         recordings_folder()
 
 
 @pytest.fixture(scope="module")
 def recordings():
-    try:
-        return load_recordings()
-    except FileNotFoundError as error:
-        pytest.skip(str(error))
+    return load_recordings()
 
 
 def test_the_published_files(recordings):
