@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from scipy.signal import resample_poly
 
 from hardware.audio.pcm import SampleFormat, from_float, sample_format
 from hardware.audio.ring import Chunk, Ring
@@ -305,6 +304,8 @@ class FileSource(_PacedSource):
         if not len(samples):
             raise Disconnected(f"no sound from {self}: it holds no samples")
         if rate != self.form.rate:
+            from scipy.signal import resample_poly  # slow to load, and of no use to a microphone
+
             divisor = np.gcd(rate, self.form.rate)
             samples = resample_poly(samples, self.form.rate // divisor, rate // divisor, axis=0)
         self._samples = samples[:, np.minimum(np.arange(self.form.channels), samples.shape[1] - 1)]

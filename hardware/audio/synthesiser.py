@@ -11,7 +11,6 @@ from collections import deque
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy.signal import butter, sosfilt
 
 __all__ = ["BANDS", "Event", "Stethoscope", "StethoscopeConfig", "quality"]
 
@@ -119,7 +118,7 @@ class Stethoscope:
         end = t[-1] + 1.0 / self.rate
         while (kind := min(self._next, key=self._next.get)) and self._next[kind] < end:
             self._begin(kind)
-        breath, self._breath_state = sosfilt(
+        breath, self._breath_state = _filtered(
             self._filters["breath"], self._breath.standard_normal(n), zi=self._breath_state
         )
         phase = np.sin(2.0 * np.pi * config.breath_rate * t)
@@ -157,7 +156,7 @@ class Stethoscope:
         elif kind == "friction":
             duration = self._friction.uniform(0.05, 0.3)
             n = round(duration * self.rate)
-            burst = sosfilt(self._filters["friction"], self._friction.standard_normal(n))
+            burst = _filtered(self._filters["friction"], self._friction.standard_normal(n))
             self._add(kind, start, burst / (np.std(burst) + 1e-12) * np.hanning(n))
             self._schedule(kind, t)
         else:
@@ -194,7 +193,7 @@ class Stethoscope:
             signal = components[name]
             for part, sound in (("signal", signal), ("rest", sum(components.values()) - signal)):
                 state = states[part] if states[part] is not None else np.zeros((len(band), 2))
-                heard, states[part] = sosfilt(band, sound, zi=state)
+                heard, states[part] = _filtered(band, sound, zi=state)
                 self._energy[name][part] += float(heard @ heard)
 
 
@@ -212,4 +211,13 @@ def _damped(frequency: float, duration: float, rate: int) -> np.ndarray:
 
 def _band(low: float, high: float, rate: int) -> np.ndarray:
     """Butterworth band-pass, second-order sections; `high` is kept below half the sampling rate."""
+    from scipy.signal import butter  # slow to load, and of no use to a microphone's driver
+
     return butter(4, [low, min(high, 0.45 * rate)], "bandpass", fs=rate, output="sos")
+
+
+def _filtered(sos: np.ndarray, sound: np.ndarray, zi: np.ndarray | None = None):
+    """Sound (n,) through second-order sections; with the filter's state `zi`, also the state after it."""
+    from scipy.signal import sosfilt
+
+    return sosfilt(sos, sound, zi=zi)

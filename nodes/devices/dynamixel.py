@@ -27,9 +27,9 @@ from nodes.devices.dynamixel_actions import GripperAction, TrajectoryAction
 from nodes.devices.dynamixel_config import DynamixelConfig
 from nodes.devices.dynamixel_messages import ServoMessages
 from nodes.framework.lifecycle import spin_main
+from nodes.framework.messages import command_from_message
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND, STATE
-from nodes.plant.plant_messages import command_from_message
 from sim_core.command import CommandRefused, Refusal, check_command
 
 __all__ = ["Dynamixel", "main"]

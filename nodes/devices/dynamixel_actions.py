@@ -10,8 +10,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from hardware.dynamixel.trajectory import Outcome, Tolerances, Trajectory, TrajectoryError, TrajectoryFollower
 from nodes.framework.long_action import LongAction
+from nodes.framework.messages import seconds
 from nodes.framework.qos import COMMAND
-from nodes.plant.plant_messages import seconds
 
 __all__ = ["GripperAction", "TrajectoryAction"]
 

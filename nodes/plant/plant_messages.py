@@ -10,7 +10,6 @@ import array
 from collections.abc import Callable
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
 from refit_interfaces.msg import FootContacts
 from rosgraph_msgs.msg import Clock
@@ -18,41 +17,11 @@ from sensor_msgs.msg import Imu, JointState
 from tf2_msgs.msg import TFMessage
 
 from nodes.frames.robot_frames import RobotFrames
-from sim_core.command import Command
+from nodes.framework.messages import set_stamp, to_stamp
 from sim_core.motion.quadruped.walking import CONTACT_FORCE
 from sim_core.plant import MujocoPlant
 
-__all__ = ["PlantMessages", "command_from_message", "seconds", "set_stamp", "to_stamp"]
-
-
-def set_stamp(stamp: Time, t: float) -> None:
-    """Write t [s] into a stamp; times are whole nanoseconds, so equal times give equal stamps."""
-    stamp.sec, stamp.nanosec = divmod(round(t * 1e9), 1_000_000_000)
-
-
-def to_stamp(t: float) -> Time:
-    """A stamp of t [s]."""
-    stamp = Time()
-    set_stamp(stamp, t)
-    return stamp
-
-
-def seconds(stamp) -> float:
-    """A stamp as [s]."""
-    return stamp.sec + stamp.nanosec * 1e-9
-
-
-def command_from_message(message) -> Command:
-    """A refit_interfaces/JointCommand as the plant takes it; nothing is checked here."""
-    return Command(
-        message.mode,
-        seconds(message.header.stamp),
-        message.joint_names,
-        np.asarray(message.effort),
-        np.asarray(message.position),
-        np.asarray(message.velocity),
-        np.asarray(message.gain),
-    )
+__all__ = ["PlantMessages"]
 
 
 class PlantMessages:

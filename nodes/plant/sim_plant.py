@@ -22,10 +22,11 @@ from tf2_msgs.msg import TFMessage
 from nodes.framework.config import setting
 from nodes.framework.diagnostics import ERROR, OK
 from nodes.framework.lifecycle import RefitNode, spin_main
+from nodes.framework.messages import command_from_message, to_stamp
 from nodes.framework.parameter_book import other_model
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
-from nodes.plant.plant_messages import PlantMessages, command_from_message, to_stamp
+from nodes.plant.plant_messages import PlantMessages
 from nodes.plant.plant_world import PlantWorld
 from nodes.plant.sim_loop import SimLoop
 from nodes.plant.simulation_interfaces_server import SimulationInterfaces

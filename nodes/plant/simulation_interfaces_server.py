@@ -36,7 +36,7 @@ from simulation_interfaces.srv import (
     StepSimulation,
 )
 
-from nodes.plant.plant_messages import to_stamp
+from nodes.framework.messages import to_stamp
 from nodes.plant.sim_loop import SimLoop
 from sim_core.plant import SPAWNABLES, EntityError, PlantError
 

@@ -12,8 +12,8 @@ from std_msgs.msg import Float64
 from tf2_msgs.msg import TFMessage
 
 from nodes.control.stance_controller import StanceControllerConfig
+from nodes.framework.messages import seconds, to_stamp
 from nodes.framework.qos import COMMAND, LEDGER, STATE
-from nodes.plant.plant_messages import seconds, to_stamp
 from nodes.supervision.supervisor import measured_joints
 from sim_core.motion.quadruped.robot import QuadrupedRobot
 from sim_core.multibody import load_model

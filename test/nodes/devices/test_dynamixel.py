@@ -27,8 +27,8 @@ from hardware.dynamixel.tables import MODELS
 from hardware.emulation.process import EmulatorProcess
 from hardware.link import DeviceError
 from nodes.devices.dynamixel_config import DynamixelConfig, JointSettings
+from nodes.framework.messages import seconds
 from nodes.framework.qos import COMMAND, STATE
-from nodes.plant.plant_messages import seconds
 from sim_core.command import Command, Mode
 from sim_core.plant.servo import Servo
 

@@ -23,8 +23,8 @@ from simulation_interfaces.srv import (
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
+from nodes.framework.messages import seconds, to_stamp
 from nodes.framework.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
-from nodes.plant.plant_messages import seconds, to_stamp
 from nodes.plant.sim_plant import SimPlant, SimPlantConfig
 from sim_core.command import Command, Mode
 from sim_core.plant import MujocoPlant, PlantError
