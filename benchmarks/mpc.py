@@ -18,7 +18,8 @@ import numpy as np
 from reporting.checks import Result
 from reporting.progress import SilentProgress
 from sim_core.control.cost import ControlTerm, Cost, FramePosition, StateTerm
-from sim_core.control.ilqr import BoxIlqr, IlqrConfig
+from sim_core.control.ilqr import BoxIlqr
+from sim_core.control.plan import IlqrConfig
 from sim_core.multibody import load_model
 
 KNOTS, DT, FRAME = 50, 0.02, "hand_site"

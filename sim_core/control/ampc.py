@@ -21,8 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_core.control.ilqr import BoxIlqr, IlqrResult, IlqrStatus
 from sim_core.control.monitor import PredictionMonitor
+from sim_core.control.plan import IlqrResult, IlqrStatus, PlanSolver
+from sim_core.control.solver import solver_for
 from sim_core.control.tasks import Task
 
 
@@ -113,16 +114,16 @@ class AdaptiveMpc:
             their episodes one after the other.
     """
 
-    def __init__(self, task: Task, config: AmpcConfig = AmpcConfig(), p=None, solver: BoxIlqr | None = None):
+    def __init__(self, task: Task, config: AmpcConfig = AmpcConfig(), p=None, solver: PlanSolver | None = None):
         self.task, self.config = task, config
-        self.solver = solver or BoxIlqr(task.model, task.cost, task.ilqr, particles=config.particles)
+        self.solver = solver or solver_for(task.model, task.cost, task.ilqr, particles=config.particles)
         self.stop_control = np.clip(np.zeros(self.solver.nu), self.solver.u_lower, self.solver.u_upper)
         self._inbox: deque[Revision] = deque(maxlen=1)  # append and popleft are atomic
-        nominal = Revision(0, self._checked(task.model.parameters.nominal if p is None else p))
+        nominal = Revision(0, self._checked(self.solver.nominal if p is None else p))
         self._nominal = self._current = self._good = nominal
         self.monitor = self._new_monitor()
         # A guess errs from the start; only a model that fitted once can reveal a change.
-        self._watching = p is None or np.array_equal(nominal.p, task.model.parameters.nominal)
+        self._watching = p is None or np.array_equal(nominal.p, self.solver.nominal)
         self.reset()
 
     @property
@@ -167,14 +168,14 @@ class AdaptiveMpc:
 
     def _checked(self, p) -> np.ndarray:
         p = np.array(p, float)
-        n = len(self.task.model.parameters.nominal)
+        n = self.solver.np_
         if p.shape not in ((n,), (self.solver.particles, n)):
             raise ValueError(
-                f"parameters: expected shape ({n},) for {self.task.model.name}, found "
+                f"parameters: expected shape ({n},) for {self.solver.name}, found "
                 f"{p.shape}; fit and control must load the same model"
             )
         if not np.all(np.isfinite(p)):
-            bad = [self.task.model.parameters.names[i % n] for i in np.flatnonzero(~np.isfinite(p))[:3]]
+            bad = [self.solver.parameter_names[i % n] for i in np.flatnonzero(~np.isfinite(p))[:3]]
             raise ValueError(
                 f"parameters not finite: {', '.join(bad)}; the set is refused and "
                 f"revision {self._current.number} stays in use"

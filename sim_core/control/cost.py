@@ -7,19 +7,70 @@ they compare with. Curvature is Gauss-Newton: 2 Y' W Y with Y the residuals'
 Jacobian, built symbolically, so that sparsity costs nothing at run time.
 Weights and references are inputs of the compiled functions: changing them
 needs no compilation. All physical quantities are SI.
+
+A cost belongs to a rigid-body model or to any other `System`; frames and joint
+limits only the former has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import casadi as ca
 import numpy as np
 
+from sim_core.codegen import compile_library
+from sim_core.codegen.library import Library
 from sim_core.multibody.model import build
+from sim_core.multibody.model.model import RobotModel
+from sim_core.system import System
+
+__all__ = [
+    "ControlTerm",
+    "Cost",
+    "FeatureTerm",
+    "FrameOrientation",
+    "FramePosition",
+    "HorizonCost",
+    "LimitTerm",
+    "StateTerm",
+]
 
 Weights = float | Sequence[float]
+Simulated = RobotModel | System
+
+
+class HorizonCost(Protocol):
+    """What iLQR over any System asks of a cost. All methods take leading batch dimensions.
+
+    Attributes:
+        smoothness: weights (nu,) on control changes between knots [1/control^2].
+    """
+
+    smoothness: np.ndarray
+
+    def reference(self, horizon: int, **named: np.ndarray) -> np.ndarray:
+        """References (H+1, nr) of all knots; nr may be 0."""
+        ...
+
+    def stage(self, x: np.ndarray, u: np.ndarray, p: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """Cost (...,) of a knot with state x (..., nx), control u (..., nu), parameters p (..., np_), reference r (..., nr)."""
+        ...
+
+    def stage_quadratic(self, x: np.ndarray, u: np.ndarray, p: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, ...]:
+        """l_x (..., nx), l_u (..., nu), l_xx (..., nx, nx), l_ux (..., nu, nx), l_uu (..., nu, nu); l_xx, l_uu >= 0."""
+        ...
+
+    def final(self, x: np.ndarray, p: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """Cost (...,) of the last state."""
+        ...
+
+    def final_quadratic(self, x: np.ndarray, p: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """l_x (..., nx), l_xx (..., nx, nx) of the last state."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -30,11 +81,11 @@ class StateTerm:
     terminal: Weights | None = None
     name: str = "state"
 
-    def residual(self, model, x, u, p, r):
+    def residual(self, model: Simulated, x: ca.SX, u: ca.SX, p: ca.SX, r: ca.SX) -> ca.SX:
         return x - r
 
-    def reference(self, model):
-        return np.concatenate([model.q_home, np.zeros(model.nv)])
+    def reference(self, model: Simulated) -> np.ndarray:
+        return np.concatenate([model.q_home, np.zeros(model.nv)]) if hasattr(model, "q_home") else np.zeros(model.nx)
 
 
 @dataclass(frozen=True)
@@ -45,10 +96,10 @@ class ControlTerm:
     name: str = "control"
     terminal: Weights | None = field(default=0.0, init=False)
 
-    def residual(self, model, x, u, p, r):
+    def residual(self, model: Simulated, x: ca.SX, u: ca.SX, p: ca.SX, r: ca.SX) -> ca.SX:
         return u - r
 
-    def reference(self, model):
+    def reference(self, model: Simulated) -> np.ndarray:
         return np.zeros(model.nu)
 
 
@@ -61,10 +112,10 @@ class FramePosition:
     terminal: Weights | None = None
     name: str = "position"
 
-    def residual(self, model, x, u, p, r):
+    def residual(self, model: Simulated, x: ca.SX, u: ca.SX, p: ca.SX, r: ca.SX) -> ca.SX:
         return build.frame_position(model, self.frame)(x[: model.nq], p) - r
 
-    def reference(self, model):
+    def reference(self, model: Simulated) -> np.ndarray:
         return np.zeros(3)
 
 
@@ -82,11 +133,11 @@ class FrameOrientation:
     terminal: Weights | None = None
     name: str = "orientation"
 
-    def residual(self, model, x, u, p, r):
+    def residual(self, model: Simulated, x: ca.SX, u: ca.SX, p: ca.SX, r: ca.SX) -> ca.SX:
         _, R = build.frame_pose(model, self.frame)(x[: model.nq], p)
         return ca.reshape(R.T, 9, 1) - r
 
-    def reference(self, model):
+    def reference(self, model: Simulated) -> np.ndarray:
         return np.eye(3).ravel()
 
 
@@ -105,7 +156,7 @@ class LimitTerm:
     name: str = "limits"
     terminal: Weights | None = field(default=None, init=False)
 
-    def _hinges(self, model, q, v):
+    def _hinges(self, model: RobotModel, q: ca.SX, v: ca.SX) -> Iterator[tuple[float, ca.SX]]:
         centre, half = (model.q_upper + model.q_lower) / 2, (model.q_upper - model.q_lower) / 2
         for i in np.flatnonzero(np.isfinite(half)):
             yield self.position, ca.fabs(q[i] - centre[i]) - self.margin * half[i]
@@ -113,10 +164,10 @@ class LimitTerm:
             yield self.velocity, ca.fabs(v[i]) - self.margin * model.v_limit[i]
 
     @property
-    def weights(self):
+    def weights(self) -> float:
         return 1.0  # folded into the residuals: their number depends on the model
 
-    def residual(self, model, x, u, p, r):
+    def residual(self, model: Simulated, x: ca.SX, u: ca.SX, p: ca.SX, r: ca.SX) -> ca.SX:
         return ca.vertcat(
             *(
                 np.sqrt(weight) * ca.if_else(gap > 0, gap, 0)
@@ -125,7 +176,7 @@ class LimitTerm:
             )
         )
 
-    def reference(self, model):
+    def reference(self, model: Simulated) -> np.ndarray:
         return np.zeros(0)
 
 
@@ -144,10 +195,10 @@ class FeatureTerm:
     terminal: Weights | None = None
     name: str = "feature"
 
-    def residual(self, model, x, u, p, r):
+    def residual(self, model: Simulated, x: ca.SX, u: ca.SX, p: ca.SX, r: ca.SX) -> ca.SX:
         return self.feature(x, u, p) - r
 
-    def reference(self, model):
+    def reference(self, model: Simulated) -> np.ndarray:
         return np.asarray(self.goal, float)
 
 
@@ -155,7 +206,7 @@ class Cost:
     """Sum of terms, with the knot-to-knot smoothness weights beside them.
 
     Args:
-        model: RobotModel.
+        model: RobotModel, or any System.
         terms: residual terms; names must differ.
         smoothness: (nu,) or scalar weight S on control changes between knots
             [1/control^2]; the first change is counted from the control
@@ -167,7 +218,7 @@ class Cost:
         nr: length of one knot's reference vector.
     """
 
-    def __init__(self, model, terms: Sequence, smoothness: Weights = 0.0):
+    def __init__(self, model: Simulated, terms: Sequence, smoothness: Weights = 0.0) -> None:
         names = [term.name for term in terms]
         if len(set(names)) != len(names):
             raise ValueError(f"cost terms need different names, found {names}; pass name=...")
@@ -180,10 +231,12 @@ class Cost:
         self.nr = len(self.default_reference)
         self._build()
 
-    def _build(self):
+    def _build(self) -> None:
         model = self.model
-        x, u = ca.SX.sym("x", model.nq + model.nv), ca.SX.sym("u", model.nu)
-        p, r = ca.SX.sym("p", len(model.parameters.nominal)), ca.SX.sym("r", self.nr)
+        nx, np_ = (
+            (model.nq + model.nv, len(model.parameters.nominal)) if hasattr(model, "nq") else (model.nx, model.np_)
+        )
+        x, u, p, r = ca.SX.sym("x", nx), ca.SX.sym("u", model.nu), ca.SX.sym("p", np_), ca.SX.sym("r", self.nr)
         stage, final, stage_weights, final_weights = [], [], [], []
         for term in self.terms:
             here = r[self.slices[term.name]]
@@ -219,7 +272,30 @@ class Cost:
             "final_quad": ca.Function("final_quad", [xf, pf, rf, wf], [gradient_f, hessian_f]),
         }
 
-    def reference(self, horizon: int, **named) -> np.ndarray:
+    # ---- evaluated in batches: see HorizonCost ------------------------------------------------------------------
+
+    @functools.cached_property
+    def _library(self) -> Library:
+        return compile_library("refit_cost", self.functions())
+
+    def stage(self, x: np.ndarray, u: np.ndarray, p: np.ndarray, r: np.ndarray) -> np.ndarray:
+        return self._library.call("stage", x, u, p, r, self.stage_weights)[0][..., 0]
+
+    def stage_quadratic(self, x: np.ndarray, u: np.ndarray, p: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, ...]:
+        derivatives = self._library.call("stage_quad", x, u, p, r, self.stage_weights)
+        nx, nu = np.shape(x)[-1], np.shape(u)[-1]
+        shapes = (nx,), (nu,), (nx, nx), (nu, nx), (nu, nu)
+        lead = derivatives[0].shape[:-1]
+        return tuple(d.reshape(*lead, *shape) for d, shape in zip(derivatives, shapes))
+
+    def final(self, x: np.ndarray, p: np.ndarray, r: np.ndarray) -> np.ndarray:
+        return self._library.call("final", x, p, r, self.final_weights)[0][..., 0]
+
+    def final_quadratic(self, x: np.ndarray, p: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        gradient, hessian = self._library.call("final_quad", x, p, r, self.final_weights)
+        return gradient, hessian.reshape(*gradient.shape, gradient.shape[-1])
+
+    def reference(self, horizon: int, **named: np.ndarray) -> np.ndarray:
         """References of all knots.
 
         Args:
@@ -238,7 +314,7 @@ class Cost:
         return r
 
 
-def _least_squares(e, w, z):
+def _least_squares(e: ca.SX, w: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
     """e' W e, its gradient and its Gauss-Newton Hessian with respect to z."""
     Y = ca.jacobian(e, z)
     WY = ca.diag(w) @ Y

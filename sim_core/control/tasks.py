@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 
 from sim_core.control.cost import ControlTerm, Cost, FeatureTerm, FrameOrientation, FramePosition, LimitTerm, StateTerm
-from sim_core.control.ilqr import IlqrConfig
+from sim_core.control.plan import IlqrConfig
 from sim_core.multibody import RobotModel
 from sim_core.multibody.model import build
 

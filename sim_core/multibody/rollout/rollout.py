@@ -18,6 +18,7 @@ from sim_core.codegen.graph import read
 from sim_core.codegen.library import Batch, check, pointer, pointers
 from sim_core.multibody.model import build
 from sim_core.multibody.rollout import derivatives, linearization
+from sim_core.system import Derivatives
 
 __all__ = ["Dynamics"]
 
@@ -27,7 +28,7 @@ _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 
 
 class Dynamics:
-    """Discrete-time dynamics x[k+1] = f(x[k], u[k], p) with u held over dt.
+    """Discrete-time dynamics x[k+1] = f(x[k], u[k], p) with u held over dt: rigid bodies as a `System`.
 
     Arrays are numpy of `dtype`, with any leading batch dimensions; x0, U and p may each be given without them and
     are then shared by the batch. Results carry the batch dimensions. A robot's result depends neither on its
@@ -61,6 +62,28 @@ class Dynamics:
         self._given = step is not None
         self.nx, self.nu, self.np_ = (self._step.size1_in(i) for i in range(3))
         self._libraries, self._active = {}, ()
+
+    # ---- as a System --------------------------------------------------------------------------------------------
+
+    #: Of the step as it is computed; docs/gradients.md says where its own laws are smoothed.
+    derivatives = Derivatives.EXACT
+    name = property(lambda self: self.model.name)
+    nominal = property(lambda self: self.model.parameters.nominal)
+    parameter_names = property(lambda self: self.model.parameters.names)
+    state_names = property(lambda self: (*self.model.q_names, *(f"{name}.rate" for name in self.model.v_names)))
+    control_names = property(lambda self: self.model.actuator_names)
+    u_lower = property(lambda self: self.model.u_lower)
+    u_upper = property(lambda self: self.model.u_upper)
+
+    @property
+    def graph(self):
+        """CasADi function f(x, u, p) -> x' over dt / substeps, which iLQR and likelihoods compile into their kernels."""
+        return self._step
+
+    @property
+    def given_graph(self):
+        """`graph` where it was given in place of the model's equations, else None."""
+        return self._step if self._given else None
 
     # ---- one period ---------------------------------------------------------------------------------------------
 

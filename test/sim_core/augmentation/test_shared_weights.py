@@ -7,7 +7,8 @@ from hybrids import STATE, TORQUES, blueprint
 from sim_core.augmentation import Blueprint, Network, augment
 from sim_core.codegen import emit
 from sim_core.control.cost import ControlTerm, Cost, StateTerm
-from sim_core.control.ilqr import BoxIlqr, IlqrConfig
+from sim_core.control.ilqr import BoxIlqr
+from sim_core.control.plan import IlqrConfig
 from sim_core.multibody import Dynamics
 
 

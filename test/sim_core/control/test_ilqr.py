@@ -8,7 +8,8 @@ import pytest
 from toy_systems import cartpole, linear_system
 
 from sim_core.control.cost import ControlTerm, Cost, FeatureTerm, StateTerm
-from sim_core.control.ilqr import BoxIlqr, IlqrConfig, IlqrStatus, _Task
+from sim_core.control.ilqr import BoxIlqr, _Task
+from sim_core.control.plan import IlqrConfig, IlqrStatus
 
 WEIGHTS, FINAL, R = np.array([1.0, 5, 5, 0.1, 0.1]), np.array([10.0, 100, 100, 10, 10]), 1e-3
 HANGING = np.array([0.0, np.pi, 0.0, 0.0])

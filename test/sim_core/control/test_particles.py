@@ -7,7 +7,8 @@ from toy_systems import ToyModel, cartpole
 
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, CommandSource
 from sim_core.control.cost import ControlTerm, Cost, StateTerm
-from sim_core.control.ilqr import BoxIlqr, IlqrConfig, IlqrStatus
+from sim_core.control.ilqr import BoxIlqr
+from sim_core.control.plan import IlqrConfig, IlqrStatus
 from sim_core.control.tasks import cartpole_swing_up, figure_eight, frame_tracking
 from sim_core.multibody import load_model
 

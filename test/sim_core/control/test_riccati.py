@@ -9,7 +9,8 @@ import scipy.linalg
 from toy_systems import box_qp_by_enumeration, linear_system
 
 from sim_core.control.cost import ControlTerm, Cost, StateTerm
-from sim_core.control.ilqr import BoxIlqr, IlqrConfig, IlqrStatus, _Task
+from sim_core.control.ilqr import BoxIlqr, _Task
+from sim_core.control.plan import IlqrConfig, IlqrStatus
 
 
 def pointer(a):

@@ -9,7 +9,8 @@ import pytest
 from test_gradients import assert_close, central
 from test_integrators import mujoco_rollout, our_rollout
 
-from sim_core.control.ilqr import BoxIlqr, IlqrConfig
+from sim_core.control.ilqr import BoxIlqr
+from sim_core.control.plan import IlqrConfig
 from sim_core.control.refit import Refit
 from sim_core.inference.fit.identify import dynamics_at
 from sim_core.multibody import Dynamics, ModelError, load_model
