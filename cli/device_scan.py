@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from hardware.dynamixel.bus import Bus
 from hardware.dynamixel.scan import scan
 from hardware.dynamixel.tables import BAUD_RATES
 from hardware.ft300.device import Ft300Device
@@ -183,6 +184,7 @@ def _identified(kind: str, device: Device) -> list[Answer]:
 def _servos(port: Port, baud: int, protocol: float, ids: set[int], bauds: tuple[int, ...], say: Say) -> list[Answer]:
     """Servos of both protocols at all rates, or all those expected."""
     with contextlib.closing(SerialPort(port.path, baud or (bauds or BAUD_RATES)[0])) as line:
+        buses = {each: Bus(line, each, latency=LATENCY) for each in (1.0, 2.0)}
 
         def look(protocol: float, rates: Iterable[int]) -> list[Answer]:
             found = []
@@ -194,7 +196,7 @@ def _servos(port: Port, baud: int, protocol: float, ids: set[int], bauds: tuple[
                     continue  # the adapter does not know this rate
                 found += [
                     Answer("dynamixel", who.model, "", str(who.firmware), who.id, who.baud, who.protocol)
-                    for who in scan(line, protocol, LATENCY, (rate,), likely_ids=sorted({*LIKELY_IDS, *ids}))
+                    for who in scan(buses[protocol], (rate,), likely_ids=sorted({*LIKELY_IDS, *ids}))
                 ]
             return found
 

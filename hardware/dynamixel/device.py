@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardware.dynamixel.bus import FAST_FAILURES, Bus, StatusError
+from hardware.dynamixel.bus import FAST_FAILURES
 from hardware.dynamixel.commands import EffortLoop, Goals, Source, StopLaw
 from hardware.dynamixel.cycle import Beat
 from hardware.dynamixel.goal_writer import GoalWriter
@@ -31,7 +31,9 @@ from hardware.dynamixel.readout import Readout, parts
 from hardware.dynamixel.services import ServoServices
 from hardware.dynamixel.servo_setup import ServoLimits, goal_to_present, hold_in_servo, prepare, set_torque, watchdog
 from hardware.dynamixel.tables import VELOCITY
-from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, SerialPort, State
+from hardware.dynamixel.transport import StatusError, Transport
+from hardware.dynamixel.transports import transport_named
+from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, State
 from hardware.link.serial_port import latency_timer
 
 __all__ = ["GroupOptions", "ServoGroup"]
@@ -56,6 +58,7 @@ class GroupOptions:
     bus_watchdog: float = 0.1  # [s]; 0: none
     latency: float = 0.02  # allowed beyond the time on the wire [s]
     fast_sync_read: bool = True  # one common reply of several servos, if all of them know how
+    transport: str = "refit"  # who speaks on the bus; see transports.TRANSPORTS
 
     def __post_init__(self):
         if 0.0 < self.bus_watchdog < 3.0 / self.rate:
@@ -110,8 +113,8 @@ class ServoGroup(Device):
         self._health = Health(self.joints, self.limits, self.faults, self.warnings)
         self._goals = Goals(n)
         self._lock = threading.RLock()
-        self._port: SerialPort | None = None
-        self._bus: Bus | None = None
+        self._transport = transport_named(options.transport)
+        self._bus: Transport | None = None
         self._servos: list[ServoLimits | None] = [None] * n
         self._present = np.zeros(n, bool)
         self._last_valid = np.zeros(n)
@@ -125,10 +128,9 @@ class ServoGroup(Device):
     # ---- connecting ----------------------------------------------------------------------------------
     def _open(self) -> Identity:
         with self._lock:
-            self._port = SerialPort(self.path, self.baud)
+            self._bus = self._open_bus()
             # Whatever was under way when the last connection ended has gone once the line is quiet.
-            self._port.drain(quiet=0.005, limit=0.5)
-            self._bus = Bus(self._port, self.protocol, self.counters, self.options.latency)
+            self._bus.drain(quiet=0.005, limit=0.5)
             self._servos = [None] * len(self.joints)
             failures = []
             for k, joint in enumerate(self.joints):
@@ -164,6 +166,9 @@ class ServoGroup(Device):
         models = sorted({joint.model.name for joint in self.joints})
         firmware = sorted({str(servo.firmware) for servo in self._servos if servo})
         return Identity(" + ".join(models), "ids " + ",".join(str(j.id) for j in self.joints), " + ".join(firmware))
+
+    def _open_bus(self) -> Transport:
+        return self._transport.open(self.path, self.baud, self.protocol, self.counters, self.options.latency)
 
     def _prepare(self, k: int, release: bool) -> None:
         self._servos[k] = None
@@ -201,9 +206,9 @@ class ServoGroup(Device):
 
     def _close(self) -> None:
         with self._lock:
-            if self._port is not None:
-                self._port.close()
-            self._port = self._bus = None
+            if self._bus is not None:
+                self._bus.close()
+            self._bus = None
             self.torque_on = False
             self._end_source(f"disconnected: {self.last_error}" if self.last_error else "closed")
 
@@ -354,7 +359,7 @@ class ServoGroup(Device):
     # ---- not enabled ---------------------------------------------------------------------------------
     def _idle(self) -> None:
         with self._lock:
-            self._port.read()  # notices that the port has gone
+            self._bus.receive(0.0)  # notices that the port has gone
         time.sleep(0.02)
 
     def _stop(self) -> None:
@@ -435,7 +440,7 @@ class ServoGroup(Device):
 
     # ---- torque and the bus, from any thread ---------------------------------------------------------
     @contextlib.contextmanager
-    def bus(self) -> Iterator[Bus]:
+    def bus(self) -> Iterator[Transport]:
         """The bus, to oneself. Raises Disconnected."""
         with self._lock:
             if self._bus is None:
@@ -478,8 +483,8 @@ class ServoGroup(Device):
         return "; ".join(refused)
 
     @contextlib.contextmanager
-    def idle_port(self) -> Iterator[SerialPort]:
-        """The port, whether or not anybody answers on it; its rate may be changed.
+    def idle_bus(self) -> Iterator[Transport]:
+        """A bus on the port, whether or not anybody answers on it; its rate may be changed.
 
         Raises:
             DeviceError: streaming, or the port cannot be opened.
@@ -488,11 +493,11 @@ class ServoGroup(Device):
             # An attempt to connect that is under way or has just failed has no cycle.
             if self._enabled and self.state in (State.READY, State.STREAMING, State.STALE):
                 raise DeviceError("a scan would stop the bus cycle: deactivate first")
-            port = self._port or SerialPort(self.path, self.baud)
+            bus = self._bus or self._open_bus()
             try:
-                yield port
+                yield bus
             finally:
-                port.set_baud(self.baud) if self._port else port.close()
+                bus.set_baud(self.baud) if bus is self._bus else bus.close()
 
     def present(self, k: int) -> bool:
         """Whether joint k's servo is connected and takes part in the cycle."""

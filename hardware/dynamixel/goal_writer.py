@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hardware.dynamixel.bus import Bus
 from hardware.dynamixel.commands import Goals
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays
 from hardware.dynamixel.servo_setup import ServoLimits
+from hardware.dynamixel.transport import Transport
 
 __all__ = ["GoalWriter"]
 
@@ -24,7 +24,9 @@ class GoalWriter:
         limits: of each servo; None: it has not answered yet and gets no goals.
     """
 
-    def __init__(self, bus: Bus, joints: Sequence[Joint], arrays: JointArrays, limits: Sequence[ServoLimits | None]):
+    def __init__(
+        self, bus: Transport, joints: Sequence[Joint], arrays: JointArrays, limits: Sequence[ServoLimits | None]
+    ):
         self._bus, self._arrays = bus, arrays
         self._known = np.array([limit is not None for limit in limits])
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hardware.dynamixel import protocol1, protocol2
-from hardware.dynamixel.bus import Bus, GroupRead
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays
+from hardware.dynamixel.transport import Transport
 
 __all__ = ["Readout", "parts"]
 
@@ -47,7 +47,7 @@ HARDWARE_BITS1 = (
 )
 
 
-def parts(which: Sequence[int], bus: Bus, period: float, fast: bool) -> list[np.ndarray]:
+def parts(which: Sequence[int], bus: Transport, period: float, fast: bool) -> list[np.ndarray]:
     """Joints `which` divided among exchanges of at most LONGEST, as far as that costs no more than SHARE of the period [s].
 
     Between two exchanges goals get out; a slow bus, on which a single servo takes longer, is read at one go.
@@ -55,8 +55,8 @@ def parts(which: Sequence[int], bus: Bus, period: float, fast: bool) -> list[np.
 
     def wire(n):
         if bus.protocol == 2.0:
-            return bus.port.transmission_time(protocol2.sync_read_size(n, BLOCK2.itemsize - 1, fast))
-        return bus.port.transmission_time(protocol1.bulk_read_size(n, BLOCK1.itemsize - 1))
+            return bus.transmission_time(protocol2.sync_read_size(n, BLOCK2.itemsize - 1, fast))
+        return bus.transmission_time(protocol1.bulk_read_size(n, BLOCK1.itemsize - 1))
 
     affordable = 1 + int(SHARE * period / (wire(0) + TURNAROUND))
     n = len(which)
@@ -75,7 +75,7 @@ class Readout:
     """
 
     def __init__(
-        self, bus: Bus, arrays: JointArrays, joints: Sequence[Joint], which: Sequence[int], fast: bool = False
+        self, bus: Transport, arrays: JointArrays, joints: Sequence[Joint], which: Sequence[int], fast: bool = False
     ):
         self.which = np.asarray(which)
         # Of all joints, in order, a slice: assigning by index costs three times as much.
@@ -90,11 +90,11 @@ class Readout:
         ids = [joints[k].id for k in which]
         if self.protocol == 2.0:
             self.block = BLOCK2
-            self.group = GroupRead(bus, ids, model.indirect.data, BLOCK2.itemsize - 1, "fast" if fast else "sync")
+            self.group = bus.group_read(ids, model.indirect.data, BLOCK2.itemsize - 1, "fast" if fast else "sync")
         else:
             self.block = BLOCK1
             bulk = all(joints[k].model.bulk_read for k in which)
-            self.group = GroupRead(bus, ids, BLOCK1_ADDRESS, BLOCK1.itemsize - 1, "bulk" if bulk else "single")
+            self.group = bus.group_read(ids, BLOCK1_ADDRESS, BLOCK1.itemsize - 1, "bulk" if bulk else "single")
 
     def read(self, state: GroupState, retries: int) -> None:
         """One exchange on the bus; fills the state of joints that answered."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from hardware.dynamixel.bus import Bus
 from hardware.dynamixel.tables import BAUD_RATES, model_by_number
-from hardware.link import DeviceError, NotAnswering, SerialPort
+from hardware.dynamixel.transport import Ping, Transport
+from hardware.link import DeviceError
 
 __all__ = ["Found", "scan"]
 
@@ -26,9 +27,7 @@ class Found(NamedTuple):
 
 
 def scan(
-    port: SerialPort,
-    protocol: float,
-    latency: float = 0.02,
+    bus: Transport,
     bauds: Iterable[int] | None = None,
     likely_ids: Iterable[int] = range(1, 21),
     progress: Callable[[int], None] = lambda baud: None,
@@ -36,29 +35,27 @@ def scan(
     """Ask at every rate. The port's own rate comes first, and ends up set on whatever was tried last.
 
     Args:
-        protocol: 2.0 asks everybody at once; 1.0, which cannot, asks `likely_ids` one by one.
-        latency: beyond the time on the wire [s].
+        bus: of Protocol 2.0, which asks everybody at once, or of 1.0, which cannot and asks `likely_ids` one by one.
+        bauds: rates to try besides; None: all that servos know.
+        likely_ids: see bus.
         progress: called with each rate before it is tried.
     """
     found = []
-    for baud in dict.fromkeys((port.baud, *(bauds or BAUD_RATES))):
+    for baud in dict.fromkeys((bus.baud, *(bauds or BAUD_RATES))):
         progress(baud)
         try:
-            port.set_baud(baud)
+            bus.set_baud(baud)
         except DeviceError:
             continue  # the adapter does not know this rate
-        bus = Bus(port, protocol, latency=latency)
-        for who in bus.ping_all() if protocol == 2.0 else _one_by_one(bus, likely_ids):
+        for who in bus.ping_all() if bus.protocol == 2.0 else _one_by_one(bus, likely_ids):
             model = model_by_number(who.model)
             found.append(
-                Found(baud, protocol, who.id, model.name if model else f"model number {who.model}", who.firmware)
+                Found(baud, bus.protocol, who.id, model.name if model else f"model number {who.model}", who.firmware)
             )
     return found
 
 
-def _one_by_one(bus: Bus, ids: Iterable[int]):
+def _one_by_one(bus: Transport, ids: Iterable[int]) -> Iterator[Ping]:
     for id in ids:
-        try:
+        with contextlib.suppress(DeviceError):
             yield bus.ping(id)
-        except (NotAnswering, DeviceError):
-            continue

@@ -67,5 +67,5 @@ class ServoServices:
         Raises:
             DeviceError: streaming, or the port cannot be opened.
         """
-        with self.group.idle_port() as port:
-            return scan(port, self.group.protocol, self.group.options.latency)
+        with self.group.idle_bus() as bus:
+            return scan(bus)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hardware.dynamixel.bus import Bus
 from hardware.dynamixel.joints import Joint
 from hardware.dynamixel.tables import (
     CURRENT,
@@ -16,6 +15,7 @@ from hardware.dynamixel.tables import (
     VELOCITY,
     model_by_number,
 )
+from hardware.dynamixel.transport import Transport
 from hardware.link import DeviceError, WrongDevice
 
 __all__ = ["BLOCK_ITEMS", "ServoLimits", "goal_to_present", "hold_in_servo", "prepare", "set_torque", "watchdog"]
@@ -47,7 +47,7 @@ class ServoLimits:
     high: int
 
 
-def prepare(bus: Bus, joint: Joint, release: bool) -> ServoLimits:
+def prepare(bus: Transport, joint: Joint, release: bool) -> ServoLimits:
     """Make a servo ready for its joint.
 
     Args:
@@ -68,7 +68,7 @@ def prepare(bus: Bus, joint: Joint, release: bool) -> ServoLimits:
     return settings(bus, joint, release, found.firmware)
 
 
-def _settings2(bus: Bus, joint: Joint, release: bool, firmware: int) -> ServoLimits:
+def _settings2(bus: Transport, joint: Joint, release: bool, firmware: int) -> ServoLimits:
     id, items = joint.id, joint.model.items
     # Nobody confirms at a lower return level, so this one write asks for no confirmation.
     bus.sync_write(items["status_return_level"].address, 1, {id: b"\x02"})
@@ -104,7 +104,7 @@ def _settings2(bus: Bus, joint: Joint, release: bool, firmware: int) -> ServoLim
     return limits
 
 
-def _settings1(bus: Bus, joint: Joint, release: bool, firmware: int) -> ServoLimits:
+def _settings1(bus: Transport, joint: Joint, release: bool, firmware: int) -> ServoLimits:
     id, items = joint.id, joint.model.items
     eeprom = bus.read(id, 0, 24)
     now = {
@@ -132,7 +132,7 @@ def _settings1(bus: Bus, joint: Joint, release: bool, firmware: int) -> ServoLim
     return limits
 
 
-def _write_where_different(bus: Bus, joint: Joint, now: dict, wanted: dict, release: bool) -> None:
+def _write_where_different(bus: Transport, joint: Joint, now: dict, wanted: dict, release: bool) -> None:
     """EEPROM wears out, and takes nothing while torque is on."""
     items = joint.model.items
     differing = {name: value for name, value in wanted.items() if now[name] != value}
@@ -142,7 +142,7 @@ def _write_where_different(bus: Bus, joint: Joint, now: dict, wanted: dict, rele
         bus.write_item(joint.id, items[name], value)
 
 
-def _map_block(bus: Bus, joint: Joint) -> None:
+def _map_block(bus: Transport, joint: Joint) -> None:
     """Point the indirect slots at what every cycle reads."""
     indirect, items = joint.model.indirect, joint.model.items
     addresses = b""
@@ -172,7 +172,7 @@ def _volatile(joint: Joint) -> dict[str, int]:
     return wanted
 
 
-def goal_to_present(bus: Bus, joint: Joint, limits: ServoLimits) -> None:
+def goal_to_present(bus: Transport, joint: Joint, limits: ServoLimits) -> None:
     """The goal is where the servo stands: torque may come on without a jump."""
     id, items = joint.id, joint.model.items
     if joint.mode == CURRENT:
@@ -186,7 +186,7 @@ def goal_to_present(bus: Bus, joint: Joint, limits: ServoLimits) -> None:
         bus.write_item(id, items["goal_position"], min(max(position, limits.low), limits.high))
 
 
-def set_torque(bus: Bus, joint: Joint, on: bool) -> None:
+def set_torque(bus: Transport, joint: Joint, on: bool) -> None:
     """Torque on or off, confirmed by read-back.
 
     Raises:
@@ -200,13 +200,13 @@ def set_torque(bus: Bus, joint: Joint, on: bool) -> None:
         )
 
 
-def watchdog(bus: Bus, joint: Joint, seconds: float) -> None:
+def watchdog(bus: Transport, joint: Joint, seconds: float) -> None:
     """The servo stops by itself after this long without a word; 0: never. Protocol 1.0 has none."""
     if "bus_watchdog" in joint.model.items:
         bus.write_item(joint.id, joint.model.items["bus_watchdog"], min(127, math.ceil(seconds / 0.02)))
 
 
-def hold_in_servo(bus: Bus, joint: Joint) -> None:
+def hold_in_servo(bus: Transport, joint: Joint) -> None:
     """A servo that took effort or velocity holds its position by itself; its torque is off for two bus cycles."""
     if joint.model.protocol == 1.0:
         bus.write_item(joint.id, joint.model.items["goal_velocity"], 0)

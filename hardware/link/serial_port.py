@@ -14,9 +14,10 @@ import serial
 
 from hardware.link.errors import Disconnected
 
-__all__ = ["SerialPort", "latency_timer"]
+__all__ = ["PORT_FAILURES", "SerialPort", "latency_timer", "not_opened", "vanished"]
 
-_FAILURES = (OSError, ValueError, termios.error, serial.SerialException)
+#: what an operation on a port raises, open or not
+PORT_FAILURES = (OSError, ValueError, termios.error, serial.SerialException)
 
 
 class SerialPort:
@@ -38,13 +39,13 @@ class SerialPort:
         self.path, self.baud = str(path), baud
         try:
             self._serial = serial.Serial(self.path, baud, timeout=0, write_timeout=1.0, exclusive=exclusive or None)
-        except _FAILURES as error:
-            raise Disconnected(_why(self.path, error), self.path) from error
+        except PORT_FAILURES as error:
+            raise not_opened(self.path, error) from error
         self._fd = self._serial.fileno()
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLIN | select.POLLHUP | select.POLLERR)
         # Optional by nature: neither pseudo-terminals nor all adapters know it.
-        with contextlib.suppress(*_FAILURES, AttributeError, NotImplementedError):
+        with contextlib.suppress(*PORT_FAILURES, AttributeError, NotImplementedError):
             self._serial.set_low_latency_mode(True)
 
     def fileno(self) -> int:
@@ -63,8 +64,8 @@ class SerialPort:
             data = os.read(self._fd, size)
         except BlockingIOError:
             return b""
-        except _FAILURES as error:
-            raise self._gone(error) from error
+        except PORT_FAILURES as error:
+            raise vanished(self.path, error) from error
         if not data:  # readable and empty: the other end is closed
             raise Disconnected(f"{self.path} was closed at its other end: unplugged?", self.path)
         return data
@@ -83,8 +84,8 @@ class SerialPort:
                 sent += os.write(self._fd, data[sent:])
         except BlockingIOError:
             raise Disconnected(f"{self.path} takes no data: cable or adapter hangs") from None
-        except _FAILURES as error:
-            raise self._gone(error) from error
+        except PORT_FAILURES as error:
+            raise vanished(self.path, error) from error
 
     def discard_input(self) -> None:
         """Drop what has arrived and was not read."""
@@ -106,8 +107,8 @@ class SerialPort:
         """Change the rate of the open port."""
         try:
             self._serial.baudrate = baud
-        except _FAILURES as error:
-            raise self._gone(error) from error
+        except PORT_FAILURES as error:
+            raise vanished(self.path, error) from error
         self.baud = baud
 
     def transmission_time(self, n_bytes: int) -> float:
@@ -116,11 +117,8 @@ class SerialPort:
 
     def close(self) -> None:
         """Free the port; may be called at any moment and more than once."""
-        with contextlib.suppress(*_FAILURES):
+        with contextlib.suppress(*PORT_FAILURES):
             self._serial.close()
-
-    def _gone(self, error) -> Disconnected:
-        return Disconnected(f"{self.path} is gone ({_reason(error)}): unplugged?", self.path)
 
 
 def latency_timer(path: str | os.PathLike, sysfs: str = "/sys") -> int | None:
@@ -132,17 +130,25 @@ def latency_timer(path: str | os.PathLike, sysfs: str = "/sys") -> int | None:
         return None
 
 
-def _reason(error) -> str:
-    number = getattr(error, "errno", None) or (error.args[0] if error.args and isinstance(error.args[0], int) else None)
-    return os.strerror(number) if number else str(error)
+def vanished(path: str, error: Exception) -> Disconnected:
+    """What to say of an open port that failed with one of PORT_FAILURES."""
+    return Disconnected(f"{path} is gone ({_reason(error)}): unplugged?", path)
 
 
-def _why(path: str, error) -> str:
+def not_opened(path: str, error: Exception) -> Disconnected:
+    """What to say of a port whose opening failed with one of PORT_FAILURES, and what to do."""
     number = getattr(error, "errno", None)
     if number == errno.ENOENT or not os.path.exists(path):
-        return f"no port {path}: is the device plugged in? `ls /dev/serial/by-id` lists those there are"
-    if number in (errno.EACCES, errno.EPERM):
-        return f"no permission for {path}: sudo usermod -aG dialout $USER, then log in again"
-    if number in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in str(error):
-        return f"{path} is in use by another process: `fuser {path}` names it"
-    return f"{path} cannot be opened ({_reason(error)})"
+        text = f"no port {path}: is the device plugged in? `ls /dev/serial/by-id` lists those there are"
+    elif number in (errno.EACCES, errno.EPERM):
+        text = f"no permission for {path}: sudo usermod -aG dialout $USER, then log in again"
+    elif number in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in str(error):
+        text = f"{path} is in use by another process: `fuser {path}` names it"
+    else:
+        text = f"{path} cannot be opened ({_reason(error)})"
+    return Disconnected(text, path)
+
+
+def _reason(error: Exception) -> str:
+    number = getattr(error, "errno", None) or (error.args[0] if error.args and isinstance(error.args[0], int) else None)
+    return os.strerror(number) if number else str(error)

@@ -9,6 +9,7 @@ from hardware.dynamixel.device import GroupOptions
 from hardware.dynamixel.gripper import Gripper, JawMap
 from hardware.dynamixel.joints import Joint
 from hardware.dynamixel.tables import CURRENT_BASED_POSITION, MODELS
+from hardware.dynamixel.transports import TRANSPORTS
 from hardware.link import DeviceError
 from nodes.devices.device_node import DeviceConfig
 from nodes.framework.config import group, setting
@@ -85,6 +86,14 @@ class DynamixelConfig(DeviceConfig):
     baud_rate: int = setting(57600, "baud", (9600, 10_500_000), "of the bus", read_only=True)
     protocol_version: float = setting(
         2.0, "", (1.0, 2.0), "of the bus, 1.0 or 2.0; must be that of the joints' models", read_only=True
+    )
+    transport: str = setting(
+        "refit",
+        "",
+        None,
+        "who speaks on the bus: the driver itself, or the maker's library, for adapters and servos that only it knows",
+        choices=TRANSPORTS,
+        read_only=True,
     )
     update_rate: float = setting(100.0, "Hz", (1.0, 400.0), "of the bus cycle and of joint_states", read_only=True)
     error_timeout_ms: float = setting(
@@ -231,6 +240,7 @@ class DynamixelConfig(DeviceConfig):
             bus_watchdog=1e-3 * self.bus_watchdog_ms if self.protocol_version == 2.0 else 0.0,
             latency=1e-3 * self.reply_latency_ms,
             fast_sync_read=self.fast_sync_read,
+            transport=self.transport,
         )
 
     def jaws(self) -> JawMap:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hardware.dynamixel import protocol1, protocol2
-from hardware.dynamixel.bus import Bus, GroupRead, StatusError
+from hardware.dynamixel.bus import Bus, GroupRead
 from hardware.dynamixel.commands import Goals
 from hardware.dynamixel.emulated_codec import fast_status2
 from hardware.dynamixel.goal_writer import GoalWriter
@@ -18,6 +18,7 @@ from hardware.dynamixel.joints import GroupState, Joint, JointArrays
 from hardware.dynamixel.readout import parts
 from hardware.dynamixel.servo_setup import ServoLimits
 from hardware.dynamixel.tables import MODELS
+from hardware.dynamixel.transport import StatusError
 from hardware.emulation.pty_port import PtyPort
 from hardware.link import Counters, DeviceError, NotAnswering, SerialPort
 
@@ -234,8 +235,8 @@ def test_firmware_without_fast_reads_is_found_out(scripted):
 )
 def test_readings_are_divided_as_far_as_it_is_worth_it(n, baud, rate, fast, sizes):
     """At 1 Mbit/s no exchange takes more than 2 ms; where requests cost too much of the period there are fewer."""
-    port = types.SimpleNamespace(transmission_time=lambda n: 10.0 * n / baud)
-    found = parts(range(n), types.SimpleNamespace(port=port, protocol=2.0), 1.0 / rate, fast)
+    bus = types.SimpleNamespace(transmission_time=lambda n: 10.0 * n / baud, protocol=2.0)
+    found = parts(range(n), bus, 1.0 / rate, fast)
     assert [len(part) for part in found] == sizes and np.concatenate(found).tolist() == list(range(n))
     if baud == 1_000_000:
         assert max(protocol2.sync_read_size(len(part), 16, fast) for part in found) <= 200
