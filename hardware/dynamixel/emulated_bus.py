@@ -279,6 +279,8 @@ class Bus:
     def _bulk_read(self, request: Request, listening: list[Servo], now: float) -> list[Reply]:
         p = request.parameters
         if request.protocol == 1:
+            if request.instruction == FAST_BULK_READ:  # an instruction of Protocol 2.0 alone
+                return []
             listening = [servo for servo in listening if servo.model.bulk_read]
         if request.protocol == 2:
             items = [(p[i], _word(p, i + 1), _word(p, i + 3)) for i in range(0, len(p) - 4, 5)]
