@@ -252,9 +252,7 @@ class StepSystem:
         self, x0: np.ndarray, U: np.ndarray, p: np.ndarray, X: np.ndarray, Xbar: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         require_derivatives(self, "a gradient through a roll-out")
-        (_, U, p, X, Xbar), lead = self._batch(
-            "rollout_vjp", ("x0", x0), ("U", U), ("p", p), ("X", X), ("Xbar", Xbar)
-        )
+        (_, U, p, X, Xbar), lead = self._batch("rollout_vjp", ("x0", x0), ("U", U), ("p", p), ("X", X), ("Xbar", Xbar))
         Ubar, pbar, after = np.empty_like(U), np.zeros_like(p), Xbar[:, -1]
         with np.errstate(all="ignore"):
             for k in reversed(range(U.shape[1])):
@@ -340,6 +338,4 @@ class StepSystem:
             arrays.append((a, len(a.shape) - len(core)))
         lead = np.broadcast_shapes(*(a.shape[:split] for a, split in arrays))
         size = math.prod(lead)
-        return [
-            np.broadcast_to(a, lead + a.shape[split:]).reshape(size, *a.shape[split:]) for a, split in arrays
-        ], lead
+        return [np.broadcast_to(a, lead + a.shape[split:]).reshape(size, *a.shape[split:]) for a, split in arrays], lead

@@ -147,9 +147,7 @@ class BoxIlqr(PlanSolver):
     def _addressed(self) -> _Task:
         """A task with the settings, and the addresses of everything that stays where it is."""
         c = self.config
-        task = _Task(
-            horizon=c.horizon, substeps=c.substeps, tolerance=c.tolerance, mu_min=c.mu_min, mu_max=c.mu_max
-        )
+        task = _Task(horizon=c.horizon, substeps=c.substeps, tolerance=c.tolerance, mu_min=c.mu_min, mu_max=c.mu_max)
         for name, array in dict(
             x0=self._x0,
             u_previous=self._u_previous,

@@ -91,6 +91,14 @@ def _observation(density):
     """y (N, R, T, ny) of X (N, R, T, nx) and theta (N, M)."""
     if density.observe is None:
         return lambda X, theta: X
+    if not isinstance(density.observe, ca.Function):
+        to_physical = density.parameters.to_physical
+
+        def seen(X: np.ndarray, theta: np.ndarray) -> np.ndarray:
+            p = to_physical(theta)[:, None, None]
+            return density.observe(X, np.broadcast_to(p, (*X.shape[:3], p.shape[-1])))
+
+        return seen
     x, theta = ca.SX.sym("x", density.dynamics.nx), ca.SX.sym("theta", density.n)
     y = observed(density.observe, x, density.parameters.expression(theta), density.dynamics.np_)
     library = compile_library("refit_observation", {"observe": ca.Function("observe", [x, theta], [y])})

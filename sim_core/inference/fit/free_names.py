@@ -14,12 +14,13 @@ Names may hold wildcards.
 
 import difflib
 import fnmatch
+from pathlib import Path
 
 import numpy as np
-import yaml
 from scipy.stats import norm, qmc
 
-from config.robot import robots_folder
+from config.description import RobotError
+from config.robot import load_robot
 from sim_core.multibody import FreeParameters, load_model
 from sim_core.multibody.model.parameter_blocks import (
     BodyInertia,
@@ -42,9 +43,8 @@ DRAWS = 8
 # Quantities that cannot be negative.
 POSITIVE = (".mass", ".xx", ".yy", ".zz", ".damping", ".frictionloss", ".armature", ".stiffness", ".gear")
 
-
-# Names that are free by default, by robot.
-DEFAULTS = robots_folder().parent / "identify.yaml"
+#: free by default on a robot whose robot.yaml does not say, or that nobody knows by name
+DEFAULTS = ("*.mass_com", "*.damping")
 
 
 class FreeNameError(ValueError):
@@ -72,10 +72,22 @@ def free_parameters(source, names: list[str], attach=None):
     return model, FreeParameters(model, blocks), DELAY in names
 
 
-def default_names(robot: str) -> list[str]:
-    """Names of the parameters that are free unless somebody says otherwise."""
-    table = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
-    return table.get(robot, table["default"])
+def default_names(robot: str | Path) -> list[str]:
+    """Names of the parameters that are free unless somebody says otherwise.
+
+    Args:
+        robot: name of a model, or path of a robot's folder.
+
+    Raises:
+        FreeNameError: the robot's robot.yaml cannot be used.
+    """
+    try:
+        identify = load_robot(robot).identify
+    except FileNotFoundError:  # a recording of a model that has no folder here
+        identify = None
+    except RobotError as error:
+        raise FreeNameError(str(error)) from None
+    return list(identify.free if identify else DEFAULTS)
 
 
 def model_with(source, names, attach=None):

@@ -6,6 +6,7 @@
 `METHODS` is the table; docs/inference_methods.md says when to choose which.
 """
 
+from config.tiers import require
 from sim_core.inference.samplers.cem import CEM
 from sim_core.inference.samplers.cma_es import CMA_ES
 from sim_core.inference.samplers.ensemble import EMCEE
@@ -48,10 +49,13 @@ def sample(method, density, samples=100, iterations=None, seed=0, progress=None,
 
     Raises:
         ValueError: unknown method or counts below one; the message lists what there is.
+        MissingTierError: the method needs packages that are not installed; the message names the remedy.
     """
     if method not in METHODS:
         raise ValueError(f"There is no sampling method '{method}'. Known: {', '.join(sorted(METHODS))}.")
     entry = METHODS[method]
+    if entry.tier:
+        require(entry.tier, f"the method '{method}'")
     iterations = entry.iterations if iterations is None else iterations
     if samples < 1 or iterations < 1:
         raise ValueError(f"Expected at least one sample and one iteration, found {samples} and {iterations}.")

@@ -75,4 +75,4 @@ class _Search:
         return z, log_p
 
 
-CMA_ES = Sampler(cma_es, False, 200, "covariance matrix adaptation evolution strategy (an optimiser)")
+CMA_ES = Sampler(cma_es, False, 200, "covariance matrix adaptation evolution strategy (an optimiser)", "inference")

@@ -49,4 +49,4 @@ def stretch(run: Run, iterations: int, stretch: float = 2.0, walkers: int | None
     return z, log_p
 
 
-EMCEE = Sampler(stretch, False, 1000, "affine-invariant ensemble, stretch moves (emcee)")
+EMCEE = Sampler(stretch, False, 1000, "affine-invariant ensemble, stretch moves (emcee)", "inference")

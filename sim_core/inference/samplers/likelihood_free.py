@@ -82,5 +82,5 @@ def bayessim(
 
 
 BAYESSIM = Sampler(
-    bayessim, False, 300, "BayesSim: conditional density learnt from prior simulations (likelihood-free)"
+    bayessim, False, 300, "BayesSim: conditional density learnt from prior simulations (likelihood-free)", "learning"
 )

@@ -102,4 +102,4 @@ def double_precision(jax):
             jax.config.update("jax_enable_x64", before)
 
 
-NUTS = Sampler(nuts, True, 1000, "no-U-turn sampler, one chain (numpyro)")
+NUTS = Sampler(nuts, True, 1000, "no-U-turn sampler, one chain (numpyro)", "inference")

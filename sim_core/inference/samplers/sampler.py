@@ -58,12 +58,14 @@ class Sampler:
         gradient: it asks for gradients.
         iterations: default.
         about: one sentence: what it is, whose it is.
+        tier: of the packages it needs beyond the base (config/tiers.py); "" for none.
     """
 
     function: Callable
     gradient: bool
     iterations: int
     about: str
+    tier: str = ""
 
 
 class Run:

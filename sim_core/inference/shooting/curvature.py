@@ -7,14 +7,15 @@ where the model fits. One forward sweep of the roll-out's sensitivities gives it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import casadi as ca
 import numpy as np
 
-from sim_core.codegen import compile_library
 from sim_core.inference.data.density import concatenated
-from sim_core.inference.shooting.observation import observed
-from sim_core.inference.shooting.shooting_kernel import HUBER
+from sim_core.inference.shooting.recorded import HUBER
+
+if TYPE_CHECKING:
+    from sim_core.inference.shooting.likelihood import MultipleShooting
 
 __all__ = ["Curvature", "ShootingCurvature"]
 
@@ -70,19 +71,8 @@ class ShootingCurvature:
     2010, for the elimination of the shooting states (`Curvature.condensed`).
     """
 
-    def __init__(self, shooting, observe):
-        self._shooting = shooting
-        parameters, dynamics = shooting.parameters, shooting.dynamics
-        theta, x = ca.SX.sym("theta", parameters.n), ca.SX.sym("x", dynamics.nx)
-        p = parameters.expression(theta)
-        functions = {"map": _function("map", [theta], [p, ca.jacobian(p, theta)])}
-        self._plain = observe is None
-        if not self._plain:
-            y = observed(observe, x, p, dynamics.np_)
-            functions["observation"] = _function(
-                "observation", [x, theta], [y, ca.jacobian(y, x), ca.jacobian(y, theta)]
-            )
-        self._library = compile_library("refit_curvature", functions)
+    def __init__(self, shooting: MultipleShooting) -> None:
+        self._shooting, self._maps = shooting, shooting.kernel.maps()
 
     def __call__(self, z: np.ndarray, start: np.ndarray, damping: float) -> Curvature:
         """
@@ -96,7 +86,7 @@ class ShootingCurvature:
             [self._part(z[i : i + chunk], start[i : i + chunk], damping) for i in range(0, len(z), chunk)]
         )
 
-    def _part(self, z, start, damping):
+    def _part(self, z: np.ndarray, start: np.ndarray, damping: float) -> Curvature:
         s = self._shooting
         (N, _W, nx), M, (R, S1, _) = start.shape, z.shape[1], s.starts_shape
         usable = np.isfinite(z).all(axis=1) & np.isfinite(start).all(axis=(1, 2))
@@ -131,21 +121,18 @@ class ShootingCurvature:
                 mixed[:, :, k - 1] += damping * A.swapaxes(2, 3) @ C
         return Curvature(theta, starts.reshape(N, R, S1 * nx, S1 * nx), mixed.reshape(N, R, S1 * nx, M))
 
-    def _residuals(self, theta, start):
+    def _residuals(self, theta: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Misfit (N, W), weighted Jacobian of the residuals (N, W, H ny, nx + M) and of the ends (N, W, nx, nx + M)."""
         s, (N, W, nx), M = self._shooting, start.shape, theta.shape[1]
-        p, D = self._library.call("map", theta)
-        D = D.reshape(*p.shape, M)  # of one parameter the library makes a vector
+        p, D = self._maps.physical(theta)
         with np.errstate(all="ignore"):
             X, Z = s.dynamics.rollout_sensitivity(start, s.recorded.u, p[:, None], D[:, None])
             X, J = X[:, :, 1:], Z[:, :, 1:]
             end, y = J[:, :, -1], X
-            if not self._plain:
-                y, hx, ht = self._library.call(
-                    "observation", X, np.broadcast_to(theta[:, None, None], (*X.shape[:3], M))
-                )
+            if not self._maps.plain:
+                y, hx, ht = self._maps.observation(X, theta)
                 J = hx @ J
-                J[..., nx:] += ht.reshape(*J.shape[:-1], M)
+                J[..., nx:] += ht
             r = (y - s.recorded.y[:, 1:]) * s.recorded.per_sigma
             size = np.abs(r)
             inner = np.minimum(size, HUBER) if s.loss == "huber" else size
@@ -157,7 +144,3 @@ class ShootingCurvature:
             )
             J = (J * np.broadcast_to(weight, r.shape)[..., None]).reshape(N, W, -1, nx + M)
         return misfit, J, end
-
-
-def _function(name, inputs, outputs):
-    return ca.Function(name, inputs, [ca.densify(y) for y in outputs])

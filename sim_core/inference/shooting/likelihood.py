@@ -1,7 +1,8 @@
 """Log likelihood of recorded trajectories under a simulator, and its exact gradient, for many particles at once.
 
-All particles x trajectories x windows are simulated and differentiated in one call of a compiled kernel
-(`shooting_kernel.py`). Observations and states count in units of their standard deviation
+All particles x trajectories x windows are simulated and differentiated in one call: of a compiled kernel
+(`shooting_kernel.py`) where the simulator's step is a CasADi graph, of batched numpy (`system_shooting.py`) for any other
+System. Observations and states count in units of their standard deviation
 over the recording, parameters in units of their limits (z in [0, 1]).
 
     density = MultipleShooting(Dynamics(model), LimitedParameters(model, limits), trajectories, windows=10)
@@ -13,7 +14,9 @@ Sources: thesis Eqs. 4.2-4.6; Huber, "Robust estimation of a location parameter"
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -21,7 +24,10 @@ import numpy as np
 from sim_core.inference.data.density import Box
 from sim_core.inference.data.trajectories import Trajectories, standard_deviation
 from sim_core.inference.shooting.curvature import Curvature, ShootingCurvature
-from sim_core.inference.shooting.shooting_kernel import Recorded, ShootingKernel, pull
+from sim_core.inference.shooting.recorded import Recorded, pull
+from sim_core.inference.shooting.shooting_kernel import ShootingKernel
+from sim_core.inference.shooting.system_shooting import SystemShooting
+from sim_core.system import Observation, System, is_compiled
 
 __all__ = ["Evaluation", "ExtendedShooting", "MultipleShooting", "SingleShooting"]
 
@@ -56,20 +62,22 @@ class MultipleShooting(Box):
     of the state's scale. `log_p` and `log_p_and_grad` leave them at the measured states.
 
     Args:
-        dynamics: Dynamics with the recording's period.
-        parameters: names, lower, upper, n, to_physical, pullback; LimitedParameters or FreeParameters.
+        dynamics: System with the recording's period. Where it is compiled (Dynamics) so is the likelihood.
+        parameters: names, lower, upper, n, to_physical, pullback (ParameterBox, LimitedParameters); for the compiled kernel
+            an `expression` instead of the last two (LimitedParameters, FreeParameters).
         trajectories: Trajectories; up to S - 1 steps at their ends are left out.
         windows: S; 1 is single shooting.
         sigma_obs: noise of the observations in units of `scale`; a number, or one per observation.
         sigma_def: spread of the defects, in units of the states' standard deviation.
         combine: "sum", an equally weighted mixture over trajectories (Eq. 4.4), or "product" (Eq. A.2).
         loss: "gaussian", or "huber" with its knee at 1.345 sigma_obs (normalised like the Gaussian).
-        observe: CasADi function y = h(x) or h(x, p); default the state. Held against `trajectories.y`, or where that is
-            missing, against h of the measured states under the model's nominal parameters.
+        observe: CasADi function y = h(x) or h(x, p), or for a System that is not compiled an Observation; default the state.
+            Held against `trajectories.y`, or where that is missing, against h of the measured states under the nominal
+            parameters.
         scale: units of the observations (ny,); default their standard deviation.
         state_scale: units of the states (nx,), in which defects are measured and shooting states move; default their standard
             deviation, which is too small for joints that were meant to stand still.
-        device: "cpu", "cuda" or "auto", see ShootingKernel.
+        device: "cpu", "cuda" or "auto", see ShootingKernel; a System that is not compiled chooses its own.
 
     Attributes:
         recorded: the data as the kernel takes them; trajectories, starts_shape (R, S-1, nx); state_scale (nx,); not_finite: particles
@@ -81,19 +89,19 @@ class MultipleShooting(Box):
 
     def __init__(
         self,
-        dynamics,
-        parameters,
+        dynamics: System,
+        parameters: Any,
         trajectories: Trajectories,
         windows: int = 10,
-        sigma_obs=0.2,
+        sigma_obs: float | Sequence[float] = 0.2,
         sigma_def: float = 0.1,
         combine: str = "sum",
         loss: str = "gaussian",
-        observe=None,
-        scale=None,
-        state_scale=None,
+        observe: ca.Function | Observation | None = None,
+        scale: Sequence[float] | None = None,
+        state_scale: Sequence[float] | None = None,
         device: str = "auto",
-    ):
+    ) -> None:
         super().__init__(parameters.names, parameters.lower, parameters.upper)
         if combine not in ("sum", "product"):
             raise ValueError(f"combine: expected 'sum' or 'product', found '{combine}'")
@@ -127,15 +135,32 @@ class MultipleShooting(Box):
             S, cut.x[:, 0], cut.u, y, 1.0 / sigma, self.state_scale, 1.0 / (self.state_scale * self.sigma_def)
         )
         self.observe, self.measured, self._curvature = observe, all_y, None
-        self.kernel = ShootingKernel(dynamics, parameters, self.recorded, observe, loss, device)
+        self.kernel = self._kernel(loss, device)
         # Densities are over normalised observations and states.
         self._log_norm_obs = -S * cut.steps * np.log(np.sqrt(2 * np.pi) * sigma / self.scale).sum()
         self._log_norm_def = -(S - 1) * nx * np.log(np.sqrt(2 * np.pi) * self.sigma_def)
         self.not_finite = 0
 
-    def _measured(self, trajectories, observe):
+    def _kernel(self, loss: str, device: str) -> ShootingKernel | SystemShooting:
+        compiled = is_compiled(self.dynamics) and hasattr(self.parameters, "expression")
+        if self.observe is not None and isinstance(self.observe, ca.Function) != compiled:
+            raise ValueError(
+                f"observe: expected {'a CasADi function' if compiled else 'an Observation (sim_core/system.py)'} for "
+                f"{self.dynamics.name}, found {type(self.observe).__name__}"
+            )
+        if compiled:
+            return ShootingKernel(self.dynamics, self.parameters, self.recorded, self.observe, loss, device)
+        if device == "cuda":
+            raise ValueError(f"device 'cuda' needs a step that is a CasADi graph, and {self.dynamics.name} has none")
+        return SystemShooting(self.dynamics, self.parameters, self.recorded, self.observe, loss)
+
+    def _measured(self, trajectories: Trajectories, observe: ca.Function | Observation | None) -> np.ndarray:
         if trajectories.y is not None and observe is not None:
             return trajectories.y
+        if observe is not None and not isinstance(observe, ca.Function):
+            return observe(
+                trajectories.x, np.broadcast_to(self.dynamics.nominal, (*trajectories.x.shape[:2], self.dynamics.np_))
+            )
         x = trajectories.x.reshape(-1, trajectories.x.shape[2]).T
         p = ca.DM(self.dynamics.model.parameters.nominal) if observe is not None else ca.DM()
         y = trajectories.x if observe is None else observe(*(x, p)[: observe.n_in()]).full().T
@@ -143,15 +168,15 @@ class MultipleShooting(Box):
 
     # ---- as a density over theta --------------------------------------------------------------------------------
 
-    def log_p(self, z, starts=None):
+    def log_p(self, z: np.ndarray, starts: np.ndarray | None = None) -> np.ndarray:
         simulation = _Simulation(self, z, starts, gradient=False)
         return simulation.masked(self._combined(simulation.log_obs + self._log_def(simulation.defects))[0])[0]
 
-    def log_p_and_grad(self, z, starts=None):
+    def log_p_and_grad(self, z: np.ndarray, starts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         log_p, grad, _ = self.joint(z, starts)
         return log_p, grad
 
-    def joint(self, z, starts=None):
+    def joint(self, z: np.ndarray, starts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """log p_ms with the density of its defects (N,), and its gradients with respect to z (N, M) and starts (N, R, S-1, nx)."""
         simulation = _Simulation(self, z, starts)
         d = simulation.defects
@@ -159,11 +184,11 @@ class MultipleShooting(Box):
         grad, grad_starts = simulation.gradient(0, -weights)
         return simulation.masked(log_p, grad, grad_starts - d * weights[:, :, None, None] / self.sigma_def)
 
-    def _log_def(self, d):
+    def _log_def(self, d: np.ndarray) -> np.ndarray:
         """Log density (N, R) of the defects (N, R, S-1, nx)."""
         return self._log_norm_def - 0.5 * np.einsum("nrsi,nrsi->nr", d, d)
 
-    def _combined(self, log_p):
+    def _combined(self, log_p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Log density (N,) of the set from that of each trajectory (N, R), and its gradient with respect to those."""
         if self.combine == "product" or log_p.shape[1] == 1:
             return log_p.sum(axis=1), np.ones_like(log_p)
@@ -178,7 +203,14 @@ class MultipleShooting(Box):
 
     # ---- for constrained methods --------------------------------------------------------------------------------
 
-    def evaluate(self, z, starts=None, multipliers=None, damping: float = 1.0, form: str = "vector") -> Evaluation:
+    def evaluate(
+        self,
+        z: np.ndarray,
+        starts: np.ndarray | None = None,
+        multipliers: np.ndarray | None = None,
+        damping: float = 1.0,
+        form: str = "vector",
+    ) -> Evaluation:
         """Likelihood without the density of defects; the defects; and what multipliers on them pull.
 
         Args:
@@ -205,14 +237,14 @@ class MultipleShooting(Box):
             *simulation.masked(log_p, grad, grad_starts, simulation.defects, penalty_grad, penalty_grad_starts)
         )
 
-    def curvature(self, z, starts=None, damping: float = 1.0) -> Curvature:
+    def curvature(self, z: np.ndarray, starts: np.ndarray | None = None, damping: float = 1.0) -> Curvature:
         """Gauss-Newton curvature of -log p_obs + damping / 2 |d|^2 at z (N, M) and starts (N, R, S-1, nx), default 0.
 
         In a mixture each trajectory counts with its share of the density; beyond Huber's knee a residual counts as in
         iterated least squares.
         """
         if self._curvature is None:
-            self._curvature = ShootingCurvature(self, self.observe)
+            self._curvature = ShootingCurvature(self)
         z, (R, S1, nx) = self.checked(z), self.starts_shape
         at = np.broadcast_to(self.recorded.start, (len(z), *self.recorded.start.shape)).copy()
         if starts is not None:
@@ -225,16 +257,16 @@ class SingleShooting(MultipleShooting):
 
     def __init__(
         self,
-        dynamics,
-        parameters,
-        trajectories,
-        sigma_obs=0.2,
-        combine="sum",
-        loss="gaussian",
-        observe=None,
-        scale=None,
-        device="auto",
-    ):
+        dynamics: System,
+        parameters: Any,
+        trajectories: Trajectories,
+        sigma_obs: float | Sequence[float] = 0.2,
+        combine: str = "sum",
+        loss: str = "gaussian",
+        observe: ca.Function | Observation | None = None,
+        scale: Sequence[float] | None = None,
+        device: str = "auto",
+    ) -> None:
         super().__init__(
             dynamics,
             parameters,
@@ -252,7 +284,7 @@ class SingleShooting(MultipleShooting):
 class _Simulation:
     """One call of the kernel for N particles, in the likelihood's units; what is not finite is found and counted."""
 
-    def __init__(self, shooting: MultipleShooting, z, starts, **options):
+    def __init__(self, shooting: MultipleShooting, z: np.ndarray, starts: np.ndarray | None, **options: Any) -> None:
         z = shooting.checked(z)
         # The centre of the limits stands in for what cannot be simulated at all.
         usable = np.isfinite(z).all(axis=1)
@@ -268,7 +300,7 @@ class _Simulation:
         if not self.finite.all():
             self.defects = np.where(self.finite[:, None, None, None], self.defects, 0.0)
 
-    def masked(self, log_p, *gradients):
+    def masked(self, log_p: np.ndarray, *gradients: np.ndarray) -> tuple[np.ndarray, ...]:
         """The same with -inf and 0 for particles of which anything is not finite; these are counted."""
         finite = self.finite
         with np.errstate(over="ignore", invalid="ignore"):
@@ -284,7 +316,7 @@ class _Simulation:
             np.where(finite.reshape(-1, *(1,) * (g.ndim - 1)), g, 0.0) for g in gradients
         )
 
-    def gradient(self, column: int, weights=None):
+    def gradient(self, column: int, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """d/dz (N, M) and d/d starts (N, R, S-1, nx) of what the kernel summed up in a column, trajectories weighted (N, R)."""
         with np.errstate(over="ignore", invalid="ignore"):
             thetabar, offsetbar = self._thetabar[..., column], self._offsetbar[..., column]
@@ -296,7 +328,7 @@ class _Simulation:
 class ExtendedShooting(Box):
     """log p_ms over theta and all shooting states, the latter within +- reach standard deviations of the measured ones."""
 
-    def __init__(self, shooting: MultipleShooting, reach: float):
+    def __init__(self, shooting: MultipleShooting, reach: float) -> None:
         self._shooting, self._reach = shooting, float(reach)
         R, S1, nx = shooting.starts_shape
         middle, spread = (
@@ -311,13 +343,13 @@ class ExtendedShooting(Box):
     parameters = property(lambda self: self._shooting.parameters)
     not_finite = property(lambda self: self._shooting.not_finite)
 
-    def _split(self, z):
+    def _split(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         z, M = self.checked(z), self._shooting.n
         return z[:, :M], ((2 * z[:, M:] - 1) * self._reach).reshape(len(z), *self._shooting.starts_shape)
 
-    def log_p(self, z):
+    def log_p(self, z: np.ndarray) -> np.ndarray:
         return self._shooting.log_p(*self._split(z))
 
-    def log_p_and_grad(self, z):
+    def log_p_and_grad(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         log_p, grad, grad_starts = self._shooting.joint(*self._split(z))
         return log_p, np.hstack([grad, 2 * self._reach * grad_starts.reshape(len(z), -1)])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
@@ -19,34 +18,16 @@ import numpy as np
 from sim_core.codegen import compile_library, cuda
 from sim_core.codegen.library import check, pointer
 from sim_core.codegen.stages import stages
+from sim_core.inference.shooting.maps import GraphMaps
 from sim_core.inference.shooting.observation import observed
+from sim_core.inference.shooting.recorded import HUBER, Recorded, pull
 
-__all__ = ["HUBER", "Recorded", "ShootingKernel", "pull"]
+__all__ = ["ShootingKernel"]
 
-HUBER = 1.345  # residuals beyond this many sigma count linearly: 95 % efficient where noise is Gaussian after all
 RUNTIME = Path(__file__).parent / "runtime"
 DEVICES = ("auto", "cpu", "cuda")
 GPU_FROM = 512  # windows: with fewer a GPU waits for its slowest thread longer than a core takes for all (an estimate)
 WORTH_A_THREAD = 1e5  # operations on a block of lanes, some 25 us: what starting a thread costs
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Data of W windows, `windows` to each trajectory, and the units they count in.
-
-    Attributes:
-        windows: S, so that W = trajectories S.
-        start: measured start states (W, nx). u: (W, H, nu). y: (W, H+1, ny), of which the first sample is not used.
-        per_sigma: (ny,), 1 / noise. scale: (nx,), unit of `offsets`. per_defect: (nx,), 1 / unit of a defect.
-    """
-
-    windows: int
-    start: np.ndarray
-    u: np.ndarray
-    y: np.ndarray
-    per_sigma: np.ndarray
-    scale: np.ndarray
-    per_defect: np.ndarray
 
 
 class Job(ctypes.Structure):
@@ -86,6 +67,7 @@ class ShootingKernel:
         if device not in DEVICES:
             raise ValueError(f"device: expected one of {', '.join(DEVICES)}, found '{device}'")
         self.dynamics, self.n = dynamics, parameters.n
+        self._maps = parameters, observe, dynamics.nx, dynamics.np_
         x, u, theta = ca.SX.sym("x", dynamics.nx), ca.SX.sym("u", dynamics.nu), ca.SX.sym("theta", self.n)
         p = parameters.expression(theta)
         self._step = _function("step", [x, u, theta], [dynamics._step(x, u, p)])
@@ -104,6 +86,10 @@ class ShootingKernel:
             from sim_core.inference.shooting.shooting_cuda import ShootingOnCuda
 
             self._cuda, self._cuda_from = ShootingOnCuda(self), GPU_FROM if device == "auto" else 0
+
+    def maps(self) -> GraphMaps:
+        """p(theta) and h(x, p(theta)) with their Jacobians."""
+        return GraphMaps(*self._maps)
 
     def __call__(
         self, theta, offsets=None, multipliers=None, damping=1.0, form="vector", separate=False, gradient=True
@@ -292,20 +278,6 @@ def _defect(nx: int, form: str):
     return _function(
         "defect", [end, following, per, multipliers, damping], [d, -per * pull(d, multipliers, damping, form)]
     )
-
-
-def pull(d, multipliers, damping, form: str):
-    """(multipliers + damping g) dg/dd, as SX (nx,) or arrays (..., nx): g = d for form "vector", |d|^2 for "squared".
-
-    Raises:
-        ValueError: another form.
-    """
-    if form == "vector":
-        return multipliers + damping * d
-    if form == "squared":
-        square = ca.dot(d, d) if isinstance(d, ca.SX) else np.sum(d * d, axis=-1, keepdims=True)
-        return 2 * d * (multipliers + damping * square)
-    raise ValueError(f"form: expected 'vector' or 'squared', found '{form}'")
 
 
 def _columns(*arrays):

@@ -5,20 +5,31 @@ reverse for `rollout_vjp`, Jacobians for `linearize`, `sensitivity` and `rollout
 same loops run in Python over CasADi's virtual machine; they are also the oracle that the C loops are tested against.
 """
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
+from config.tiers import require
 from sim_core.codegen import compile_library
 from sim_core.codegen.dense import DenseBlock
 from sim_core.codegen.graph import read
-from sim_core.codegen.library import Batch, check, pointer, pointers
+from sim_core.codegen.library import Batch, Library, check, pointer, pointers
 from sim_core.multibody.model import build
+from sim_core.multibody.model.model import RobotModel
 from sim_core.multibody.rollout import derivatives, linearization
 from sim_core.system import Derivatives
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["Dynamics"]
 
@@ -50,8 +61,17 @@ class Dynamics:
     """
 
     def __init__(
-        self, model, dt=None, integrator=None, substeps=1, dtype="float64", threads=1, *, step=None, lanes="auto"
-    ):
+        self,
+        model: RobotModel,
+        dt: float | None = None,
+        integrator: str | None = None,
+        substeps: int = 1,
+        dtype: DTypeLike = "float64",
+        threads: int = 1,
+        *,
+        step: ca.Function | None = None,
+        lanes: int | str = "auto",
+    ) -> None:
         if int(substeps) != substeps or substeps < 1:
             raise ValueError(f"Expected a whole number of substeps >= 1, found {substeps}.")
         self.model, self.substeps, self.threads = model, int(substeps), threads
@@ -61,67 +81,99 @@ class Dynamics:
         self._step = build.step(model, self.dt / self.substeps, integrator) if step is None else step
         self._given = step is not None
         self.nx, self.nu, self.np_ = (self._step.size1_in(i) for i in range(3))
-        self._libraries, self._active = {}, ()
+        self._libraries: dict[tuple[str, bool, bool, tuple[int, ...] | None], Library] = {}
+        self._active: tuple[int, ...] = ()
 
     # ---- as a System --------------------------------------------------------------------------------------------
 
     #: Of the step as it is computed; docs/gradients.md says where its own laws are smoothed.
     derivatives = Derivatives.EXACT
-    name = property(lambda self: self.model.name)
-    nominal = property(lambda self: self.model.parameters.nominal)
-    parameter_names = property(lambda self: self.model.parameters.names)
-    state_names = property(lambda self: (*self.model.q_names, *(f"{name}.rate" for name in self.model.v_names)))
-    control_names = property(lambda self: self.model.actuator_names)
-    u_lower = property(lambda self: self.model.u_lower)
-    u_upper = property(lambda self: self.model.u_upper)
 
     @property
-    def graph(self):
+    def name(self) -> str:
+        """Name of the model."""
+        return self.model.name
+
+    @property
+    def nominal(self) -> np.ndarray:
+        """Physical vector (np_,) of the model file."""
+        return self.model.parameters.nominal
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the physical parameters, (np_,)."""
+        return self.model.parameters.names
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of positions and rates, (nx,)."""
+        return (*self.model.q_names, *(f"{name}.rate" for name in self.model.v_names))
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """Names of the actuators, (nu,)."""
+        return self.model.actuator_names
+
+    @property
+    def u_lower(self) -> np.ndarray:
+        """Lower limits of the controls (nu,), -inf where there are none."""
+        return self.model.u_lower
+
+    @property
+    def u_upper(self) -> np.ndarray:
+        """Upper limits of the controls (nu,), inf where there are none."""
+        return self.model.u_upper
+
+    @property
+    def graph(self) -> ca.Function:
         """CasADi function f(x, u, p) -> x' over dt / substeps, which iLQR and likelihoods compile into their kernels."""
         return self._step
 
     @property
-    def given_graph(self):
+    def given_graph(self) -> ca.Function | None:
         """`graph` where it was given in place of the model's equations, else None."""
         return self._step if self._given else None
 
     # ---- one period ---------------------------------------------------------------------------------------------
 
-    def step(self, x, u, p):
+    def step(self, x: ArrayLike, u: ArrayLike, p: ArrayLike) -> np.ndarray:
         """x' (..., nx) from x (..., nx), u (..., nu), p (np_,) or (..., np_)."""
         batch = self._one_period("step", x, u, p)
-        for _ in range(self.substeps):
-            (x,) = self._call("step", batch, x, u, p)
-        return x
+        (x_next,) = self._call("step", batch, x, u, p)
+        for _ in range(1, self.substeps):
+            (x_next,) = self._call("step", batch, x_next, u, p)
+        return x_next
 
-    def linearize(self, X, U, p):
+    def linearize(self, X: ArrayLike, U: ArrayLike, p: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """A = dx'/dx (..., nx, nx) and B = dx'/du (..., nx, nu) at every x of X (..., nx), u of U (..., nu)."""
-        return self._jacobians("xu", X, U, p)
+        A, B = self._jacobians("xu", X, U, p)
+        return A, B
 
-    def sensitivity(self, X, U, p):
+    def sensitivity(self, X: ArrayLike, U: ArrayLike, p: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A, B as `linearize`, and C = dx'/dp (..., nx, np_)."""
-        return self._jacobians("xup", X, U, p)
+        A, B, C = self._jacobians("xup", X, U, p)
+        return A, B, C
 
-    def _one_period(self, owner, x, u, p):
+    def _one_period(self, owner: str, x: ArrayLike, u: ArrayLike, p: ArrayLike) -> Batch:
         return self._batch(owner, [("x", x), ("u", u), ("p", p)], [(self.nx,), (self.nu,), (self.np_,)])
 
-    def _jacobians(self, of, x, u, p):
+    def _jacobians(self, of: str, x: ArrayLike, u: ArrayLike, p: ArrayLike) -> tuple[np.ndarray, ...]:
         batch = self._one_period("sensitivity" if "p" in of else "linearize", x, u, p)
-        x, *total = self._call_jacobian(of, batch, x, u, p)
+        x_next, *total = self._call_jacobian(of, batch, x, u, p)
         for _ in range(1, self.substeps):
             # Chain rule; u and p act in every substep, x only through the state.
-            x, A, *rest = self._call_jacobian(of, batch, x, u, p)
+            x_next, A, *rest = self._call_jacobian(of, batch, x_next, u, p)
             total = [A @ total[0], *(A @ J + own for J, own in zip(total[1:], rest))]
         return tuple(total)
 
-    def _call_jacobian(self, of, batch, x, u, p):
+    def _call_jacobian(self, of: str, batch: Batch, x: ArrayLike, u: ArrayLike, p: ArrayLike) -> tuple[np.ndarray, ...]:
         x_next, *J = self._call(f"step_jac_{of}", batch, x, u, p)
         columns = {"x": self.nx, "u": self.nu, "p": self.np_}
         return x_next, *(j.reshape(*batch.lead, self.nx, columns[name]) for j, name in zip(J, of))
 
     # ---- horizons -----------------------------------------------------------------------------------------------
 
-    def rollout(self, x0, U, p):
+    def rollout(self, x0: ArrayLike, U: ArrayLike, p: ArrayLike) -> np.ndarray:
         """States X (..., H+1, nx) from x0 (..., nx) under controls U (..., H, nu) with parameters p (..., np_)."""
         batch, steps = self._horizon("rollout", x0, U, p)
         X = batch.empty((steps + 1, self.nx))
@@ -133,7 +185,9 @@ class Dynamics:
             self._rollout_in_python(library, batch, X)
         return X
 
-    def rollout_vjp(self, x0, U, p, X, Xbar, summed=False):
+    def rollout_vjp(
+        self, x0: ArrayLike, U: ArrayLike, p: ArrayLike, X: ArrayLike, Xbar: ArrayLike, summed: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Gradient of a scalar L(X) from Xbar = dL/dX, by a reverse sweep over a roll-out's states.
 
         Args:
@@ -166,9 +220,11 @@ class Dynamics:
             self._reverse_in_python(library, batch, out)
         if summed:
             out[2] = out[2].sum(axis=tuple(range(out[2].ndim - 1)))
-        return tuple(out)
+        return out[0], out[1], out[2]
 
-    def rollout_sensitivity(self, x0, U, p, dpdxi):
+    def rollout_sensitivity(
+        self, x0: ArrayLike, U: ArrayLike, p: ArrayLike, dpdxi: ArrayLike
+    ) -> tuple[np.ndarray, np.ndarray]:
         """States and their derivative with respect to the initial state and coordinates xi of p = p(xi).
 
         Kernels are compiled for the parameters that xi moves (rows of dpdxi that are not zero), once.
@@ -200,15 +256,20 @@ class Dynamics:
             self._sensitivity_in_python(library, batch, X, Z)
         return X, Z
 
-    def torch_rollout(self, x0, U, p):
-        """`rollout` on torch CPU tensors, differentiable once with respect to x0, U and p."""
+    def torch_rollout(self, x0: torch.Tensor, U: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+        """`rollout` on torch CPU tensors, differentiable once with respect to x0, U and p.
+
+        Raises:
+            MissingTierError: torch is not installed.
+        """
+        require("learning", "torch_rollout")
         from sim_core.multibody.rollout.torch_face import rollout
 
         return rollout(self, x0, U, p)
 
     # ---- kernels ------------------------------------------------------------------------------------------------
 
-    def prepare(self, *kinds):
+    def prepare(self, *kinds: str) -> None:
         """Compile ahead of use: any of "step", "rollout", "reverse", "linearize", "sensitivity"; default the first
         four, for one robot and for batches."""
         names = {"linearize": "step_jac_xu", "sensitivity": "step_jac_xup"}
@@ -216,11 +277,11 @@ class Dynamics:
             for single in (True, False):
                 self._get_library(names.get(kind, kind), single)
 
-    def _library(self, kind, batch, shared=False):
+    def _library(self, kind: str, batch: Batch, shared: bool = False) -> Library:
         # One robot alone gains nothing from lanes, and scalar kernels move less memory.
         return self._get_library(kind, batch.size == 1, shared)
 
-    def _get_library(self, kind, single, shared=False):
+    def _get_library(self, kind: str, single: bool, shared: bool = False) -> Library:
         """shared: a kernel that reads the networks' weights from the first row of p, for all (`emitter.emit`)."""
         key = (kind, single, shared, self._active if kind == "sensitivity" else None)
         if key not in self._libraries:
@@ -237,7 +298,7 @@ class Dynamics:
         return self._libraries[key]
 
     @functools.cached_property
-    def _weights(self):
+    def _weights(self) -> slice | None:
         """Where p holds the weights of networks that are evaluated as blocks (slice), or None; None for scalar kernels."""
         if self._lanes == 1 or not self._step.find_functions():
             return None
@@ -251,14 +312,14 @@ class Dynamics:
         ]
         return slice(min(elements)[1], max(elements)[1] + 1) if elements else None
 
-    def _same_networks(self, batch):
+    def _same_networks(self, batch: Batch) -> bool:
         """Whether every robot of a batch has the same weights in its networks of many."""
         if batch.size == 1 or self._weights is None:
             return False
         p = batch.arrays[P]
         return batch.shared[P] or bool((p[..., self._weights] == p.reshape(-1, self.np_)[0, self._weights]).all())
 
-    def _parts(self, kind):
+    def _parts(self, kind: str) -> tuple[dict[str, ca.Function], list[str]]:
         """Emitted functions and C sources of a library."""
         if kind == "step":
             return {"step": self._step}, []
@@ -270,16 +331,16 @@ class Dynamics:
             return {"step_jac": self._step_jacobian("xp", self._active)}, ["sensitivity.c"]
         return {kind: self._step_jacobian(kind.removeprefix("step_jac_"))}, []
 
-    def _step_jacobian(self, of, parameters=None):
+    def _step_jacobian(self, of: str, parameters: Sequence[int] | None = None) -> ca.Function:
         if self._given:
             return derivatives.step_jacobian(self._step, of, parameters)
         dt = self.dt / self.substeps
         return linearization.step_jacobian(self.model, self._step, dt, self.integrator, of, parameters)
 
-    def _call(self, kind, batch, *arguments):
+    def _call(self, kind: str, batch: Batch, *arguments: ArrayLike) -> tuple[np.ndarray, ...]:
         return self._library(kind, batch).call(kind, *arguments, threads=self.threads)
 
-    def _batch(self, owner, arguments, cores):
+    def _batch(self, owner: str, arguments: Sequence[tuple[str, ArrayLike]], cores: Sequence[tuple[int, ...]]) -> Batch:
         batch = Batch(owner, self.dtype, arguments, cores)
         for (name, _), a in zip(arguments, batch.arrays):
             # A sum is the cheapest look at every element; only a suspicious one is looked at closely.
@@ -288,7 +349,9 @@ class Dynamics:
                 raise ValueError(f"{owner}, argument {name}: expected finite numbers, found {a[where]} at {where}")
         return batch
 
-    def _horizon(self, owner, x0, U, p, *others):
+    def _horizon(
+        self, owner: str, x0: ArrayLike, U: ArrayLike, p: ArrayLike, *others: tuple[str, ArrayLike]
+    ) -> tuple[Batch, int]:
         shape = np.shape(U)
         if len(shape) < 2 or shape[-1] != self.nu:
             raise ValueError(f"{owner}, argument U: expected shape (..., H, {self.nu}), found {shape}")
@@ -303,7 +366,7 @@ class Dynamics:
 
     # ---- the same loops without a compiler ----------------------------------------------------------------------
 
-    def _rollout_in_python(self, library, batch, X):
+    def _rollout_in_python(self, library: Library, batch: Batch, X: np.ndarray) -> None:
         x, U, p = (batch.flat(i) for i in range(3))
         X = X.reshape(batch.size, -1, self.nx)
         X[:, 0] = x
@@ -312,7 +375,7 @@ class Dynamics:
                 (x,) = library.call("step", x, U[:, k], p)
             X[:, k + 1] = x
 
-    def _reverse_in_python(self, library, batch, out):
+    def _reverse_in_python(self, library: Library, batch: Batch, out: Sequence[np.ndarray]) -> None:
         _, U, p, X, Xbar = (batch.flat(i) for i in range(5))
         x0bar, Ubar, pbar = (y.reshape(batch.size, *y.shape[len(batch.lead) :]) for y in out)
         lam, total = Xbar[:, -1], np.zeros_like(pbar)
@@ -327,7 +390,7 @@ class Dynamics:
             lam = lam + Xbar[:, k]
         x0bar[...], pbar[...] = lam, total
 
-    def _sensitivity_in_python(self, library, batch, X, Z):
+    def _sensitivity_in_python(self, library: Library, batch: Batch, X: np.ndarray, Z: np.ndarray) -> None:
         x, U, p, D = (batch.flat(i) for i in range(4))
         X, Z = X.reshape(batch.size, *X.shape[-2:]), Z.reshape(batch.size, *Z.shape[-3:])
         X[:, 0], z = x, np.zeros(Z[:, 0].shape, self.dtype)
