@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from reporting.checks import EXIT_USAGE
+
+__all__ = ["CommandError", "as_command_error"]
 
 
 class CommandError(Exception):
@@ -15,3 +20,12 @@ class CommandError(Exception):
     def __init__(self, message: str, exit_code: int = EXIT_USAGE) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+@contextmanager
+def as_command_error(*errors: type[Exception]) -> Iterator[None]:
+    """Errors that speak about what the person gave end the command, with the same sentence."""
+    try:
+        yield
+    except errors as error:
+        raise CommandError(str(error)) from None

@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 from rich.console import Console
 from rich.table import Table
 
-from cli.errors import CommandError
-from identification.bag_data import DataError
-from identification.infer import InferConfig, Inference, infer, read_limits
+from cli.errors import as_command_error
 from identification.infer_report import inference_result, inference_warnings, write_inference
-from recording import BagError, open_recording
+from identification.infer_settings import InferConfig, read_limits
+from identification.inference import Inference, infer
+from recording import open_recording
 from reporting import progress_for, write_run
-from sim_core.augmentation import AugmentationError, BlueprintFileError
 from sim_core.host.executors import WorkerLost, open_executor
-from sim_core.inference.fit.identify import IdentificationError
 
 __all__ = ["infer_command"]
 
 
 def infer_command(
-    paths, free, limits, config: dict, cluster: str, checkpoint, allow_truncated: bool, out, json, console: Console
+    paths: Sequence[Path],
+    free: Sequence[str] | None,
+    limits: str,
+    config: Mapping[str, Any],
+    cluster: str,
+    checkpoint: Path | None,
+    allow_truncated: bool,
+    out: Path | None,
+    json: Path | None,
+    console: Console,
 ) -> int:
     """Infer, report, print; the exit code of `refit identify`.
+
+    Args:
+        config: of InferConfig, without free and limits.
 
     Raises:
         CommandError: data or options that cannot be used; one line.
     """
-    try:
+    # ValueError: also of a place to compute that is none.
+    with as_command_error(ValueError, ConnectionError, WorkerLost):
         recordings = [open_recording(path, allow_truncated) for path in paths]
         settings = InferConfig(free=tuple(free or ()), limits=read_limits(limits), **config)
         with progress_for(console) as progress, open_executor(cluster) as executor:
             inference = infer(recordings, settings, executor if cluster else None, checkpoint, progress)
-    except (
-        BagError,
-        DataError,
-        IdentificationError,
-        WorkerLost,
-        AugmentationError,
-        BlueprintFileError,
-        ConnectionError,
-        KeyError,
-        ValueError,
-    ) as error:
-        raise CommandError(str(error.args[0]) if isinstance(error, KeyError) else str(error)) from None
     result, source = inference_result(inference), ", ".join(map(str, paths))
     folder = write_run("infer", lambda run: write_inference(inference, result, run, source), out, bag=source)
     result.print(console)

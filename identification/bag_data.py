@@ -1,17 +1,22 @@
 """From a recorded run to windows: what a bag must hold, and a sentence for everything it may lack.
 
-Knows bags only by the three methods used here (joint_states, robot_description, run_info), so
-that this package stays free of file formats.
+Knows recordings only by the methods of `Table` and `Bag`, so that it stays free of file formats.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from identification.errors import UnusableInput
+from recording import JointSeries
 from sim_core.inference.data.window import Window, contiguous_windows
-from sim_core.multibody import ModelError, load_model
+from sim_core.multibody import ModelError, RobotModel, load_model
 
-__all__ = ["BagData", "DataError", "controls_from_effort", "read_description", "read_windows"]
+__all__ = ["Bag", "BagData", "Table", "controls_from_effort", "read_description", "read_windows"]
 
 # Stretches shorter than this hold no information worth their two start states [s].
 SHORTEST = 0.25
@@ -22,8 +27,18 @@ USABLE = 0.5
 ROUNDING = 6e-4
 
 
-class DataError(ValueError):
-    """A recording cannot be identified from; one line: what is wrong, where, what to do."""
+class Table(Protocol):
+    """A recording of joints and nothing else: recording.CsvRecording."""
+
+    def joint_states(self, *, joints: Sequence[str]) -> JointSeries: ...
+
+
+class Bag(Table, Protocol):
+    """A recording that says which robot it is of: recording.BagReader."""
+
+    def robot_description(self) -> str: ...
+
+    def run_info(self) -> dict: ...
 
 
 @dataclass(frozen=True)
@@ -38,23 +53,22 @@ class BagData:
     dt: float
 
 
-def read_description(bag, robot: str | None = None):
+def read_description(bag: Bag, robot: str | None = None) -> tuple[RobotModel, str]:
     """The nominal robot a bag was recorded with, loaded as a model.
 
     Args:
-        bag: recording.BagReader.
         robot: expected name, or None.
 
     Returns:
-        (RobotModel, source): the model, and what load_model took to make it.
+        (model, source): the model, and what load_model took to make it.
 
     Raises:
-        DataError: no such robot, or the description does not belong to the recorded run.
+        UnusableInput: no such robot, or the description does not belong to the recorded run.
     """
     info = bag.run_info()
     name = info.get("robot") or ""
     if robot and name != robot:
-        raise DataError(
+        raise UnusableInput(
             f"the bag was recorded with robot '{name}', expected '{robot}'; name the right bag or leave out --robot"
         )
     source = bag.robot_description()
@@ -62,21 +76,21 @@ def read_description(bag, robot: str | None = None):
         model = load_model(source)
         model.require_scalar_joints("Identification from joint states")
     except ModelError as error:
-        raise DataError(f"robot_description in the bag is no usable model: {error}") from None
+        raise UnusableInput(f"robot_description in the bag is no usable model: {error}") from None
     recorded = info.get("model_hash") or ""
     if recorded and recorded != model.hash:
-        raise DataError(
+        raise UnusableInput(
             f"robot_description has model hash {model.hash[:12]}, run_info says {recorded[:12]}: "
             "the bag mixes two robots or two versions of one"
         )
     return model, source
 
 
-def controls_from_effort(model, effort: np.ndarray) -> np.ndarray:
+def controls_from_effort(model: RobotModel, effort: np.ndarray) -> np.ndarray:
     """Controls u (T, nu) behind joint efforts (T, nv): u = effort / (gear gain), for plain motors.
 
     Raises:
-        DataError: several actuators share a joint, or one is no plain motor, so that its control
+        UnusableInput: several actuators share a joint, or one is no plain motor, so that its control
             cannot be told from the joint's effort.
     """
     u = np.empty((len(effort), model.nu))
@@ -84,9 +98,9 @@ def controls_from_effort(model, effort: np.ndarray) -> np.ndarray:
     for i, actuator in enumerate(model.actuators):
         joint = model.joint_names[actuator.v_index]
         if driven.count(actuator.v_index) > 1:
-            raise DataError(f"joint '{joint}' has several actuators; their shares of its effort are unknown")
+            raise UnusableInput(f"joint '{joint}' has several actuators; their shares of its effort are unknown")
         if any(actuator.gain[1:]) or any(actuator.bias):
-            raise DataError(
+            raise UnusableInput(
                 f"actuator '{actuator.name}' is no plain motor; its control does not follow from the effort"
             )
         gear = model.parameters.nominal[model.parameters.index(f"{actuator.name}.gear")]
@@ -94,7 +108,7 @@ def controls_from_effort(model, effort: np.ndarray) -> np.ndarray:
     return u
 
 
-def read_windows(bag, model, begin: float = -np.inf, end: float = np.inf) -> BagData:
+def read_windows(bag: Table, model: RobotModel, begin: float = -np.inf, end: float = np.inf) -> BagData:
     """Windows of a bag's joint states.
 
     `effort` at stamp t was applied over the tick that ended at t, so u[k] = u(effort[k+1]).
@@ -103,7 +117,7 @@ def read_windows(bag, model, begin: float = -np.inf, end: float = np.inf) -> Bag
         begin, end: seconds since the first sample; the stretch to use.
 
     Raises:
-        DataError: NaN, time running backwards, too slow or uneven samples, nothing left.
+        UnusableInput: NaN, time running backwards, too slow or uneven samples, nothing left.
         BagError (of the reader): topic or joint missing.
     """
     series = bag.joint_states(joints=model.joint_names)
@@ -114,13 +128,13 @@ def read_windows(bag, model, begin: float = -np.inf, end: float = np.inf) -> Bag
         # Seconds since the start mean the part before the first jump; beyond it they are ambiguous.
         k = int(jumps[0])
         if end > t[k - 1] + ROUNDING:
-            raise DataError(
+            raise UnusableInput(
                 f"time jumps back at sample {k}: from {t[k - 1]:.3f} s to {t[k]:.3f} s (a reset); "
                 f"use the part before it with --to {t[k - 1]:.3f}, or record without resets"
             )
         inside[k:] = False
     if inside.sum() < 3:
-        raise DataError(
+        raise UnusableInput(
             f"{int(inside.sum())} joint states between {begin:g} s and {end:g} s; "
             f"the bag spans {t[0]:g} to {t.max():.3f} s"
         )
@@ -129,7 +143,7 @@ def read_windows(bag, model, begin: float = -np.inf, end: float = np.inf) -> Bag
         if not np.isfinite(values).all():
             k, j = np.argwhere(~np.isfinite(values))[0]
             count = int((~np.isfinite(values)).any(1).sum())
-            raise DataError(
+            raise UnusableInput(
                 f"{name} of {model.joint_names[j]} is not finite at {t[k]:.3f} s ({count} of {len(t)} samples); "
                 "repair the driver or choose a stretch with --from and --to"
             )
@@ -144,7 +158,7 @@ def read_windows(bag, model, begin: float = -np.inf, end: float = np.inf) -> Bag
     used = sum(w.transitions for w in windows) / max(len(t) - 1, 1)
     if used < USABLE:
         gaps = int((np.abs(np.diff(t) - dt) > 0.05 * dt).sum())
-        raise DataError(
+        raise UnusableInput(
             f"only {100 * used:.0f} % of the samples lie in even stretches of {SHORTEST:g} s at {dt * 1e3:g} ms "
             f"({gaps} gaps or uneven stamps); record with all samples and hardware stamps"
         )
@@ -153,16 +167,16 @@ def read_windows(bag, model, begin: float = -np.inf, end: float = np.inf) -> Bag
     return BagData(windows, notes, dt)
 
 
-def _period(t: np.ndarray, model) -> float:
+def _period(t: np.ndarray, model: RobotModel) -> float:
     """Sample period, rounded to a whole number of the model's time steps.
 
     Raises:
-        DataError: samples are not spaced by whole time steps.
+        UnusableInput: samples are not spaced by whole time steps.
     """
     dt = float(np.median(np.diff(t)))
     steps = round(dt / model.timestep)
     if steps < 1 or abs(dt - steps * model.timestep) > 0.02 * dt:
-        raise DataError(
+        raise UnusableInput(
             f"joint states come every {dt * 1e3:.3f} ms, which is no multiple of the model's time step of "
             f"{model.timestep * 1e3:g} ms; set the model's timestep or record at servo rate"
         )

@@ -1,14 +1,19 @@
-"""What an inference leaves: a report with corner plot, roll-out bands and convergence, the posterior, and a parameter file."""
+"""What an inference writes: a report with corner plot, roll-out bands and convergence, the posterior, and a parameter file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from identification.infer import Inference
+from identification.inference import Inference
+from identification.posterior_corner import posterior_corner
 from reporting import Report, Result, figure
+from reporting.posterior import rollout_bands
 from sim_core.augmentation import attached, save_parameters
+from sim_core.inference.posterior.particle_posterior import ParticlePosterior
+from sim_core.inference.samplers import Trace
 from sim_core.multibody.model.parameter_file import ParameterFile
 
 __all__ = ["inference_result", "inference_warnings", "write_inference"]
@@ -38,7 +43,7 @@ def inference_result(inference: Inference) -> Result:
     return result
 
 
-def at_limits(posterior) -> list[str]:
+def at_limits(posterior: ParticlePosterior) -> list[str]:
     """Names of quantities of which a twentieth of the particles or more lie on a limit."""
     z = (posterior.values - posterior.lower) / (posterior.upper - posterior.lower)
     share = ((z < AT_LIMIT) | (z > 1 - AT_LIMIT)).mean(0)
@@ -79,8 +84,19 @@ def _rise(mean: np.ndarray) -> float:
     return float(slope) if slope > 2.0 * np.std(last - start - slope * at) else 0.0
 
 
-def write_inference(inference: Inference, result: Result, folder, source: str, truth: dict | None = None) -> None:
-    """report.html, result.json, posterior.npz and, if the checks passed, parameters.yaml (with its networks) into a folder."""
+def write_inference(
+    inference: Inference,
+    result: Result,
+    folder: str | Path,
+    source: str,
+    truth: Mapping[str, float] | None = None,
+) -> None:
+    """report.html, result.json, posterior.npz and, if the checks passed, parameters.yaml (with its networks) into a folder.
+
+    Args:
+        result: of `inference_result`. source: what was read, for the report.
+        truth: {name of a quantity: true value}, where it is known (simulated runs).
+    """
     folder = Path(folder)
     inference_report(inference, result, source, truth or {}).write(folder / "report.html")
     result.to_json(folder / "result.json")
@@ -100,7 +116,8 @@ def parameter_file(inference: Inference) -> ParameterFile:
     return ParameterFile.from_vector(inference.model, best, covariance, names, {}, inference.model_hash)
 
 
-def inference_report(inference: Inference, result: Result, source: str, truth: dict) -> Report:
+def inference_report(inference: Inference, result: Result, source: str, truth: Mapping[str, float]) -> Report:
+    """The page; arguments as for `write_inference`."""
     posterior, meta = inference.posterior, inference.posterior.meta
     report = Report(f"Inference of {meta.get('robot', '')} by {inference.config.method}", source)
     report.numbers(
@@ -124,7 +141,7 @@ def inference_report(inference: Inference, result: Result, source: str, truth: d
     return report
 
 
-def _quantities(report: Report, posterior, truth: dict) -> None:
+def _quantities(report: Report, posterior: ParticlePosterior, truth: Mapping[str, float]) -> None:
     rows = [
         [
             r["name"],
@@ -140,26 +157,13 @@ def _quantities(report: Report, posterior, truth: dict) -> None:
     ]
     headers = ["quantity", "unit", "mean", "std", "best", "90 % interval", "limits"] + (["truth"] if truth else [])
     report.section("Posterior").table(headers, rows)
-    # The quantities about which the data said the most, where there are too many to draw.
-    width = posterior.std / (posterior.upper - posterior.lower)
-    pick = np.sort(np.argsort(width)[:CORNER])
-    shown = type(posterior)(
-        tuple(posterior.names[i] for i in pick),
-        posterior.lower[pick],
-        posterior.upper[pick],
-        posterior.values[:, pick],
-        posterior.log_p,
-        units=tuple(posterior.units[i] for i in pick),
-        weights=posterior.weights,
-    )
-    known = np.array([truth.get(name, np.nan) for name in shown.names], dtype=float) if truth else None
-    left_out = "" if len(pick) == len(posterior.names) else f" The {len(pick)} narrowest of {len(posterior.names)}."
-    report.figure(shown.corner(known), "Particles; dashed: limits." + left_out)
+    known = np.array([truth.get(name, np.nan) for name in posterior.names], dtype=float) if truth else None
+    fig, shown = posterior_corner(posterior, known, CORNER)
+    left_out = "" if shown == len(posterior.names) else f" The {shown} narrowest of {len(posterior.names)}."
+    report.figure(fig, "Particles; dashed: limits." + left_out)
 
 
 def _bands(report: Report, inference: Inference) -> None:
-    from reporting.posterior import rollout_bands
-
     held, joints, n = inference.held, inference.model.joint_names, inference.model.nq
     middle = len(held.measured) // 2
     t = inference.dt * np.arange(held.measured.shape[1])
@@ -179,7 +183,7 @@ def _bands(report: Report, inference: Inference) -> None:
         report.figure(rollout_bands(t, simulated, measured, labels, best), what + ".")
 
 
-def _convergence(report: Report, trace) -> None:
+def _convergence(report: Report, trace: Trace) -> None:
     curves = {"log density": [("best", trace.best), ("mean", trace.mean)]}
     curves |= {name: [(name, trace.extra[name])] for name in ("defect", "violation") if name in trace.extra}
     fig, axes = figure(1, len(curves), size=(2.9 * len(curves) + 0.4, 3.0), squeeze=False)

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +81,7 @@ class SpreadDensity(Box):
         not_finite: evaluations masked so far.
     """
 
-    def __init__(self, recipe: Recipe, executor: Executor, chunk: int = CHUNK):
+    def __init__(self, recipe: Recipe, executor: Executor, chunk: int = CHUNK) -> None:
         self.local = recipe.density()
         super().__init__(self.local.names, self.local.lower, self.local.upper)
         self._payload = pickle.dumps(recipe)
@@ -88,24 +89,31 @@ class SpreadDensity(Box):
         self._executor, self._chunk, self._sent = executor, chunk, False
         self.not_finite = 0
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == "local":  # not made yet
             raise AttributeError(name)
         return getattr(self.local, name)
 
-    def log_p(self, z, starts=None):
+    def log_p(self, z: np.ndarray, starts: np.ndarray | None = None) -> np.ndarray:
         return np.concatenate(self._each("log_p", z, starts))
 
-    def log_p_and_grad(self, z, starts=None):
+    def log_p_and_grad(self, z: np.ndarray, starts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         return tuple(map(np.concatenate, zip(*self._each("log_p_and_grad", z, starts))))
 
-    def evaluate(self, z, starts=None, multipliers=None, damping: float = 1.0, form: str = "vector") -> Evaluation:
+    def evaluate(
+        self,
+        z: np.ndarray,
+        starts: np.ndarray | None = None,
+        multipliers: np.ndarray | None = None,
+        damping: float = 1.0,
+        form: str = "vector",
+    ) -> Evaluation:
         return concatenated(self._each("evaluate", z, starts, multipliers, damping, form))
 
-    def curvature(self, z, starts=None, damping: float = 1.0) -> Curvature:
+    def curvature(self, z: np.ndarray, starts: np.ndarray | None = None, damping: float = 1.0) -> Curvature:
         return concatenated(self._each("curvature", z, starts, damping))
 
-    def _each(self, method: str, *arguments) -> list:
+    def _each(self, method: str, *arguments: Any) -> list:
         """The method's results, chunk by chunk; arguments that are arrays have a row for each particle."""
         count = len(arguments[0])
         jobs = []
@@ -126,7 +134,7 @@ class SpreadDensity(Box):
 _DENSITIES: OrderedDict[str, MultipleShooting] = OrderedDict()
 
 
-def _evaluate(job):
+def _evaluate(job: tuple[str, bytes | None, str, list]) -> tuple[Any, int] | None:
     """(result, evaluations masked), on a worker; None if it does not know the recipe."""
     digest, payload, method, arguments = job
     density = _DENSITIES.get(digest)

@@ -14,16 +14,19 @@ from __future__ import annotations
 
 import json
 import tempfile
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from cli.identify import default_names, identify_bag, write_results
+from identification import identify, write_identification
 from recording import BagWriter
 from recording.message_types import typestore
-from reporting import PALETTE, Report, Result, SilentProgress, figure
-from sim_core.inference.fit.free_names import free_parameters
+from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
+from sim_core.host.executors import spread
+from sim_core.inference.fit.free_names import default_names, free_parameters
 from sim_core.inference.fit.identify import IdentifyConfig
 from sim_core.multibody import load_model
 from sim_core.multibody.equations.inertia import com_inertia, from_com
@@ -57,7 +60,39 @@ class Hidden:
     delay: float
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
+@dataclass(frozen=True)
+class Job:
+    """One hidden robot of one study: robot number k of an experiment's seed; its full report goes to `results`."""
+
+    study: str
+    size: str
+    seed: int
+    k: int
+    results: Path | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one bag said.
+
+    Attributes:
+        rows: (estimate, truth, unexcited) of every parameter. ratio: held-out error after over before.
+        delay_error: of the sensor's delay [s]. changes: of the robot that were found, of which there are none.
+    """
+
+    rows: list[tuple[NamedEstimate, float, bool]]
+    ratio: float
+    delay_error: float
+    changes: int
+
+
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress: Progress = SilentProgress(),
+    run_directory: Path | None = None,
+    executor: Executor | None = None,
+) -> Result:
     """Identify every seed's bag, without and with friction, and count the truths inside their intervals.
 
     Returns:
@@ -65,27 +100,27 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
     """
     seeds = SIZES[size][0]
     result = Result("identify_panda", seed=seed, size=size)
-    with progress.stage("seeds", total=seeds * len(STUDIES)) as stage:
-        for study, free in STUDIES.items():
-            folder = None if run_directory is None else Path(run_directory) / f"{study.replace(' ', '-')}-seed-0"
-            outcomes = []
-            for k in range(seeds):
-                stage.say(f"{study}, seed {k + 1} of {seeds}")
-                outcomes.append(identify_hidden(free, size, seed, k, progress, folder if k == 0 else None))
-                stage.advance()
-            judge(result, study, *map(list, zip(*outcomes)))
+
+    def folder(study: str, k: int) -> Path | None:
+        return (
+            Path(run_directory) / f"{study.replace(' ', '-')}-seed-0" if run_directory is not None and k == 0 else None
+        )
+
+    jobs = [Job(study, size, seed, k, folder(study, k)) for study in STUDIES for k in range(seeds)]
+    # The bars of single fits are seen where they are computed in this process.
+    work = partial(identify_hidden, progress=progress) if executor is None else identify_hidden
+    with progress.stage("seeds", total=len(jobs)) as stage:
+        outcomes = spread(work, jobs, executor, lambda count: stage.advance())
+    for study in STUDIES:
+        judge(result, study, [outcome for job, outcome in zip(jobs, outcomes) if job.study == study])
     if run_directory is not None:
         report(result).write(Path(run_directory) / "report.html")
     return result
 
 
-def identify_hidden(free: list[str], size: str, seed: int, k: int, progress, results: Path | None):
-    """Record and identify one hidden robot; its full report goes to `results`.
-
-    Returns:
-        (estimate, truth, unexcited) of every parameter; held-out error after over before; error of the delay [s]; changes
-        of the robot that were found, of which there are none.
-    """
+def identify_hidden(job: Job, progress: Progress = SilentProgress()) -> Outcome:
+    """Record and identify one hidden robot."""
+    free, size, seed, k = STUDIES[job.study], job.size, job.seed, job.k
     _, duration, starts = SIZES[size]
     rng = np.random.default_rng([seed, k])
     model, spec, _ = free_parameters(ROBOT, free)
@@ -93,18 +128,18 @@ def identify_hidden(free: list[str], size: str, seed: int, k: int, progress, res
     with tempfile.TemporaryDirectory(prefix="identify_panda-") as folder:
         bag = Path(folder) / "bag"
         record(bag, hidden, duration, rng)
-        outcome = identify_bag(bag, free, config=IdentifyConfig(starts=starts, seed=k), progress=progress)
+        outcome = identify(bag, free, config=IdentifyConfig(starts=starts, seed=k), progress=progress)
     found, truth = outcome.found, true_values(spec, model, hidden)
-    if results is not None:
-        write_results(outcome, "seed 0 of experiment identify_panda", results, truth)
+    if job.results is not None:
+        write_identification(outcome, "seed 0 of experiment identify_panda", job.results, truth)
     rows = [(e, truth[e.name], e.name in found.unexcited) for e in found.after]
-    return rows, found.error_ratio, abs(found.delay - hidden.delay), len(outcome.history.changes)
+    return Outcome(rows, found.error_ratio, abs(found.delay - hidden.delay), len(outcome.history.changes))
 
 
-def judge(
-    result: Result, study: str, rows: list[list[tuple[NamedEstimate, float, bool]]], ratios, delay_errors, changes
-) -> None:
-    """Checks and tables of one study from every seed's (estimate, truth, unexcited)."""
+def judge(result: Result, study: str, outcomes: list[Outcome]) -> None:
+    """Checks and tables of one study from what every seed's bag said."""
+    rows, ratios = [o.rows for o in outcomes], [o.ratio for o in outcomes]
+    delay_errors, changes = [o.delay_error for o in outcomes], [o.changes for o in outcomes]
     z = np.array([[(e.value - true) / e.std for e, true, _ in row] for row in rows])
     inside = np.array([[e.lower <= true <= e.upper for e, true, _ in row] for row in rows])
     names = [e.name for e, _, _ in rows[0]]

@@ -17,7 +17,7 @@ from refit_interfaces.msg import ParameterSet, PredictionError
 from refit_interfaces.srv import LoadBlueprint, PredictRollout
 from sensor_msgs.msg import JointState
 
-from identification.train import LOSSES
+from identification.training import LOSSES
 from nodes.control.profiles import blueprint_of, physical_vector
 from nodes.framework.actuation import Actuation
 from nodes.framework.asking import ask

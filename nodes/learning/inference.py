@@ -20,7 +20,7 @@ from refit_interfaces.action import InferParameters
 from refit_interfaces.msg import ParticleSet
 from refit_interfaces.srv import RolloutPosterior, SetParameterSet, SetParticleSet, SetSimParameters
 
-from identification.infer import method_names
+from identification.infer_settings import method_names
 from nodes.framework.asking import ask
 from nodes.framework.config import setting
 from nodes.framework.job_action import JobAction

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from identification.infer import InferConfig, infer, read_limits
 from identification.infer_report import inference_result, write_inference
+from identification.infer_settings import InferConfig, read_limits
+from identification.inference import infer
 from recording import open_recording
 from reporting import write_run
 from sim_core.augmentation import detach

@@ -5,7 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from identification.train import TrainConfig, stages_of, train, write_training
+from identification.training import TrainConfig, stages_of, train
+from identification.training_report import write_training
 from recording import open_recording
 from reporting import write_run
 

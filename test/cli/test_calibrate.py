@@ -13,8 +13,8 @@ from scipy.spatial.transform import Rotation
 from cli.main import main
 from experiments.adaptive_mpc.identify_panda import RunWriter, record_fourier
 from hardware.dynamixel.tables import MODELS
-from identification.calibrate_tool import missing_sides, orientations
-from identification.calibration import Poses
+from identification.calibrate.resting import RestingPoses
+from identification.calibrate.tool import missing_sides, orientations
 from nodes.devices.dynamixel_config import DynamixelConfig
 from nodes.devices.force_torque import ForceTorqueConfig
 from recording import BagWriter
@@ -690,7 +690,7 @@ def test_stretches_at_rest():
 
 def test_creeping_joints_are_taken_where_they_were_when_something_was_measured():
     t = np.arange(0.0, 2.0, 0.01)
-    poses = Poses([Rest(0.5, 1.5)], t, np.stack([0.04 * t, np.full_like(t, 0.3)], axis=1))
+    poses = RestingPoses([Rest(0.5, 1.5)], t, np.stack([0.04 * t, np.full_like(t, 0.3)], axis=1))
     np.testing.assert_allclose(
         poses.mean_q(poses.rests[0], np.array([0.7, 0.9])), [0.04 * 0.8, 0.3], atol=3e-4
     )  # half a sample

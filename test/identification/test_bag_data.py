@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from identification.bag_data import DataError, controls_from_effort, read_description, read_windows
+from identification.bag_data import controls_from_effort, read_description, read_windows
+from identification.errors import UnusableInput
 from recording import JointSeries
 from sim_core.inference.fit.free_names import FreeNameError, free_parameters
 from sim_core.multibody import load_model
@@ -95,7 +96,7 @@ def spoil(bag, field):
 def test_each_defect_has_one_sentence(model, damage, message):
     bag = FakeBag(model)
     damage(bag)
-    with pytest.raises(DataError, match=message) as error:
+    with pytest.raises(UnusableInput, match=message) as error:
         read_windows(bag, model)
     assert "\n" not in str(error.value)
 
@@ -110,13 +111,13 @@ def test_description_must_belong_to_the_run(model):
     bag = FakeBag(model)
     loaded, _ = read_description(bag, "double_cartpole")
     assert loaded.hash == model.hash
-    with pytest.raises(DataError, match="recorded with robot 'double_cartpole', expected 'panda'"):
+    with pytest.raises(UnusableInput, match="recorded with robot 'double_cartpole', expected 'panda'"):
         read_description(bag, "panda")
     bag.text = load_model("cartpole").xml
-    with pytest.raises(DataError, match="two robots or two versions"):
+    with pytest.raises(UnusableInput, match="two robots or two versions"):
         read_description(bag)
     bag.text = "<mujoco"
-    with pytest.raises(DataError, match="no usable model"):
+    with pytest.raises(UnusableInput, match="no usable model"):
         read_description(bag)
 
 

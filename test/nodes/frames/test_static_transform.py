@@ -7,7 +7,7 @@ pytest.importorskip("rclpy")
 
 from tf2_msgs.msg import TFMessage
 
-from identification.calibration import static_transform
+from identification.calibrate.parameter_files import static_transform
 from nodes.frames.static_transform import StaticTransformConfig
 from nodes.frames.transforms import TransformBuffer
 from nodes.framework.qos import LATCHED

@@ -102,8 +102,3 @@ def test_what_does_not_fit_is_said():
         ParticlePosterior(("a",), [0], [1], [[np.nan]], [0.0])
     with pytest.raises(ValueError, match="sum 1"):
         ParticlePosterior(("a",), [0], [1], [[0.5]], [0.0], weights=[2.0])
-
-
-def test_corner_shows_every_pair():
-    fig = made().corner(truth=[1.0, np.nan])
-    assert len(fig.axes) == 4 and len(fig.axes[0].lines) >= 1

@@ -6,21 +6,25 @@ save_blueprints("trained.yaml", attached(trained.model))
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from identification.infer import cut, read_recordings
-from sim_core.augmentation.augment import attached, augment, detach
-from sim_core.augmentation.blueprint_file import load_blueprints
+from identification.bag_data import Bag, Table
+from identification.errors import UnusableInput, unusable_input
+from identification.recordings import cut, read_recordings
+from recording import BagError
+from sim_core.augmentation.augment import AugmentationError, augment
+from sim_core.augmentation.blueprint_file import BlueprintFileError, load_blueprints
 from sim_core.augmentation.training import STAGES, Fit, Stage, fit
 from sim_core.augmentation.trajectory_error import TrajectoryError
 from sim_core.inference.data.trajectories import Trajectories
 from sim_core.inference.fit.identify import dynamics_at
-from sim_core.multibody import load_model
+from sim_core.multibody import RobotModel, load_model
 
-__all__ = ["LOSSES", "TrainConfig", "Trained", "stages_of", "train", "write_training"]
+__all__ = ["LOSSES", "TrainConfig", "Trained", "stages_of", "train"]
 
 LOSSES = ("trajectory", "one-step")
 
@@ -45,9 +49,9 @@ class TrainConfig:
     held_out: float = 0.2
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.loss not in LOSSES:
-            raise ValueError(f"there is no loss '{self.loss}'; there are {', '.join(LOSSES)}")
+            raise UnusableInput(f"there is no loss '{self.loss}'; there are {', '.join(LOSSES)}")
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,14 @@ class Trained:
     """Networks and what they are worth.
 
     Attributes:
-        fit: Fit; model: RobotModel with the networks; robot: its name.
+        fit: the training; model: the robot with the networks; robot: its name.
         metrics: on the held-out part, errors in units of each state's standard deviation.
-        held: Trajectories; plain, hybrid: their roll-outs without and with the networks, (R, T+1, nx).
+        held: the held-out part; plain, hybrid: its roll-outs without and with the networks, (R, T+1, nx).
         notes: about the data.
     """
 
     fit: Fit
-    model: object
+    model: RobotModel
     robot: str
     metrics: dict[str, float]
     held: Trajectories
@@ -88,21 +92,26 @@ def stages_of(config: TrainConfig) -> tuple[Stage, ...]:
 
 
 def train(
-    recordings, blueprint, config: TrainConfig = TrainConfig(), on_row: Callable[[dict], None] = lambda row: None
+    recordings: Iterable[Bag | Table],
+    blueprint: str | Path,
+    config: TrainConfig = TrainConfig(),
+    on_row: Callable[[dict], None] = lambda row: None,
 ) -> Trained:
     """Train the networks of a blueprint file on recordings.
 
     Args:
-        recordings: of `recording.open_recording`. blueprint: path of its YAML file.
-        on_row: told each row of the history; what it raises ends the training.
+        recordings: of `recording.open_recording`; all of one robot model.
+        blueprint: path of its YAML file.
+        on_row: told each row of the history; what it raises ends the training, and comes through.
 
     Raises:
-        DataError, BlueprintFileError, AugmentationError, ValueError: what cannot be used, in one sentence.
+        UnusableInput: recordings, a blueprint or settings that cannot be used.
     """
-    source, _, windows, notes = read_recordings(recordings, config.robot)
-    plain = load_model(source)
-    blueprints = [b if np.any(b.weights) else b.initialised(config.seed) for b in load_blueprints(blueprint)]
-    hybrid = augment(plain, blueprints)
+    with unusable_input(BagError, BlueprintFileError, AugmentationError):
+        source, _, windows, notes = read_recordings(recordings, config.robot)
+        plain = load_model(source)
+        blueprints = [b if np.any(b.weights) else b.initialised(config.seed) for b in load_blueprints(blueprint)]
+        hybrid = augment(plain, blueprints)
     training, held = cut(windows, config.length, config.held_out)
     fitted = fit(hybrid, training, stages=stages_of(config), dynamics=dynamics_at(hybrid, training.dt), callback=on_row)
     with_networks, without = dynamics_at(hybrid, training.dt), dynamics_at(plain, training.dt)
@@ -127,45 +136,3 @@ def train(
         with_networks.rollout(held.x[:, 0], held.u, fitted.p),
         notes,
     )
-
-
-def write_training(trained: Trained, folder, source: str) -> None:
-    """report.html, and the trained blueprint as blueprint.yaml with its weights, into a folder."""
-    from pathlib import Path
-
-    from reporting import Report, figure
-    from sim_core.augmentation.blueprint_file import save_blueprints
-
-    folder, model = Path(folder), trained.model
-    save_blueprints(folder / "blueprint.yaml", attached(model))
-    report = Report(f"Networks in the equations of {trained.robot}", source)
-    report.numbers({name: value for name, value in trained.metrics.items() if "/" in name})
-    for note in trained.notes:
-        report.text(note)
-    report.section("Networks").table(
-        ["name", "outputs", "inputs", "mode", "weights"],
-        [[b.name, ", ".join(b.outputs), ", ".join(b.inputs), b.mode, len(b.weights)] for b in attached(model)],
-    )
-    report.section("On the held-out part").table(["measure", "value"], list(trained.metrics.items()))
-    middle, n = len(trained.held.x) // 2, detach(model).nq
-    t = trained.held.dt * np.arange(trained.held.steps + 1)
-    fig, axes = figure(n, 1, size=(8.4, 1.5 * n + 0.9), sharex=True, squeeze=False)
-    for i, axis in enumerate(axes[:, 0]):
-        axis.plot(t, trained.held.x[middle, :, i], color="#444444", linestyle=":", label="measured")
-        axis.plot(t, trained.plain[middle, :, i], label="without networks")
-        axis.plot(t, trained.hybrid[middle, :, i], label="with networks")
-        axis.set_ylabel(f"q{i}")
-    axes[0, 0].legend(ncols=3)
-    axes[-1, 0].set_xlabel("time [s]")
-    report.figure(fig, "Open loop from the measured first state.")
-    rows = trained.fit.history
-    fig, axis = figure(1, 1, size=(8.4, 2.8))
-    at = 0
-    for key in dict.fromkeys((row["stage"], row["horizon"]) for row in rows):
-        losses = [row["loss"] for row in rows if (row["stage"], row["horizon"]) == key]
-        axis.semilogy(at + np.arange(len(losses)), losses, label=f"{key[0]}, {key[1] or 'whole'} steps")
-        at += len(losses)
-    axis.set_xlabel("evaluation")
-    axis.legend()
-    report.section("Training").figure(fig, "Loss of each stage.")
-    report.write(folder / "report.html")

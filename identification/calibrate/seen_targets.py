@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from cli.errors import CommandError
+from identification.errors import UnusableInput
 from recording import BagReader
 from sim_core.perception.chessboard import board_pose, find_corners
 from sim_core.perception.still_stretches import Rest
@@ -16,6 +18,10 @@ __all__ = ["Sightings", "mean_pose", "read_sightings", "inverse"]
 
 IMAGES_PER_REST = 3  # a second at rest holds thirty that say the same
 CHANNELS = {"mono8": 1, "8UC1": 1, "rgb8": 3, "bgr8": 3, "8UC3": 3}
+
+
+#: child -> (parent, pose of the child in the parent (4, 4))
+StaticTransforms = dict[str, tuple[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class Sightings:
     t: np.ndarray
     X_CT: np.ndarray
     frame: str
-    static: dict[str, tuple[str, np.ndarray]]
+    static: StaticTransforms
     looked: int = 0
     why: str = ""
 
@@ -52,31 +58,31 @@ def read_sightings(reader: BagReader, topic: str, board: str | None, rests: list
     """Poses of the target on `topic`; of images only those taken in `rests`.
 
     Raises:
-        CommandError: another type than PoseStamped or Image, images without --board, images that cannot be read.
+        UnusableInput: another type than PoseStamped or Image, images without --board, images that cannot be read.
     """
     kind = reader.topics[reader.resolve(topic)].message_type
     static = _static_transforms(reader)
     if kind == "geometry_msgs/msg/PoseStamped":
         return _poses(reader, topic, static)
     if kind != "sensor_msgs/msg/Image":
-        raise CommandError(
+        raise UnusableInput(
             f"'{topic}' holds {kind}, expected geometry_msgs/msg/PoseStamped or sensor_msgs/msg/Image; name another "
             "--topic"
         )
     if board is None:
-        raise CommandError(
+        raise UnusableInput(
             f"'{topic}' holds images: say with --board what chessboard is in them, such as --board 7x6x0.03"
         )
     return _boards(reader, topic, *_board(board), rests, static)
 
 
-def _poses(reader: BagReader, topic: str, static) -> Sightings:
+def _poses(reader: BagReader, topic: str, static: StaticTransforms) -> Sightings:
     times, poses, frame = [], [], ""
     for _, message in reader.messages(topic):
         p, q = message.pose.position, message.pose.orientation
         values = np.array([p.x, p.y, p.z, q.x, q.y, q.z, q.w])
         if not np.isfinite(values).all() or np.linalg.norm(values[3:]) < 0.5:
-            raise CommandError(
+            raise UnusableInput(
                 f"'{topic}' has a pose that is none ({', '.join(f'{v:g}' for v in values)}): leave out frames without "
                 "a target"
             )
@@ -92,25 +98,32 @@ def _board(text: str) -> tuple[tuple[int, int], float]:
         columns, rows, square = text.lower().split("x")
         counts, edge = (int(columns), int(rows)), float(square)
     except ValueError:
-        raise CommandError(
+        raise UnusableInput(
             f"--board {text}: expected inner corners per row x per column x edge of a square in metres, such as "
             "7x6x0.03"
         ) from None
     if (sum(counts) % 2 == 0) or min(counts) < 2 or edge <= 0.0:
-        raise CommandError(
+        raise UnusableInput(
             f"--board {text}: one number of inner corners must be odd and the other even, at least 2, or half a "
             "turn looks the same; the edge is positive"
         )
     return counts, edge
 
 
-def _boards(reader: BagReader, topic: str, counts, square: float, rests: list[Rest], static) -> Sightings:
+def _boards(
+    reader: BagReader,
+    topic: str,
+    counts: tuple[int, int],
+    square: float,
+    rests: list[Rest],
+    static: StaticTransforms,
+) -> Sightings:
     info_topic = reader.resolve(topic).rsplit("/", 1)[0] + "/camera_info"
     reader.require(info_topic)
     _, info = next(reader.messages(info_topic))
     K = np.asarray(info.k, float).reshape(3, 3)
     if np.any(np.abs(np.asarray(info.d, float)) > 1e-9):
-        raise CommandError(
+        raise UnusableInput(
             f"'{info_topic}' has distortion coefficients {np.round(info.d, 4).tolist()}: record rectified images"
         )
     taken = dict.fromkeys(range(len(rests)), 0)
@@ -133,16 +146,16 @@ def _boards(reader: BagReader, topic: str, counts, square: float, rests: list[Re
     return Sightings(np.array(times), np.array(poses).reshape(-1, 4, 4), frame, static, looked, why)
 
 
-def _image(message, topic: str) -> np.ndarray:
+def _image(message: Any, topic: str) -> np.ndarray:
     """Pixels (h, w) or (h, w, 3)."""
     channels = CHANNELS.get(message.encoding)
     if channels is None:
-        raise CommandError(f"'{topic}' is encoded as {message.encoding}, expected one of {', '.join(CHANNELS)}")
+        raise UnusableInput(f"'{topic}' is encoded as {message.encoding}, expected one of {', '.join(CHANNELS)}")
     rows = np.asarray(message.data, np.uint8).reshape(message.height, message.step)[:, : message.width * channels]
     return rows.reshape(message.height, message.width, channels).squeeze()
 
 
-def _static_transforms(reader: BagReader) -> dict[str, tuple[str, np.ndarray]]:
+def _static_transforms(reader: BagReader) -> StaticTransforms:
     if not reader.has("tf_static"):
         return {}
     found = {}
@@ -153,13 +166,14 @@ def _static_transforms(reader: BagReader) -> dict[str, tuple[str, np.ndarray]]:
     return found
 
 
-def _pose(position, quaternion) -> np.ndarray:
+def _pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
+    """Pose (4, 4) of a position and a quaternion x, y, z, w."""
     X = np.eye(4)
     X[:3, :3], X[:3, 3] = Rotation.from_quat(quaternion).as_matrix(), position
     return X
 
 
-def _seconds(message) -> float:
+def _seconds(message: Any) -> float:
     return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
 
 

@@ -1,37 +1,28 @@
-"""`refit calibrate tool BAG`: what the wrist's force-torque sensor carries, and its offsets."""
+"""What the wrist's force-torque sensor carries, and its offsets, from a robot at rest in many poses.
+
+reader = open_bag("runs/today/bag")
+found = calibrate_tool(reader, ToolSettings(topic="ft_sensor/wrench_raw"))
+write_calibration(found, str(reader.path))
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from dataclasses import dataclass
 
 import numpy as np
-import typer
 
-from cli.errors import CommandError
-from identification.calibration import (
-    AllowTruncated,
-    Bag,
-    Calibration,
-    Json,
-    Out,
-    Robot,
-    StillSpeed,
-    StillTime,
-    calibrate,
-    estimate,
-    frame_poses,
-    in_stretch,
-    resting_poses,
-    robot_model,
-    ros_parameters,
-    start_report,
-    student,
-)
-from recording import BagReader
+from identification.calibrate.calibration import Calibration
+from identification.calibrate.estimates import estimate, student
+from identification.calibrate.page import start_page
+from identification.calibrate.parameter_files import ros_parameters
+from identification.calibrate.resting import frame_poses, in_stretch, resting_poses, robot_model
+from identification.errors import UnusableInput, unusable_input
+from recording import BagError, BagReader
 from reporting import PALETTE, Report, Result, figure
+from sim_core.multibody import RobotModel
 from sim_core.perception.tool_load import MINIMUM_POSES, ToolIdentification, identify_tool
 
-__all__ = ["tool"]
+__all__ = ["ToolSettings", "calibrate_tool", "missing_sides", "orientations"]
 
 DISTINCT = 0.35  # [rad] between directions of gravity that count as two, as in the node's survey
 FEWEST_SAMPLES = 10  # of a stretch
@@ -47,50 +38,41 @@ SIDES = {
 SEEN = np.cos(np.deg2rad(54.8))
 
 
-def tool(
-    bag: Bag,
-    topic: Annotated[
-        str, typer.Option(help="wrenches as measured, geometry_msgs/WrenchStamped")
-    ] = "ft_sensor/wrench_raw",
-    frame: Annotated[
-        Optional[str],
-        typer.Option(help="body or site of the model where the sensor is; default: frame_id of the wrenches"),
-    ] = None,
-    max_std: Annotated[
-        float, typer.Option(help="stretches with a larger standard deviation of any force, in N, are left out")
-    ] = 0.5,
-    still_speed: StillSpeed = 0.05,
-    still_time: StillTime = 0.5,
-    robot: Robot = None,
-    allow_truncated: AllowTruncated = False,
-    out: Out = None,
-    json: Json = None,
-) -> int:
+@dataclass(frozen=True)
+class ToolSettings:
+    """Where the wrenches are, and what counts as rest.
+
+    Attributes:
+        topic: wrenches as measured, geometry_msgs/WrenchStamped.
+        frame: body or site of the model where the sensor is; None: frame_id of the wrenches.
+        max_std: stretches with a larger standard deviation of any force are left out [N].
+        still_speed: the robot is still while no joint is faster [rad/s or m/s]. still_time: shortest stretch [s].
+        robot: name in config/robots or a model file; None: robot_description of the bag.
+    """
+
+    topic: str = "ft_sensor/wrench_raw"
+    frame: str | None = None
+    max_std: float = 0.5
+    still_speed: float = 0.05
+    still_time: float = 0.5
+    robot: str | None = None
+
+
+@unusable_input(BagError)
+def calibrate_tool(reader: BagReader, settings: ToolSettings = ToolSettings()) -> Calibration:
     """Mass and centre of the tool behind a force-torque sensor, and the sensor's offsets.
 
-    Record joint_states and ft_sensor/wrench_raw while the robot visits eight
-    or more poses, a second at rest in each, the sensor tilted to all sides.
-    Where the robot stands still, the mean wrench is m g plus an offset;
-    gravity in the sensor's axes follows from the joints.
+    Where the robot stands still, the mean wrench is m g plus an offset; gravity in the sensor's axes follows from the
+    joints. Files: <node of the topic>.yaml with tool.mass [kg] and tool.com [m].
 
-    Writes ft_sensor.yaml with tool.mass and tool.com. Offsets drift, so they
-    are shown and not kept: call ~/bias at the start of work.
+    Raises:
+        UnusableInput: the bag cannot be used, or holds too few poses.
     """
-    return calibrate(
-        "tool",
-        bag,
-        out,
-        json,
-        allow_truncated,
-        lambda reader: _calibrate(reader, topic, frame, max_std, still_speed, still_time, robot),
-    )
-
-
-def _calibrate(reader: BagReader, topic, frame, max_std, still_speed, still_time, robot) -> Calibration:
+    topic, max_std = settings.topic, settings.max_std
     reader.require("joint_states", topic)
-    model = robot_model(reader, robot)
+    model = robot_model(reader, settings.robot)
     t, wrench, frame_id = _wrenches(reader, topic)
-    poses = resting_poses(reader, model, still_speed, still_time)
+    poses = resting_poses(reader, model, settings.still_speed, settings.still_time)
     q, means, left_out = [], [], 0
     for rest in poses.rests:
         index = in_stretch(rest, t, FEWEST_SAMPLES)
@@ -100,34 +82,34 @@ def _calibrate(reader: BagReader, topic, frame, max_std, still_speed, still_time
         q.append(poses.mean_q(rest, t[index]))
         means.append(wrench[index].mean(axis=0))
     if not means:
-        raise CommandError(
+        raise UnusableInput(
             f"none of the {len(poses.rests)} stretches at rest has {FEWEST_SAMPLES} wrenches that vary by less "
             f"than {max_std:g} N: do the clocks of joint_states and wrenches agree, and does nobody touch the tool?"
         )
-    X = frame_poses(model, frame or frame_id, np.array(q))
+    X = frame_poses(model, settings.frame or frame_id, np.array(q))
     gravity = X[:, :3, :3].transpose(0, 2, 1) @ _gravity(model)
     directions, missing = orientations(gravity), missing_sides(gravity)
     lacking = "all six sides of the sensor were down once"
     if missing:
         lacking = f"gravity never points along {', '.join(missing)} of the sensor"
     if directions < MINIMUM_POSES:
-        raise CommandError(
+        raise UnusableInput(
             f"{len(means)} poses at rest in {directions} different orientations, at least {MINIMUM_POSES} are "
             f"needed, {np.rad2deg(DISTINCT):.0f} degrees apart: {lacking}"
         )
     try:
         found = identify_tool(gravity, np.array(means))
     except ValueError as error:
-        raise CommandError(f"{len(means)} poses at rest: {error}") from None
+        raise UnusableInput(f"{len(means)} poses at rest: {error}") from None
     return _result(reader, topic, gravity, np.array(means), found, directions, lacking, left_out)
 
 
 def _wrenches(reader: BagReader, topic: str) -> tuple[np.ndarray, np.ndarray, str]:
-    """Stamps (T,) [s], wrenches (T, 6) [N, N m], and their frame. Raises CommandError: another type, or not finite."""
+    """Stamps (T,) [s], wrenches (T, 6) [N, N m], and their frame. Raises UnusableInput: another type, or not finite."""
     times, rows, frame = [], [], ""
     for _, message in reader.messages(topic):
         if not hasattr(message, "wrench"):
-            raise CommandError(
+            raise UnusableInput(
                 f"'{topic}' holds {message.__msgtype__}, expected geometry_msgs/msg/WrenchStamped; name another --topic"
             )
         stamp, w = message.header.stamp, message.wrench
@@ -136,13 +118,13 @@ def _wrenches(reader: BagReader, topic: str) -> tuple[np.ndarray, np.ndarray, st
         frame = message.header.frame_id
     wrench = np.array(rows)
     if not np.isfinite(wrench).all():
-        raise CommandError(
+        raise UnusableInput(
             f"{(~np.isfinite(wrench).all(axis=1)).sum()} of {len(wrench)} wrenches of '{topic}' are not finite"
         )
     return np.array(times), wrench, frame
 
 
-def _gravity(model) -> np.ndarray:
+def _gravity(model: RobotModel) -> np.ndarray:
     """In the world, (3,) [m/s^2]."""
     first = model.parameters.index("gravity.x")
     return model.parameters.nominal[first : first + 3]
@@ -163,7 +145,16 @@ def missing_sides(gravity: np.ndarray) -> list[str]:
     return [name for name, axis in SIDES.items() if (unit @ axis).max() < SEEN]
 
 
-def _result(reader, topic, gravity, means, found: ToolIdentification, directions, lacking, left_out) -> Calibration:
+def _result(
+    reader: BagReader,
+    topic: str,
+    gravity: np.ndarray,
+    means: np.ndarray,
+    found: ToolIdentification,
+    directions: int,
+    lacking: str,
+    left_out: int,
+) -> Calibration:
     n, load = len(means), found.tool
     force_t, torque_t = student(3 * n - 4), student(3 * n - 6)
     estimates = [estimate("tool.mass", "kg", load.mass, found.mass_std, force_t)]
@@ -198,7 +189,7 @@ def _result(reader, topic, gravity, means, found: ToolIdentification, directions
             else []
         ),
     )
-    report = start_report(
+    report = start_page(
         "Tool behind the force-torque sensor",
         reader,
         result,
@@ -222,7 +213,7 @@ def _result(reader, topic, gravity, means, found: ToolIdentification, directions
     return Calibration(result, estimates, report, {f"{node}.yaml": text}, remarks=remarks)
 
 
-def _residual_figures(report: Report, gravity, means, found: ToolIdentification) -> None:
+def _residual_figures(report: Report, gravity: np.ndarray, means: np.ndarray, found: ToolIdentification) -> None:
     report.section(
         "Fit",
         "Left: mean wrench of each pose less the sensor's offset, against the weight of the tool found. Right: the rest.",
@@ -248,7 +239,7 @@ def _residual_figures(report: Report, gravity, means, found: ToolIdentification)
         report.figure(fig)
 
 
-def _coverage_figure(report: Report, gravity) -> None:
+def _coverage_figure(report: Report, gravity: np.ndarray) -> None:
     """Directions of gravity as longitude and latitude in the sensor's frame."""
     report.section(
         "Orientations",

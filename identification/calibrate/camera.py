@@ -1,114 +1,78 @@
-"""`refit calibrate camera BAG`: where a camera is, on the hand or beside the robot."""
+"""Where a camera is, on the hand or beside the robot (hand-eye calibration).
+
+found = calibrate_camera(open_bag("runs/today/bag"), CameraSettings(mount="base", hand="tool0"))
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Optional
+from dataclasses import dataclass
 
 import numpy as np
-import typer
 from scipy.spatial.transform import Rotation
 
-from cli.errors import CommandError
-from identification.calibration import (
-    AllowTruncated,
-    Bag,
-    Calibration,
-    Json,
-    Out,
-    Robot,
-    StillSpeed,
-    StillTime,
-    calibrate,
-    estimate,
-    frame_poses,
-    in_stretch,
-    resting_poses,
-    robot_model,
-    start_report,
-    static_transform,
-    student,
-)
-from identification.seen_targets import Sightings, inverse, mean_pose, read_sightings
-from recording import BagReader
+from identification.calibrate.calibration import Calibration
+from identification.calibrate.estimates import estimate, student
+from identification.calibrate.page import start_page
+from identification.calibrate.parameter_files import static_transform
+from identification.calibrate.resting import frame_poses, in_stretch, resting_poses, robot_model
+from identification.calibrate.seen_targets import Sightings, inverse, mean_pose, read_sightings
+from identification.errors import UnusableInput, unusable_input
+from recording import BagError, BagReader
 from reporting import PALETTE, Report, Result, figure
 from sim_core.perception.hand_eye import HandEye, hand_eye
 
-__all__ = ["camera"]
+__all__ = ["CameraSettings", "calibrate_camera"]
 
 OWN_PAGE = "docs/calibration.md"
 FEWEST_SIGHTINGS = 1  # of a stretch at rest
 NAMES = ("x", "y", "z", "roll", "pitch", "yaw")
 
 
-class Mount(StrEnum):
-    """Where the camera is."""
+@dataclass(frozen=True)
+class CameraSettings:
+    """Where camera and target are, and what counts as rest.
 
-    HAND = "hand"
-    BASE = "base"
-
-
-def camera(
-    bag: Bag,
-    mount: Annotated[
-        Mount,
-        typer.Option(
-            help="hand: the camera moves with the hand and the target stays; base: the camera stays "
-            "and the target is on the hand"
-        ),
-    ] = Mount.HAND,
-    topic: Annotated[
-        str,
-        typer.Option(
-            help="poses of the target in the camera's optical frame (geometry_msgs/PoseStamped), or "
-            "images (sensor_msgs/Image) of a chessboard with --board"
-        ),
-    ] = "target_pose",
-    board: Annotated[
-        Optional[str],
-        typer.Option(
-            help="chessboard in the images: inner corners per row x per column x edge of a "
-            "square in m, such as 7x6x0.03"
-        ),
-    ] = None,
-    hand: Annotated[str, typer.Option(help="body or site that carries camera or target")] = "hand",
-    base: Annotated[str, typer.Option(help="body or site that counts as the robot's base")] = "base_link",
-    child: Annotated[
-        str, typer.Option(help="frame whose pose is written, if /tf_static leads from it to the optical frame")
-    ] = "camera_link",
-    still_speed: StillSpeed = 0.05,
-    still_time: StillTime = 0.5,
-    robot: Robot = None,
-    allow_truncated: AllowTruncated = False,
-    out: Out = None,
-    json: Json = None,
-) -> int:
-    """Pose of a camera on the hand or beside the robot (hand-eye calibration).
-
-    Record joint_states, what the camera sees of a target, and /tf_static,
-    while the robot visits ten to twenty poses, a second at rest in each,
-    turned by 20 degrees and more about different axes. The target stays where
-    it is: on the table with --mount hand, on the hand with --mount base.
-
-    Writes static_transform.yaml for the node static_transform.
+    Attributes:
+        mount: "hand": the camera moves with the hand and the target stays; "base": the camera stays and the target is on
+            the hand.
+        topic: poses of the target in the camera's optical frame (geometry_msgs/PoseStamped), or images
+            (sensor_msgs/Image) of a chessboard.
+        board: chessboard in the images, "COLUMNSxROWSxEDGE": inner corners per row and column, edge of a square [m].
+        hand: body or site that carries camera or target. base: body or site that counts as the robot's base.
+        child: frame whose pose is written, if /tf_static leads from it to the optical frame.
+        still_speed: the robot is still while no joint is faster [rad/s or m/s]. still_time: shortest stretch [s].
+        robot: name in config/robots or a model file; None: robot_description of the bag.
     """
-    return calibrate(
-        "camera",
-        bag,
-        out,
-        json,
-        allow_truncated,
-        lambda reader: _calibrate(reader, mount.value, topic, board, hand, base, child, still_speed, still_time, robot),
-    )
+
+    mount: str = "hand"
+    topic: str = "target_pose"
+    board: str | None = None
+    hand: str = "hand"
+    base: str = "base_link"
+    child: str = "camera_link"
+    still_speed: float = 0.05
+    still_time: float = 0.5
+    robot: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mount not in ("hand", "base"):
+            raise UnusableInput(f"the camera's mount is '{self.mount}', expected hand or base")
 
 
-def _calibrate(
-    reader: BagReader, mount, topic, board, hand, base, child, still_speed, still_time, robot
-) -> Calibration:
+@unusable_input(BagError)
+def calibrate_camera(reader: BagReader, settings: CameraSettings = CameraSettings()) -> Calibration:
+    """Pose of a camera on the hand or beside the robot, from a target that it saw from ten to twenty poses at rest.
+
+    Files: static_transform.yaml with the pose in `hand` or `base`.
+
+    Raises:
+        UnusableInput: the bag cannot be used, or the target was seen too rarely.
+    """
+    topic, mount = settings.topic, settings.mount
     reader.require("joint_states", topic)
-    model = robot_model(reader, robot)
-    poses = resting_poses(reader, model, still_speed, still_time)
-    seen = read_sightings(reader, topic, board, poses.rests)
+    model = robot_model(reader, settings.robot)
+    poses = resting_poses(reader, model, settings.still_speed, settings.still_time)
+    seen = read_sightings(reader, topic, settings.board, poses.rests)
     q, X_CT = [], []
     for rest in poses.rests:
         index = in_stretch(rest, seen.t, FEWEST_SIGHTINGS)
@@ -117,20 +81,24 @@ def _calibrate(
             X_CT.append(mean_pose(seen.X_CT[index]))
     if len(q) < 3:
         why = f" ({len(seen.t)} of {seen.looked} images at rest show it; {seen.why})" if seen.why else ""
-        raise CommandError(
+        raise UnusableInput(
             f"the target was seen in {len(q)} of {len(poses.rests)} stretches at rest, at least 3 are needed, "
             f"better 15: keep the target in view{why}"
         )
-    X_BH = inverse(frame_poses(model, base, np.array(q[:1]))[0]) @ frame_poses(model, hand, np.array(q))
+    X_BH = inverse(frame_poses(model, settings.base, np.array(q[:1]))[0]) @ frame_poses(
+        model, settings.hand, np.array(q)
+    )
     try:
         found = hand_eye(X_BH, np.array(X_CT), camera=mount)
     except ValueError as error:
-        raise CommandError(f"{len(q)} poses: {error}") from None
-    parent = hand if mount == "hand" else base
-    return _result(reader, topic, mount, parent, child, seen, X_BH, found, len(poses.rests))
+        raise UnusableInput(f"{len(q)} poses: {error}") from None
+    return _result(reader, settings, seen, X_BH, found, len(poses.rests))
 
 
-def _result(reader, topic, mount, parent, child, seen: Sightings, X_BH, found: HandEye, stretches: int) -> Calibration:
+def _result(
+    reader: BagReader, settings: CameraSettings, seen: Sightings, X_BH: np.ndarray, found: HandEye, stretches: int
+) -> Calibration:
+    parent, child = settings.hand if settings.mount == "hand" else settings.base, settings.child
     n = len(X_BH)
     quantile = student(6 * n - 12)
     values, std = pose_estimates(found)
@@ -163,8 +131,8 @@ def _result(reader, topic, mount, parent, child, seen: Sightings, X_BH, found: H
         )
     text = static_transform(parent, name, X, f"Pose of {name} in {parent}, calibrated from {reader.path.name}.")
     rpy = ", ".join(f"{a:.2f}" for a in np.rad2deg(values[3:]))
-    report = start_report(
-        "Camera on the hand" if mount == "hand" else "Camera beside the robot",
+    report = start_page(
+        "Camera on the hand" if settings.mount == "hand" else "Camera beside the robot",
         reader,
         result,
         estimates,
@@ -186,7 +154,7 @@ def _result(reader, topic, mount, parent, child, seen: Sightings, X_BH, found: H
 def pose_estimates(found: HandEye) -> tuple[np.ndarray, np.ndarray]:
     """x, y, z [m], roll, pitch, yaw [rad] of the camera and their standard deviations, (6,) each."""
 
-    def angles(turn):
+    def angles(turn: np.ndarray) -> np.ndarray:
         return Rotation.from_matrix(Rotation.from_rotvec(turn).as_matrix() @ found.X[:3, :3]).as_euler("ZYX")[::-1]
 
     nominal, step = angles(np.zeros(3)), 1e-6

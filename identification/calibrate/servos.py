@@ -1,103 +1,93 @@
-"""`refit calibrate servos BAG`: torque constant, friction and damping of every joint's servo."""
+"""Torque constant, friction and damping of every joint's servo, from an arm in motion under current control.
+
+found = calibrate_servos(open_bag("runs/today/bag"), ServoSettings(free=("*.armature",)))
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Optional
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import typer
-from rich.console import Console
 
-from cli.errors import CommandError
-from cli.identify import BagIdentification, identify_bag, parameter_file
 from hardware.dynamixel.tables import MODELS
-from identification.bag_data import DataError, read_description
-from identification.calibration import (
-    AllowTruncated,
-    Bag,
-    Calibration,
-    Json,
-    Out,
-    calibrate,
-    ros_parameters,
-    start_report,
-)
+from identification.bag_data import read_description
+from identification.calibrate.calibration import Calibration
+from identification.calibrate.page import start_page
+from identification.calibrate.parameter_files import ros_parameters
+from identification.errors import UnusableInput, unusable_input
+from identification.identify_bag import BagIdentification, identify, parameter_file
 from identification.identify_report import autocorrelation
-from recording import BagReader
-from reporting import PALETTE, Progress, Report, Result, figure, progress_for
-from sim_core.inference.fit.identify import IdentifyConfig
+from recording import BagError, BagReader
+from reporting import PALETTE, Progress, Report, Result, figure
+from sim_core.inference.fit.identify import Identification, IdentifyConfig
 from sim_core.multibody.model.parameters import NamedEstimate
 
-__all__ = ["servos"]
+__all__ = ["ServoSettings", "assumed_constants", "calibrate_servos"]
 
 OWN_PAGE, IDENTIFY_PAGE = "docs/calibration.md", "docs/identify.md"
 MAX_LAG = 20
 
 
-def servos(
-    bag: Bag,
-    free: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            help="free besides gear, friction, damping and sensor.delay, repeatable: "
-            "'*.armature', hand.payload, ...; names of refit identify"
-        ),
-    ] = None,
-    robot: Annotated[Optional[str], typer.Option(help="refuse a bag of another robot")] = None,
-    begin: Annotated[float, typer.Option("--from", help="first second of the recording to use", min=0.0)] = 0.0,
-    end: Annotated[float, typer.Option("--to", help="last second of the recording to use")] = float("inf"),
-    starts: Annotated[int, typer.Option(help="starting points", min=2)] = 3,
-    seed: Annotated[int, typer.Option(help="of the starting points", min=0)] = 0,
-    allow_truncated: AllowTruncated = False,
-    out: Out = None,
-    json: Json = None,
-) -> int:
+@dataclass(frozen=True)
+class ServoSettings:
+    """What is free besides the servos, and which part of the recording is used.
+
+    Attributes:
+        free: names besides gear, friction, damping and sensor.delay, as for `identify`.
+        robot: name that the bag must have been recorded with; None: any.
+        begin, end: stretch of the recording to use [s].
+        starts, seed: number of starting points, and what they are drawn from.
+    """
+
+    free: tuple[str, ...] = ()
+    robot: str | None = None
+    begin: float = 0.0
+    end: float = float("inf")
+    starts: int = 3
+    seed: int = 0
+
+
+@unusable_input(BagError)
+def calibrate_servos(
+    reader: BagReader, settings: ServoSettings = ServoSettings(), progress: Progress | None = None
+) -> Calibration:
     """Torque constant, friction and damping of the servos of a robot in current control.
 
-    Record joint_states while the arm moves all joints at once, fast and
-    slowly, through different poses, ten seconds or more. Efforts are measured
-    current times the torque constant that the driver assumed; the factor that
-    makes them explain the motion corrects it. Masses and inertias count as
-    known: calibrate without a payload.
+    Efforts are measured current times the torque constant that the driver assumed; the factor that makes them explain the
+    motion corrects it. Masses and inertias count as known. Files: <driver>.yaml with joints.<name>.torque_constant
+    [N m/A], and parameters.yaml with friction and damping.
 
-    Writes <driver>.yaml with joints.<name>.torque_constant, and
-    parameters.yaml with friction and damping for plant and controller.
+    Raises:
+        UnusableInput: the bag cannot be used.
     """
-    config = IdentifyConfig(starts=starts, seed=seed)
-    with progress_for(Console()) as progress:
-        return calibrate(
-            "servos",
-            bag,
-            out,
-            json,
-            allow_truncated,
-            lambda reader: _calibrate(reader, free or [], robot, begin, end, config, progress),
-        )
-
-
-def _calibrate(reader: BagReader, more, robot, begin, end, config, progress: Progress) -> Calibration:
     reader.require("joint_states", "robot_description", "run_info")
-    try:
-        model, _ = read_description(reader, robot)
-    except DataError as error:
-        raise CommandError(str(error)) from None
+    config = IdentifyConfig(starts=settings.starts, seed=settings.seed)
+    model, _ = read_description(reader, settings.robot)
     node, assumed = assumed_constants(reader.run_info(), model.actuator_joints)
     names = [f"{actuator}.gear" for actuator in model.actuator_names]
     names += [f"{joint}.{kind}" for kind in ("friction", "damping") for joint in model.actuator_joints]
     # A bus tells of a joint some milliseconds late; taken as punctual, strengths come out some percent wrong.
     names.append("sensor.delay")
-    outcome = identify_bag(
-        reader.path, [*names, *more], robot, begin, end, config, bool(reader.truncated), progress, detect=None
+    outcome = identify(
+        reader.path,
+        [*names, *settings.free],
+        settings.robot,
+        settings.begin,
+        settings.end,
+        config,
+        bool(reader.truncated),
+        progress,
+        detect=None,
     )
     return _result(reader, outcome, node, assumed, config)
 
 
-def assumed_constants(run_info: dict, joints) -> tuple[str, dict[str, float]]:
+def assumed_constants(run_info: Mapping, joints: Sequence[str]) -> tuple[str, dict[str, float]]:
     """The servo driver's name and the torque constant it took for each joint [N m/A], from the parameters a run's description holds.
 
     Raises:
-        CommandError: no node's parameters name the servos of all joints.
+        UnusableInput: no node's parameters name the servos of all joints.
     """
     best: list[str] = list(joints)
     for path, values in run_info.get("parameters", {}).items():
@@ -110,13 +100,15 @@ def assumed_constants(run_info: dict, joints) -> tuple[str, dict[str, float]]:
             }
             return path.rsplit("/", 1)[-1], constants
         best = min(best, missing, key=len)
-    raise CommandError(
+    raise UnusableInput(
         f"run_info of the bag has no parameters joints.<name>.model of a servo driver for {', '.join(best)}: "
         "record with the recorder while the node dynamixel runs in the same namespace, or use refit identify"
     )
 
 
-def _result(reader: BagReader, outcome: BagIdentification, node: str, assumed: dict[str, float], config) -> Calibration:
+def _result(
+    reader: BagReader, outcome: BagIdentification, node: str, assumed: Mapping[str, float], config: IdentifyConfig
+) -> Calibration:
     found, model = outcome.found, outcome.model
     before = {e.name: e.value for e in found.before}
     estimates, taken = [], {}
@@ -157,7 +149,7 @@ def _result(reader: BagReader, outcome: BagIdentification, node: str, assumed: d
         warnings.append(
             f"At a bound: {', '.join(found.at_bound)}. The data ask for more; is the model the robot that was recorded?"
         )
-    report = start_report(
+    report = start_page(
         f"Servos of {model.name}",
         reader,
         result,
@@ -196,7 +188,7 @@ def _result(reader: BagReader, outcome: BagIdentification, node: str, assumed: d
     )
 
 
-def _torque_constant(gear: NamedEstimate, joint: str, assumed: dict[str, float], nominal: float) -> NamedEstimate:
+def _torque_constant(gear: NamedEstimate, joint: str, assumed: Mapping[str, float], nominal: float) -> NamedEstimate:
     """An actuator's strength, in units of what the model has, as the constant behind it [N m/A]."""
     k = assumed[joint] / nominal
     return replace(
@@ -210,7 +202,9 @@ def _torque_constant(gear: NamedEstimate, joint: str, assumed: dict[str, float],
     )
 
 
-def _interval_figures(report: Report, constants, assumed, others) -> None:
+def _interval_figures(
+    report: Report, constants: Sequence[NamedEstimate], assumed: Mapping[str, float], others: Sequence[NamedEstimate]
+) -> None:
     report.section(
         "Intervals", "95 % intervals of the torque constants over what was assumed, and of what else was free."
     )
@@ -254,7 +248,7 @@ def _interval_figures(report: Report, constants, assumed, others) -> None:
     report.figure(fig, "Upright marks: what the model had.")
 
 
-def _forecast_figure(report: Report, found, joints) -> None:
+def _forecast_figure(report: Report, found: Identification, joints: Sequence[str]) -> None:
     """One stretch of the held-out part, predicted open loop."""
     before, after, n = found.forecast_before, found.forecast_after, len(joints)
     s = len(after.t) // 2
@@ -276,7 +270,7 @@ def _forecast_figure(report: Report, found, joints) -> None:
     report.figure(fig)
 
 
-def _residual_figure(report: Report, found, joints) -> None:
+def _residual_figure(report: Report, found: Identification, joints: Sequence[str]) -> None:
     r, problem, n = found.solution.rollout.residual / found.solution.scale, found.problem, len(joints)
     report.section(
         "Residuals",

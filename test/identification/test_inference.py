@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from identification.bag_data import DataError
-from identification.infer import InferConfig, cut, infer, read_limits, read_recordings
+from identification.errors import UnusableInput
 from identification.infer_report import inference_result, inference_warnings, write_inference
+from identification.infer_settings import InferConfig, read_limits
+from identification.inference import infer
+from identification.recordings import cut, read_recordings
 from identification.spread_density import Recipe
 from sim_core.augmentation import Blueprint, Network, open_parameters, save_blueprints
 from sim_core.host.executors import open_executor
@@ -163,7 +165,7 @@ def test_physics_is_inferred_around_networks_whose_weights_are_held(recording, t
     np.testing.assert_array_equal(p, found.vectors[np.argmax(found.posterior.log_p)])
     assert model.hash == found.model.hash
 
-    with pytest.raises(DataError, match="weights are held"):
+    with pytest.raises(UnusableInput, match="weights are held"):
         infer([recording], replace(settings, limits={"augmentation.half.w0[0,0]": (-1.0, 0.0)}))
 
 
@@ -186,12 +188,12 @@ def test_data_and_options_that_cannot_be_used_are_one_sentence(recording):
         ({"length": -1.0}, "length"),
         ({"method": "gauss-newton"}, "knows priors"),
     ]:
-        with pytest.raises(DataError, match=sentence):
+        with pytest.raises(UnusableInput, match=sentence):
             config(**{"method": "csvgd", **wrong})
-    with pytest.raises(DataError, match="holds no robot"):
+    with pytest.raises(UnusableInput, match="holds no robot"):
         infer([recording], config(robot=""))
-    with pytest.raises(DataError, match="no recordings"):
+    with pytest.raises(UnusableInput, match="no recordings"):
         infer([], config())
-    with pytest.raises(DataError, match="expected YAML"):
+    with pytest.raises(UnusableInput, match="expected YAML"):
         read_limits("{hand.mass: 3}")
     assert read_limits("{hand.mass: [0.5, 3]}") == {"hand.mass": (0.5, 3.0)} and read_limits("") == {}

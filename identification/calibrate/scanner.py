@@ -1,30 +1,24 @@
-"""`refit calibrate scanner BAG`: where a laser scanner is mounted on the robot's base."""
+"""Where a laser scanner is mounted on the robot's base, from scans of walls that are known there.
+
+found = calibrate_scanner(open_bag("runs/today/bag"), ScannerSettings(room="4.2x3.1", center="0.3,0"))
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Optional
 
 import numpy as np
-import typer
 import yaml
 
-from cli.errors import CommandError
-from identification.calibration import (
-    AllowTruncated,
-    Bag,
-    Calibration,
-    Json,
-    Out,
-    Robot,
-    calibrate,
-    estimate,
-    frame_poses,
-    robot_model,
-    start_report,
-    static_transform,
-)
-from recording import BagReader
+from identification.calibrate.calibration import Calibration
+from identification.calibrate.estimates import estimate
+from identification.calibrate.page import start_page
+from identification.calibrate.parameter_files import static_transform
+from identification.calibrate.resting import frame_poses, robot_model
+from identification.errors import UnusableInput, unusable_input
+from recording import BagError, BagReader
 from reporting import PALETTE, Report, Result, figure
 from sim_core.perception.scan_mounting import (
     NAMES,
@@ -37,81 +31,67 @@ from sim_core.perception.scan_mounting import (
     predicted_ranges,
 )
 
-__all__ = ["scanner"]
+__all__ = ["ScannerSettings", "calibrate_scanner"]
 
 OWN_PAGE = "docs/calibration.md"
 SCANS = 20  # evenly spaced over the bag: more say the same
 FLAT = 3  # of NAMES: what a level scanner has; the rest is its tilt
 
 
-def scanner(
-    bag: Bag,
-    room: Annotated[
-        Optional[str], typer.Option(help="rectangular room, LENGTHxWIDTH along x and y of the base frame, in m")
-    ] = None,
-    center: Annotated[str, typer.Option(help="X,Y of the room's centre in the base frame, in m")] = "0,0",
-    room_yaw: Annotated[float, typer.Option(help="by which the room is turned in the base frame, in rad")] = 0.0,
-    walls: Annotated[
-        Optional[Path], typer.Option(help="YAML file with walls in the base frame in place of --room")
-    ] = None,
-    guess: Annotated[
-        Optional[str],
-        typer.Option(
-            help="X,Y,YAW of the scanner, within 0.3 m and 0.3 rad; default: the model's frame of the scans' name"
-        ),
-    ] = None,
-    height: Annotated[
-        Optional[float], typer.Option(help="of the scanner over the base frame, in m; default: the model's")
-    ] = None,
-    tilt: Annotated[
-        bool, typer.Option("--tilt", help="look for pitch and roll too; a wrongly measured room looks like a tilt")
-    ] = False,
-    topic: Annotated[str, typer.Option(help="scans, sensor_msgs/LaserScan")] = "scan",
-    base: Annotated[str, typer.Option(help="body or site that counts as the robot's base")] = "base_link",
-    robot: Robot = None,
-    allow_truncated: AllowTruncated = False,
-    out: Out = None,
-    json: Json = None,
-) -> int:
-    """Pose of a laser scanner on the robot's base, from scans of walls that are known in the base frame.
+@dataclass(frozen=True)
+class ScannerSettings:
+    """Where the walls are, and where the search begins; all in the base frame.
 
-    Record a few seconds of scans with the robot at rest, and measure where the
-    walls are in its base frame, to some millimetres: a rectangular room
-    (--room 4.2x3.1 --center 0.3,0), or single walls in a YAML list of
-    {from: (x, y), to: (x, y), lean: angle}, see docs/calibration.md. What else
-    stands in the room counts for nothing.
-
-    Writes static_transform.yaml for the node static_transform.
+    Attributes:
+        room: rectangular room, "LENGTHxWIDTH" along x and y [m]. center: "X,Y" of its centre [m]. room_yaw: by which it
+            is turned [rad].
+        walls: YAML file with walls, in place of a room.
+        guess: "X,Y,YAW" of the scanner, within 0.3 m and 0.3 rad; None: the model's frame of the scans' name.
+        height: of the scanner over the base frame [m]; None: the model's.
+        tilt: look for pitch and roll too.
+        topic: scans, sensor_msgs/LaserScan. base: body or site that counts as the robot's base.
+        robot: name in config/robots or a model file; None: robot_description of the bag.
     """
-    return calibrate(
-        "scanner",
-        bag,
-        out,
-        json,
-        allow_truncated,
-        lambda reader: _calibrate(reader, room, center, room_yaw, walls, guess, height, tilt, topic, base, robot),
-    )
+
+    room: str | None = None
+    center: str = "0,0"
+    room_yaw: float = 0.0
+    walls: Path | None = None
+    guess: str | None = None
+    height: float | None = None
+    tilt: bool = False
+    topic: str = "scan"
+    base: str = "base_link"
+    robot: str | None = None
 
 
-def _calibrate(
-    reader: BagReader, room, center, room_yaw, walls, guess, height, tilt, topic, base, robot
-) -> Calibration:
+@unusable_input(BagError)
+def calibrate_scanner(reader: BagReader, settings: ScannerSettings) -> Calibration:
+    """Pose of a laser scanner on the robot's base, from a few seconds of scans of known walls; the robot rests.
+
+    What else stands in the room counts for nothing. Files: static_transform.yaml with the pose in `base`.
+
+    Raises:
+        UnusableInput: the bag or the walls cannot be used.
+    """
+    room, walls, topic, base = settings.room, settings.walls, settings.topic, settings.base
+    guess, height, tilt = settings.guess, settings.height, settings.tilt
     if (room is None) == (walls is None):
-        raise CommandError("say where the walls are: either --room LENGTHxWIDTH or --walls FILE")
-    known = _read_walls(walls) if walls is not None else _room(room, center, room_yaw)
+        raise UnusableInput("say where the walls are: either --room LENGTHxWIDTH or --walls FILE")
+    known = _read_walls(walls) if walls is not None else _room(room, settings.center, settings.room_yaw)
     reader.require(topic)
     angles, scans, frame = _scans(reader, topic)
-    modelled = _modelled(reader, robot, base, frame)
+    modelled = _modelled(reader, settings.robot, base, frame)
     start = _numbers("--guess", guess, 3) if guess is not None else modelled[:3] if modelled is not None else None
     if start is None:
-        raise CommandError(
+        raise UnusableInput(
             f"nothing says where the scanner is about: no model with frame '{frame}' in the bag; give --guess X,Y,YAW"
         )
     z = height if height is not None else modelled[3] if modelled is not None else 0.0
     try:
         found = estimate_mounting(angles, scans, known, start, height=z, tilt=tilt)
     except ValueError as error:
-        raise CommandError(f"'{topic}' of '{reader.path}': {error}") from None
+        raise UnusableInput(f"'{topic}' of '{reader.path}': {error}") from None
     return _result(reader, base, frame, known, angles, scans, start, found, tilt)
 
 
@@ -124,14 +104,14 @@ def _numbers(option: str, text: str, count: int, separator: str = ",") -> list[f
     except ValueError:
         values = []
     if len(values) != count or not np.isfinite(values).all():
-        raise CommandError(f"{option} {text}: expected {count} numbers separated by '{separator}'")
+        raise UnusableInput(f"{option} {text}: expected {count} numbers separated by '{separator}'")
     return values
 
 
 def _room(room: str, center: str, yaw: float) -> list[Wall]:
     size = _numbers("--room", room, 2, "x")
     if min(size) <= 0.0:
-        raise CommandError(f"--room {room}: length and width must be positive")
+        raise UnusableInput(f"--room {room}: length and width must be positive")
     return box(_numbers("--center", center, 2), size, yaw)
 
 
@@ -143,10 +123,10 @@ def _read_walls(path: Path) -> list[Wall]:
             Wall(tuple(map(float, e["from"])), tuple(map(float, e["to"])), float(e.get("lean", 0.0))) for e in entries
         ]
     except OSError as error:
-        raise CommandError(f"--walls {path}: cannot be read ({error.strerror})") from None
+        raise UnusableInput(f"--walls {path}: cannot be read ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         sentence = str(error).splitlines()[0]
-        raise CommandError(
+        raise UnusableInput(
             f"--walls {path}: expected a list of {{from: [x, y], to: [x, y]}} in metres, lean in rad if there is "
             f"one; {type(error).__name__}: {sentence}"
         ) from None
@@ -156,7 +136,7 @@ def _scans(reader: BagReader, topic: str) -> tuple[np.ndarray, np.ndarray, str]:
     """Angles (n,) [rad] and up to SCANS scans (k, n) [m], NaN where nothing valid was measured, and their frame."""
     kind = reader.topics[reader.resolve(topic)].message_type
     if kind != "sensor_msgs/msg/LaserScan":
-        raise CommandError(f"'{topic}' holds {kind}, expected sensor_msgs/msg/LaserScan; name another --topic")
+        raise UnusableInput(f"'{topic}' holds {kind}, expected sensor_msgs/msg/LaserScan; name another --topic")
     count = reader.topics[reader.resolve(topic)].count
     chosen = set(np.linspace(0, count - 1, min(SCANS, count)).round().astype(int))
     rows, angles, frame = [], None, ""
@@ -170,7 +150,7 @@ def _scans(reader: BagReader, topic: str) -> tuple[np.ndarray, np.ndarray, str]:
                 message.header.frame_id,
             )
         if len(ranges) != len(angles):
-            raise CommandError(
+            raise UnusableInput(
                 f"scans of '{topic}' change from {len(angles)} to {len(ranges)} ranges: record with one setting"
             )
         rows.append(np.where((ranges >= message.range_min) & (ranges <= message.range_max), ranges, np.nan))
@@ -194,7 +174,15 @@ def _modelled(reader: BagReader, robot: str | None, base: str, frame: str) -> li
 
 
 def _result(
-    reader: BagReader, base: str, frame: str, walls, angles, scans, start, found: Mounting, tilt: bool
+    reader: BagReader,
+    base: str,
+    frame: str,
+    walls: Sequence[Wall],
+    angles: np.ndarray,
+    scans: np.ndarray,
+    start: Sequence[float],
+    found: Mounting,
+    tilt: bool,
 ) -> Calibration:
     tilted = bool(np.any(found.pose[FLAT:] != 0.0))
     shown = len(NAMES) if tilted else FLAT
@@ -230,7 +218,7 @@ def _result(
             )
         )
     text = static_transform(base, frame, found.X_BS, f"Pose of {frame} in {base}, calibrated from {reader.path.name}.")
-    report = start_report(
+    report = start_page(
         "Mounting of the laser scanner",
         reader,
         result,
@@ -255,13 +243,13 @@ def _result(
     return Calibration(result, estimates, report, {"static_transform.yaml": text}, assumed, (*remarks, *open_))
 
 
-def _points(angles, ranges, found: Mounting) -> np.ndarray:
+def _points(angles: np.ndarray, ranges: np.ndarray, found: Mounting) -> np.ndarray:
     """Of one scan in the base frame, (n, 2) [m]."""
     rays = np.stack([np.cos(angles), np.sin(angles), np.zeros_like(angles)], axis=1)
     return (ranges[:, None] * (rays @ found.X_BS[:3, :3].T) + found.X_BS[:3, 3])[:, :2]
 
 
-def _plan_figure(report: Report, walls, angles, scans, found: Mounting) -> None:
+def _plan_figure(report: Report, walls: Sequence[Wall], angles: np.ndarray, scans: np.ndarray, found: Mounting) -> None:
     report.section(
         "Seen from above", "Walls as given and the median scan, placed by the mounting found, in the base frame [m]."
     )
@@ -292,7 +280,9 @@ def _plan_figure(report: Report, walls, angles, scans, found: Mounting) -> None:
     report.figure(fig)
 
 
-def _residual_figure(report: Report, walls, angles, scans, found: Mounting) -> None:
+def _residual_figure(
+    report: Report, walls: Sequence[Wall], angles: np.ndarray, scans: np.ndarray, found: Mounting
+) -> None:
     report.section(
         "Fit",
         "Range measured less range to the walls. A wave along the angle means that a wall is not where it is said to be.",
