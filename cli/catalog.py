@@ -1,9 +1,12 @@
 """Experiments and benchmarks: one module each, in folders by system, with a docstring and a function `run`.
 
-    run(size: "quick" | "full", seed: int, progress: Progress, run_directory: RunDirectory) -> Result
+    run(size: "quick" | "full", seed: int, progress: Progress, run_directory: RunDirectory,
+        executor: Executor | None) -> Result
 
-`run` names only the arguments it wants. A module may also define `report(result) -> Report`; without
-it the report shows the checks. What `run` itself writes to its directory is kept.
+`run` names only the arguments it wants. A module that needs packages beyond the base says so in a constant that is
+read without importing it, `TIERS = ("inference",)` (config/tiers.py); the script `refit` installs them. A module may
+also define `report(result) -> Report`; without it the report shows the checks. What `run` itself writes to its directory
+is kept.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import ast
 import difflib
 import importlib
 import inspect
+from concurrent.futures import Executor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -20,8 +25,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from cli.errors import CommandError
+from cli.errors import CommandError, as_command_error
+from config.tiers import require
+from identification.errors import UnusableInput
 from reporting import Report, Result, new_run, progress_for
+from sim_core.host.executors import WorkerLost, open_executor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,10 +40,11 @@ SHARED = "problems"
 
 @dataclass(frozen=True)
 class Entry:
-    """What can be run by name: the module, and the first line of its docstring."""
+    """What can be run by name: the module, the first line of its docstring, the tiers that it needs beyond the base."""
 
     module: str
     line: str
+    tiers: tuple[str, ...] = ()
 
 
 def entries(package: str, root: Path = ROOT) -> dict[str, Entry]:
@@ -55,8 +64,17 @@ def entries(package: str, root: Path = ROOT) -> dict[str, Entry]:
         if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
             if path.stem in found:
                 raise ValueError(f"{path} and module {found[path.stem].module} share a name; rename one of them")
-            found[path.stem] = Entry(".".join(parts), (ast.get_docstring(tree) or "").strip().partition("\n")[0])
+            line = (ast.get_docstring(tree) or "").strip().partition("\n")[0]
+            found[path.stem] = Entry(".".join(parts), line, _tiers(tree))
     return found
+
+
+def _tiers(tree: ast.Module) -> tuple[str, ...]:
+    """The constant TIERS of a module; () where there is none."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "TIERS" for t in node.targets):
+            return tuple(ast.literal_eval(node.value))
+    return ()
 
 
 def show(package: str, console: Console) -> None:
@@ -71,18 +89,31 @@ def load(package: str, name: str) -> ModuleType:
     """The module `name` of `package`.
 
     Raises:
-        CommandError: there is none, or a library it needs is missing.
+        CommandError: there is none.
+        MissingTierError: it needs packages that are not installed.
     """
     known = entries(package)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(known) or 'none'}."
         raise CommandError(f"nothing named '{name}'; {hint}")
+    for tier in known[name].tiers:
+        require(tier, name)
     return importlib.import_module(known[name].module)
 
 
-def execute(package: str, name: str, size: str, seed: int | None, json_file: Path | None) -> int:
-    """Run one module, print its checks, leave JSON and report in a run directory. Returns the exit code."""
+def execute(
+    package: str, name: str, size: str, seed: int | None, json_file: Path | None, cluster: str | None = None
+) -> int:
+    """Run one module, print its checks, leave JSON and report in a run directory. Returns the exit code.
+
+    Args:
+        seed: None: the module's own. json_file: where to write the checks as well.
+        cluster: where independent jobs are computed, as for `open_executor`; None: in this process.
+
+    Raises:
+        CommandError: an option that does not apply, a place where nothing can be computed, or input that cannot be used.
+    """
     if json_file is not None:
         require_writable(json_file)
     module = load(package, name)
@@ -93,11 +124,16 @@ def execute(package: str, name: str, size: str, seed: int | None, json_file: Pat
     for option, value in offered.items():
         if option not in wanted and (option != "size" or value != "full"):
             raise CommandError(f"{name} has no {option} to choose.")
+    if cluster is not None and "executor" not in wanted:
+        raise CommandError(f"{name} has no independent jobs to compute elsewhere; leave out --cluster.")
     console = Console()
-    run = new_run(name, **offered)
-    with progress_for(console) as progress:
-        offered.update(progress=progress, run_directory=run)
-        result: Result = module.run(**{key: value for key, value in offered.items() if key in wanted})
+    with ExitStack() as stack:
+        executor = _open(stack, cluster) if cluster is not None else None
+        run = new_run(name, **offered, **({"cluster": cluster} if cluster is not None else {}))
+        progress = stack.enter_context(progress_for(console))
+        offered.update(progress=progress, run_directory=run, executor=executor)
+        with as_command_error(UnusableInput, WorkerLost):
+            result: Result = module.run(**{key: value for key, value in offered.items() if key in wanted})
     result.print(console)
     result.to_json(run / "result.json")
     if not (run / "report.html").exists():
@@ -107,6 +143,13 @@ def execute(package: str, name: str, size: str, seed: int | None, json_file: Pat
     if json_file is not None:
         result.to_json(json_file)
     return result.exit_code
+
+
+def _open(stack: ExitStack, cluster: str) -> Executor:
+    """The executor that --cluster names, closed with the stack."""
+    # An error that comes out of a run while it is open is not about the place, so this cannot be one `with`.
+    with as_command_error(ValueError, ConnectionError):
+        return stack.enter_context(open_executor(cluster))
 
 
 def require_writable(path: Path) -> None:

@@ -30,7 +30,8 @@ import typer
 from typer.main import get_command
 
 from cli.errors import CommandError
-from reporting.checks import EXIT_OK
+from config.tiers import MissingTierError
+from reporting.checks import EXIT_OK, EXIT_USAGE
 
 #: command -> module and function, whose signature and docstring are its options and help, or typer application
 COMMANDS = {
@@ -64,6 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommandError as error:
         print(f"refit {name}: {error}", file=sys.stderr)
         return error.exit_code
+    except MissingTierError as error:
+        print(f"refit {name}: {error}", file=sys.stderr)
+        return EXIT_USAGE
     except KeyboardInterrupt:
         print(f"refit {name}: interrupted.", file=sys.stderr)
         return EXIT_OK if name in ENDED_BY_HAND else EXIT_INTERRUPTED

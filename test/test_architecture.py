@@ -9,10 +9,15 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
+
+from cli import catalog
+from config.tiers import TIERS
+from nodes.table import NODES
 
 ROOT = Path(__file__).resolve().parents[1]
 ROS = {
@@ -70,6 +75,11 @@ FLOORS = {
     "sim_core.multibody": ("equations", "contact", "model", "rollout"),
     "sim_core.inference": ("data", "shooting", "fit", "bayessim", "samplers", "posterior"),
     "nodes": ("framework", "frames", "control", "plant", "devices", "supervision", "learning"),
+}
+#: what a driver's process does without: it starts in half a second and leaves memory to others
+NOT_IN_DRIVERS = {
+    *("mujoco", "casadi", "torch", "jax", "numpyro", "dask", "distributed", "matplotlib"),
+    *("scipy.optimize", "scipy.signal", "scipy.stats"),
 }
 #: rivals and test robots: extras, never dependencies
 EXTRAS = {"crocoddyl", "pinocchio", "example_robot_data", "hypothesis", "pytest"}
@@ -265,21 +275,62 @@ def test_rooms_hold_one_concept():
     assert not long
 
 
-def test_algorithms_load_without_ros():
-    """Every module of sim_core and identification, with ROS made unimportable."""
-    names = [dotted(path) for package in ("sim_core", "identification") for path in modules(package)]
+def import_afresh(names: list[str], without: Iterable[str] = ()) -> set[str]:
+    """Names of all modules that a fresh process has loaded after importing `names`; `without` cannot be imported there."""
     program = f"""
 import importlib, importlib.abc, sys
 class Wall(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {sorted(ROS)!r}:
-            raise ModuleNotFoundError("ROS is out of bounds: " + name)
+        if name.partition(".")[0] in {sorted(without)!r}:
+            raise ModuleNotFoundError("out of bounds: " + name, name=name)
 sys.meta_path.insert(0, Wall())
 for name in {names!r}:
     importlib.import_module(name)
+print(*sys.modules)
 """
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_algorithms_load_without_ros():
+    """Every module of sim_core and identification, with ROS made unimportable."""
+    names = [dotted(path) for package in ("sim_core", "identification") for path in modules(package)]
+    import_afresh(names, without=ROS)
+
+
+@pytest.mark.parametrize("driver", [name for name, module in NODES.items() if module.startswith("nodes.devices.")])
+def test_drivers_are_light(driver):
+    loaded = import_afresh([NODES[driver]])
+    assert not loaded & NOT_IN_DRIVERS
+
+
+@pytest.mark.parametrize("module", ["config.robot", "scripting", "identification"])
+def test_looking_around_is_cheap(module):
+    assert not import_afresh([module]) & {*NOT_IN_DRIVERS, "numpy", "rclpy"}
+
+
+def test_equations_load_without_pictures_and_networks():
+    loaded = import_afresh(["sim_core.multibody", "sim_core.control", "sim_core.inference.samplers"])
+    assert not loaded & {"torch", "jax", "numpyro", "emcee", "cma", "distributed", "dask", "matplotlib"}
+
+
+def test_a_robot_needs_the_base_alone():
+    """Every node and every command loads without the packages of any tier."""
+    from cli.main import COMMANDS, PLAIN_COMMANDS
+
+    commands = [module for module, _ in (*COMMANDS.values(), *PLAIN_COMMANDS.values())]
+    import_afresh([*NODES.values(), *commands, "scripting"], without=chain(*TIERS.values()))
+
+
+@pytest.mark.parametrize(
+    "tiers", sorted({entry.tiers for entry in catalog.entries("experiments").values()}), ids=lambda t: "+".join(t)
+)
+def test_experiments_say_what_they_need(tiers):
+    """Every experiment loads with the base and what its constant TIERS names."""
+    assert set(tiers) <= set(TIERS)
+    names = [entry.module for entry in catalog.entries("experiments").values() if entry.tiers == tiers]
+    import_afresh(names, without=chain(*(packages for tier, packages in TIERS.items() if tier not in tiers)))
 
 
 def test_launch_folder_is_no_package():

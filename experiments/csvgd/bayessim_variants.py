@@ -23,6 +23,7 @@ from sim_core.inference.samplers import sample, sobol
 from sim_core.inference.shooting.likelihood import SingleShooting
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 
+TIERS = ("learning",)
 SOURCE = "thesis, Tab. A.2, Fig. A.6"
 LENGTHS = np.array([1.5, 2.0])  # [m]
 STATISTICS = ("downsampled", "difference", "summary", "signature")

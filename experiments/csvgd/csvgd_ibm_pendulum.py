@@ -19,6 +19,7 @@ from experiments.problems.ibm_pendulum import HELD_OUT, VALIDATION, Study, row
 from reporting import PALETTE, TRUTH, Report, Result, SilentProgress, figure
 from sim_core.inference.samplers import sample
 
+TIERS = ("inference", "learning")
 SOURCE = "thesis, Tab. 4.1 and A.1"
 SIZES = {"quick": (40, 1000), "full": (100, 2000)}  # particles, iterations
 METRICS = {"kl_real_sim": "KL(real||sim)", "kl_sim_real": "KL(sim||real)", "mmd": "MMD"}

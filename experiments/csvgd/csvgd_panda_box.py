@@ -36,6 +36,7 @@ from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.inference.shooting.observation import frame_positions
 from sim_core.multibody import Dynamics
 
+TIERS = ("inference", "learning")
 SOURCE = "thesis table 4.1, appendix A.2.5; spec 06, acceptance 11"
 SIGMA_OBS = 0.1  # of one sample, in units of the markers' motion
 CORRELATION = 0.2  # [s] over which errors of the model last; samples closer than that do not count as independent

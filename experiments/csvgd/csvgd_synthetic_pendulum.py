@@ -24,6 +24,7 @@ from sim_core.inference.posterior.metrics import kl_knn, mmd
 from sim_core.inference.samplers import sample
 from sim_core.inference.shooting.likelihood import MultipleShooting, SingleShooting
 
+TIERS = ("inference",)
 SOURCE = "spec 06, item 8"
 MEAN = np.array([1.5, 2.0])  # published
 COVARIANCE = np.array([[0.04, 0.036], [0.036, 0.09]])  # std 0.2 and 0.3 m, correlation 0.6

@@ -27,6 +27,7 @@ from sim_core.motion.quadruped.stance import GuardedNetStance, QpStance, Stance
 from sim_core.motion.quadruped.walking import Target, Walk, walk
 from sim_core.plant import MujocoPlant
 
+TIERS = ("learning",)
 SOURCE, DEFAULT = "spec 07 N6 (paper)", "spec 07 item 13 (project default)"
 ASKED = "the robot does what it is asked to (project default)"
 SIZES = {"quick": (4000, 80), "full": (10_000, 200)}  # transitions, epochs

@@ -21,6 +21,7 @@ from sim_core.augmentation import Blueprint, Network, Stage, TrajectoryError, au
 from sim_core.augmentation.group_lasso import discover, pruned
 from sim_core.multibody import Dynamics
 
+TIERS = ("learning",)
 SOURCE = "thesis Fig. 4.16, spec 07 items 11, 12"
 DAMPING = np.array([0.2, 0.1])  # [N m s/rad]
 STEPS = 15

@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from cli.errors import CommandError
 from experiments.problems.planar_pushing import (
     FORCE_NOISE,
     MASS,
@@ -38,6 +37,7 @@ from experiments.problems.planar_pushing import (
     push_in_the_world,
     recorded,
 )
+from identification import UnusableInput
 from recording.mcube_pushes import PushError
 from reporting import PALETTE, Report, Result, SilentProgress, figure
 from sim_core.augmentation import Blueprint, Network, Stage, TrajectoryError, attached, augment, fit
@@ -86,7 +86,7 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
             try:
                 seen = recorded(folder, training + held_out, rng)
             except PushError as error:
-                raise CommandError(f"${VARIABLE}: {error}") from None
+                raise UnusableInput(f"${VARIABLE}: {error}") from None
             training = min(training, seen.count * training // (training + held_out))
             truth = seen.x[..., :3]
             result.detail("recordings", {"folder": folder, "pushes": seen.count, "for training": training})

@@ -23,6 +23,7 @@ from reporting import PALETTE, Report, Result, SilentProgress, figure
 from sim_core.augmentation import Stage, augment, fit
 from sim_core.multibody import Dynamics
 
+TIERS = ("learning",)
 ITEM9, ITEM10 = "spec 07, item 9", "spec 07, item 10"
 SEEN, AHEAD, SWIMS = 200, 900, 10
 BEST, PUBLISHED, STUDIED = "on each body", "on the joints", "water at 25 °C"

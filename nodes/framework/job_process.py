@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable
 
+from config.tiers import MissingTierError
 from sim_core.host.child_process import belong_to
 
 __all__ = ["JobProcess", "Told"]
@@ -34,7 +35,7 @@ class JobProcess:
         sentences: exceptions whose text is meant for people; of others the type is said as well.
     """
 
-    def __init__(self, work: Callable, job, sentences: tuple = (ValueError, OSError)):
+    def __init__(self, work: Callable, job, sentences: tuple = (ValueError, OSError, MissingTierError)):
         context = multiprocessing.get_context("spawn")  # a fork would copy the middleware's threads' locks
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_run, args=(work, job, theirs, sentences, os.getpid()), daemon=True)

@@ -21,6 +21,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateErr
 from dataclasses import dataclass, field
 from functools import partial
 
+from config.tiers import require
 from sim_core.host.child_process import belong_to
 
 __all__ = ["LocalProcesses", "Serial", "WorkerLost", "open_executor", "spread"]
@@ -71,7 +72,14 @@ def spread(function: Callable, jobs: Iterable, executor: Executor | None = None,
     Raises:
         WorkerLost: see there. What `function` raises comes through.
     """
-    futures = [(executor or Serial()).submit(function, job) for job in jobs]
+    if executor is None or isinstance(executor, Serial):  # submitted, all would be computed before the first is done
+        results = []
+        for job in jobs:
+            results.append(function(job))
+            if done is not None:
+                done(len(results))
+        return results
+    futures = [executor.submit(function, job) for job in jobs]
     try:
         for count, future in enumerate(as_completed(futures), start=1):
             _result(future)
@@ -182,12 +190,9 @@ class LocalProcesses(Executor):
 @contextlib.contextmanager
 def _dask(address: str) -> Iterator[Executor]:
     """The workers of a Dask scheduler, which does again what a lost worker had done or was doing."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ValueError(
-            f"'{address}' is a Dask cluster, and Dask is not installed here (pip install distributed)"
-        ) from None
+    require("inference", f"the Dask cluster '{address}'")
+    from distributed import Client
+
     try:
         client = Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError) as error:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from config.tiers import require
 from sim_core.motion.quadruped.controller import TrotConfig, TrotController
 from sim_core.motion.quadruped.observation import SIZE, SLICES
 from sim_core.motion.quadruped.robot import QuadrupedRobot
@@ -137,7 +138,11 @@ def train(
 
     Returns:
         StanceNet; meta holds the held-out RMS error of the standing legs' torques [N m] and how it was trained.
+
+    Raises:
+        MissingTierError: torch is not installed.
     """
+    require("learning", "training a stance network")
     import torch
 
     torch.manual_seed(seed)
