@@ -55,6 +55,7 @@ def find_compiler() -> str | None:
 
 @functools.cache
 def compiler_version(compiler: str) -> str:
+    """What the compiler says of itself; part of every kernel's key."""
     return subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
 
 
@@ -65,7 +66,8 @@ def cpu() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
-    flags = next((l for l in lines if l.startswith(("flags", "Features"))), platform.processor())
+    # platform.processor() starts a process, so it is asked only where /proc/cpuinfo says nothing.
+    flags = next((l for l in lines if l.startswith(("flags", "Features"))), None) or platform.processor()
     model = next((l for l in lines if l.startswith("model name")), "")
     return f"{platform.machine()} {model} {flags}"
 
@@ -78,10 +80,14 @@ def natural_lanes(dtype: str) -> int:
 
 
 def cache_directory() -> Path:
-    root = os.environ.get("REFIT_CACHE")
-    if not root:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refit"
-    path = Path(root) / "kernels"
+    """Folder of compiled kernels, made if it is missing.
+
+    Raises:
+        OSError: it cannot be made; the text says which variable names another.
+    """
+    chosen = os.environ.get("REFIT_CACHE")
+    root = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refit"
+    path = root / "kernels"
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

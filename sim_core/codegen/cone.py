@@ -38,11 +38,12 @@ class ConeBlock:
     header: ClassVar[Path] = Path(__file__).parent / "runtime" / "solvers" / "cone.h"
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """Name of the CasADi function and of the C function, which says all of the block."""
         return f"cone_{self.n}_{self.nv}_{self.iterations}"
 
     @classmethod
-    def of_call(cls, name):
+    def of_call(cls, name: str) -> tuple[ConeBlock, str] | None:
         """(block, "" | "fwd" | "adj") of a function's name, CasADi's for derivatives included; None: another's."""
         found = re.fullmatch(r"(?:(fwd|adj)1_)?cone_(\d+)_(\d+)_(\d+)", name)
         return found and (cls(*map(int, found.groups()[1:])), found[1] or "")
@@ -52,7 +53,7 @@ class ConeBlock:
         """One call node wherever it is applied to SX."""
         return _function(self)
 
-    def results(self, kind):
+    def results(self, kind: str) -> list[int]:
         """Lengths of what a call of a kind returns."""
         m = 3 * self.n
         return {"": [m], "fwd": [m], "adj": [self.nv * m, self.nv * m, m, self.n, self.n, self.n]}[kind]
@@ -90,30 +91,30 @@ REFIT_FN void {self.name}_adj({given}, const R *seed, {results}) {{
 
 
 @functools.cache
-def _function(block):
+def _function(block: ConeBlock) -> ca.Function:
     n, nv = block.n, block.nv
     shapes = {"Jt": (nv, 3 * n), "Y": (nv, 3 * n), "b": (3 * n,), "cfm": (n,), "mu": (n,), "touching": (n,)}
     symbols = [ca.SX.sym(name, *shape) for name, shape in shapes.items()]
     p, w = ca.SX.sym("p", 3 * n), ca.SX.sym("w", nv)
     sweep = ca.Function("sweep", [p, w, *symbols], _sweep(p, w, *symbols), {"never_inline": True})
     given = [ca.MX.sym(name, *shape) for name, shape in shapes.items()]
-    p, w = ca.MX.zeros(3 * n), ca.MX.zeros(nv)
+    impulses, motion = ca.MX.zeros(3 * n), ca.MX.zeros(nv)
     for _ in range(block.iterations):
-        p, w = sweep(p, w, *given)
-    return ca.Function(block.name, given, [p], [*shapes], ["p"], {"never_inline": True})
+        impulses, motion = sweep(impulses, motion, *given)
+    return ca.Function(block.name, given, [impulses], [*shapes], ["p"], {"never_inline": True})
 
 
-def _sweep(p, w, Jt, Y, b, cfm, mu, touching):
+def _sweep(p: ca.SX, w: ca.SX, Jt: ca.SX, Y: ca.SX, b: ca.SX, cfm: ca.SX, mu: ca.SX, touching: ca.SX) -> list[ca.SX]:
     """One iteration: SX p (3 n,) and w = Y p (nv,) after those before."""
-    p = ca.vertsplit(p)
+    y = ca.vertsplit(p)
 
-    def relaxed(i):
+    def relaxed(i: int) -> ca.SX:
         own = ca.dot(Jt[:, i], Y[:, i]) + cfm[i // 3]
-        return p[i] + (b[i] - ca.dot(Jt[:, i], w) - cfm[i // 3] * p[i]) / own
+        return y[i] + (b[i] - ca.dot(Jt[:, i], w) - cfm[i // 3] * y[i]) / own
 
-    def put(i, value):
+    def put(i: int, value: ca.SX) -> None:
         nonlocal w
-        w, p[i] = w + Y[:, i] * (value - p[i]), value
+        w, y[i] = w + Y[:, i] * (value - y[i]), value
 
     for k in range(mu.numel()):
         c, i, j = 3 * k, 3 * k + 1, 3 * k + 2
@@ -121,7 +122,7 @@ def _sweep(p, w, Jt, Y, b, cfm, mu, touching):
         y_i = relaxed(i)
         put(i, y_i)
         y_j = relaxed(j)
-        inside = ca.fmin(1, mu[k] * p[c] / ca.sqrt(y_i**2 + y_j**2 + TINY))
+        inside = ca.fmin(1, mu[k] * y[c] / ca.sqrt(y_i**2 + y_j**2 + TINY))
         put(i, inside * y_i)
         put(j, inside * y_j)
-    return [ca.vertcat(*p), w]
+    return [ca.vertcat(*y), w]

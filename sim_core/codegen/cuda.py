@@ -12,7 +12,7 @@ import functools
 import importlib.util
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import casadi as ca
@@ -64,8 +64,8 @@ def compile_cuda(
         defines["REFIT_FLOAT"] = 1
     if architecture is None:
         architecture = Device.architecture() if device_count() else DEFAULT_ARCHITECTURE
-    headers = [*(RUNTIME / n for n in ("real.h", "cuda.h", "thread.h")), *Path(source).parent.glob("*.h")]
-    headers = {h.name: h.read_text() for h in [*headers, *(block.header for block in blocks)]}
+    files = [*(RUNTIME / n for n in ("real.h", "cuda.h", "thread.h")), *Path(source).parent.glob("*.h")]
+    headers = {h.name: h.read_text() for h in [*files, *(block.header for block in blocks)]}
     options = [
         f"--gpu-architecture={architecture}",
         "--std=c++17",
@@ -80,7 +80,7 @@ def compile_cuda(
 class _Nvrtc:
     """The five calls of NVRTC that are needed."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.lib = _load(_nvrtc_paths(), "NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12")
 
     def version(self) -> str:
@@ -106,7 +106,7 @@ class _Nvrtc:
         finally:
             self.lib.nvrtcDestroyProgram(ctypes.byref(program))
 
-    def _fetch(self, program, size_call: str, call: str) -> bytes:
+    def _fetch(self, program: ctypes.c_void_p, size_call: str, call: str) -> bytes:
         size = ctypes.c_size_t()
         self._check(getattr(self.lib, size_call)(program, ctypes.byref(size)))
         buffer = ctypes.create_string_buffer(size.value)
@@ -145,7 +145,7 @@ class Device:
 
     BLOCK = 64  # threads: robots need many registers each, so small blocks spread best
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.driver, count = _driver()
         if not count:
             raise CudaUnavailable("NVIDIA's driver is here, but no GPU")
@@ -181,7 +181,7 @@ class Device:
         memory.write(array)
         return memory
 
-    def launch(self, module, kernel: str, threads: int, arguments: Sequence) -> None:
+    def launch(self, module: ctypes.c_void_p, kernel: str, threads: int, arguments: Sequence[KernelArgument]) -> None:
         """Run a kernel and wait for it.
 
         Args:
@@ -193,18 +193,21 @@ class Device:
         check(driver.cuCtxSetCurrent(self.context))
         function = ctypes.c_void_p()
         check(driver.cuModuleGetFunction(ctypes.byref(function), module, kernel.encode()))
-        sent = {i: self.upload(a.array) for i, a in enumerate(arguments) if isinstance(a, Buffer)}
-        values = [
-            ctypes.c_uint64(sent[i].address) if i in sent else ctypes.c_int64(a) if isinstance(a, int) else a
-            for i, a in enumerate(arguments)
-        ]
+        sent: list[tuple[Buffer, Memory]] = []
+        values: list[Number] = []
+        for a in arguments:
+            if isinstance(a, Buffer):
+                sent.append((a, self.upload(a.array)))
+                values.append(ctypes.c_uint64(sent[-1][1].address))
+            else:
+                values.append(ctypes.c_int64(a) if isinstance(a, int) else a)
         packed = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
         blocks = (threads + self.BLOCK - 1) // self.BLOCK
         check(driver.cuLaunchKernel(function, blocks, 1, 1, self.BLOCK, 1, 1, 0, None, packed, None))
         check(driver.cuCtxSynchronize())
-        for i, memory in sent.items():
-            if arguments[i].out:
-                memory.read(arguments[i].array)
+        for buffer, memory in sent:
+            if buffer.out:
+                memory.read(buffer.array)
 
     def _check(self, status: int) -> None:
         if status:
@@ -216,7 +219,7 @@ class Device:
 class Memory:
     """Memory of the GPU; given back when the object goes."""
 
-    def __init__(self, device: Device, nbytes: int):
+    def __init__(self, device: Device, nbytes: int) -> None:
         self._device, self.nbytes = device, nbytes
         address = ctypes.c_uint64()
         device._check(device.driver.cuCtxSetCurrent(device.context))
@@ -236,7 +239,13 @@ class Memory:
             self._device.driver.cuMemcpyDtoH_v2, ctypes.c_void_p(pointer(array)), ctypes.c_uint64(self.address), array
         )
 
-    def _copy(self, copy, to, origin, array) -> None:
+    def _copy(
+        self,
+        copy: Callable[..., int],
+        to: ctypes.c_uint64 | ctypes.c_void_p,
+        origin: ctypes.c_uint64 | ctypes.c_void_p,
+        array: np.ndarray,
+    ) -> None:
         if array.nbytes:
             self._device._check(self._device.driver.cuCtxSetCurrent(self._device.context))
             self._device._check(copy(to, origin, ctypes.c_size_t(array.nbytes)))
@@ -250,11 +259,16 @@ def _give_back(device: Device, address: ctypes.c_uint64) -> None:
 class Buffer:
     """A contiguous numpy array that travels to the GPU, and back if ``out``."""
 
-    def __init__(self, array: np.ndarray, out: bool = False):
+    def __init__(self, array: np.ndarray, out: bool = False) -> None:
         self.array, self.out = np.ascontiguousarray(array), out
 
 
-def _driver():
+#: Numbers and structures as C has them, and what a kernel takes: int64 as int, other numbers and structures as ctypes, arrays as `Buffer`.
+Number = ctypes.c_int64 | ctypes.c_uint64 | ctypes.c_int | ctypes.c_double | ctypes.c_float | ctypes.Structure
+KernelArgument = int | Number | Buffer
+
+
+def _driver() -> tuple[ctypes.CDLL, int]:
     """libcuda, initialised, and the number of GPUs."""
     driver = _load(["libcuda.so.1"], "there is no NVIDIA driver (libcuda.so.1) on this machine")
     status = driver.cuInit(0)
@@ -284,6 +298,6 @@ def _load(paths: Sequence[str], otherwise: str) -> ctypes.CDLL:
     raise CudaUnavailable(otherwise)
 
 
-def _strings(items) -> ctypes.Array:
-    items = [i.encode() for i in items]
-    return (ctypes.c_char_p * len(items))(*items)
+def _strings(items: Iterable[str]) -> ctypes.Array[ctypes.c_char_p]:
+    encoded = [ctypes.c_char_p(i.encode()) for i in items]
+    return (ctypes.c_char_p * len(encoded))(*encoded)

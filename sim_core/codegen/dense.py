@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import casadi as ca
 
-__all__ = ["ACTIVATIONS", "DenseBlock"]
+__all__ = ["ACTIVATIONS", "DenseBlock", "Layer"]
+
+Expression = TypeVar("Expression", ca.SX, ca.MX)
 
 # Each in a form whose derivative is right at zero, where networks start, and finite far out. dense.h has the
 # same functions with their derivatives.
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda z: z,
     "tanh": ca.tanh,
     "sin": ca.sin,
@@ -29,6 +32,23 @@ ACTIVATIONS = {
     "sigmoid": lambda z: (1 + ca.tanh(z / 2)) / 2,
     "softsign": lambda z: z / (1 + ca.fabs(z)),
 }
+
+
+class Layer(NamedTuple):
+    """One layer's shape, and where its weights begin in the vector of all weights.
+
+    Attributes:
+        rows, columns: units of this layer and of the one before.
+        at: of the weight matrix, row by row.
+        bias: of the biases; None where the layer has none.
+        activation: a key of `ACTIVATIONS`.
+    """
+
+    rows: int
+    columns: int
+    at: int
+    bias: int | None
+    activation: str
 
 
 @dataclass(frozen=True)
@@ -50,29 +70,32 @@ class DenseBlock:
     header: ClassVar[Path] = Path(__file__).parent / "runtime" / "networks" / "dense.h"
 
     @property
-    def layers(self):
-        """(rows, columns, offset of W, offset of b or None, activation) of each layer."""
-        found, at = [], 0
+    def layers(self) -> list[Layer]:
+        """Shape and place of each layer, from the inputs on."""
+        found: list[Layer] = []
+        at = 0
         for n, m, activation, bias in zip(self.widths, self.widths[1:], self.activations, self.biases):
-            found.append((m, n, at, at + m * n if bias else None, activation))
+            found.append(Layer(m, n, at, at + m * n if bias else None, activation))
             at += m * n + (m if bias else 0)
         return found
 
     @property
-    def n_weights(self):
+    def n_weights(self) -> int:
+        """Number of weights and biases."""
         return sum(m * n + m * b for n, m, b in zip(self.widths, self.widths[1:], self.biases))
 
-    def results(self, kind):
+    def results(self, kind: str) -> list[int]:
         """Lengths of what a call of a kind returns."""
         n, m = self.widths[0], self.widths[-1]
         return {"": [m], "fwd": [m], "adj": [n, self.n_weights]}[kind]
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """Name of the CasADi function and of the C function, which says all of the block."""
         biases = "".join("01"[b] for b in self.biases)
         return "_".join(["dense", *map(str, self.widths), *self.activations, biases])
 
-    def forward(self, x, w):
+    def forward(self, x: Expression, w: Expression) -> Expression:
         """Outputs as an expression of x (n,) and w (n_weights,), SX or MX: written out."""
         for rows, columns, at, bias, activation in self.layers:
             x = ca.reshape(w[at : at + rows * columns], columns, rows).T @ x
@@ -85,7 +108,7 @@ class DenseBlock:
         return _function(self)
 
     @classmethod
-    def of_call(cls, name):
+    def of_call(cls, name: str) -> tuple[DenseBlock, str] | None:
         """(block, "" | "fwd" | "adj") of a function's name, CasADi's for derivatives included; None: another's."""
         found = re.fullmatch(r"(?:(fwd|adj)1_)?dense_((?:\d+_)+)((?:[a-z]+_)+)([01]+)", name)
         if not found:
@@ -101,11 +124,11 @@ class DenseBlock:
         which adds to wbar. Each again as ..._shared, where w is one row of S for all lanes and wbar the sum over them."""
         return self._text("", "R") + self._text("_shared", "S")
 
-    def _text(self, shared, T):
+    def _text(self, shared: str, T: str) -> str:
         layers, widest = self.layers, max(self.widths)
         store = "".join(f", h{k}[{n}], d{k}[{n}]" for k, (n, *_) in enumerate(layers))
 
-        def through(with_derivatives):
+        def through(with_derivatives: bool) -> Iterator[str]:
             source = "x"
             for k, (rows, columns, at, bias, activation) in enumerate(layers):
                 b = "NULL" if bias is None else f"w + {bias}"
@@ -151,6 +174,6 @@ class DenseBlock:
 
 
 @functools.cache
-def _function(block):
+def _function(block: DenseBlock) -> ca.Function:
     x, w = ca.MX.sym("x", block.widths[0]), ca.MX.sym("w", block.n_weights)
     return ca.Function(block.name, [x, w], [block.forward(x, w)], ["x", "w"], ["y"], {"never_inline": True})

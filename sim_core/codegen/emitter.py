@@ -16,12 +16,14 @@ Calls of blocks (``blocks.py``) become calls of C functions, printed once per li
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import casadi as ca
 
-from sim_core.codegen.blocks import block_of_call
+from sim_core.codegen.blocks import Block, block_of_call
 from sim_core.codegen.dense import DenseBlock
 from sim_core.codegen.gradient_sums import gradient_sums
-from sim_core.codegen.graph import Graph, Value, read
+from sim_core.codegen.graph import Graph, UnsupportedOperation, Value, read
 
 #: Operations up to which a function is one part, and operations per part of a longer one.
 WHOLE = 1000
@@ -61,13 +63,21 @@ def emit(
     return "\n".join([*_macros(name, graph), *_Printer(name, graph, scalar, part, shared).lines(), ""])
 
 
-def called_blocks(functions) -> list:
+def called_blocks(functions: Iterable[ca.Function]) -> list[Block]:
     """The blocks that any of the functions call."""
     names = sorted({v.args[0] for f in functions for v in read(f).values if v.op == "call"})
-    return list(dict.fromkeys(block_of_call(name)[0] for name in names))
+    return list(dict.fromkeys(block for name in names for block, _ in [_block(name)]))
 
 
-def block_text(blocks) -> str:
+def _block(name: str) -> tuple[Block, str]:
+    """The block that a call node of a graph calls; `graph.read` lets no other call through."""
+    found = block_of_call(name)
+    if found is None:
+        raise UnsupportedOperation(f"No block has the name {name}; sim_core.codegen.blocks has those there are.")
+    return found
+
+
+def block_text(blocks: Iterable[Block]) -> str:
     """C text of blocks; nothing for none."""
     headers = dict.fromkeys(f'#include "{block.header.name}"\n' for block in blocks)
     return "\n".join([*headers, *(block.text() for block in blocks)])
@@ -95,7 +105,7 @@ def _macros(name: str, graph: Graph) -> list[str]:
 class _Printer:
     """One function: where each value is computed, kept and stored."""
 
-    def __init__(self, name: str, graph: Graph, scalar: bool, part: int | None, shared: int | None):
+    def __init__(self, name: str, graph: Graph, scalar: bool, part: int | None, shared: int | None) -> None:
         self.name, self.graph, self.shared = name, graph, shared
         self.read = {v.args[:2] for v in graph.values if v.op == "of_call"}  # (call, output)
         self.R, self.r, self.C = ("S", "s_", "K") if scalar else ("R", "r_", "C")
@@ -104,7 +114,7 @@ class _Printer:
         self.sums = gradient_sums(graph)
         self.home = self._cut(part)  # value -> part that computes it
         self.slot = self._slots()  # value -> element of the passing array
-        self.stores: dict[int, list[str]] = {}
+        self.stores: dict[int | None, list[str]] = {}
         for j, row in enumerate(graph.outputs):
             for i, value in enumerate(row):
                 if value not in self.sums.skipped:
@@ -158,7 +168,8 @@ class _Printer:
 
     def _cut(self, part: int | None) -> list[int]:
         """Consecutive parts of about ``part`` operations; sin and cos of one angle together."""
-        home, count = [], 0
+        home: list[int] = []
+        count = 0
         part = part or (WHOLE if sum(map(_costs, self.graph.values)) <= WHOLE else PART)
         for i, value in enumerate(self.graph.values):
             # what a call returns is read out beside it: its array is local to the part
@@ -176,7 +187,10 @@ class _Printer:
                 for a in value.operands:
                     last[a] = max(last.get(a, 0), self.home[i])
         passing = [i for i in range(len(self.home)) if _costs(self.graph.values[i]) and last.get(i, 0) > self.home[i]]
-        slots, free, busy, size = {}, [], {}, 0
+        slots: dict[int, int] = {}
+        free: list[int] = []
+        busy: dict[int, list[int]] = {}
+        size = 0
         for i in sorted(passing, key=self.home.__getitem__):
             for part in [p for p in busy if p < self.home[i]]:
                 free += busy.pop(part)
@@ -198,7 +212,8 @@ class _Printer:
 
     def _statement(self, i: int, value: Value) -> list[str]:
         """Compute value i, store it where outputs and later parts want it."""
-        lines, part, R = [], self.home[i], self.R
+        lines: list[str] = []
+        part, R = self.home[i], self.R
         if i in self.sums.skipped:
             return lines
         if value.op == "call":
@@ -248,7 +263,7 @@ class _Printer:
     def _call(self, i: int, value: Value, part: int) -> list[str]:
         """Call of a block, arguments in arrays of their own where they do not lie in a row already."""
         name, *given = value.args
-        block, kind = block_of_call(name)
+        block, kind = _block(name)
         if isinstance(block, DenseBlock):
             return self._dense_call(i, block, kind, given, part)
         lines, R = [], self.R
@@ -264,7 +279,7 @@ class _Printer:
             lines.append(f"{R} c{i}_{j}[{size}];")
         return [*lines, f"{block.name}{kind and '_' + kind}({', '.join(arguments)});"]
 
-    def _dense_call(self, i: int, block: DenseBlock, kind: str, given, part: int) -> list[str]:
+    def _dense_call(self, i: int, block: DenseBlock, kind: str, given: Sequence[Sequence[int]], part: int) -> list[str]:
         """Call of a network: weights from its robot or from the row that all share, their gradient to its own place."""
         x, w, *rest = given
         if kind:
@@ -274,7 +289,7 @@ class _Printer:
         shared = row is not None and row[0] == self.shared and (not wanted or i in self.sums.target)
         lines, arguments = [], []
         for k, values in enumerate((x, w, *rest)):
-            if k == 1 and shared:
+            if k == 1 and shared and row is not None:
                 arguments.append(f"(const S *)in[{len(self.graph.in_shapes)}] + {row[1]}")
             elif k == 3 and all(_is_zero(self.graph.values[a]) for a in values):
                 arguments.append("NULL")  # the tangent of the weights
@@ -298,7 +313,7 @@ class _Printer:
         suffix = (kind and f"_{kind}") + "_shared" * shared
         return [*lines, f"{block.name}{suffix}({', '.join(arguments)});"]
 
-    def _consecutive_inputs(self, values) -> tuple[int, int] | None:
+    def _consecutive_inputs(self, values: Sequence[int]) -> tuple[int, int] | None:
         """(argument, first element) where the values lie in a row in an argument."""
         first = self.graph.values[values[0]]
         if first.op == "input":
@@ -307,7 +322,7 @@ class _Printer:
                 return argument, at
         return None
 
-    def _array(self, name: str, values, part: int) -> tuple[str, list[str]]:
+    def _array(self, name: str, values: Sequence[int], part: int) -> tuple[str, list[str]]:
         """How a call reads values as one array, and the statements that make it."""
         row = self._consecutive_inputs(values)
         if row is not None:
@@ -332,21 +347,21 @@ def _number(text: str) -> str:
 
 def _both_sin_and_cos(graph: Graph) -> dict[int, tuple[int, int]]:
     """Arguments whose sine and cosine both occur -> (sine value, cosine value)."""
-    found = {"sin": {}, "cos": {}}
+    found: dict[str, dict[int, int]] = {"sin": {}, "cos": {}}
     for i, value in enumerate(graph.values):
         if value.op in found:
             found[value.op][value.args[0]] = i
     return {x: (s, found["cos"][x]) for x, s in found["sin"].items() if x in found["cos"]}
 
 
-class _shared_denominators(set):
+class _shared_denominators(set[int]):
     """Denominators of two or more quotients: one division, then products.
 
     A vector division costs as much as ten products; the rounding differs from
     a true division by at most one unit in the last place.
     """
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph) -> None:
         count: dict[int, int] = {}
         for value in graph.values:
             if value.op == "div":

@@ -7,7 +7,9 @@ the first summand instead, and each call's adjoint adds to it in place.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sim_core.codegen.blocks import block_of_call
 from sim_core.codegen.dense import DenseBlock
@@ -18,14 +20,19 @@ __all__ = ["GradientSums", "gradient_sums"]
 
 @dataclass
 class GradientSums:
-    """target: call -> (output, first element) its adjoint adds to.   start: (output, first element) -> what to fill it
-    with: (argument, first element), or None for zeros; lengths: its number of elements.   skipped: values that nothing
-    reads any more."""
+    """Which calls add their gradients to which outputs.
 
-    target: dict = field(default_factory=dict)
-    start: dict = field(default_factory=dict)
-    lengths: dict = field(default_factory=dict)
-    skipped: set = field(default_factory=set)
+    Attributes:
+        target: call -> (output, first element) to which its adjoint adds.
+        start: (output, first element) -> (argument, first element) that the place is filled with before; None for zeros.
+        lengths: (output, first element) -> number of elements.
+        skipped: values that nothing reads any more.
+    """
+
+    target: dict[int, tuple[int, int]] = field(default_factory=dict)
+    start: dict[tuple[int, int], tuple[int, int] | None] = field(default_factory=dict)
+    lengths: dict[tuple[int, int], int] = field(default_factory=dict)
+    skipped: set[int] = field(default_factory=set)
 
 
 def gradient_sums(graph: Graph) -> GradientSums:
@@ -35,7 +42,7 @@ def gradient_sums(graph: Graph) -> GradientSums:
     sizes = {}  # adjoint call -> number of its block's weights
     for i, value in enumerate(graph.values):
         if value.op == "call":
-            block, kind = block_of_call(value.args[0])
+            block, kind = block_of_call(value.args[0]) or (None, "")
             if kind == "adj" and isinstance(block, DenseBlock):
                 sizes[i] = block.n_weights
     if not sizes:
@@ -47,7 +54,15 @@ def gradient_sums(graph: Graph) -> GradientSums:
     return found
 
 
-def _take(graph, uses, sizes, found, j, row, at):
+def _take(
+    graph: Graph,
+    uses: Sequence[int],
+    sizes: Mapping[int, int],
+    found: GradientSums,
+    j: int,
+    row: Sequence[int | None],
+    at: int,
+) -> int:
     """Record the sum that starts at element ``at`` of output j; its length, 0 for none."""
     terms = _terms(graph, uses, row[at])
     calls = [graph.values[t].args[0] for t in terms if _is_gradient(graph, sizes, t)]
@@ -57,7 +72,8 @@ def _take(graph, uses, sizes, found, j, row, at):
     rest = [_terms(graph, uses, value) for value in row[at : at + n]]
     if len(rest) < n or len(set(calls)) < len(calls):
         return 0
-    starts, skipped = [], set()
+    starts: list[Any] = []
+    skipped: set[int] = set()
     for e, terms in enumerate(rest):
         gradients = {t for t in terms if _is_gradient(graph, sizes, t)}
         if {graph.values[t].args for t in gradients} != {(call, 1, e) for call in calls}:
@@ -78,12 +94,12 @@ def _take(graph, uses, sizes, found, j, row, at):
     return n
 
 
-def _is_gradient(graph, sizes, t):
+def _is_gradient(graph: Graph, sizes: Mapping[int, int], t: int) -> bool:
     value = graph.values[t]
     return value.op == "of_call" and value.args[0] in sizes and value.args[1] == 1
 
 
-def _terms(graph, uses, value):
+def _terms(graph: Graph, uses: Sequence[int], value: int | None) -> list[int]:
     """What is summed to give a value: through additions that nothing else reads."""
     if value is None:
         return []
@@ -92,7 +108,7 @@ def _terms(graph, uses, value):
     return [value]
 
 
-def _sums(graph, uses, value):
-    if graph.values[value].op != "add":
+def _sums(graph: Graph, uses: Sequence[int], value: int | None) -> set[int]:
+    if value is None or graph.values[value].op != "add":
         return set()
     return {value}.union(*(_sums(graph, uses, a) for a in graph.values[value].args if uses[a] == 1))

@@ -9,7 +9,9 @@ leaves behind is shared here as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import casadi as ca
 
@@ -31,10 +33,10 @@ class Value:
     """
 
     op: str
-    args: tuple
+    args: tuple[Any, ...]
 
     @property
-    def operands(self) -> tuple:
+    def operands(self) -> tuple[int, ...]:
         """The values it is computed from."""
         if self.op in ("input", "const"):
             return ()
@@ -60,9 +62,9 @@ class Graph:
             for a in value.operands:
                 count[a] += 1
         for row in self.outputs:
-            for a in row:
-                if a is not None:
-                    count[a] += 1
+            for output in row:
+                if output is not None:
+                    count[output] += 1
         return count
 
 
@@ -108,7 +110,7 @@ def read(function: ca.Function) -> Graph:
 
     number: dict[Value, int] = {}
 
-    def value(op, *args) -> int:
+    def value(op: str, *args: Any) -> int:
         if op in COMMUTATIVE and args[0] > args[1]:
             args = args[::-1]
         key = Value(op, args)
@@ -155,7 +157,7 @@ def _row_major(sparsity: ca.Sparsity) -> list[int]:
     return [r * sparsity.size2() + c for r, c in zip(rows, columns)]
 
 
-def _split(flat, size, n):
+def _split(flat: Sequence[int], size: Callable[[int], int], n: int) -> list[list[int]]:
     """Consecutive pieces of a list, ``size(0)``, ``size(1)``, ... long."""
     flat, pieces = list(flat), []
     for i in range(n):

@@ -7,11 +7,13 @@ import functools
 import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from sim_core.codegen import compiler as cc
 from sim_core.codegen.emitter import block_text, called_blocks, emit
@@ -81,7 +83,7 @@ def compile_library(
     if compiler is None:
         _warn_once()
         return Library(name, functions, dtype, 1, None)
-    sources = [Path(s).resolve() for s in sources]
+    texts = [Path(s).resolve() for s in sources]
     defines = {"REFIT_PREFIX": name, "REFIT_LANES": lanes, **defines}
     if dtype == "float32":
         defines["REFIT_FLOAT"] = 1
@@ -91,7 +93,7 @@ def compile_library(
             '#include "real.h"\n#include "batch.h"\n' + block_text(blocks),
             *(emit(n, f, scalar=n in scalar, shared=shared.get(n)) for n, f in functions.items()),
             *(f"REFIT_CALLABLE{'_SCALAR' if n in scalar else ''}({n})" for n in functions if n not in shared),
-            *(f'#include "{s.name}"' for s in sources),
+            *(f'#include "{s.name}"' for s in texts),
             "",
         ]
     )
@@ -100,7 +102,7 @@ def compile_library(
         text,
         compiler=compiler,
         defines=defines,
-        include=list(dict.fromkeys([s.parent for s in sources] + [block.header.parent for block in blocks])),
+        include=list(dict.fromkeys([s.parent for s in texts] + [block.header.parent for block in blocks])),
         flags=[*cc.FLAGS, *flags],
     )
     return Library(name, functions, dtype, lanes, path, callable=functions.keys() - shared.keys())
@@ -127,7 +129,15 @@ class Library:
         path: the shared object, or None.
     """
 
-    def __init__(self, name, functions, dtype, lanes, path, callable=()):
+    def __init__(
+        self,
+        name: str,
+        functions: Mapping[str, ca.Function],
+        dtype: DTypeLike,
+        lanes: int,
+        path: Path | None,
+        callable: Iterable[str] = (),
+    ) -> None:
         self.name, self.functions, self.lanes, self.path = name, dict(functions), lanes, path
         self.dtype = np.dtype(dtype)
         self.compiled = path is not None
@@ -142,7 +152,7 @@ class Library:
             {n: self.symbol(f"call_{n}", [_POINTER, _POINTER, _INT64, _INT]) for n in callable} if path else {}
         )
 
-    def symbol(self, name: str, argtypes: Sequence | None = None, restype=_INT):
+    def symbol(self, name: str, argtypes: Sequence | None = None, restype: type = _INT) -> Any:
         """Exported C function ``<library>_<name>`` through ctypes (it releases the GIL)."""
         if self._dll is None:
             raise RuntimeError(
@@ -154,7 +164,7 @@ class Library:
         function.restype = restype
         return function
 
-    def call(self, function: str, *arguments, threads: int = 1) -> tuple[np.ndarray, ...]:
+    def call(self, function: str, *arguments: ArrayLike, threads: int = 1) -> tuple[np.ndarray, ...]:
         """Evaluate over a batch.
 
         Args:
@@ -181,7 +191,7 @@ class Library:
             self._interpret(function, batch, outputs)
         return tuple(outputs)
 
-    def _interpret(self, function, batch, outputs):
+    def _interpret(self, function: str, batch: Batch, outputs: Sequence[np.ndarray]) -> None:
         """The same on CasADi's virtual machine: batches side by side as columns."""
         f = self._mapped(function, batch.size, tuple(i for i, s in enumerate(batch.shared) if s))
         columns = []
@@ -194,7 +204,7 @@ class Library:
                 rows = dm.shape[0]
                 y[...] = dm.full().reshape(rows, batch.size, -1).swapaxes(0, 1).reshape(y.shape)
 
-    def _map(self, function, size, shared):
+    def _map(self, function: str, size: int, shared: tuple[int, ...]) -> ca.Function:
         """The function over ``size`` columns."""
         f = self.functions[function]
         return f if size == 1 else f.map(function, "serial", size, list(shared), [])
@@ -220,7 +230,13 @@ class Batch:
         TypeError, ValueError: expected and found dtype or shape.
     """
 
-    def __init__(self, owner, dtype, arguments, cores):
+    def __init__(
+        self,
+        owner: str,
+        dtype: np.dtype,
+        arguments: Iterable[tuple[object, ArrayLike]],
+        cores: Sequence[tuple[int, ...]],
+    ) -> None:
         self.dtype, self.cores = dtype, cores
         self.arrays, leads = [], []
         for (name, array), core in zip(arguments, cores):
@@ -237,10 +253,10 @@ class Batch:
         self.shared = [not own for own in leads]
         self.size = math.prod(self.lead)
 
-    def rows(self, which: slice = slice(None)):
+    def rows(self, which: slice = slice(None)) -> ctypes.Array[Rows]:
         """C array of Rows, of all arrays or some."""
         rows = [
-            (pointer(a), 0 if shared else math.prod(core))
+            Rows(pointer(a), 0 if shared else math.prod(core))
             for a, shared, core in zip(self.arrays[which], self.shared[which], self.cores[which])
         ]
         return (Rows * len(rows))(*rows)
@@ -250,7 +266,7 @@ class Batch:
         a, core = self.arrays[i], self.cores[i]
         return np.broadcast_to(a, (self.size, *core)) if self.shared[i] else a.reshape(self.size, *core)
 
-    def empty(self, core) -> np.ndarray:
+    def empty(self, core: Sequence[int]) -> np.ndarray:
         return np.empty(self.lead + tuple(core), self.dtype)
 
 
@@ -258,7 +274,7 @@ def _core(shape: tuple[int, int]) -> tuple[int, ...]:
     return shape if shape[1] != 1 else shape[:1]
 
 
-def as_scalars(array, dtype: np.dtype, owner: str, name) -> np.ndarray:
+def as_scalars(array: ArrayLike, dtype: np.dtype, owner: str, name: object) -> np.ndarray:
     """Contiguous array of the library's dtype.
 
     Lists, integers and non-contiguous arrays are copied; a float array of another
@@ -276,7 +292,7 @@ def as_scalars(array, dtype: np.dtype, owner: str, name) -> np.ndarray:
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
-def _batch_shape(array: np.ndarray, core: tuple[int, ...], owner: str, name) -> tuple[int, ...]:
+def _batch_shape(array: np.ndarray, core: tuple[int, ...], owner: str, name: object) -> tuple[int, ...]:
     """The dimensions of an array before its own shape ``core``."""
     shape, n = array.shape, len(core)
     if shape[len(shape) - n :] != core or len(shape) < n:
@@ -288,7 +304,7 @@ def pointer(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def pointers(arrays) -> ctypes.Array:
+def pointers(arrays: Sequence[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
     """C array of pointers."""
     return (_POINTER * len(arrays))(*[pointer(a) for a in arrays])
 

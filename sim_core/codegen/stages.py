@@ -5,6 +5,8 @@ a whole roll-out, and what is dear to compute is kept from the way there for the
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import casadi as ca
 
@@ -77,36 +79,31 @@ def stages(step: ca.Function, reverse: ca.Function) -> tuple[ca.Function, ca.Fun
         if v.op == "input"
     }
     worth = [c and v.op not in ("input", "const") for c, v in zip(constant, graph.values)]
-    prepared = _met(graph, rows, worth)
+    constants = _met(graph, rows, worth)
     forward = _ancestors(graph, rows[:1], set())
     dear = [i in forward and not worth[i] and v.op in DEAR for i, v in enumerate(graph.values)]
-    kept = _met(graph, rows[1:], [a or b for a, b in zip(worth, dear)]) - prepared
-    prepared, kept = sorted(prepared), sorted(kept)
+    saved = _met(graph, rows[1:], [a or b for a, b in zip(worth, dear)]) - constants
+    prepared, kept = sorted(constants), sorted(saved)
     c, k = ca.SX.sym("prepared", len(prepared)), ca.SX.sym("kept", len(kept))
     given = symbols | {i: c[at] for at, i in enumerate(prepared)}
-    parts = (
-        ("prepare", [theta], symbols, [prepared], [(len(prepared), 1)]),
-        ("step", [x, u, theta, c], given, [rows[0], kept], [ahead.shape, (len(kept), 1)]),
-        (
-            "step_vjp",
-            [x, u, theta, c, k, *others],
-            given | {i: k[at] for at, i in enumerate(kept)},
-            rows[1:],
-            [y.shape for y in back],
+    after = given | {i: k[at] for at, i in enumerate(kept)}
+    return (
+        ca.Function("prepare", [theta], _matrices(graph, [prepared], [(len(prepared), 1)], symbols)),
+        ca.Function("step", [x, u, theta, c], _matrices(graph, [rows[0], kept], [ahead.shape, (len(kept), 1)], given)),
+        ca.Function(
+            "step_vjp", [x, u, theta, c, k, *others], _matrices(graph, rows[1:], [y.shape for y in back], after)
         ),
-    )
-    return tuple(
-        ca.Function(name, arguments, _matrices(graph, outputs, shapes, known))
-        for name, arguments, known, outputs, shapes in parts
     )
 
 
 def _with_reciprocals(graph: Graph) -> Graph:
     """The graph with one division for each denominator that is used more than once."""
     denominators = Counter(v.args[1] for v in graph.values if v.op == "div")
-    values, number, moved = [], {}, []
+    values: list[Value] = []
+    number: dict[Value, int] = {}
+    moved: list[int] = []
 
-    def value(op, *args):
+    def value(op: str, *args: Any) -> int:
         key = Value(op, args)
         if key not in number:
             number[key] = len(values)
@@ -123,16 +120,17 @@ def _with_reciprocals(graph: Graph) -> Graph:
     return Graph(values, graph.in_shapes, graph.out_shapes, outputs)
 
 
-def _depends_on_nothing_but(graph, argument):
-    found = []
+def _depends_on_nothing_but(graph: Graph, argument: int) -> list[bool]:
+    found: list[bool] = []
     for v in graph.values:
         found.append(v.args[0] == argument if v.op == "input" else all(found[a] for a in v.operands))
     return found
 
 
-def _ancestors(graph, rows, borders) -> set:
+def _ancestors(graph: Graph, rows: Sequence[Sequence[int | None]], borders: set[int]) -> set[int]:
     """Values that rows of outputs are computed from, themselves included, not looking behind `borders`."""
-    found, todo = set(), [a for row in rows for a in row if a is not None]
+    found: set[int] = set()
+    todo = [a for row in rows for a in row if a is not None]
     while todo:
         if (i := todo.pop()) not in found:
             found.add(i)
@@ -141,13 +139,15 @@ def _ancestors(graph, rows, borders) -> set:
     return found
 
 
-def _met(graph, rows, marked) -> set:
+def _met(graph: Graph, rows: Sequence[Sequence[int | None]], marked: Sequence[bool]) -> set[int]:
     """The marked values that are met first on the ways back from rows of outputs."""
     borders = {i for i, m in enumerate(marked) if m}
     return _ancestors(graph, rows, borders) & borders
 
 
-def _matrices(graph, rows, shapes, known) -> list:
+def _matrices(
+    graph: Graph, rows: Sequence[Sequence[int | None]], shapes: Iterable[tuple[int, int]], known: Mapping[int, ca.SX]
+) -> list[ca.SX]:
     """SX of outputs, from values already known."""
     known = dict(known)
     for i in sorted(_ancestors(graph, rows, set(known)) - set(known)):
@@ -164,6 +164,6 @@ def _matrices(graph, rows, shapes, known) -> list:
     ]
 
 
-def _element(array, at):
+def _element(array: ca.SX, at: int) -> tuple[int, int]:
     """(row, column) of a dense row-major element."""
     return divmod(at, array.size2())

@@ -10,13 +10,16 @@ are continuous; normals jump where the nearest feature changes (the middle of a 
 Source: Ericson, Real-Time Collision Detection (2005), 5.1.
 """
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
-__all__ = ["DISTANCES", "Gap", "Shape", "tangents"]
+__all__ = ["DISTANCES", "Distance", "Gap", "Shape", "tangents"]
 
 # Under square roots [m^2]: directions of vectors shorter than a picometre shrink to zero, and no derivative is infinite.
 TINY = 1e-24
@@ -51,11 +54,15 @@ class Gap:
     normal: ca.SX
 
 
-def _length(x):
+#: What measures the gaps between a first and a second geom.
+Distance = Callable[[Shape, Shape], list[Gap]]
+
+
+def _length(x: ca.SX) -> ca.SX:
     return ca.sqrt(ca.dot(x, x) + TINY)
 
 
-def _between(a, b, radius_a, radius_b):
+def _between(a: ca.SX, b: ca.SX, radius_a: float, radius_b: float) -> Gap:
     """Gap between two spheres."""
     apart = b - a
     length = _length(apart)
@@ -64,56 +71,56 @@ def _between(a, b, radius_a, radius_b):
     return Gap(distance, a + n * (radius_a + distance / 2), n)
 
 
-def _clamp(t, lower, upper):
+def _clamp(t: ca.SX, lower: ca.SX | ca.DM | float, upper: ca.SX | ca.DM | float) -> ca.SX:
     return ca.fmax(lower, ca.fmin(t, upper))
 
 
 # -- features ----------------------------------------------------------------------------------
 
 
-def _ends(capsule):
+def _ends(capsule: Shape) -> list[ca.SX]:
     return [capsule.r + side * capsule.size[1] * capsule.R[:, 2] for side in (-1, 1)]
 
 
-def _corners(box):
+def _corners(box: Shape) -> list[ca.SX]:
     return [box.r + box.R @ (ca.DM(box.size) * ca.DM(signs)) for signs in itertools.product((-1, 1), repeat=3)]
 
 
 # -- against a plane ---------------------------------------------------------------------------
 
 
-def _plane_point(plane, point, radius):
+def _plane_point(plane: Shape, point: ca.SX, radius: float) -> Gap:
     n = plane.R[:, 2]
     distance = ca.dot(n, point - plane.r) - radius
     return Gap(distance, point - n * (radius + distance / 2), n)
 
 
-def plane_sphere(plane, sphere):
+def plane_sphere(plane: Shape, sphere: Shape) -> list[Gap]:
     return [_plane_point(plane, sphere.r, sphere.size[0])]
 
 
-def plane_capsule(plane, capsule):
+def plane_capsule(plane: Shape, capsule: Shape) -> list[Gap]:
     return [_plane_point(plane, end, capsule.size[0]) for end in _ends(capsule)]
 
 
-def plane_box(plane, box):
+def plane_box(plane: Shape, box: Shape) -> list[Gap]:
     return [_plane_point(plane, corner, 0.0) for corner in _corners(box)]
 
 
 # -- round ones --------------------------------------------------------------------------------
 
 
-def sphere_sphere(a, b):
+def sphere_sphere(a: Shape, b: Shape) -> list[Gap]:
     return [_between(a.r, b.r, a.size[0], b.size[0])]
 
 
-def sphere_capsule(sphere, capsule):
+def sphere_capsule(sphere: Shape, capsule: Shape) -> list[Gap]:
     axis, half = capsule.R[:, 2], capsule.size[1]
     nearest = capsule.r + axis * _clamp(ca.dot(axis, sphere.r - capsule.r), -half, half)
     return [_between(sphere.r, nearest, sphere.size[0], capsule.size[0])]
 
 
-def capsule_capsule(a, b):
+def capsule_capsule(a: Shape, b: Shape) -> list[Gap]:
     """Between the nearest points of the two axes; anywhere on the common stretch where they are parallel."""
     u, w, d = a.R[:, 2], b.R[:, 2], a.r - b.r
     along, from_a, from_b = ca.dot(u, w), ca.dot(u, d), ca.dot(w, d)
@@ -127,7 +134,7 @@ def capsule_capsule(a, b):
 # -- against a box -----------------------------------------------------------------------------
 
 
-def _point_box(point, radius, box):
+def _point_box(point: ca.SX, radius: float, box: Shape) -> Gap:
     """Gap from a sphere about a point to a box: nearest point outside, shallowest face inside."""
     local = box.R.T @ (point - box.r)
     half = ca.DM(box.size)
@@ -145,11 +152,11 @@ def _point_box(point, radius, box):
     return Gap(distance, point + n * (radius + distance / 2), n)
 
 
-def sphere_box(sphere, box):
+def sphere_box(sphere: Shape, box: Shape) -> list[Gap]:
     return [_point_box(sphere.r, sphere.size[0], box)]
 
 
-def box_box(a, b):
+def box_box(a: Shape, b: Shape) -> list[Gap]:
     """Corners of each in the other."""
     others = (_point_box(corner, 0.0, a) for corner in _corners(b))
     turned = [Gap(gap.distance, gap.point, -gap.normal) for gap in others]
@@ -157,7 +164,7 @@ def box_box(a, b):
 
 
 #: (first kind, second kind) -> function of two Shapes; kinds in MuJoCo's order.
-DISTANCES = {
+DISTANCES: dict[tuple[str, str], Distance] = {
     ("plane", "sphere"): plane_sphere,
     ("plane", "capsule"): plane_capsule,
     ("plane", "box"): plane_box,
@@ -169,7 +176,7 @@ DISTANCES = {
 }
 
 
-def tangents(n):
+def tangents(n: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Two unit vectors (3,) that make a right-handed frame with the unit normal n; x and y for n along z.
 
     Smooth but where n crosses the horizontal plane (n.z = 0).

@@ -19,19 +19,27 @@ DiffTaichi: Differentiable Programming for Physical Simulation, ICLR 2020, secti
 saltation matrix of the event has them, Kong et al., Saltation Matrices, Proc. IEEE 112(6), 2024.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import casadi as ca
 
 from sim_core.codegen.cone import ConeBlock
-from sim_core.multibody.contact.points import contact_points
+from sim_core.multibody.contact.pairs import ContactTree
+from sim_core.multibody.contact.points import ContactPoint, contact_points
 from sim_core.multibody.equations.dynamics import crba
 from sim_core.multibody.equations.symmetric import solve_symmetric
+from sim_core.multibody.equations.taps import Taps
 
 __all__ = ["ITERATIONS", "after_impulses"]
 
 ITERATIONS = 50
 
 
-def after_impulses(model, q, v_start, v, p, h, taps):
+def after_impulses(
+    model: ContactTree, q: ca.SX, v_start: ca.SX, v: ca.SX, p: ca.SX, h: float, taps: Taps
+) -> tuple[ca.SX, ca.SX]:
     """What contact impulses make of a step of h [s].
 
     Args:
@@ -40,8 +48,8 @@ def after_impulses(model, q, v_start, v, p, h, taps):
         taps: each point hands its quantities through, first .point.x .y .z (in the world), .penetration, .normal_velocity
             (approaching: negative), .relative_velocity.x .y (all three without the impulses), .friction_coefficient and
             .restitution of all points, then .normal_force and .tangential_force.x .y of all: impulses over h, on the
-            second geom. Points are heard, the rest can be corrected too; corrected forces act as they are, wherever they
-            lie beside the cone.
+            second geom. Networks can read all of them, and can correct all but the points. Corrected forces act as they are,
+            even where they lie outside the friction cone.
 
     Returns:
         Velocity (nv,) at the end, and the mean one (nv,) that takes the positions there.
@@ -51,14 +59,18 @@ def after_impulses(model, q, v_start, v, p, h, taps):
     points = contact_points(model, q, vs, p)
     J = ca.jacobian(ca.vertcat(*(point.velocity for point in points)), vs)
     spread = solve_symmetric(crba(model, q, p), J.T)
-    b, mu, cfm, touching, acting = [], [], [], [], []
+    b: list[ca.SX] = []
+    mu: list[ca.SX] = []
+    cfm: list[ca.SX] = []
+    touching: list[ca.SX] = []
+    acting: list[ca.SX | int] = []
     ending, starting = J @ v, J @ v_start
     for k, point in enumerate(points):
         parameter = {
             name: p[model.parameters.index(f"{point.pair.group}.{name}")]
             for name in ("mu", "restitution", "baumgarte", "cfm")
         }
-        distance, velocity, mu_k, e = _heard(point, ending[3 * k : 3 * k + 3], parameter, taps)
+        distance, velocity, mu_k, e = _tapped(point, ending[3 * k : 3 * k + 3], parameter, taps)
         impact = _continuous if model.options.impact_time == "continuous" else _at_the_start
         gained = ending[3 * k] - starting[3 * k]
         b_n, touching_k, acting_k = impact(distance, velocity[0], gained, e, parameter["baumgarte"], h)
@@ -76,19 +88,23 @@ def after_impulses(model, q, v_start, v, p, h, taps):
         ca.vertcat(*mu),
         ca.vertcat(*touching),
     )
-    impulses = _spoken(points, impulses, h, taps)
+    impulses = _corrected(points, impulses, h, taps)
     end = v + spread @ impulses
     if model.options.impact_time == "step":
         return end, end
     return end, v + spread @ (impulses * ca.vertcat(*acting))
 
 
-def _at_the_start(distance, v_n, gained, e, baumgarte, h):
+def _at_the_start(
+    distance: ca.SX, v_n: ca.SX, gained: ca.SX, e: ca.SX, baumgarte: ca.SX, h: float
+) -> tuple[ca.SX, ca.SX, ca.SX | int]:
     """(b_n, whether it touches, share of the step in which it does)."""
     return -v_n * (1 + e) - baumgarte * distance / h, distance < 0, 1
 
 
-def _continuous(distance, v_n, gained, e, baumgarte, h):
+def _continuous(
+    distance: ca.SX, v_n: ca.SX, gained: ca.SX, e: ca.SX, baumgarte: ca.SX, h: float
+) -> tuple[ca.SX, ca.SX, ca.SX | int]:
     """The same; `gained` is what the other forces add to the normal velocity over the step."""
     meets = ca.logic_and(distance > 0, distance + h * v_n < 0)
     # As a share of the step; the quotient is one of real approach only where it is used.
@@ -99,21 +115,23 @@ def _continuous(distance, v_n, gained, e, baumgarte, h):
     return bounced - v_n - baumgarte * ca.fmin(distance, 0) / h, ca.logic_or(meets, distance <= 0), 1 - waiting
 
 
-def _heard(point, velocity, parameter, taps):
-    """(distance, velocity (3,), mu, e) of a point, with what networks make of them."""
+def _tapped(
+    point: ContactPoint, velocity: ca.SX, parameter: dict[str, ca.SX], taps: Taps
+) -> tuple[ca.SX, list[ca.SX], ca.SX, ca.SX]:
+    """(distance, velocity (3,), mu, e) of a point, as networks have corrected them."""
     for axis, coordinate in zip("xyz", ca.vertsplit(point.point)):
         taps.record(f"{point.name}.point.{axis}", coordinate)
     distance = -taps(f"{point.name}.penetration", -point.distance)
-    velocity = [
+    corrected = [
         taps(f"{point.name}.{name}", velocity[i])
         for i, name in enumerate(("normal_velocity", "relative_velocity.x", "relative_velocity.y"))
     ]
     mu = taps(f"{point.name}.friction_coefficient", parameter["mu"])
-    return distance, velocity, mu, taps(f"{point.name}.restitution", parameter["restitution"])
+    return distance, corrected, mu, taps(f"{point.name}.restitution", parameter["restitution"])
 
 
-def _spoken(points, impulses, h, taps):
-    """The impulses (3 n,) with what networks say of the forces that they are."""
+def _corrected(points: Sequence[ContactPoint], impulses: ca.SX, h: float, taps: Taps) -> ca.SX:
+    """The impulses (3 n,), whose forces networks may have corrected."""
     changed = ca.SX(impulses)
     for k, point in enumerate(points):
         for i, name in enumerate(("normal_force", "tangential_force.x", "tangential_force.y"), start=3 * k):

@@ -4,6 +4,8 @@ Source: Hunt, Crossley, Coefficient of Restitution Interpreted as Damping in Vib
 Brown, McPhee, A Continuous Velocity-Based Friction Model, J. Comput. Nonlinear Dyn. 11(5), 2016.
 """
 
+from __future__ import annotations
+
 import casadi as ca
 
 __all__ = ["friction_over_speed", "normal_force", "speed"]
@@ -14,7 +16,7 @@ ONSET = 0.05
 STILL = 1e-4
 
 
-def normal_force(x, rate, stiffness, dissipation):
+def normal_force(x: ca.SX, rate: ca.SX, stiffness: ca.SX, dissipation: ca.SX) -> ca.SX:
     """f_n = k x^1.5 + d x^1.5 x' where the depth x > 0 and the sum is positive: surfaces do not pull [N].
 
     Args:
@@ -30,12 +32,12 @@ def normal_force(x, rate, stiffness, dissipation):
     return stiffness * depth * ca.sqrt(ca.fmax(x, 1e-24)) * pushing
 
 
-def speed(v, v_t):
+def speed(v: ca.SX, v_t: ca.SX) -> ca.SX:
     """|v| [m/s] of a tangential velocity (2,), smooth at rest."""
     return ca.sqrt(ca.sumsqr(v) + (STILL * v_t) ** 2)
 
 
-def friction_over_speed(s, mu_s, mu_d, v_t):
+def friction_over_speed(s: ca.SX, mu_s: ca.SX, mu_d: ca.SX, v_t: ca.SX) -> ca.SX:
     """f_t / (f_n s) [s/m] at the speed s [m/s]; the force opposes the velocity, -f_n v times this.
 
     f_t / f_n = mu_d tanh(4 s / v_t) + (mu_s - mu_d) (s / v_t) / ((s / v_t)^2 / 4 + 3 / 4)^2, mu_s at s = v_t nearly.

@@ -5,16 +5,30 @@ child, not excluded; or the file lists it under <contact><pair>. `ModelOptions.c
 pair of patterns, and what one pair of patterns catches is a group that shares its parameters.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Literal, Protocol
 
 import mujoco
 import numpy as np
 
-from sim_core.multibody.contact.distance import DISTANCES
-from sim_core.multibody.contact.parameters import FIELDS
+from sim_core.multibody.contact.distance import DISTANCES, Distance
+from sim_core.multibody.contact.parameters import FIELDS, ContactLaw, Fields
+from sim_core.multibody.equations.tree import Mount, Offset, Tree
 
-__all__ = ["ContactPair", "Geom", "acting_pairs", "contact_groups", "contact_notes", "read_contacts"]
+__all__ = [
+    "ContactOptions",
+    "ContactPair",
+    "ContactTree",
+    "Geom",
+    "acting_pairs",
+    "contact_groups",
+    "contact_notes",
+    "read_contacts",
+]
 
 _KINDS = {
     mujoco.mjtGeom.mjGEOM_PLANE: "plane",
@@ -33,7 +47,7 @@ class Geom:
     size: np.ndarray
     link: int
     R: np.ndarray
-    r: object
+    r: Offset
 
 
 @dataclass(frozen=True)
@@ -48,15 +62,46 @@ class ContactPair:
     second: Geom
     group: str
 
-    name = property(lambda self: f"contact.{self.first.name}.{self.second.name}")
-    distance = property(lambda self: DISTANCES[self.first.kind, self.second.kind])
+    @property
+    def name(self) -> str:
+        """ "contact.<first geom>.<second geom>"."""
+        return f"contact.{self.first.name}.{self.second.name}"
+
+    @property
+    def distance(self) -> Distance:
+        """The function that measures the gaps between the two geoms."""
+        return DISTANCES[self.first.kind, self.second.kind]
 
 
-def geom_name(m, i):
+class ContactOptions(Protocol):
+    """The options of a model that concern its contacts; see `ModelOptions`."""
+
+    @property
+    def contact(self) -> ContactLaw: ...
+
+    @property
+    def contact_pairs(self) -> Literal["auto"] | tuple[tuple[str, str], ...]: ...
+
+    @property
+    def impact_time(self) -> str: ...
+
+
+class ContactTree(Tree, Protocol):
+    """A tree with geoms that may touch."""
+
+    @property
+    def contacts(self) -> tuple[ContactPair, ...]: ...
+
+    @property
+    def options(self) -> ContactOptions: ...
+
+
+def geom_name(m: mujoco.MjModel, i: int) -> str:
+    """Name of a geom, "geom<i>" where it has none."""
     return mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_GEOM, i) or f"geom{i}"
 
 
-def acting_pairs(m):
+def acting_pairs(m: mujoco.MjModel) -> list[tuple[int, int]]:
     """Geom indices (i, j), i's kind and index not above j's, of all pairs that MuJoCo would test for contact."""
     off = int(m.opt.disableflags)
     if off & int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT | mujoco.mjtDisableBit.mjDSBL_CONTACT):
@@ -77,15 +122,17 @@ def acting_pairs(m):
     return sorted(found)
 
 
-def _ordered(m, i, j):
+def _ordered(m: mujoco.MjModel, i: int, j: int) -> tuple[int, int]:
     return (i, j) if (m.geom_type[i], i) <= (m.geom_type[j], j) else (j, i)
 
 
-def read_contacts(m, mounts, options):
+def read_contacts(
+    m: mujoco.MjModel, mounts: Sequence[Mount], options: ContactOptions
+) -> tuple[tuple[ContactPair, ...], list[str]]:
     """The model's contact pairs under `options`, and what of the plant's contacts is left out.
 
     Args:
-        m: mujoco.MjModel.   mounts: per body its link, orientation R and Offset r there.   options: ModelOptions.
+        m: the compiled model.   mounts: of each body of the file.   options: of the model.
 
     Returns:
         (tuple of ContactPair, list of names of the moving bodies that touch in the plant only).
@@ -94,7 +141,7 @@ def read_contacts(m, mounts, options):
         ValueError: patterns that match no pair, or a pair of kinds without a distance.
     """
     acting = acting_pairs(m)
-    groups = {}
+    groups: dict[tuple[int, int], str | None] = {}
     if options.contact != "none":
         groups = {(i, j): _group(m, i, j, options.contact_pairs) for i, j in acting}
     patterns = () if isinstance(options.contact_pairs, str) else options.contact_pairs
@@ -120,11 +167,11 @@ def read_contacts(m, mounts, options):
     return pairs, bodies
 
 
-def _group_name(pattern):
+def _group_name(pattern: tuple[str, str]) -> str:
     return f"contact.{pattern[0]}.{pattern[1]}"
 
 
-def _group(m, i, j, patterns):
+def _group(m: mujoco.MjModel, i: int, j: int, patterns: Literal["auto"] | tuple[tuple[str, str], ...]) -> str | None:
     a, b = geom_name(m, i), geom_name(m, j)
     if patterns == "auto":
         return _group_name((a, b))
@@ -134,7 +181,7 @@ def _group(m, i, j, patterns):
     return None
 
 
-def _geom(m, i, mounts):
+def _geom(m: mujoco.MjModel, i: int, mounts: Sequence[Mount]) -> Geom:
     link, R, r = mounts[m.geom_bodyid[i]]
     turn = np.zeros(9)
     mujoco.mju_quat2Mat(turn, m.geom_quat[i])
@@ -151,7 +198,7 @@ def _geom(m, i, mounts):
     )
 
 
-def contact_notes(pairs, left_out, contact):
+def contact_notes(pairs: Sequence[ContactPair], left_out: Sequence[str], contact: ContactLaw) -> list[str]:
     """What the plant's contacts do beyond, or otherwise than, the equations."""
     notes = []
     if left_out:
@@ -163,7 +210,7 @@ def contact_notes(pairs, left_out, contact):
     return notes
 
 
-def contact_groups(m, pairs, contact):
+def contact_groups(m: mujoco.MjModel, pairs: Sequence[ContactPair], contact: ContactLaw) -> dict[str, Fields]:
     """{group: {field: (unit, nominal value)}} of the contact parameters.
 
     Sliding friction is the model file's by MuJoCo's rule (the larger of the two geoms', unless one has priority or the
@@ -176,7 +223,7 @@ def contact_groups(m, pairs, contact):
         _ordered(m, int(i), int(j)): m.pair_friction[k, 0] for k, (i, j) in enumerate(zip(m.pair_geom1, m.pair_geom2))
     }
     index = {geom_name(m, i): i for i in range(m.ngeom)}
-    groups = {}
+    groups: dict[str, Fields] = {}
     for pair in pairs:
         i, j = index[pair.first.name], index[pair.second.name]
         mu = float(listed.get((i, j), _friction(m, i, j)))
@@ -189,7 +236,7 @@ def contact_groups(m, pairs, contact):
     return groups
 
 
-def _friction(m, i, j):
+def _friction(m: mujoco.MjModel, i: int, j: int) -> float:
     a, b = m.geom_priority[i], m.geom_priority[j]
     if a == b:
         return max(m.geom_friction[i, 0], m.geom_friction[j, 0])

@@ -6,14 +6,26 @@ Newton-Euler, `rnea`) and the joint-space inertia (composite rigid bodies, `crba
 Source: Featherstone, Rigid Body Dynamics Algorithms (2008), tables 7.1, 5.1 and 6.2.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import casadi as ca
 import numpy as np
 
 from sim_core.multibody.equations import inertia
 from sim_core.multibody.equations.configuration import difference
 from sim_core.multibody.equations.physical import Physical
-from sim_core.multibody.equations.spatial import ArticulatedInertia, JointTransform, cross, mirror_upper
+from sim_core.multibody.equations.spatial import (
+    ArticulatedInertia,
+    JointTransform,
+    RigidInertia,
+    SpatialVector,
+    cross,
+    mirror_upper,
+)
 from sim_core.multibody.equations.symmetric import solve_symmetric
+from sim_core.multibody.equations.tree import Link, Tree
 
 __all__ = [
     "aba",
@@ -28,7 +40,7 @@ __all__ = [
 ]
 
 
-def joint_transforms(model, q, p):
+def joint_transforms(model: Tree, q: ca.SX, p: ca.SX) -> list[JointTransform]:
     """One JointTransform per link at the positions q (nq,)."""
     physical = Physical(model, p)
     return [
@@ -37,9 +49,9 @@ def joint_transforms(model, q, p):
     ]
 
 
-def link_poses(model, q, p):
+def link_poses(model: Tree, q: ca.SX, p: ca.SX) -> list[tuple[ca.SX, ca.SX]]:
     """Position r (3,) and orientation R (3, 3) of each link in the world: x_W = R x_L + r."""
-    poses = []
+    poses: list[tuple[ca.SX, ca.SX]] = []
     for link, X_i in zip(model.links, joint_transforms(model, q, p)):
         r, R = X_i.r, X_i.rotation()
         if link.parent >= 0:
@@ -49,12 +61,12 @@ def link_poses(model, q, p):
     return poses
 
 
-def link_velocities(model, q, v, p):
+def link_velocities(model: Tree, q: ca.SX, v: ca.SX, p: ca.SX) -> list[SpatialVector]:
     """Angular and linear velocity (w, v), (3,) each, of each link: in its own axes, about its origin."""
     return _velocities(model, joint_transforms(model, q, p), v)[0]
 
 
-def generalised_force(model, X, wrenches):
+def generalised_force(model: Tree, X: Sequence[JointTransform], wrenches: Sequence[SpatialVector | None]) -> ca.SX:
     """J' f: joint forces (nv,) that spatial forces on the links amount to.
 
     Args:
@@ -72,7 +84,7 @@ def generalised_force(model, X, wrenches):
     return tau
 
 
-def link_inertias(model, p):
+def link_inertias(model: Tree, p: ca.SX) -> list[RigidInertia]:
     """Mass m, first moment h (3,) and rotational inertia I (3, 3) of each link, its bodies merged."""
     physical = Physical(model, p)
     totals = [ca.SX.zeros(10) for _ in model.links]
@@ -82,13 +94,13 @@ def link_inertias(model, p):
     return [(pi[0], pi[1:4], mirror_upper(inertia.rotational_inertia(pi))) for pi in totals]
 
 
-def momentum(body_inertia, w, v):
+def momentum(body_inertia: RigidInertia, w: ca.SX, v: ca.SX) -> SpatialVector:
     """Angular and linear momentum about the link's origin."""
     m, h, I = body_inertia
     return I @ w + cross(h, v), m * v + cross(w, h)
 
 
-def gyroscopic_force(body_inertia, w, v):
+def gyroscopic_force(body_inertia: RigidInertia, w: ca.SX, v: ca.SX) -> SpatialVector:
     """v x* (I v), the part of the Newton-Euler force that does not depend on acceleration."""
     m, h, I = body_inertia
     # v x (m v) vanishes, so only the rotational part of the linear momentum meets v.
@@ -97,7 +109,7 @@ def gyroscopic_force(body_inertia, w, v):
     return cross(w, L) + cross(v, spin), cross(w, m * v + spin)
 
 
-def joint_motion(link, rate):
+def joint_motion(link: Link, rate: ca.SX) -> SpatialVector:
     """S qd: motion (angular, linear) of the joint at the rate qd (1,), of a ball (3,); or S qdd."""
     zero = ca.SX.zeros(3)
     if link.kind == "ball":
@@ -106,9 +118,10 @@ def joint_motion(link, rate):
     return (e * rate, zero) if link.kind == "revolute" else (zero, e * rate)
 
 
-def _velocities(model, X, v):
+def _velocities(model: Tree, X: Sequence[JointTransform], v: ca.SX) -> tuple[list[SpatialVector], list[SpatialVector]]:
     """Velocity (w, v) of each link and the velocity-product acceleration c = v x S qd."""
-    velocities, products = [], []
+    velocities: list[SpatialVector] = []
+    products: list[SpatialVector] = []
     zero = ca.SX.zeros(3)
     for link, X_i in zip(model.links, X):
         s_w, s_v = joint_motion(link, v[link.dofs])
@@ -120,7 +133,7 @@ def _velocities(model, X, v):
     return velocities, products
 
 
-def _along(link, force):
+def _along(link: Link, force: SpatialVector) -> ca.SX:
     """S' f: the component of a spatial force along the joint, (1,), of a ball (3,); of several forces, one a column."""
     n, f = force
     if link.kind == "ball":
@@ -128,7 +141,7 @@ def _along(link, force):
     return n[link.axis, :] if link.kind == "revolute" else f[link.axis, :]
 
 
-def aba(model, q, v, tau, p, armature=None):
+def aba(model: Tree, q: ca.SX, v: ca.SX, tau: ca.SX, p: ca.SX, armature: ca.SX | None = None) -> ca.SX:
     """Forward dynamics: joint accelerations (nv,) [rad/s^2 or m/s^2].
 
     Args:
@@ -143,7 +156,9 @@ def aba(model, q, v, tau, p, armature=None):
     velocities, c = _velocities(model, X, v)
     IA = [ArticulatedInertia.rigid(*body) for body in bodies]
     pA = [gyroscopic_force(body, *velocity) for body, velocity in zip(bodies, velocities)]
-    U, D_inv, u = ([None] * len(model.links) for _ in range(3))
+    U: dict[int, SpatialVector] = {}
+    D_inv: dict[int, ca.SX] = {}
+    u: dict[int, ca.SX] = {}
     for i, link in reversed(list(enumerate(model.links))):
         U[i] = IA[i].columns(link.kind, link.axis)
         D = _along(link, U[i]) + ca.diag(armature[link.dofs])
@@ -158,7 +173,7 @@ def aba(model, q, v, tau, p, armature=None):
         IA[link.parent] = IA[link.parent] + X[i].inertia_to_parent(Ia)
         n, f = X[i].force_to_parent(*pa)
         pA[link.parent] = (pA[link.parent][0] + n, pA[link.parent][1] + f)
-    accelerations = []
+    accelerations: list[SpatialVector] = []
     vdot = ca.SX.zeros(model.nv)
     # A base accelerating upwards with -g feels like gravity.
     base = (ca.SX.zeros(3), -physical.gravity)
@@ -172,14 +187,15 @@ def aba(model, q, v, tau, p, armature=None):
     return vdot
 
 
-def rnea(model, q, v, a, p):
+def rnea(model: Tree, q: ca.SX, v: ca.SX, a: ca.SX, p: ca.SX) -> ca.SX:
     """Inverse dynamics: total joint forces (nv,) that produce the accelerations a (nv,)."""
     physical = Physical(model, p)
     X = joint_transforms(model, q, p)
     bodies = link_inertias(model, p)
     velocities, c = _velocities(model, X, v)
     base = (ca.SX.zeros(3), -physical.gravity)
-    accelerations, forces = [], []
+    accelerations: list[SpatialVector] = []
+    forces: list[SpatialVector] = []
     for i, link in enumerate(model.links):
         alpha, lin = X[i].motion_to_child(*(accelerations[link.parent] if link.parent >= 0 else base))
         s_w, s_v = joint_motion(link, a[link.dofs])
@@ -196,7 +212,7 @@ def rnea(model, q, v, a, p):
     return tau
 
 
-def crba(model, q, p):
+def crba(model: Tree, q: ca.SX, p: ca.SX) -> ca.SX:
     """Joint-space inertia M (nv, nv), armature included."""
     physical = Physical(model, p)
     X = joint_transforms(model, q, p)
@@ -217,7 +233,7 @@ def crba(model, q, p):
     return M
 
 
-def energy(model, q, v, p):
+def energy(model: Tree, q: ca.SX, v: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Kinetic and potential energy [J]; the potential of gravity (zero at the world's origin) and joint springs."""
     physical = Physical(model, p)
     X = joint_transforms(model, q, p)

@@ -12,7 +12,11 @@ COM is estimated keeps its shape.
 Source: MuJoCo documentation, Computation, "Passive forces", "Inertia model".
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import casadi as ca
 import mujoco
@@ -20,9 +24,10 @@ import numpy as np
 
 from sim_core.multibody.equations.dynamics import generalised_force, joint_transforms, link_velocities
 from sim_core.multibody.equations.physical import Physical
-from sim_core.multibody.equations.spatial import cross
+from sim_core.multibody.equations.spatial import SpatialVector, cross
+from sim_core.multibody.equations.tree import Mount, Offset, Tree
 
-__all__ = ["FluidBox", "drag", "fluid_boxes", "fluid_force"]
+__all__ = ["FluidBox", "FluidTree", "drag", "fluid_boxes", "fluid_force"]
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,18 @@ class FluidBox:
 
     link: int
     R: np.ndarray
-    r: object  # Offset
+    r: Offset
     half_size: np.ndarray
 
 
-def fluid_boxes(m, mounts):
+class FluidTree(Tree, Protocol):
+    """A tree whose bodies a medium may drag at."""
+
+    @property
+    def fluid_boxes(self) -> tuple[FluidBox, ...]: ...
+
+
+def fluid_boxes(m: mujoco.MjModel, mounts: Sequence[Mount]) -> tuple[FluidBox, ...]:
     """Boxes of the moving bodies of a compiled mujoco.MjModel; mounts: (link, R, r) of each body in its link."""
     boxes = []
     for i, (link, R, r) in enumerate(mounts):
@@ -50,7 +62,7 @@ def fluid_boxes(m, mounts):
     return tuple(boxes)
 
 
-def drag(half_size, w, v, density, viscosity):
+def drag(half_size: np.ndarray, w: ca.SX, v: ca.SX, density: ca.SX, viscosity: ca.SX) -> SpatialVector:
     """Moment and force (3,) each on a box that turns at w and moves at v, (3,) each in its axes, through the medium."""
     r = half_size
     r_eq = r.mean()
@@ -64,15 +76,17 @@ def drag(half_size, w, v, density, viscosity):
     return ca.vertcat(*n), ca.vertcat(*f)
 
 
-def fluid_force(model, q, v, p):
+def fluid_force(model: FluidTree, q: ca.SX, v: ca.SX, p: ca.SX) -> ca.SX:
     """Joint forces (nv,) of the medium's drag."""
     physical = Physical(model, p)
-    twists, total = link_velocities(model, q, v, p), {}
+    twists = link_velocities(model, q, v, p)
+    total: dict[int, SpatialVector] = {}
     for box in model.fluid_boxes:
         w, lin = twists[box.link]
         r = physical.offset(box.r)
-        n, f = drag(box.half_size, box.R.T @ w, box.R.T @ (lin + cross(w, r)), physical.density, physical.viscosity)
-        f = box.R @ f
+        R = ca.SX(box.R)
+        n, f = drag(box.half_size, R.T @ w, R.T @ (lin + cross(w, r)), physical.density, physical.viscosity)
+        f = R @ f
         moment, force = total.get(box.link, (0, 0))
-        total[box.link] = moment + box.R @ n + cross(r, f), force + f
+        total[box.link] = moment + R @ n + cross(r, f), force + f
     return generalised_force(model, joint_transforms(model, q, p), [total.get(i) for i in range(len(model.links))])

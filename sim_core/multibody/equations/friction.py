@@ -10,7 +10,11 @@ solimpfriction, solreffriction and the nominal model's inverse inertia at qpos0,
 Source: MuJoCo documentation, Computation, "Friction loss" and "Constraint model"; details as measured.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import casadi as ca
 import mujoco
@@ -19,8 +23,16 @@ import numpy as np
 from sim_core.multibody.equations.dynamics import aba, crba, rnea
 from sim_core.multibody.equations.physical import Physical
 from sim_core.multibody.equations.symmetric import solve_symmetric
+from sim_core.multibody.equations.tree import Tree
 
-__all__ = ["FrictionConstraint", "constrained_acceleration", "forward_dynamics", "friction_force", "sticking_inertia"]
+__all__ = [
+    "FrictionConstraint",
+    "FrictionTree",
+    "constrained_acceleration",
+    "forward_dynamics",
+    "friction_force",
+    "sticking_inertia",
+]
 
 # Linear systems after the frictionless one, each a tenth of the Panda's step. Of 20 000 random states none of the Panda
 # needs more than 4, and 7 of a nine-joint tree with friction between 0.001 and 10 N m more than 5 (docs/gradients.md).
@@ -42,7 +54,7 @@ class FrictionConstraint:
     bh_max: np.ndarray
 
     @classmethod
-    def of_plant(cls, m, joints):
+    def of_plant(cls, m: mujoco.MjModel, joints: Sequence[bool]) -> FrictionConstraint:
         """Those of a compiled mujoco.MjModel, for the joints with friction (a boolean each)."""
         d_min, d_max, width = np.clip(m.dof_solimp[:, :3], (1e-4, 1e-4, 0.0), (0.9999, 0.9999, np.inf)).T
         # Friction has no violation, so its impedance is the one at distance zero; MuJoCo averages where width is zero.
@@ -55,16 +67,26 @@ class FrictionConstraint:
         unsafe = int(m.opt.disableflags) & int(mujoco.mjtDisableBit.mjDSBL_REFSAFE)
         return cls(np.where(joints, 1 / R, 0.0), b, np.where(direct | bool(unsafe), np.inf, 1 / d_max))
 
-    def rate(self, h):
+    def rate(self, h: float) -> np.ndarray:
         """b (nv,) [1/s] in steps of h [s]: MuJoCo takes time constants of at least two steps."""
         return np.minimum(self.b, self.bh_max / h)
 
 
-def forward_dynamics(model, q, v, tau, p, h, hK=None):
+class FrictionTree(Tree, Protocol):
+    """A tree with the plant's friction loss, or None where it has none or the smooth law takes its place."""
+
+    @property
+    def friction(self) -> FrictionConstraint | None: ...
+
+
+def forward_dynamics(
+    model: FrictionTree, q: ca.SX, v: ca.SX, tau: ca.SX, p: ca.SX, h: float, hK: ca.SX | None = None
+) -> ca.SX:
     """Joint accelerations (nv,) under the joint forces tau (nv,) and, where the model has it, constrained friction.
 
     Args:
-        h: time step [s]; only friction asks for it.
+        tau: joint forces without friction, SX (nv,).
+        h: time step [s]; only the friction constraint needs it.
         hK: symmetric (nv, nv), added to M once the friction force is known. A diagonal one acts like armature.
     """
     if model.friction is None:
@@ -73,7 +95,7 @@ def forward_dynamics(model, q, v, tau, p, h, hK=None):
         if hK.sparsity().is_diag():
             return aba(model, q, v, tau, p, Physical(model, p).armature + ca.diag(hK))
     M, f = crba(model, q, p), tau - rnea(model, q, v, ca.SX.zeros(model.nv), p)
-    if model.friction is None:
+    if model.friction is None and hK is not None:
         return solve_symmetric(M + hK, f)
     a, zone = constrained_acceleration(model, M, f, v, p, h)
     if hK is None:
@@ -81,7 +103,9 @@ def forward_dynamics(model, q, v, tau, p, h, hK=None):
     return solve_symmetric(M + hK, f + friction_force(model, v, a, zone, p, h))
 
 
-def constrained_acceleration(model, M, f, v, p, h):
+def constrained_acceleration(
+    model: FrictionTree, M: ca.SX, f: ca.SX, v: ca.SX, p: ca.SX, h: float
+) -> tuple[ca.SX, ca.SX]:
     """a (nv,) with M a = f + phi(a), and each joint's zone (nv,): 0 sticks, +-1 slides with force +-eta.
 
     Newton's method on a convex, piecewise quadratic function: given the zones, a linear system. Zones have no
@@ -89,7 +113,7 @@ def constrained_acceleration(model, M, f, v, p, h):
     """
     eta, at_rest = Physical(model, p).frictionloss, ca.SX.zeros(model.nv)
 
-    def zone_at(a):
+    def zone_at(a: ca.SX) -> ca.SX:
         sticking = friction_force(model, v, a, at_rest, p, h)
         # >= at one end: without friction loss a joint slides even where no force acts.
         return (sticking >= eta) - (sticking < -eta)
@@ -105,11 +129,20 @@ def constrained_acceleration(model, M, f, v, p, h):
     return a, zone
 
 
-def sticking_inertia(model, zone):
+def _constants(model: FrictionTree) -> FrictionConstraint:
+    if model.friction is None:
+        raise ValueError("Expected a model with constrained friction, found none; load it with friction=True.")
+    return model.friction
+
+
+def sticking_inertia(model: FrictionTree, zone: ca.SX) -> ca.SX:
     """-d phi / d a, (nv,): D of the joints that stick."""
-    return (1 - zone**2) * model.friction.D
+    return (1 - zone**2) * ca.SX(_constants(model).D)
 
 
-def friction_force(model, v, a, zone, p, h):
+def friction_force(model: FrictionTree, v: ca.SX, a: ca.SX, zone: ca.SX, p: ca.SX, h: float) -> ca.SX:
     """phi (nv,) of joints in the given zones."""
-    return sticking_inertia(model, zone) * (-model.friction.rate(h) * v - a) + zone * Physical(model, p).frictionloss
+    return (
+        sticking_inertia(model, zone) * (ca.SX(-_constants(model).rate(h)) * v - a)
+        + zone * Physical(model, p).frictionloss
+    )

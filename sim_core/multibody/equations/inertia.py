@@ -11,8 +11,14 @@ identification", RA-L 3(1), 2018 (pseudo-inertia); Rucker & Wensing, "Smooth par
 RA-L 7(2), 2022 (log-Cholesky coordinates).
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import overload
+
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = [
     "com_inertia",
@@ -25,15 +31,27 @@ __all__ = [
     "transform",
 ]
 
+#: Numbers and arrays as numpy has them, or the same as CasADi expressions.
+Scalar = float | ca.SX
+Array = np.ndarray | ca.SX
 
-def _stack(entries):
+
+def _stack(entries: Iterable[Scalar | Array]) -> Array:
     entries = list(entries)
     if any(isinstance(e, ca.SX) for e in entries):
         return ca.vertcat(*entries)
     return np.array([float(e) for e in entries])
 
 
-def rotational_inertia(pi):
+@overload
+def rotational_inertia(pi: np.ndarray) -> np.ndarray: ...
+
+
+@overload
+def rotational_inertia(pi: ca.SX) -> ca.SX: ...
+
+
+def rotational_inertia(pi: Array) -> Array:
     """I about the origin from the ten parameters, (3, 3) [kg m^2]."""
     xx, yy, zz, xy, xz, yz = (pi[k] for k in range(4, 10))
     rows = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
@@ -42,11 +60,19 @@ def rotational_inertia(pi):
     return np.array(rows, dtype=float)
 
 
-def _ten(m, h, I):
+def _ten(m: Scalar, h: Array, I: Array) -> Array:
     return _stack([m, h[0], h[1], h[2], I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
 
 
-def from_com(m, c, I_c):
+@overload
+def from_com(m: float, c: np.ndarray, I_c: np.ndarray) -> np.ndarray: ...
+
+
+@overload
+def from_com(m: ca.SX, c: ca.SX, I_c: Array) -> ca.SX: ...
+
+
+def from_com(m: Scalar, c: Array, I_c: Array) -> Array:
     """Ten parameters from mass [kg], COM c (3,) [m] and inertia about the COM (3, 3) [kg m^2].
 
     Parallel-axis theorem: I = I_c + m (c'c 1 - c c').
@@ -59,7 +85,15 @@ def from_com(m, c, I_c):
     )
 
 
-def com_inertia(pi):
+@overload
+def com_inertia(pi: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]: ...
+
+
+@overload
+def com_inertia(pi: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]: ...
+
+
+def com_inertia(pi: Array) -> tuple[Scalar, Array, Array]:
     """Mass, COM (3,) and inertia about the COM (3, 3) of the ten parameters; the mass must not be zero."""
     m = pi[0]
     c = pi[1:4] / m
@@ -69,7 +103,15 @@ def com_inertia(pi):
     return m, c, I - m * (c2 * np.eye(3) - outer)
 
 
-def transform(pi, R, r):
+@overload
+def transform(pi: np.ndarray, R: np.ndarray, r: np.ndarray) -> np.ndarray: ...
+
+
+@overload
+def transform(pi: ca.SX, R: Array, r: Array) -> ca.SX: ...
+
+
+def transform(pi: Array, R: Array, r: Array) -> Array:
     """The ten parameters of the same body in another frame: x_new = R x + r. Linear in pi.
 
     I' = R I R' + 2 (r.Rh) 1 - r (Rh)' - (Rh) r' + m (r'r 1 - r r').
@@ -84,7 +126,7 @@ def transform(pi, R, r):
     rh = r[0] * h[0] + r[1] * h[1] + r[2] * h[2]
     r2 = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
 
-    def entry(i, j):
+    def entry(i: int, j: int) -> Array:
         diagonal = 2 * rh + m * r2 if i == j else 0
         return I[i, j] + diagonal - r[i] * h[j] - h[i] * r[j] - m * r[i] * r[j]
 
@@ -95,7 +137,7 @@ def transform(pi, R, r):
     )
 
 
-def pseudo_inertia(pi):
+def pseudo_inertia(pi: ArrayLike) -> np.ndarray:
     """J (4, 4) as numpy array."""
     pi = np.asarray(pi, dtype=float)
     I = rotational_inertia(pi)
@@ -106,12 +148,20 @@ def pseudo_inertia(pi):
     return J
 
 
-def is_physical(pi, tolerance=0.0):
+def is_physical(pi: ArrayLike, tolerance: float = 0.0) -> bool:
     """Whether a body of positive density has these parameters: smallest eigenvalue of J above `tolerance`."""
     return bool(np.linalg.eigvalsh(pseudo_inertia(pi))[0] > tolerance)
 
 
-def from_log_cholesky(theta):
+@overload
+def from_log_cholesky(theta: np.ndarray) -> np.ndarray: ...
+
+
+@overload
+def from_log_cholesky(theta: ca.SX) -> ca.SX: ...
+
+
+def from_log_cholesky(theta: Array) -> Array:
     """Ten parameters from log-Cholesky coordinates; physically consistent for every theta in R^10.
 
     theta = (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) and J = U U' with
@@ -123,14 +173,14 @@ def from_log_cholesky(theta):
     U = ((exp(d1), s12, s13, t1), (0, exp(d2), s23, t2), (0, 0, exp(d3), t3))
     m = exp(2 * alpha)
 
-    def sigma(i, j):
+    def sigma(i: int, j: int) -> Array:
         return m * sum(U[i][k] * U[j][k] for k in range(max(i, j), 4))
 
     xx, yy, zz = sigma(0, 0), sigma(1, 1), sigma(2, 2)
     return _stack([m, m * t1, m * t2, m * t3, yy + zz, xx + zz, xx + yy, -sigma(0, 1), -sigma(0, 2), -sigma(1, 2)])
 
 
-def to_log_cholesky(pi):
+def to_log_cholesky(pi: ArrayLike) -> np.ndarray:
     """Log-Cholesky coordinates (10,) of ten parameters, numpy.
 
     Raises:

@@ -1,20 +1,23 @@
 """Poses and velocities of frames in the world."""
 
+from __future__ import annotations
+
 import casadi as ca
 
 from sim_core.multibody.equations.dynamics import joint_motion, joint_transforms
 from sim_core.multibody.equations.physical import Physical
-from sim_core.multibody.equations.spatial import cross
+from sim_core.multibody.equations.spatial import SpatialVector, cross
+from sim_core.multibody.equations.tree import Tree
 
 __all__ = ["frame_pose", "frame_velocity"]
 
 
-def frame_pose(model, frame, q, p):
+def frame_pose(model: Tree, frame: str, q: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Position r (3,) and orientation R (3, 3) of a site or body in the world: x_W = R x_F + r."""
-    frame = model.frame(frame)
-    r, R = Physical(model, p).offset(frame.r), ca.SX(frame.R)
+    f = model.frame(frame)
+    r, R = Physical(model, p).offset(f.r), ca.SX(f.R)
     X = joint_transforms(model, q, p)
-    i = frame.link
+    i = f.link
     while i >= 0:
         E = X[i].rotation()
         r, R = E @ r + X[i].r, E @ R
@@ -22,7 +25,7 @@ def frame_pose(model, frame, q, p):
     return r, R
 
 
-def frame_velocity(model, frame, q, v, p):
+def frame_velocity(model: Tree, frame: str, q: ca.SX, v: ca.SX, p: ca.SX) -> SpatialVector:
     """Angular and linear velocity (3,) each of a frame's origin, in world axes."""
     w, lin = ca.SX.zeros(3), ca.SX.zeros(3)
     X = joint_transforms(model, q, p)

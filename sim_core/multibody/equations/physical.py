@@ -1,41 +1,73 @@
-"""Reads the physical vector p by meaning."""
+"""The entries of the physical vector p by their meaning."""
+
+from __future__ import annotations
 
 import casadi as ca
+
+from sim_core.multibody.equations.tree import Offset, Tree
 
 __all__ = ["Physical"]
 
 
 class Physical:
-    """View of a symbolic or numeric physical vector p (np_,) of a model."""
+    """A symbolic or numeric physical vector p (np_,) of a model, read by the meaning of its entries."""
 
-    def __init__(self, model, p):
+    def __init__(self, model: Tree, p: ca.SX) -> None:
         self.model, self.layout, self.p = model, model.parameters, p
 
-    def inertia(self, body):
+    def inertia(self, body: str) -> ca.SX:
         """Ten inertial parameters of a body in its own frame."""
         return self.p[self.layout.inertia_slice(body)]
 
-    def joint(self, field):
+    def joint(self, field: str) -> ca.SX:
         """One value per velocity, (nv,), zero where the joint has no such parameter."""
         names = [f"{link.joint}.{field}" for link in self.model.links for _ in range(link.nv)]
         return ca.vertcat(*(self.scalar(name) for name in names))
 
-    damping = property(lambda self: self.joint("damping"))
-    armature = property(lambda self: self.joint("armature"))
-    frictionloss = property(lambda self: self.joint("frictionloss"))
-    stiffness = property(lambda self: self.joint("stiffness"))
-    gravity = property(lambda self: self.p[self.layout.vector_slice("gravity")])
-    density = property(lambda self: self.scalar("fluid.density"))
-    viscosity = property(lambda self: self.scalar("fluid.viscosity"))
+    @property
+    def damping(self) -> ca.SX:
+        """Viscous damping, (nv,) [N m s/rad or N s/m]."""
+        return self.joint("damping")
 
-    def scalar(self, name):
+    @property
+    def armature(self) -> ca.SX:
+        """Reflected inertia of the drives, (nv,) [kg m^2 or kg]."""
+        return self.joint("armature")
+
+    @property
+    def frictionloss(self) -> ca.SX:
+        """Coulomb friction, (nv,) [N m or N]."""
+        return self.joint("frictionloss")
+
+    @property
+    def stiffness(self) -> ca.SX:
+        """Stiffness of the joint springs, (nv,) [N m/rad or N/m]."""
+        return self.joint("stiffness")
+
+    @property
+    def gravity(self) -> ca.SX:
+        """Gravity in the world, (3,) [m/s^2]."""
+        return self.p[self.layout.vector_slice("gravity")]
+
+    @property
+    def density(self) -> ca.SX:
+        """Density of the medium [kg/m^3]; zero in vacuum."""
+        return self.scalar("fluid.density")
+
+    @property
+    def viscosity(self) -> ca.SX:
+        """Viscosity of the medium [Pa s]; zero in vacuum."""
+        return self.scalar("fluid.viscosity")
+
+    def scalar(self, name: str) -> ca.SX:
         """An entry of p, zero where the model has none of that name."""
         return ca.SX(self.p[self.layout.index(name)]) if name in self.layout else ca.SX(0)
 
-    def gear(self, actuator):
+    def gear(self, actuator: str) -> ca.SX:
+        """Transmission ratio of an actuator."""
         return self.p[self.layout.index(f"{actuator}.gear")]
 
-    def offset(self, offset):
+    def offset(self, offset: Offset) -> ca.SX:
         """Value of an Offset: constant + sum of R p[name]."""
         value = ca.SX(offset.constant)
         for A, name in offset.terms:

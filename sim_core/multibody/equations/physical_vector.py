@@ -4,7 +4,12 @@ Order: for each moving body ten linear inertial parameters; for each joint its d
 present, friction loss and stiffness; positions of the bodies and sites declared as geometry; gravity; gears.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["INERTIA_FIELDS", "PhysicalVector"]
 
@@ -22,26 +27,27 @@ class PhysicalVector:
         nominal: values of the model file, shape (n,).
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
         self.units: tuple[str, ...] = ()
         self.nominal = np.zeros(0)
         self._index: dict[str, int] = {}
 
-    def append(self, name, unit, value):
+    def append(self, name: str, unit: str, value: float) -> None:
+        """Append one entry."""
         self._index[name] = len(self.names)
         self.names += (name,)
         self.units += (unit,)
         self.nominal = np.append(self.nominal, float(value))
 
-    def extend(self, names, unit, values):
+    def extend(self, names: Sequence[str], unit: str, values: ArrayLike) -> None:
         """Append entries of one unit."""
         self._index |= {name: len(self.names) + k for k, name in enumerate(names)}
         self.names += tuple(names)
         self.units += (unit,) * len(names)
         self.nominal = np.concatenate([self.nominal, np.asarray(values, dtype=float)])
 
-    def copy(self, length=None):
+    def copy(self, length: int | None = None) -> PhysicalVector:
         """The first `length` entries, default all, as a vector of its own."""
         other = PhysicalVector()
         other.names, other.units = self.names[:length], self.units[:length]
@@ -49,21 +55,23 @@ class PhysicalVector:
         other._index = {name: k for k, name in enumerate(other.names)}
         return other
 
-    def append_inertia(self, body, inertia):
+    def append_inertia(self, body: str, inertia: Iterable[float]) -> None:
+        """Append the ten inertial parameters (10,) of a body."""
         for field, unit, value in zip(INERTIA_FIELDS, INERTIA_UNITS, inertia):
             self.append(f"{body}.{field}", unit, value)
 
-    def append_vector(self, name, unit, value):
+    def append_vector(self, name: str, unit: str, value: Iterable[float]) -> None:
+        """Append the components of a vector (3,) as name.x, name.y and name.z."""
         for axis, component in zip("xyz", value):
             self.append(f"{name}.{axis}", unit, component)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.names)
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return name in self._index
 
-    def index(self, name):
+    def index(self, name: str) -> int:
         """Position of a parameter in p.
 
         Raises:
@@ -80,17 +88,17 @@ class PhysicalVector:
             raise KeyError(f"No physical parameter '{name}'. Known: {', '.join(alike)}.{hint}")
         return self._index[name]
 
-    def inertia_slice(self, body):
+    def inertia_slice(self, body: str) -> slice:
         """Slice of a body's ten inertial parameters."""
         start = self.index(f"{body}.mass")
         return slice(start, start + 10)
 
-    def vector_slice(self, name):
+    def vector_slice(self, name: str) -> slice:
         """Slice of a three-vector such as "gravity" or "pole2.pos"."""
         start = self.index(f"{name}.x")
         return slice(start, start + 3)
 
-    def values(self, overrides=None):
+    def values(self, overrides: Mapping[str, float] | None = None) -> np.ndarray:
         """Nominal vector with some entries replaced: values({"hand.mass": 1.2}) -> (n,)."""
         p = self.nominal.copy()
         for name, value in (overrides or {}).items():

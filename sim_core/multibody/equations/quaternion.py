@@ -4,6 +4,8 @@ Every function is differentiable to any order wherever it is defined, no rotatio
 angles come from their series, chosen by `if_else`, whose other branch is kept away from the singularity.
 """
 
+from __future__ import annotations
+
 import casadi as ca
 
 __all__ = ["displacement_rate", "exponential", "integrate", "multiply", "rotation_matrix", "rotation_vector"]
@@ -12,12 +14,12 @@ __all__ = ["displacement_rate", "exponential", "integrate", "multiply", "rotatio
 SMALL = 1e-3
 
 
-def multiply(a, b):
+def multiply(a: ca.SX, b: ca.SX) -> ca.SX:
     """Hamilton product a b: first b, then a."""
     return ca.vertcat(a[0] * b[0] - ca.dot(a[1:], b[1:]), a[0] * b[1:] + b[0] * a[1:] + ca.cross(a[1:], b[1:]))
 
 
-def rotation_matrix(q):
+def rotation_matrix(q: ca.SX) -> ca.SX:
     """Orientation (3, 3) of q (4,), which need not be of unit length: its direction counts alone."""
     w, x, y, z = (q[k] for k in range(4))
     s = 2 / ca.dot(q, q)
@@ -28,7 +30,7 @@ def rotation_matrix(q):
     )
 
 
-def exponential(phi):
+def exponential(phi: ca.SX) -> ca.SX:
     """Quaternion (4,) of the rotation by the vector phi (3,) [rad]: (cos |phi|/2, sin(|phi|/2) phi/|phi|)."""
     t = ca.dot(phi, phi) / 4
     small = t < SMALL**2
@@ -38,7 +40,7 @@ def exponential(phi):
     return ca.vertcat(cosine, sine_over_angle / 2 * phi)
 
 
-def displacement_rate(phi, w):
+def displacement_rate(phi: ca.SX, w: ca.SX) -> ca.SX:
     """d phi / dt (3,) of a body that has turned by the vector phi (3,) [rad] and turns at w (3,) [rad/s] in its own axes.
 
     The inverse of the exponential's derivative: w + phi x w / 2 + (1 - x cot x) / (4 x^2) phi x (phi x w), x = |phi| / 2.
@@ -53,7 +55,7 @@ def displacement_rate(phi, w):
     return w + turned / 2 + c * ca.cross(phi, turned)
 
 
-def rotation_vector(q):
+def rotation_vector(q: ca.SX) -> ca.SX:
     """Vector (3,) [rad] of the rotation q (4,), the shorter way round: angle at most pi; inverse of `exponential`.
 
     Not differentiable at half a turn, where the shorter way changes sides.
@@ -69,7 +71,7 @@ def rotation_vector(q):
     return ca.if_else(small, series, 2 * ca.atan2(s, w) / s) * im
 
 
-def integrate(q, w, h):
+def integrate(q: ca.SX, w: ca.SX, h: float) -> ca.SX:
     """Orientation (4,), of unit length, after turning for h [s] at the rate w (3,) [rad/s] in the body's own axes."""
     q = multiply(q, exponential(h * w))
     return q / ca.sqrt(ca.dot(q, q))

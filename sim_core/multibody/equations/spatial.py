@@ -7,15 +7,37 @@ because both are mostly zeros and ones: the number of instructions left decides 
 Source: Featherstone, Rigid Body Dynamics Algorithms (2008), chapters 2 and 7.
 """
 
+from __future__ import annotations
+
+from typing import Literal
+
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_core.multibody.equations.quaternion import rotation_matrix
 
-__all__ = ["ArticulatedInertia", "JointTransform", "cross", "mirror_upper", "skew", "snap"]
+__all__ = [
+    "ArticulatedInertia",
+    "JointKind",
+    "JointTransform",
+    "RigidInertia",
+    "SpatialVector",
+    "cross",
+    "mirror_upper",
+    "skew",
+    "snap",
+]
+
+#: What a joint of one link does: turn about an axis, move along one, or turn freely.
+JointKind = Literal["revolute", "prismatic", "ball"]
+#: (angular, linear) part of a motion or (moment, force), (3,) each, or (3, n) for n of them.
+SpatialVector = tuple[ca.SX, ca.SX]
+#: Mass m [kg], first moment h (3,) [kg m] and rotational inertia I (3, 3) [kg m^2] about a frame's origin.
+RigidInertia = tuple[ca.SX, ca.SX, ca.SX]
 
 
-def snap(a, tolerance=1e-12):
+def snap(a: ArrayLike, tolerance: float = 1e-12) -> np.ndarray:
     """Round entries within `tolerance` of -1, 0 and 1, so that 90 degree rotations become permutations."""
     a = np.array(a, dtype=float)
     for value in (-1.0, 0.0, 1.0):
@@ -23,16 +45,17 @@ def snap(a, tolerance=1e-12):
     return a
 
 
-def cross(a, b):
+def cross(a: ca.SX, b: ca.SX) -> ca.SX:
     """a x b for a (3,) and b (3,), or each column of b (3, n)."""
     return ca.horzcat(*(ca.cross(ca.SX(a), column) for column in ca.horzsplit(ca.SX(b))))
 
 
-def skew(a):
+def skew(a: ca.SX) -> ca.SX:
+    """[a]x (3, 3) with [a]x b = a x b, for a (3,)."""
     return ca.skew(ca.SX(a))
 
 
-def mirror_upper(A):
+def mirror_upper(A: ca.SX) -> ca.SX:
     """Symmetric matrix from the upper triangle; the lower one, computed twice otherwise, drops out of the graph."""
     A = ca.SX(A)
     for i in range(3):
@@ -41,7 +64,7 @@ def mirror_upper(A):
     return A
 
 
-def rotate_vector(axis, c, s, x):
+def rotate_vector(axis: int, c: ca.SX, s: ca.SX, x: ca.SX) -> ca.SX:
     """R x for the rotation R by the angle with cosine c and sine s about a coordinate axis."""
     i, j = (axis + 1) % 3, (axis + 2) % 3
     y = ca.SX(x)
@@ -49,7 +72,7 @@ def rotate_vector(axis, c, s, x):
     return y
 
 
-def rotate_matrix(axis, c, s, A, symmetric):
+def rotate_matrix(axis: int, c: ca.SX, s: ca.SX, A: ca.SX, symmetric: bool) -> ca.SX:
     """R A R' with eleven (symmetric: nine) operations for the 2x2 block instead of thirty-six.
 
     In the plane of rotation, A = [[a, b], [d, e]]: with k = s (a - e) + c (b + d),
@@ -75,21 +98,23 @@ def rotate_matrix(axis, c, s, A, symmetric):
 class ArticulatedInertia:
     """The symmetric 6x6 map [n; f] = [[I, H], [H', M]] [alpha; a] as three 3x3 blocks."""
 
-    def __init__(self, I, H, M):
+    def __init__(self, I: ca.SX, H: ca.SX, M: ca.SX) -> None:
         self.I, self.H, self.M = I, H, M
 
     @classmethod
-    def rigid(cls, m, h, I):
+    def rigid(cls, m: ca.SX, h: ca.SX, I: ca.SX) -> ArticulatedInertia:
         """Of a rigid body with mass m, first moment h (3,) and rotational inertia I (3, 3) about the origin."""
         return cls(ca.SX(I), skew(h), m * ca.SX(np.eye(3)))
 
-    def __add__(self, other):
+    def __add__(self, other: ArticulatedInertia) -> ArticulatedInertia:
+        """Of both bodies moving as one."""
         return ArticulatedInertia(self.I + other.I, self.H + other.H, self.M + other.M)
 
-    def times(self, alpha, a):
+    def times(self, alpha: ca.SX, a: ca.SX) -> SpatialVector:
+        """Moment and force (n, f) that the accelerations (alpha, a) ask for."""
         return self.I @ alpha + self.H @ a, self.H.T @ alpha + self.M @ a
 
-    def columns(self, kind, axis):
+    def columns(self, kind: JointKind, axis: int) -> SpatialVector:
         """The map applied to a joint's unit motions: U = IA S as (angular, linear), (3, 1) each, (3, 3) for a ball."""
         if kind == "ball":
             return self.I, self.H.T
@@ -97,7 +122,9 @@ class ArticulatedInertia:
             return self.I[:, axis], self.H[axis, :].T
         return self.H[:, axis], self.M[:, axis]
 
-    def minus_outer(self, kind, axis, U, D_inv, armature):
+    def minus_outer(
+        self, kind: JointKind, axis: int, U: SpatialVector, D_inv: ca.SX, armature: ca.SX
+    ) -> ArticulatedInertia:
         """IA - U D^-1 U' with D = S' U + diag(armature).
 
         The rows along the joint are U (1 - D^-1 S'U) = U D^-1 armature, which needs no subtraction.
@@ -132,7 +159,7 @@ class JointTransform:
         q: joint coordinate measured from the model's reference, SX scalar; a ball's quaternion (4,).
     """
 
-    def __init__(self, kind, axis, R, r, q):
+    def __init__(self, kind: JointKind, axis: int, R: np.ndarray, r: ca.SX, q: ca.SX) -> None:
         self.kind, self.axis = kind, axis
         self.R, self.r = ca.SX(R), ca.SX(r)
         if kind == "revolute":
@@ -142,29 +169,30 @@ class JointTransform:
         else:
             self.r += self.R[:, axis] * q
 
-    def _into_child(self, x):
+    def _into_child(self, x: ca.SX) -> ca.SX:
         x = self.R.T @ x
         if self.kind == "revolute":
             return rotate_vector(self.axis, self.c, -self.s, x)
         return self.E.T @ x if self.kind == "ball" else x
 
-    def _into_parent(self, x):
+    def _into_parent(self, x: ca.SX) -> ca.SX:
         if self.kind == "revolute":
             x = rotate_vector(self.axis, self.c, self.s, x)
         elif self.kind == "ball":
             x = self.E @ x
         return self.R @ x
 
-    def motion_to_child(self, w, v):
+    def motion_to_child(self, w: ca.SX, v: ca.SX) -> SpatialVector:
         """Spatial velocity or acceleration of the parent, expressed at the child."""
         return self._into_child(w), self._into_child(v + cross(w, self.r))
 
-    def force_to_parent(self, n, f):
+    def force_to_parent(self, n: ca.SX, f: ca.SX) -> SpatialVector:
         """Moment and force, (3,) each or one a column, expressed at the parent."""
         f = self._into_parent(f)
         return self._into_parent(n) + cross(self.r, f), f
 
-    def inertia_to_parent(self, IA):
+    def inertia_to_parent(self, IA: ArticulatedInertia) -> ArticulatedInertia:
+        """An articulated inertia of the child, expressed at the parent."""
         I, H, M = IA.I, IA.H, IA.M
         if self.kind == "ball":
             I, H, M = (self.E @ A @ self.E.T for A in (I, H, M))
@@ -179,6 +207,6 @@ class JointTransform:
         H_shifted = H + r @ M
         return ArticulatedInertia(mirror_upper(I - H @ r + r @ H_shifted.T), H_shifted, M)
 
-    def rotation(self):
+    def rotation(self) -> ca.SX:
         """Orientation of the child in the parent, SX (3, 3)."""
         return ca.horzcat(*(self._into_parent(ca.SX(e)) for e in np.eye(3)))

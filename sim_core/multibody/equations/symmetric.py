@@ -1,14 +1,17 @@
 """Linear systems with a symmetric positive matrix of CasADi scalars."""
 
+from __future__ import annotations
+
 import casadi as ca
 
 __all__ = ["solve_symmetric"]
 
 
-def solve_symmetric(M, B):
+def solve_symmetric(M: ca.SX, B: ca.SX) -> ca.SX:
     """M^-1 B for symmetric positive M by L D L'; structural zeros of M and B cost nothing."""
     n = M.shape[0]
-    L, D = [[0] * n for _ in range(n)], [0] * n
+    L: list[list[ca.SX | int]] = [[0] * n for _ in range(n)]
+    D: list[ca.SX | int] = [0] * n
     for j in range(n):
         D[j] = M[j, j] - sum(L[j][k] ** 2 * D[k] for k in range(j))
         for i in range(j + 1, n):

@@ -7,15 +7,21 @@ combinations of the rest do: the base parameters. Grade those, or predictions, n
 Source: Heiden, PhD thesis, University of Southern California (2022), section 2.2.5 and figure 2.32.
 """
 
-import numpy as np
+from __future__ import annotations
 
-from sim_core.multibody.model.parameter_blocks import BodyInertia, LinkLength
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim_core.multibody.model.model import RobotModel
+from sim_core.multibody.model.parameter_blocks import Block, BodyInertia, LinkLength
 from sim_core.multibody.model.parameters import FreeParameters
 
 __all__ = ["base_parameters", "cartpole_spec", "point_mass_equivalent"]
 
 
-def _poles(model):
+def _poles(model: RobotModel) -> list[str]:
     """Pole bodies from the cart outwards, their tip sites, and the body that each carries."""
     poles = [body for body in model.body_names if body.startswith("pole")]
     if "cart" not in model.body_names or len(poles) not in (1, 2) or len(poles) != model.nq - 1:
@@ -26,7 +32,7 @@ def _poles(model):
     return poles
 
 
-def cartpole_spec(model, start=2.0, scale="log", prior_std=30.0):
+def cartpole_spec(model: RobotModel, start: float = 2.0, scale: str = "log", prior_std: float = 30.0) -> FreeParameters:
     """FreeParameters with the 9 or 14 published parameters, all starting at `start`.
 
     Args:
@@ -39,9 +45,9 @@ def cartpole_spec(model, start=2.0, scale="log", prior_std=30.0):
     com = (start,) * 3
     # For raw scales BodyInertia takes a relative std.
     mass_std = prior_std if scale == "log" else prior_std / start
-    mass = {"mass": start, "com": com}
+    mass: dict[str, float | Sequence[float]] = {"mass": start, "com": com}
 
-    def body(name):
+    def body(name: str) -> BodyInertia:
         return BodyInertia(
             name,
             kind="point_mass",
@@ -52,14 +58,14 @@ def cartpole_spec(model, start=2.0, scale="log", prior_std=30.0):
             prior_std={"mass": mass_std, "com": prior_std},
         )
 
-    blocks = [body("cart")]
+    blocks: list[Block] = [body("cart")]
     for k, pole in enumerate(poles):
         moved = (f"{pole}_tip.pos.z",) + ((f"{poles[k + 1]}.pos.z",) if k + 1 < len(poles) else ())
         blocks += [LinkLength(pole, moved, start=start, scale=scale, prior_std=prior_std), body(pole)]
     return FreeParameters(model, blocks)
 
 
-def base_parameters(model, p):
+def base_parameters(model: RobotModel, p: ArrayLike) -> dict[str, float]:
     """The combinations of p that the motion depends on: {name: value}, SI.
 
     With masses m_k, first moments m_k c_k and inertias I_yy,k about the hinge (physical vector):
@@ -80,7 +86,7 @@ def base_parameters(model, p):
     return base
 
 
-def point_mass_equivalent(model, p):
+def point_mass_equivalent(model: RobotModel, p: ArrayLike) -> np.ndarray:
     """Physical vector with point-mass poles that moves exactly like p: same base parameters.
 
     J = m c^2 and h = m c give c = J / h, m = h^2 / J, from the outer pole inwards. COM offsets in x turn with it.
@@ -88,7 +94,7 @@ def point_mass_equivalent(model, p):
     poles, layout = _poles(model), model.parameters
     base, q = base_parameters(model, p), np.array(p, dtype=float)
 
-    def set_point(body, m, x, z):
+    def set_point(body: str, m: float, x: float, z: float) -> None:
         q[layout.inertia_slice(body)] = [
             m,
             m * x,

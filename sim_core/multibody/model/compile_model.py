@@ -1,36 +1,54 @@
 """From a file, a string or a name to a compiled mujoco.MjModel."""
 
+from __future__ import annotations
+
 import os
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import NamedTuple
 
 import mujoco
 
 from config.robot import robot_file
 
-__all__ = ["ModelError", "compile_source"]
+__all__ = ["CompiledSource", "ModelError", "compile_source"]
 
 
 class ModelError(ValueError):
     """A model that cannot be loaded, or contains what the engine does not support."""
 
 
-def compile_source(source):
-    """Compile a robot name, a path to MJCF or URDF, an XML string or an MjModel.
+class CompiledSource(NamedTuple):
+    """A model file as MuJoCo's compiler understands it.
 
-    Returns:
-        (mujoco.MjModel, name, text of the model or None, list of notes, dict of joint velocity limits).
+    Attributes:
+        mj_model: the compiled model.
+        name: of the model.
+        xml: its text; None where a compiled model was given.
+        notes: what was added to the file or left out of it.
+        velocity_limits: of joints by name [rad/s or m/s], as far as a URDF gives them.
+    """
+
+    mj_model: mujoco.MjModel
+    name: str
+    xml: str | None
+    notes: list[str]
+    velocity_limits: dict[str, float]
+
+
+def compile_source(source: str | os.PathLike[str] | mujoco.MjModel) -> CompiledSource:
+    """Compile a robot name, a path to MJCF or URDF, an XML string or an MjModel.
 
     Raises:
         ModelError: not found, or MuJoCo's compiler refuses it; its message is passed on.
     """
     if isinstance(source, mujoco.MjModel):
-        return source, model_name(source), None, [], {}
+        return CompiledSource(source, model_name(source), None, [], {})
     source = os.fspath(source)
     if source.lstrip().startswith("<"):
         return _compile_text(source, None)
     path = Path(source)
-    if path.suffix == "" and not path.exists():
+    if path.suffix == "" and not path.is_file():
         try:
             path = robot_file(source)
         except FileNotFoundError as error:
@@ -40,11 +58,12 @@ def compile_source(source):
     return _compile_text(path.read_text(), path)
 
 
-def model_name(mj_model):
+def model_name(mj_model: mujoco.MjModel) -> str:
+    """The model's own name, "model" where it has none."""
     return mj_model.names[: mj_model.names.find(b"\0")].decode() or "model"
 
 
-def _compile_text(text, path):
+def _compile_text(text: str, path: Path | None) -> CompiledSource:
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -59,10 +78,10 @@ def _compile_text(text, path):
         mj_model = spec.compile()
     except ValueError as error:
         raise ModelError(f"MuJoCo's compiler refuses {path or 'the model text'}: {error}") from None
-    return mj_model, model_name(mj_model), text, [], {}
+    return CompiledSource(mj_model, model_name(mj_model), text, [], {})
 
 
-def _compile_urdf(text, root):
+def _compile_urdf(text: str, root: ElementTree.Element) -> CompiledSource:
     """URDF: meshes dropped, inertias from <inertial> alone, one torque motor per joint with its effort limit."""
     for joint in root.findall("joint"):
         if joint.find("mimic") is not None:
@@ -70,11 +89,13 @@ def _compile_urdf(text, root):
                 f"Joint '{joint.get('name')}' mimics another one, which is an equality constraint and not supported. "
                 "Remove the <mimic> element, or make the joint fixed."
             )
-    notes, velocity = [], {}
+    notes: list[str] = []
+    velocity: dict[str, float] = {}
     for joint in root.findall("joint"):
         limit = joint.find("limit")
-        if limit is not None and limit.get("velocity"):
-            velocity[joint.get("name")] = float(limit.get("velocity"))
+        bound = None if limit is None else limit.get("velocity")
+        if bound:
+            velocity[joint.get("name", "")] = float(bound)
     # Visual and collision shapes go: meshes need not be installed to know the dynamics, and MuJoCo would compute
     # inertias from shapes for links that have none, where URDF says the link is massless.
     for link in root.findall("link"):
@@ -95,4 +116,4 @@ def _compile_urdf(text, root):
         raise ModelError(f"MuJoCo's compiler refuses the URDF '{root.get('name')}': {error}") from None
     if not driven:
         notes.append("URDF names no actuators: one torque motor per joint was added, with the joint's effort limit.")
-    return mj_model, root.get("name") or "model", spec.to_xml(), notes, velocity
+    return CompiledSource(mj_model, root.get("name") or "model", spec.to_xml(), notes, velocity)

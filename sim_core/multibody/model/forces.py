@@ -1,5 +1,7 @@
 """Joint forces that are not rigid-body dynamics: actuators, damping, springs, smoothed friction, limits."""
 
+from __future__ import annotations
+
 import casadi as ca
 import numpy as np
 
@@ -9,12 +11,13 @@ from sim_core.multibody.equations.configuration import difference
 from sim_core.multibody.equations.fluid import fluid_force
 from sim_core.multibody.equations.physical import Physical
 from sim_core.multibody.equations.taps import Taps
+from sim_core.multibody.model.model import RobotModel
 
 __all__ = ["actuator_force", "applied_forces", "joint_force", "resisting_force"]
 
 
-def record_state(model, q, v, u, p, taps):
-    """Make positions, velocities and controls known; velocities of bodies where a network listens to them."""
+def record_state(model: RobotModel, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX, taps: Taps) -> None:
+    """Record positions, velocities and controls, and the velocities of bodies where a network reads or corrects such."""
     for i, name in enumerate(model.q_names):
         taps.record(f"{name}.position", q[i])
     for i, name in enumerate(model.v_names):
@@ -25,7 +28,7 @@ def record_state(model, q, v, u, p, taps):
         record_velocities(model, q, v, p, taps)
 
 
-def actuator_force(model, q, v, u, p, taps):
+def actuator_force(model: RobotModel, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX, taps: Taps) -> ca.SX:
     """Force of all actuators on each joint, (nv,) [N m or N].
 
     gear * (gain * u + bias) with gain and bias affine in the actuator's length gear * q and velocity gear * v.
@@ -48,8 +51,8 @@ def actuator_force(model, q, v, u, p, taps):
     return tapped(model, "actuator_torque", tau, taps)
 
 
-def passive_force(model, q, v, p, taps):
-    """Damping, springs, smoothed friction and, if switched on, joint limits, (nv,)."""
+def passive_force(model: RobotModel, q: ca.SX, v: ca.SX, p: ca.SX, taps: Taps) -> ca.SX:
+    """Damping, springs, smoothed friction and, if switched on, joint limits, (nv,) [N m or N]."""
     physical = Physical(model, p)
     tau = -physical.damping * v
     tau -= physical.stiffness * difference(model, q, model.spring_reference)
@@ -62,14 +65,14 @@ def passive_force(model, q, v, p, taps):
     return tapped(model, "passive_torque", tau, taps)
 
 
-def tapped(model, kind, tau, taps):
-    """tau (nv,) with each entry handed through the taps as NAME.kind, NAME that of the velocity (`model.v_names`)."""
+def tapped(model: RobotModel, kind: str, tau: ca.SX, taps: Taps) -> ca.SX:
+    """tau (nv,) with each entry handed through the taps as NAME.kind, where NAME is that of the velocity."""
     for i, name in enumerate(model.v_names):
         tau[i] = taps(f"{name}.{kind}", tau[i])
     return tau
 
 
-def limit_force(model, q, v):
+def limit_force(model: RobotModel, q: ca.SX, v: ca.SX) -> ca.SX:
     """One-sided spring-damper at each joint limit, smooth in q.
 
     With penetration d = w log(1 + exp((q_lower - q) / w)) the lower limit pushes k d - b v s, s = dd/d(-q) in (0, 1):
@@ -90,7 +93,9 @@ def limit_force(model, q, v):
     return tau
 
 
-def applied_forces(model, q, v, u, p, taps):
+def applied_forces(
+    model: RobotModel, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX, taps: Taps
+) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
     """Passive and actuator forces, drag of a fluid, other forces on bodies (contact, networks), (nv,) each."""
     record_state(model, q, v, u, p, taps)
     driven = actuator_force(model, q, v, u, p, taps)
@@ -102,18 +107,20 @@ def applied_forces(model, q, v, u, p, taps):
     return passive, driven, dragging, pushing
 
 
-def joint_force(model, q, v, u, p, taps=None):
-    """Everything that drives the rigid-body equations, (nv,), but constrained friction: that depends on accelerations."""
+def joint_force(model: RobotModel, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX, taps: Taps | None = None) -> ca.SX:
+    """All joint forces (nv,) that drive the rigid-body equations, except constrained friction, which depends on accelerations."""
     passive, driven, dragging, pushing = applied_forces(model, q, v, u, p, taps or Taps(model, p))
     return driven + passive + dragging + pushing
 
 
-def resisting_force(model, q, v, u, p, with_actuators, taps=None):
+def resisting_force(
+    model: RobotModel, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX, with_actuators: bool, taps: Taps | None = None
+) -> tuple[ca.SX, ca.SX]:
     """`joint_force`, and K (nv, nv): how strongly forces resist velocities.
 
     K_ii = -d force_i / d v_i of passive forces, to which `with_actuators` adds the actuators' and the whole, symmetric,
-    matrix of a fluid's drag. K is that of the equations alone: networks and contacts act explicitly. Their derivative would enter every step, and the
-    derivative of that every gradient; without it the scheme keeps its order.
+    matrix of a fluid's drag. K is that of the equations alone: networks and contacts act explicitly. Their derivative would enter every step, and
+    the derivative of that would enter every gradient. The scheme keeps its order without it.
     """
     passive, driven, dragging, pushing = applied_forces(model, q, v, u, p, taps or Taps(model, p))
     tau = passive + driven + dragging + pushing

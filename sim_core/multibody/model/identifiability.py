@@ -8,13 +8,19 @@ Base combinations by QR with column pivoting, after Gautier, "Numerical calculat
 robots", J. Robotic Systems 8(4), 1991.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import qr, solve_triangular
 
 from sim_core.multibody.model import build
+from sim_core.multibody.model.model import RobotModel
+from sim_core.multibody.model.parameters import FreeParameters
 
 __all__ = ["Identifiability", "identifiability"]
 
@@ -28,7 +34,7 @@ class Identifiability:
         singular_values: of the scaled sensitivity, (n,), largest first.
         names: free coordinates (n,).  inert: those without any influence on the data.
         base: for each determined combination {name: coefficient}; the first name has coefficient 1.
-        unidentifiable: coordinates that are not determined by themselves, inert ones left out.
+        unidentifiable: coordinates that the data determine in combination with others only; inert ones are not among them.
         null_space: directions in xi without influence, (n, n - rank), in prior standard deviations.
         condition: largest over smallest singular value within the rank.
     """
@@ -37,24 +43,24 @@ class Identifiability:
     singular_values: np.ndarray
     names: tuple[str, ...]
     inert: tuple[str, ...]
-    base: tuple[dict, ...]
+    base: tuple[dict[str, float], ...]
     unidentifiable: tuple[str, ...]
     null_space: np.ndarray
     condition: float
 
     @property
-    def base_names(self):
+    def base_names(self) -> tuple[str, ...]:
         """Combinations as text, such as "pole2.mass + 0.5 pole2.com.z"."""
         return tuple(_text(combination) for combination in self.base)
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"rank {self.rank} of {len(self.names)}, condition {self.condition:.3g}"]
         lines += [f"  determined: {text}" for text in self.base_names]
         lines += [f"  inert: {', '.join(self.inert)}"] if self.inert else []
         return "\n".join(lines)
 
 
-def _text(combination):
+def _text(combination: Mapping[str, float]) -> str:
     parts = []
     for name, k in combination.items():
         sign = "-" if k < 0 else "+"
@@ -63,7 +69,16 @@ def _text(combination):
     return " ".join(parts).removeprefix("+ ")
 
 
-def sensitivity(model, spec, X, U, xi, dt, integrator=None, substeps=1):
+def sensitivity(
+    model: RobotModel,
+    spec: FreeParameters,
+    X: np.ndarray,
+    U: np.ndarray,
+    xi: np.ndarray,
+    dt: float,
+    integrator: str | None = None,
+    substeps: int = 1,
+) -> np.ndarray:
     """d x_next / d xi for each sample, (N, nx, n)."""
     step = build.step(model, dt, integrator, substeps)
     x, u, p = ca.SX.sym("x", model.nx), ca.SX.sym("u", model.nu), ca.SX.sym("p", model.np_)
@@ -76,7 +91,18 @@ def sensitivity(model, spec, X, U, xi, dt, integrator=None, substeps=1):
     return C @ dp_dxi
 
 
-def identifiability(model, spec, X, U, dt=None, integrator=None, substeps=1, xi=None, noise=None, tolerance=1e-8):
+def identifiability(
+    model: RobotModel,
+    spec: FreeParameters,
+    X: ArrayLike,
+    U: ArrayLike,
+    dt: float | None = None,
+    integrator: str | None = None,
+    substeps: int = 1,
+    xi: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    tolerance: float = 1e-8,
+) -> Identifiability:
     """Rank of the parameter sensitivity over given data, with named consequences.
 
     Args:
@@ -123,7 +149,7 @@ def identifiability(model, spec, X, U, dt=None, integrator=None, substeps=1, xi=
     )
 
 
-def _base(scaled, scale, rank, names):
+def _base(scaled: np.ndarray, scale: np.ndarray, rank: int, names: tuple[str, ...]) -> tuple[dict[str, float], ...]:
     """xi_1 + K xi_2 with K = R11^-1 R12 of the pivoted QR factorisation, in the units of xi."""
     _, R, order = qr(scaled, mode="economic", pivoting=True)
     K = solve_triangular(R[:rank, :rank], R[:rank, rank:])

@@ -1,26 +1,35 @@
 """From a model file to a RobotModel: MuJoCo's compiler reads the file, this module turns the result into what the
 equations need."""
 
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import mujoco
 import numpy as np
 
-from sim_core.multibody.contact.pairs import contact_groups, contact_notes, read_contacts
+from sim_core.multibody.contact.pairs import ContactPair, contact_groups, contact_notes, read_contacts
+from sim_core.multibody.contact.parameters import Fields
 from sim_core.multibody.equations.fluid import fluid_boxes
 from sim_core.multibody.equations.friction import FrictionConstraint
 from sim_core.multibody.equations.inertia import from_com
 from sim_core.multibody.equations.physical_vector import PhysicalVector
-from sim_core.multibody.equations.spatial import snap
+from sim_core.multibody.equations.spatial import JointKind, snap
+from sim_core.multibody.equations.tree import Body, Frame, Link, Mount, Offset
 from sim_core.multibody.model.compile_model import ModelError, compile_source
-from sim_core.multibody.model.model import Actuator, Body, Frame, Link, Offset, RobotModel, model_hash
+from sim_core.multibody.model.model import Actuator, RobotModel, model_hash
 from sim_core.multibody.model.options import ModelOptions
 from sim_core.multibody.model.support import check_supported, disabled, name_of
 
 __all__ = ["load_model"]
 
 _OBJ = mujoco.mjtObj
+_MOTION: dict[str, JointKind] = {"hinge": "revolute", "slide": "prismatic", "ball": "ball"}
 
 
-def load_model(source, **options):
+def load_model(source: str | os.PathLike[str] | mujoco.MjModel, **options: Any) -> RobotModel:
     """Load a robot.
 
     Args:
@@ -33,18 +42,18 @@ def load_model(source, **options):
 
     Example: load_model("panda").parameters.index("hand.mass")
     """
-    options = ModelOptions(**options)
+    chosen = ModelOptions(**options)
     mj_model, name, xml, notes, velocity_limits = compile_source(source)
     names = _Names(mj_model)
-    friction = _friction_joints(mj_model, names, options)
-    notes = list(notes) + check_supported(mj_model, friction, options)
+    friction = _friction_joints(mj_model, names, chosen)
+    notes = list(notes) + check_supported(mj_model, friction, chosen)
     if mj_model.njnt == 0:
         raise ModelError(f"Model '{name}' has no joints. Add at least one joint.")
-    geometry = _geometry_names(mj_model, names, options)
+    geometry = _geometry_names(mj_model, names, chosen)
     links, mounts = _build_links(mj_model, names, geometry)
     bodies, frames = _mount(mj_model, names, geometry, mounts)
-    contacts, contact_parameters, contact_notes = _contacts(mj_model, mounts, options)
-    fluid = _fluid(mj_model, options)
+    contacts, contact_parameters, contact_notes = _contacts(mj_model, mounts, chosen)
+    fluid = _fluid(mj_model, chosen)
     parameters = _physical_vector(mj_model, names, bodies, geometry, friction, fluid, contact_parameters)
     actuators, u_lower, u_upper, joint_force_range = _actuators(mj_model, names)
     q_lower, q_upper = _position_limits(mj_model)
@@ -56,7 +65,7 @@ def load_model(source, **options):
         frames=frames,
         actuators=actuators,
         parameters=parameters,
-        options=options,
+        options=chosen,
         timestep=float(mj_model.opt.timestep),
         integrator=_integrator(mj_model),
         q_lower=q_lower,
@@ -66,7 +75,7 @@ def load_model(source, **options):
         u_upper=u_upper,
         q_home=q_home,
         spring_reference=mj_model.qpos_spring.copy(),
-        friction=_friction_constraint(mj_model, names, friction, options),
+        friction=_friction_constraint(mj_model, names, friction, chosen),
         joint_force_range=joint_force_range,
         fluid_boxes=fluid_boxes(mj_model, mounts) if fluid else (),
         contacts=contacts,
@@ -81,25 +90,25 @@ def load_model(source, **options):
 class _Names:
     """Names of the compiled model's elements; unnamed ones are called kind + index."""
 
-    def __init__(self, m):
+    def __init__(self, m: mujoco.MjModel) -> None:
         self.bodies = [name_of(m, _OBJ.mjOBJ_BODY, i).replace("#", "body") for i in range(m.nbody)]
         self.joints = [name_of(m, _OBJ.mjOBJ_JOINT, i).replace("#", "joint") for i in range(m.njnt)]
         self.sites = [name_of(m, _OBJ.mjOBJ_SITE, i).replace("#", "site") for i in range(m.nsite)]
         self.actuators = [name_of(m, _OBJ.mjOBJ_ACTUATOR, i).replace("#", "actuator") for i in range(m.nactuator)]
 
 
-def _rotation(quat):
+def _rotation(quat: np.ndarray) -> np.ndarray:
     R = np.zeros(9)
     mujoco.mju_quat2Mat(R, quat)
     return snap(R.reshape(3, 3))
 
 
-def _joint_kind(m, j):
+def _joint_kind(m: mujoco.MjModel, j: int) -> str:
     """ "hinge", "slide", "ball" or "free"."""
     return mujoco.mjtJoint(int(m.jnt_type[j])).name.removeprefix("mjJNT_").lower()
 
 
-def _aligned(axis):
+def _aligned(axis: np.ndarray) -> tuple[np.ndarray, int]:
     """Rotation A and index k with axis = A e_k: exact for coordinate axes and their opposites."""
     axis = snap(axis)
     k = int(np.argmax(np.abs(axis)))
@@ -114,7 +123,7 @@ def _aligned(axis):
     return np.column_stack([x, np.cross(axis, x), axis]), 2
 
 
-def _position(m, names, geometry, kind, i):
+def _position(m: mujoco.MjModel, names: _Names, geometry: Sequence[str], kind: str, i: int) -> Offset:
     """Position of body or site i in its parent body, symbolic if declared as geometry."""
     pos, name = (m.body_pos[i], names.bodies[i]) if kind == "body" else (m.site_pos[i], names.sites[i])
     if name in geometry:
@@ -122,11 +131,11 @@ def _position(m, names, geometry, kind, i):
     return Offset(snap(pos))
 
 
-def _build_links(m, names, geometry):
+def _build_links(m: mujoco.MjModel, names: _Names, geometry: Sequence[str]) -> tuple[tuple[Link, ...], list[Mount]]:
     """Links in order of joints, and for each body its mount (link, R, r)."""
     links = []
 
-    def add(j, kind, axis, parent, R, r, q_ref, k=0):
+    def add(j: int, kind: JointKind, axis: int, parent: int, R: np.ndarray, r: Offset, q_ref: float, k: int = 0) -> int:
         """The k-th link of joint j; its index."""
         q_index, v_index = int(m.jnt_qposadr[j]) + k, int(m.jnt_dofadr[j]) + k
         links.append(Link(names.joints[j], parent, kind, axis, R, r, q_ref, q_index, v_index))
@@ -152,14 +161,15 @@ def _build_links(m, names, geometry):
             # A slide has no anchor that matters; the body's origin gives the sparsest transforms.
             anchor = np.zeros(3) if kind == "slide" else snap(m.jnt_pos[j])
             q_ref = 0.0 if kind == "ball" else float(m.qpos0[m.jnt_qposadr[j]])
-            moves = {"hinge": "revolute", "slide": "prismatic", "ball": "ball"}[kind]
-            link = add(j, moves, axis, link, snap(R @ A), Offset(anchor).moved(R, r), q_ref)
+            link = add(j, _MOTION[kind], axis, link, snap(R @ A), Offset(anchor).moved(R, r), q_ref)
             R, r = snap(A.T), Offset(snap(-A.T @ anchor))
         mounts.append((link, R, r))
     return tuple(links), mounts
 
 
-def _mount(m, names, geometry, mounts):
+def _mount(
+    m: mujoco.MjModel, names: _Names, geometry: Sequence[str], mounts: Sequence[Mount]
+) -> tuple[tuple[Body, ...], tuple[Frame, ...]]:
     bodies = []
     for i in range(1, m.nbody):
         link, R, r = mounts[i]
@@ -174,7 +184,7 @@ def _mount(m, names, geometry, mounts):
     return tuple(bodies), tuple(frames)
 
 
-def _geometry_names(m, names, options):
+def _geometry_names(m: mujoco.MjModel, names: _Names, options: ModelOptions) -> tuple[str, ...]:
     known = names.bodies[1:] + names.sites
     choice = options.geometry
     free = [names.bodies[m.jnt_bodyid[j]] for j in range(m.njnt) if _joint_kind(m, j) == "free"]
@@ -199,7 +209,7 @@ def _geometry_names(m, names, options):
     return choice
 
 
-def _friction_joints(m, names, options):
+def _friction_joints(m: mujoco.MjModel, names: _Names, options: ModelOptions) -> tuple[str, ...]:
     choice = options.friction
     if choice == "auto":
         return tuple(n for n, f in zip(names.joints, m.dof_frictionloss[m.jnt_dofadr]) if f > 0)
@@ -211,13 +221,17 @@ def _friction_joints(m, names, options):
     return choice
 
 
-def _friction_constraint(m, names, friction, options):
+def _friction_constraint(
+    m: mujoco.MjModel, names: _Names, friction: Sequence[str], options: ModelOptions
+) -> FrictionConstraint | None:
     if options.friction_law == "smooth" or not friction:
         return None
     return FrictionConstraint.of_plant(m, [names.joints[j] in friction for j in m.dof_jntid])
 
 
-def _contacts(m, mounts, options):
+def _contacts(
+    m: mujoco.MjModel, mounts: Sequence[Mount], options: ModelOptions
+) -> tuple[tuple[ContactPair, ...], dict[str, Fields], list[str]]:
     """Contact pairs, parameters per group of pairs, and notes on the plant's other contacts."""
     try:
         pairs, left_out = read_contacts(m, mounts, options)
@@ -226,7 +240,7 @@ def _contacts(m, mounts, options):
         raise ModelError(str(error)) from None
 
 
-def _fluid(m, options):
+def _fluid(m: mujoco.MjModel, options: ModelOptions) -> dict[str, float]:
     """Values of density and viscosity by name, as far as they are parameters."""
     off = mujoco.mjtDisableBit
     # MuJoCo computes no passive force at all where it computes neither springs nor dampers.
@@ -237,14 +251,22 @@ def _fluid(m, options):
     return values if options.fluid else {}
 
 
-def _physical_vector(m, names, bodies, geometry, friction, fluid, contact_parameters):
+def _physical_vector(
+    m: mujoco.MjModel,
+    names: _Names,
+    bodies: Sequence[Body],
+    geometry: Sequence[str],
+    friction: Sequence[str],
+    fluid: Mapping[str, float],
+    contact_parameters: Mapping[str, Fields],
+) -> PhysicalVector:
     off = mujoco.mjtDisableBit
     p = PhysicalVector()
     for i, body in enumerate(bodies, start=1):
         if body.has_inertia:
-            R = np.zeros(9)
-            mujoco.mju_quat2Mat(R, m.body_iquat[i])
-            R = R.reshape(3, 3)
+            turn = np.zeros(9)
+            mujoco.mju_quat2Mat(turn, m.body_iquat[i])
+            R = turn.reshape(3, 3)
             p.append_inertia(body.name, from_com(m.body_mass[i], m.body_ipos[i], R @ np.diag(m.body_inertia[i]) @ R.T))
     damping = m.dof_damping * (not disabled(m, off.mjDSBL_DAMPER))
     stiffness = m.jnt_stiffness * (not disabled(m, off.mjDSBL_SPRING))
@@ -287,11 +309,19 @@ def _physical_vector(m, names, bodies, geometry, friction, fluid, contact_parame
     return p
 
 
-def _floats(values):
-    return tuple(float(value) for value in values)
+def _three(values: np.ndarray) -> tuple[float, float, float]:
+    a, b, c = values
+    return float(a), float(b), float(c)
 
 
-def _actuators(m, names):
+def _range(values: np.ndarray) -> tuple[float, float]:
+    lower, upper = values
+    return float(lower), float(upper)
+
+
+def _actuators(
+    m: mujoco.MjModel, names: _Names
+) -> tuple[tuple[Actuator, ...], np.ndarray, np.ndarray, dict[int, tuple[float, float]]]:
     """Actuators, control bounds with the force limits of plain motors folded in, and clamps per joint."""
     actuators, lower, upper, joint_force_range = [], [], [], {}
     drives = [m.actuator_trnid[i, 0] for i in range(m.nactuator)]
@@ -306,7 +336,7 @@ def _actuators(m, names):
         if m.actuator_ctrllimited[u]:
             u_range = m.actuator_ctrlrange[u].copy()
         plain = gain[0] > 0 and not np.any(gain[1:]) and not np.any(bias)
-        force_range = _floats(m.actuator_forcerange[i]) if m.actuator_forcelimited[i] else None
+        force_range = _range(m.actuator_forcerange[i]) if m.actuator_forcelimited[i] else None
         if plain and force_range:
             u_range = np.clip(u_range, *(np.array(force_range) / gain[0]))
             force_range = None
@@ -315,14 +345,14 @@ def _actuators(m, names):
             if plain and drives.count(drives[i]) == 1 and gear != 0:
                 u_range = np.clip(u_range, *np.sort(total / (gear * gain[0])))
             else:
-                joint_force_range[int(m.jnt_dofadr[joint])] = _floats(total)
+                joint_force_range[int(m.jnt_dofadr[joint])] = _range(total)
         actuators.append(
             Actuator(
                 name=names.actuators[i],
                 v_index=int(m.jnt_dofadr[joint]),
                 q_index=int(m.jnt_qposadr[joint]),
-                gain=_floats(gain),
-                bias=_floats(bias),
+                gain=_three(gain),
+                bias=_three(bias),
                 force_range=force_range,
             )
         )
@@ -333,7 +363,7 @@ def _actuators(m, names):
     return tuple(actuators), np.array(lower), np.array(upper), joint_force_range
 
 
-def _integrator(m):
+def _integrator(m: mujoco.MjModel) -> str:
     kind = mujoco.mjtIntegrator(int(m.opt.integrator))
     if kind == mujoco.mjtIntegrator.mjINT_RK4:
         return "rk4"
@@ -345,7 +375,7 @@ def _integrator(m):
     raise ModelError(f"Not supported: integrator {kind.name}. Choose Euler, RK4 or implicitfast in <option>.")
 
 
-def _position_limits(m):
+def _position_limits(m: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper (nq,): inf where unlimited, and for quaternions, whose limit is on the angle."""
     lower, upper = np.full(m.nq, -np.inf), np.full(m.nq, np.inf)
     for j in range(m.njnt):
@@ -354,7 +384,7 @@ def _position_limits(m):
     return lower, upper
 
 
-def _velocity_limits(m, names, from_urdf):
+def _velocity_limits(m: mujoco.MjModel, names: _Names, from_urdf: Mapping[str, float]) -> np.ndarray:
     limits = np.full(m.nv, np.inf)
     for i in range(m.nnumeric):
         if name_of(m, _OBJ.mjOBJ_NUMERIC, i) == "velocity_limits":

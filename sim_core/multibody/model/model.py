@@ -1,18 +1,11 @@
-"""A robot as a tree of links, each moved by one joint, with rigidly mounted bodies.
+"""A robot: its tree of links (equations/tree.py), actuators, limits, physical vector and options."""
 
-A `Link` moves by one
-joint relative to its parent link. A `Body` (of the file) is mounted on a link: the last one of its own joints, or,
-without joints, that of the nearest moving ancestor. Every mounted body keeps ten inertial parameters of its own,
-so a payload in a fixed `hand` is estimated as the hand's inertia.
-
-Link frames: origin at the joint's anchor, axes those of the body, except that they are turned where needed so that
-the joint moves along a coordinate axis. Only dynamics.py and kinematics.py see them; every public quantity is given
-in body frames. A ball is one link with a quaternion in q and three rates in v; a free joint is four links, slides along
-the world's axes and a ball, in MuJoCo's order and conventions.
-"""
+from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from typing import TypeVar
 
 import mujoco
 import numpy as np
@@ -21,76 +14,12 @@ from sim_core.multibody.contact.pairs import ContactPair
 from sim_core.multibody.equations.fluid import FluidBox
 from sim_core.multibody.equations.friction import FrictionConstraint
 from sim_core.multibody.equations.physical_vector import PhysicalVector
-from sim_core.multibody.equations.spatial import snap
+from sim_core.multibody.equations.taps import TapNetwork
+from sim_core.multibody.equations.tree import Body, Frame, Link, Offset
 from sim_core.multibody.model.compile_model import ModelError
 from sim_core.multibody.model.options import ModelOptions
 
-__all__ = ["Actuator", "Body", "Frame", "Link", "ModelError", "Offset", "RobotModel", "model_hash"]
-
-
-@dataclass(frozen=True)
-class Offset:
-    """A position that may depend on geometry parameters: constant + sum of R p[name.x .. name.z]."""
-
-    constant: np.ndarray
-    terms: tuple[tuple[np.ndarray, str], ...] = ()
-
-    def moved(self, R, r):
-        """R offset + r, for another Offset or vector r."""
-        if not isinstance(r, Offset):
-            r = Offset(np.asarray(r, dtype=float))
-        terms = tuple((snap(R @ A), name) for A, name in self.terms) + r.terms
-        return Offset(snap(R @ self.constant + r.constant), terms)
-
-
-@dataclass(frozen=True)
-class Link:
-    """One joint's motion: pose (R, r) in the parent link at q = q_ref, then rotation about or motion along `axis`.
-
-    A ball turns about the link's origin, by the quaternion at q_index; its rates are in the link's own axes.
-    """
-
-    joint: str
-    parent: int  # index of the parent link, -1 for the world
-    kind: str  # "revolute" | "prismatic" | "ball"
-    axis: int  # 0, 1, 2 in the link's own axes; 0 for a ball, which has none
-    R: np.ndarray
-    r: Offset
-    q_ref: float  # 0 for a ball
-    q_index: int
-    v_index: int
-
-    nq = property(lambda self: 4 if self.kind == "ball" else 1)
-    nv = property(lambda self: 3 if self.kind == "ball" else 1)
-    positions = property(lambda self: slice(self.q_index, self.q_index + self.nq))
-    dofs = property(lambda self: slice(self.v_index, self.v_index + self.nv))
-
-    def coordinate(self, q):
-        """The joint's own position out of q (nq,), measured from the reference; a ball's quaternion as it is."""
-        return q[self.positions] if self.kind == "ball" else q[self.q_index] - self.q_ref
-
-
-@dataclass(frozen=True)
-class Body:
-    """Body of the model file with its pose (R, r) in the link it is mounted on; link -1 is the world."""
-
-    name: str
-    parent: str
-    link: int
-    R: np.ndarray
-    r: Offset
-    has_inertia: bool
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Site of the model file with its pose (R, r) in its link; link -1 is the world."""
-
-    name: str
-    body: str
-    link: int
-    R: np.ndarray
-    r: Offset
+__all__ = ["Actuator", "RobotModel", "model_hash"]
 
 
 @dataclass(frozen=True)
@@ -112,8 +41,10 @@ class Actuator:
 class RobotModel:
     """A robot and its physical vector; see docs/conventions.md.
 
+    The state is x = [q, v]. With balls and free joints there are more positions than velocities, nq > nv.
+
     Attributes:
-        nq, nv, nu, nx: numbers of positions, velocities, controls; nx = nq + nv. State x = [q, v]. nq > nv with balls.
+        nq, nv, nu, nx: numbers of positions, velocities, controls and states; nx = nq + nv.
         joint_names, q_names, v_names: of joints (njnt,), positions (nq,), velocities (nv,). A hinge's or slide's entries
             are called like the joint; those of a ball j.qw j.qx j.qy j.qz and j.wx j.wy j.wz; those of a free joint
             begin with j.x j.y j.z in both.
@@ -121,7 +52,7 @@ class RobotModel:
         q_lower, q_upper (nq,), v_limit (nv,), u_lower, u_upper (nu,): inf where unlimited [rad or m, .../s, N m or N].
         q_home: first keyframe, (nq,); the reference configuration where there is none.
         parameters: layout and nominal values of the physical vector p (np_,).
-        spring_reference: (nq,) [rad or m], quaternions of balls.
+        spring_reference: positions (nq,) at which joint springs are slack [rad or m], quaternions for balls.
         friction: constants of the plant's friction loss; None without friction, or where the smooth law replaces it.
         joint_force_range: joint index -> (lower, upper) clamp on the total actuator force.
         fluid_boxes: shapes that a medium drags at; none in vacuum.
@@ -149,33 +80,89 @@ class RobotModel:
     q_home: np.ndarray
     spring_reference: np.ndarray
     friction: FrictionConstraint | None
-    joint_force_range: dict
+    joint_force_range: dict[int, tuple[float, float]]
     fluid_boxes: tuple[FluidBox, ...]
     contacts: tuple[ContactPair, ...]
     notes: tuple[str, ...]
     mj_model: mujoco.MjModel = field(repr=False)
     xml: str | None = field(repr=False)
     hash: str = ""
-    augmentation: tuple = ()
+    augmentation: tuple[TapNetwork, ...] = ()
 
-    nq = property(lambda self: sum(link.nq for link in self.links))
-    nv = property(lambda self: sum(link.nv for link in self.links))
-    nu = property(lambda self: len(self.actuators))
-    nx = property(lambda self: self.nq + self.nv)
-    np_ = property(lambda self: len(self.parameters))
-    joint_names = property(lambda self: tuple(dict.fromkeys(link.joint for link in self.links)))
-    q_names = property(lambda self: self._coordinate_names(("qw", "qx", "qy", "qz")))
-    v_names = property(lambda self: self._coordinate_names(("wx", "wy", "wz")))
-    body_names = property(lambda self: tuple(body.name for body in self.bodies))
-    frame_names = property(lambda self: tuple(frame.name for frame in self.frames))
-    actuator_names = property(lambda self: tuple(actuator.name for actuator in self.actuators))
-    actuator_joints = property(lambda self: tuple(self.v_names[a.v_index] for a in self.actuators))
+    @property
+    def nq(self) -> int:
+        """Number of positions."""
+        return sum(link.nq for link in self.links)
 
-    def body(self, name):
+    @property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return sum(link.nv for link in self.links)
+
+    @property
+    def nu(self) -> int:
+        """Number of controls."""
+        return len(self.actuators)
+
+    @property
+    def nx(self) -> int:
+        """Number of states, nq + nv."""
+        return self.nq + self.nv
+
+    @property
+    def np_(self) -> int:
+        """Length of the physical vector."""
+        return len(self.parameters)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints, (njnt,)."""
+        return tuple(dict.fromkeys(link.joint for link in self.links))
+
+    @property
+    def q_names(self) -> tuple[str, ...]:
+        """Names of the positions, (nq,)."""
+        return self._coordinate_names(("qw", "qx", "qy", "qz"))
+
+    @property
+    def v_names(self) -> tuple[str, ...]:
+        """Names of the velocities, (nv,)."""
+        return self._coordinate_names(("wx", "wy", "wz"))
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """Names of the bodies in the file's order."""
+        return tuple(body.name for body in self.bodies)
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Names of the sites in the file's order."""
+        return tuple(frame.name for frame in self.frames)
+
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """Names of the actuators, (nu,)."""
+        return tuple(actuator.name for actuator in self.actuators)
+
+    @property
+    def actuator_joints(self) -> tuple[str, ...]:
+        """Name of the joint that each actuator drives, (nu,)."""
+        return tuple(self.v_names[a.v_index] for a in self.actuators)
+
+    def body(self, name: str) -> Body:
+        """A body by name.
+
+        Raises:
+            KeyError: no such body; the message lists those there are.
+        """
         return _find(self.bodies, name, "body", "bodies")
 
-    def frame(self, name):
-        """A site, or else a body's own frame, by name."""
+    def frame(self, name: str) -> Frame:
+        """A site, or else a body's own frame, by name.
+
+        Raises:
+            KeyError: neither a site nor a body; the message lists those there are.
+        """
         for frame in self.frames:
             if frame.name == name:
                 return frame
@@ -185,19 +172,23 @@ class RobotModel:
         known = f"Sites: {', '.join(self.frame_names) or 'none'}; bodies: {', '.join(self.body_names)}"
         raise KeyError(f"No frame '{name}' in model '{self.name}'. {known}.")
 
-    def joint_index(self, name):
-        """Place of a hinge or slide in v."""
+    def joint_index(self, name: str) -> int:
+        """Place of a hinge or slide in v.
+
+        Raises:
+            KeyError: no such joint, or one with several velocities.
+        """
         link = _find(self.links, name, "joint", "joints", "joint")
         if name not in self.v_names:
             owned = ", ".join(v for v in self.v_names if v.startswith(name + "."))
             raise KeyError(f"Joint '{name}' has several velocities: {owned}. Look them up in v_names.")
         return link.v_index
 
-    def require_scalar_joints(self, user):
+    def require_scalar_joints(self, user: str) -> None:
         """Refuse ball and free joints where positions and velocities are taken to correspond one to one.
 
         Raises:
-            ModelError: names the first such joint and `user`, what cannot do with it.
+            ModelError: the model has such a joint; the text names it, and `user`, which cannot work with it.
         """
         for link in self.links:
             if link.kind == "ball":
@@ -206,7 +197,7 @@ class RobotModel:
                     f"orientation is a quaternion ({self.nq} positions, {self.nv} velocities). Fix it, or replace it by hinges."
                 )
 
-    def _coordinate_names(self, of_a_ball):
+    def _coordinate_names(self, of_a_ball: Sequence[str]) -> tuple[str, ...]:
         names = []
         of_free = {link.joint for k, link in enumerate(self.links) if k and link.joint == self.links[k - 1].joint}
         for link in self.links:
@@ -216,13 +207,16 @@ class RobotModel:
                 names.append(f"{link.joint}.{'xyz'[link.axis]}" if link.joint in of_free else link.joint)
         return tuple(names)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"RobotModel({self.name}: {self.nq} joints, {self.nu} actuators, {self.np_} parameters, {self.integrator})"
         )
 
 
-def _find(items, name, kind, kinds, attribute="name"):
+Item = TypeVar("Item", Body, Link)
+
+
+def _find(items: Sequence[Item], name: str, kind: str, kinds: str, attribute: str = "name") -> Item:
     for item in items:
         if getattr(item, attribute) == name:
             return item
@@ -230,17 +224,20 @@ def _find(items, name, kind, kinds, attribute="name"):
     raise KeyError(f"No {kind} '{name}' in the model. Its {kinds}: {known}.")
 
 
-def model_hash(model):
-    """Of what the equations depend on, to nine digits: the compiler's last bits differ between machines."""
+def model_hash(model: RobotModel) -> str:
+    """sha256 of everything that the equations depend on.
+
+    Numbers count to nine digits, because the last bits of what MuJoCo's compiler computes differ between machines.
+    """
     digest = hashlib.sha256()
 
-    def add(*items):
+    def add(*items: object) -> None:
         for item in items:
             if isinstance(item, (float, np.ndarray)):
                 item = " ".join(f"{value + 0.0:.9e}" for value in np.ravel(item))
             digest.update(f"{item}\n".encode())
 
-    def add_offset(offset):
+    def add_offset(offset: Offset) -> None:
         add(offset.constant)
         for A, name in offset.terms:
             add(A, name)

@@ -1,6 +1,12 @@
 """What the engine adds to, or leaves out of, a model file's equations."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
+
+from sim_core.multibody.contact.parameters import ContactLaw
 
 __all__ = ["ModelOptions"]
 
@@ -20,7 +26,7 @@ class ModelOptions:
             wherever no joint is just changing from one to the other. "smooth": -frictionloss * tanh(qd /
             friction_velocity), differentiable everywhere and without stiction (docs/gradients.md).
         friction_velocity: v_eps of the smooth law [rad/s or m/s]; it creeps at rest by about v_eps * tau / frictionloss.
-        joint_limits: include a one-sided spring-damper at joint limits (limits.py). Off by default: a controller
+        joint_limits: include a one-sided spring-damper at joint limits (forces.py). Off by default: a controller
             keeps its distance from the limits, and MuJoCo's limits are constraints with other laws.
         limit_stiffness: [N m/rad or N/m].  limit_damping: [N m s/rad or N s/m].
         limit_width: softness of the onset [rad or m].
@@ -38,20 +44,20 @@ class ModelOptions:
             (docs/contact.md).
     """
 
-    friction: str | bool | tuple[str, ...] = "auto"
-    friction_law: str = "constraint"
+    friction: Literal["auto"] | bool | tuple[str, ...] = "auto"
+    friction_law: Literal["constraint", "smooth"] = "constraint"
     friction_velocity: float = 0.01
     joint_limits: bool = False
     limit_stiffness: float = 1.0e4
     limit_damping: float = 1.0e2
     limit_width: float = 0.01
-    geometry: str | bool | tuple[str, ...] = "auto"
-    fluid: str | bool = "auto"
-    contact: str = "none"
-    contact_pairs: str | tuple[tuple[str, str], ...] = "auto"
-    impact_time: str = "step"
+    geometry: Literal["auto"] | bool | tuple[str, ...] = "auto"
+    fluid: Literal["auto"] | bool = "auto"
+    contact: ContactLaw = "none"
+    contact_pairs: Literal["auto"] | tuple[tuple[str, str], ...] = "auto"
+    impact_time: Literal["step", "continuous"] = "step"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("friction_velocity", "limit_width"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name} must be positive, found {getattr(self, name)}.")
@@ -78,11 +84,11 @@ class ModelOptions:
             object.__setattr__(self, "contact_pairs", _pattern_pairs(self.contact_pairs))
 
 
-def _pattern_pairs(pairs):
+def _pattern_pairs(pairs: str | Iterable[Iterable[str]]) -> tuple[tuple[str, str], ...]:
     """Tuple of pairs of strings; ValueError where it is not."""
-    pairs = () if isinstance(pairs, str) else tuple(tuple(pair) for pair in pairs)
-    if not pairs or any(len(pair) != 2 or not all(isinstance(x, str) for x in pair) for pair in pairs):
+    found = () if isinstance(pairs, str) else tuple(tuple(pair) for pair in pairs)
+    if not found or any(len(pair) != 2 or not all(isinstance(x, str) for x in pair) for pair in found):
         raise ValueError(
             'contact_pairs must be "auto" or a tuple of pairs of geom name patterns such as (("floor", "foot*"),).'
         )
-    return pairs
+    return tuple((first, second) for first, second in found)

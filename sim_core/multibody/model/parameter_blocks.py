@@ -5,13 +5,18 @@ physical. Positive quantities are logarithmic where the model has a positive val
 none (the logarithm of zero is out of reach, and its neighbourhood is flat).
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import casadi as ca
 import numpy as np
 
 from sim_core.multibody.equations import inertia
+from sim_core.multibody.model.model import RobotModel
 
 __all__ = [
     "Block",
@@ -25,6 +30,7 @@ __all__ = [
     "JointFriction",
     "JointStiffness",
     "LinkLength",
+    "Quantity",
 ]
 
 
@@ -39,24 +45,47 @@ class Coordinate:
     prior_mean: float
     prior_std: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.lower < self.upper:
             raise ValueError(f"{self.name}: lower bound {self.lower:g} must be below upper bound {self.upper:g}.")
         if not self.prior_std > 0:
             raise ValueError(f"{self.name}: prior_std must be positive, found {self.prior_std:g}.")
 
 
-class Block:
-    """A group of coordinates. Subclasses say how they appear in the physical vector.
-
-    coordinates(model)        -> list of Coordinate
-    entries(model, xi)        -> {physical name: SX} for the block's coordinates xi, SX (n,)
-    inverse(model, p)         -> xi (n,) of a numeric physical vector
-    quantities(model, xi)     -> [(name, unit, SX)]: what a person wants reported
-    """
+#: A reported quantity: name, SI unit, expression of the coordinates.
+Quantity = tuple[str, str, ca.SX]
 
 
-def _stds(given, defaults):
+class Block(ABC):
+    """A group of coordinates. Subclasses say how they appear in the physical vector."""
+
+    @abstractmethod
+    def coordinates(self, model: RobotModel) -> list[Coordinate]:
+        """The block's coordinates, with bounds and priors.
+
+        Raises:
+            KeyError: the model lacks what the block names.
+            ValueError: the block's own values do not fit the model.
+        """
+
+    @abstractmethod
+    def entries(self, model: RobotModel, xi: ca.SX) -> dict[str, ca.SX]:
+        """Entries of the physical vector by name, from the block's coordinates xi, SX (n,)."""
+
+    @abstractmethod
+    def inverse(self, model: RobotModel, p: np.ndarray) -> np.ndarray:
+        """Coordinates xi (n,) of a numeric physical vector p (np_,).
+
+        Raises:
+            ValueError: no coordinates describe the values in p.
+        """
+
+    @abstractmethod
+    def quantities(self, model: RobotModel, xi: ca.SX) -> list[Quantity]:
+        """What a person wants to see reported, from the block's coordinates xi, SX (n,)."""
+
+
+def _stds(given: Mapping[str, float] | float | None, defaults: Mapping[str, float]) -> dict[str, float]:
     """Prior standard deviations by key: a number scales the defaults, a mapping replaces some of them."""
     if given is None:
         return dict(defaults)
@@ -89,15 +118,15 @@ class BodyInertia(Block):
 
     body: str
     kind: str = "log_cholesky"
-    start: Mapping | None = None
-    prior_std: Mapping | float | None = None
+    start: Mapping[str, float | Sequence[float]] | None = None
+    prior_std: Mapping[str, float] | float | None = None
     scale: str = "log"
     max_mass: float | None = None
     com_range: float = 1.0
 
-    KINDS = ("log_cholesky", "mass_com", "point_mass", "payload")
+    KINDS: ClassVar = ("log_cholesky", "mass_com", "point_mass", "payload")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.kind not in self.KINDS:
             raise ValueError(f"{self.body}: unknown kind '{self.kind}'. Known: {', '.join(self.KINDS)}.")
         if self.scale not in ("log", "raw"):
@@ -107,20 +136,20 @@ class BodyInertia(Block):
                 f"{self.body}: kind \"log_cholesky\" starts at the model's body; 'start' is for the others."
             )
 
-    def _nominal(self, model):
+    def _nominal(self, model: RobotModel) -> np.ndarray:
         return model.parameters.nominal[model.parameters.inertia_slice(self.body)]
 
     @property
-    def _logarithmic(self):
+    def _logarithmic(self) -> bool:
         return self.scale == "log" and self.kind != "payload"
 
-    def coordinates(self, model):
+    def coordinates(self, model: RobotModel) -> list[Coordinate]:
         nominal = self._nominal(model)
         if self.kind == "log_cholesky":
             return self._log_cholesky_coordinates(nominal)
         start = dict(self.start or {})
         payload = self.kind == "payload"
-        mass = float(start.get("mass", 0.0 if payload else nominal[0]))
+        mass = float(np.asarray(start.get("mass", 0.0 if payload else nominal[0])))
         com = np.asarray(start.get("com", nominal[1:4] / nominal[0]), dtype=float)
         std = _stds(self.prior_std, {"mass": 2.0 if payload else 0.5, "com": 0.1})
         if payload:
@@ -139,7 +168,7 @@ class BodyInertia(Block):
             for axis, c in zip("xyz", com)
         ]
 
-    def _log_cholesky_coordinates(self, nominal):
+    def _log_cholesky_coordinates(self, nominal: np.ndarray) -> list[Coordinate]:
         theta = inertia.to_log_cholesky(nominal)
         std = _stds(self.prior_std, {"alpha": 0.5, "d": 0.5, "s": 0.3, "t": 0.1})
         size = np.exp(theta[1:4])
@@ -155,7 +184,7 @@ class BodyInertia(Block):
             for (name, unit, below, above, s), x in zip(rows, theta)
         ]
 
-    def _ten(self, model, xi):
+    def _ten(self, model: RobotModel, xi: ca.SX) -> ca.SX:
         nominal = self._nominal(model)
         if self.kind == "log_cholesky":
             return inertia.from_log_cholesky(xi)
@@ -165,12 +194,12 @@ class BodyInertia(Block):
         point = inertia.from_com(m, c, np.zeros((3, 3)))
         return ca.SX(nominal) + point if self.kind == "payload" else point
 
-    def entries(self, model, xi):
+    def entries(self, model: RobotModel, xi: ca.SX) -> dict[str, ca.SX]:
         names = model.parameters.names[model.parameters.inertia_slice(self.body)]
         ten = self._ten(model, xi)
         return {name: ten[k] for k, name in enumerate(names)}
 
-    def inverse(self, model, p):
+    def inverse(self, model: RobotModel, p: np.ndarray) -> np.ndarray:
         pi = np.asarray(p)[model.parameters.inertia_slice(self.body)]
         if self.kind == "log_cholesky":
             return inertia.to_log_cholesky(pi)
@@ -181,7 +210,7 @@ class BodyInertia(Block):
             return np.r_[change[0], change[1:] / change[0] if abs(change[0]) > 1e-12 else start[1:]]
         return np.r_[np.log(pi[0]) if self._logarithmic else pi[0], pi[1:4] / pi[0]]
 
-    def quantities(self, model, xi):
+    def quantities(self, model: RobotModel, xi: ca.SX) -> list[Quantity]:
         if self.kind == "payload":
             rows = [(f"{self.body}.payload.mass", "kg", xi[0])]
             return rows + [(f"{self.body}.payload.com.{a}", "m", xi[k]) for k, a in enumerate("xyz", 1)]
@@ -203,18 +232,18 @@ class _Positive(Block):
     upper: float | None = None
     scale: str = "auto"
 
-    FIELD = ""
-    RAW_STD = 1.0  # prior standard deviation where the coordinate is the quantity itself
+    FIELD: ClassVar[str] = ""
+    RAW_STD: ClassVar[float] = 1.0  # prior standard deviation where the coordinate is the quantity itself
 
     @property
-    def _name(self):
+    def _name(self) -> str:
         return f"{self.joint}.{self.FIELD}"
 
-    def _start(self, model):
+    def _start(self, model: RobotModel) -> float:
         nominal = model.parameters.nominal[model.parameters.index(self._name)]
         return float(nominal if self.start is None else self.start)
 
-    def _logarithmic(self, model):
+    def _logarithmic(self, model: RobotModel) -> bool:
         if self.scale not in ("auto", "log", "raw"):
             raise ValueError(f"{self._name}: scale must be auto, log or raw, found '{self.scale}'.")
         positive = self._start(model) > 0
@@ -222,7 +251,7 @@ class _Positive(Block):
             raise ValueError(f'{self._name} starts at 0, which has no logarithm. Give a start > 0 or scale="raw".')
         return self.scale == "log" or (self.scale == "auto" and positive)
 
-    def coordinates(self, model):
+    def coordinates(self, model: RobotModel) -> list[Coordinate]:
         unit = model.parameters.units[model.parameters.index(self._name)]
         x = self._start(model)
         if self._logarithmic(model):
@@ -231,10 +260,10 @@ class _Positive(Block):
         std = self.prior_std or self.RAW_STD
         return [Coordinate(self._name, unit, 0.0, self.upper or x + 100.0 * std, x, std)]
 
-    def entries(self, model, xi):
+    def entries(self, model: RobotModel, xi: ca.SX) -> dict[str, ca.SX]:
         return {self._name: ca.exp(xi[0]) if self._logarithmic(model) else xi[0]}
 
-    def inverse(self, model, p):
+    def inverse(self, model: RobotModel, p: np.ndarray) -> np.ndarray:
         value = p[model.parameters.index(self._name)]
         if not self._logarithmic(model):
             return np.array([value])
@@ -242,7 +271,7 @@ class _Positive(Block):
             raise ValueError(f'{self._name} = {value:g} is out of reach of a logarithmic coordinate; use scale="raw".')
         return np.array([np.log(value)])
 
-    def quantities(self, model, xi):
+    def quantities(self, model: RobotModel, xi: ca.SX) -> list[Quantity]:
         unit = model.parameters.units[model.parameters.index(self._name)]
         return [(self._name, unit, self.entries(model, xi)[self._name])]
 
@@ -285,23 +314,23 @@ class LinkLength(Block):
     """
 
     name: str
-    along: tuple[str, ...] | Mapping
+    along: tuple[str, ...] | Mapping[str, float]
     start: float | None = None
     prior_std: float | None = None
     scale: str = "log"
     upper: float | None = None
 
-    def _factors(self):
+    def _factors(self) -> dict[str, float]:
         return dict(self.along) if isinstance(self.along, Mapping) else {name: 1.0 for name in self.along}
 
-    def inverse_length(self, model, p):
+    def inverse_length(self, model: RobotModel, p: np.ndarray) -> float:
         """Least-squares length of the entries' values."""
         factors = self._factors()
         values = np.array([p[model.parameters.index(name)] for name in factors])
         weights = np.array(list(factors.values()))
         return float(weights @ values / (weights @ weights))
 
-    def coordinates(self, model):
+    def coordinates(self, model: RobotModel) -> list[Coordinate]:
         nominal = self.inverse_length(model, model.parameters.nominal)
         x = nominal if self.start is None else float(self.start)
         if x <= 0:
@@ -317,17 +346,17 @@ class LinkLength(Block):
             ]
         return [Coordinate(f"{self.name}.length", "m", x / 1000.0, top, x, self.prior_std or 0.2 * x)]
 
-    def _length(self, xi):
+    def _length(self, xi: ca.SX) -> ca.SX:
         return ca.exp(xi[0]) if self.scale == "log" else xi[0]
 
-    def entries(self, model, xi):
+    def entries(self, model: RobotModel, xi: ca.SX) -> dict[str, ca.SX]:
         return {name: factor * self._length(xi) for name, factor in self._factors().items()}
 
-    def inverse(self, model, p):
+    def inverse(self, model: RobotModel, p: np.ndarray) -> np.ndarray:
         length = self.inverse_length(model, p)
         return np.array([np.log(length) if self.scale == "log" else length])
 
-    def quantities(self, model, xi):
+    def quantities(self, model: RobotModel, xi: ca.SX) -> list[Quantity]:
         return [(f"{self.name}.length", "m", self._length(xi))]
 
 
@@ -340,10 +369,10 @@ class _Additive(Block):
     prior_std: float = 0.01
     reach: float = 1.0
 
-    def _names(self):
+    def _names(self) -> list[str]:
         return [f"{self.name}.{axis}" for axis in self.axes]
 
-    def coordinates(self, model):
+    def coordinates(self, model: RobotModel) -> list[Coordinate]:
         rows = []
         for name in self._names():
             i = model.parameters.index(name)
@@ -351,27 +380,27 @@ class _Additive(Block):
             rows.append(Coordinate(name, model.parameters.units[i], x - self.reach, x + self.reach, x, self.prior_std))
         return rows
 
-    def entries(self, model, xi):
+    def entries(self, model: RobotModel, xi: ca.SX) -> dict[str, ca.SX]:
         return {name: xi[k] for k, name in enumerate(self._names())}
 
-    def inverse(self, model, p):
+    def inverse(self, model: RobotModel, p: np.ndarray) -> np.ndarray:
         return np.array([p[model.parameters.index(name)] for name in self._names()])
 
-    def quantities(self, model, xi):
+    def quantities(self, model: RobotModel, xi: ca.SX) -> list[Quantity]:
         return [(n, model.parameters.units[model.parameters.index(n)], xi[k]) for k, n in enumerate(self._names())]
 
 
 class BodyPosition(_Additive):
     """Position of a body or site in its parent [m]; the model must be loaded with geometry for it."""
 
-    def __init__(self, name, axes="xyz", prior_std=0.01, reach=1.0):
+    def __init__(self, name: str, axes: str = "xyz", prior_std: float = 0.01, reach: float = 1.0) -> None:
         super().__init__(f"{name}.pos", axes, prior_std, reach)
 
 
 class Gravity(_Additive):
     """Gravity in world axes [m/s^2], for instance of a base that is not level."""
 
-    def __init__(self, axes="xyz", prior_std=0.2, reach=20.0):
+    def __init__(self, axes: str = "xyz", prior_std: float = 0.2, reach: float = 20.0) -> None:
         super().__init__("gravity", axes, prior_std, reach)
 
 
@@ -383,24 +412,24 @@ class Gear(Block):
     prior_std: float = 0.2
 
     @property
-    def _name(self):
+    def _name(self) -> str:
         return f"{self.actuator}.gear"
 
-    def _nominal(self, model):
+    def _nominal(self, model: RobotModel) -> float:
         value = model.parameters.nominal[model.parameters.index(self._name)]
         if value == 0:
             raise ValueError(f"{self._name} is 0 in the model: nothing to scale. Give it a gear.")
         return value
 
-    def coordinates(self, model):
+    def coordinates(self, model: RobotModel) -> list[Coordinate]:
         x = np.log(abs(self._nominal(model)))
         return [Coordinate(self._name, "ln", x - np.log(100.0), x + np.log(100.0), x, self.prior_std)]
 
-    def entries(self, model, xi):
+    def entries(self, model: RobotModel, xi: ca.SX) -> dict[str, ca.SX]:
         return {self._name: np.sign(self._nominal(model)) * ca.exp(xi[0])}
 
-    def inverse(self, model, p):
+    def inverse(self, model: RobotModel, p: np.ndarray) -> np.ndarray:
         return np.array([np.log(p[model.parameters.index(self._name)] / np.sign(self._nominal(model)))])
 
-    def quantities(self, model, xi):
+    def quantities(self, model: RobotModel, xi: ca.SX) -> list[Quantity]:
         return [(self._name, "-", self.entries(model, xi)[self._name])]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ import yaml
 
 from sim_core.host.whole_file import whole_file
 from sim_core.multibody.equations.inertia import is_physical
-from sim_core.multibody.equations.physical_vector import INERTIA_FIELDS
+from sim_core.multibody.equations.physical_vector import INERTIA_FIELDS, PhysicalVector
 
 if TYPE_CHECKING:
     from sim_core.multibody.model.model import RobotModel
@@ -74,7 +74,13 @@ class ParameterFile:
 
     @classmethod
     def from_vector(
-        cls, model, p: np.ndarray, covariance: np.ndarray, names=None, sensor=None, model_hash: str | None = None
+        cls,
+        model: RobotModel,
+        p: np.ndarray,
+        covariance: np.ndarray,
+        names: Iterable[str] | None = None,
+        sensor: Mapping[str, ParameterValue] | None = None,
+        model_hash: str | None = None,
     ) -> ParameterFile:
         """Entries `names` of a physical vector (those that differ from nominal by default).
 
@@ -140,7 +146,7 @@ class ParameterFile:
     def text(self) -> str:
         """The file's content."""
 
-        def plain(entries):
+        def plain(entries: Mapping[str, ParameterValue]) -> dict[str, dict[str, float | str]]:
             return {name: {"value": e.value, "std": e.std, "unit": e.unit} for name, e in entries.items()}
 
         document = {"robot": self.robot, "model_hash": self.model_hash, "parameters": plain(self.parameters)}
@@ -156,7 +162,7 @@ class ParameterFile:
             partial.write_text(self.text(), encoding="utf-8")
         return Path(path)
 
-    def vector(self, model, check_hash: bool = True) -> np.ndarray:
+    def vector(self, model: RobotModel, check_hash: bool = True) -> np.ndarray:
         """The model's physical vector with the file's values, shape (np_,).
 
         Args:
@@ -227,15 +233,15 @@ class ParameterFile:
             options["friction"] = tuple(j for j in base.joint_names if j in friction + known)
         geometry = {n.split(".pos.")[0] for n in self.parameters if ".pos." in n}
         if any(f"{name}.pos.x" not in base.parameters for name in geometry):
-            known = {n.split(".pos.")[0] for n in base.parameters.names if ".pos." in n}
-            options["geometry"] = tuple(n for n in base.body_names + base.frame_names if n in geometry | known)
+            placed = {n.split(".pos.")[0] for n in base.parameters.names if ".pos." in n}
+            options["geometry"] = tuple(n for n in base.body_names + base.frame_names if n in geometry | placed)
         anew = bool(options or self.blueprint)
         model = load_model(source, **options) if options else base
-        if self.blueprint:
+        if self.blueprint and attach is not None:
             model = attach(model)
         return model, self.vector(model, check_hash=not anew)
 
-    def _check_physical(self, layout, p: np.ndarray) -> None:
+    def _check_physical(self, layout: PhysicalVector, p: np.ndarray) -> None:
         for body in dict.fromkeys(name.split(".")[0] for name in self.parameters):
             if any(f"{body}.{field}" in self.parameters for field in INERTIA_FIELDS):
                 pi = p[layout.inertia_slice(body)]
@@ -250,15 +256,15 @@ class ParameterFile:
                 raise ParameterFileError(f"{self.path}: {name} is {entry.value:g}, expected at least 0")
 
 
-def _kind(value) -> str:
+def _kind(value: object) -> str:
     return "an empty file" if value is None else f"a {type(value).__name__}"
 
 
-def _number(value) -> float | None:
+def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _entries(path: Path, section: str, values) -> dict[str, ParameterValue]:
+def _entries(path: Path, section: str, values: object) -> dict[str, ParameterValue]:
     if not isinstance(values, dict):
         raise ParameterFileError(f"{path}: {section} must map names to {{value, std, unit}}, found {_kind(values)}")
     entries = {}

@@ -6,13 +6,19 @@ dp_dxi = spec.jacobian(xi)          # (np_, n), exact
 estimates = spec.report(xi, cov)    # mass, COM, ... with 95 % intervals
 """
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sim_core.multibody.model.model import RobotModel
 from sim_core.multibody.model.parameter_blocks import (
+    Block,
     BodyInertia,
     BodyPosition,
     Coordinate,
@@ -23,6 +29,7 @@ from sim_core.multibody.model.parameter_blocks import (
     JointFriction,
     JointStiffness,
     LinkLength,
+    Quantity,
 )
 
 __all__ = [
@@ -58,11 +65,17 @@ class NamedEstimate:
 class FreeParameters:
     """Which parameters of a model are free, and in which coordinates.
 
-    Attributes (all in coordinates xi, n of them):
-        names, units; n; lower, upper, prior_mean, prior_std: arrays (n,).
+    Attributes:
+        model: the model the parameters belong to.
+        blocks: as given.
+        n: number of free coordinates xi.
+        names, units: of the coordinates, (n,).
+        lower, upper: bounds, (n,).
+        prior_mean, prior_std: Gaussian prior, (n,).
+        written: names of the physical parameters that the coordinates determine.
     """
 
-    def __init__(self, model, blocks):
+    def __init__(self, model: RobotModel, blocks: Iterable[Block]) -> None:
         """
         Args:
             model: RobotModel.
@@ -76,8 +89,8 @@ class FreeParameters:
         self.blocks = tuple(blocks)
         if not self.blocks:
             raise ValueError('No free parameters: give at least one block such as BodyInertia("hand").')
-        self._coordinates = []
-        self._slices = []
+        self._coordinates: list[Coordinate] = []
+        self._slices: list[slice] = []
         for block in self.blocks:
             rows = block.coordinates(model)
             self._slices.append(slice(len(self._coordinates), len(self._coordinates) + len(rows)))
@@ -87,13 +100,14 @@ class FreeParameters:
         self._base = model.parameters.nominal
         self._build()
 
-    def _build(self):
+    def _build(self) -> None:
         """CasADi functions of the active coordinates."""
         xi = ca.SX.sym("xi", len(self._active))
         full = ca.SX(self._held)
         full[self._active.tolist()] = xi
         p = ca.SX(self._base)
-        written, quantities = {}, []
+        written: dict[str, Block] = {}
+        quantities: list[Quantity] = []
         for block, where in zip(self.blocks, self._slices):
             for name, value in block.entries(self.model, full[where]).items():
                 if name in written:
@@ -109,18 +123,45 @@ class FreeParameters:
         self._report = ca.Function("report", [xi], [values, ca.densify(ca.jacobian(values, xi))])
         self.written = tuple(written)
 
-    def _column(self, field):
+    def _column(self, field: str) -> np.ndarray:
         return np.array([getattr(self._coordinates[i], field) for i in self._active], dtype=float)
 
-    n = property(lambda self: len(self._active))
-    names = property(lambda self: tuple(self._coordinates[i].name for i in self._active))
-    units = property(lambda self: tuple(self._coordinates[i].unit for i in self._active))
-    lower = property(lambda self: self._column("lower"))
-    upper = property(lambda self: self._column("upper"))
-    prior_mean = property(lambda self: self._column("prior_mean"))
-    prior_std = property(lambda self: self._column("prior_std"))
+    @property
+    def n(self) -> int:
+        """Number of free coordinates."""
+        return len(self._active)
 
-    def freeze(self, names, xi=None):
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the free coordinates, (n,)."""
+        return tuple(self._coordinates[i].name for i in self._active)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the free coordinates, (n,)."""
+        return tuple(self._coordinates[i].unit for i in self._active)
+
+    @property
+    def lower(self) -> np.ndarray:
+        """Lower bounds (n,)."""
+        return self._column("lower")
+
+    @property
+    def upper(self) -> np.ndarray:
+        """Upper bounds (n,)."""
+        return self._column("upper")
+
+    @property
+    def prior_mean(self) -> np.ndarray:
+        """Means of the Gaussian prior (n,)."""
+        return self._column("prior_mean")
+
+    @property
+    def prior_std(self) -> np.ndarray:
+        """Standard deviations of the Gaussian prior (n,)."""
+        return self._column("prior_std")
+
+    def freeze(self, names: Iterable[str], xi: ArrayLike | None = None) -> FreeParameters:
         """The same parameters with some coordinates held at xi (n,), default their prior mean.
 
         Raises:
@@ -140,7 +181,7 @@ class FreeParameters:
         other._build()
         return other
 
-    def with_base(self, p):
+    def with_base(self, p: ArrayLike) -> FreeParameters:
         """The same parameters; what is not free has the values of p (np_,) instead of the model file's.
 
         Priors and what `payload` compares with stay the model file's.
@@ -156,34 +197,34 @@ class FreeParameters:
         other._build()
         return other
 
-    def _checked(self, xi):
+    def _checked(self, xi: ArrayLike) -> np.ndarray:
         xi = np.asarray(xi, dtype=float)
         if xi.shape[-1:] != (self.n,):
             raise ValueError(f"Expected coordinates of shape (..., {self.n}), found {xi.shape}.")
         return xi
 
-    def clip(self, xi):
+    def clip(self, xi: ArrayLike) -> np.ndarray:
         """xi moved into the box."""
         return np.clip(self._checked(xi), self.lower, self.upper)
 
-    def to_physical(self, xi):
+    def to_physical(self, xi: ArrayLike) -> np.ndarray:
         """Physical vectors (..., np_) of coordinates (..., n)."""
         xi = self._checked(xi)
         p = self._p(xi.reshape(-1, self.n).T).full().T
         return p.reshape(xi.shape[:-1] + (self.model.np_,))
 
-    def jacobian(self, xi):
+    def jacobian(self, xi: ArrayLike) -> np.ndarray:
         """dp/dxi (np_, n) at xi (n,)."""
         xi = self._checked(xi)
         if xi.ndim != 1:
             raise ValueError(f"Expected one vector of {self.n} coordinates, found shape {xi.shape}.")
         return self._dp(xi).full()
 
-    def expression(self, xi):
+    def expression(self, xi: ca.SX) -> ca.SX:
         """Physical vector as SX of the symbolic coordinates xi, for graphs that contain the parameters' map."""
         return self._p(xi)
 
-    def from_physical(self, p):
+    def from_physical(self, p: ArrayLike) -> np.ndarray:
         """Coordinates (n,) of a physical vector (np_,).
 
         The inverse of to_physical on its range; elsewhere a block takes from p what it can express (mass and COM for
@@ -198,7 +239,7 @@ class FreeParameters:
         full = np.concatenate([block.inverse(self.model, p) for block in self.blocks])
         return full[self._active]
 
-    def report(self, xi, cov):
+    def report(self, xi: ArrayLike, cov: ArrayLike) -> list[NamedEstimate]:
         """Estimates of mass, COM, inertia, damping, ... by the delta method.
 
         Args:
@@ -210,13 +251,17 @@ class FreeParameters:
         values, gradients = (out.full() for out in self._report(self._checked(xi)))
         return _estimates(self._quantity_names, values[:, 0], gradients, self._covariance(cov))
 
-    def payload(self, body, xi, cov):
+    def payload(self, body: str, xi: ArrayLike, cov: ArrayLike) -> list[NamedEstimate]:
         """What was added to a body: mass and COM (in the body's frame) of estimate minus model, with intervals.
 
-        The COM of next to no mass is next to nowhere: its interval says so.
+        The smaller the added mass, the less certain is its COM, and the interval widens accordingly.
+
+        Args:
+            body: name of a body whose inertia is free.
+            xi: coordinates (n,). cov: their covariance (n, n).
 
         Raises:
-            ValueError: the body is not free.
+            ValueError: the body's inertia is not free.
         """
         where = self.model.parameters.inertia_slice(body)
         if f"{body}.mass" not in self.written:
@@ -231,17 +276,19 @@ class FreeParameters:
         names = [(f"{body}.payload.mass", "kg")] + [(f"{body}.payload.com.{axis}", "m") for axis in "xyz"]
         return _estimates(names, np.r_[m, c], np.vstack([d_change[0], d_com]), self._covariance(cov))
 
-    def _covariance(self, cov):
+    def _covariance(self, cov: ArrayLike) -> np.ndarray:
         cov = np.asarray(cov, dtype=float)
         if cov.shape != (self.n, self.n):
             raise ValueError(f"Expected a covariance of shape ({self.n}, {self.n}), found {cov.shape}.")
         return cov
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"FreeParameters({self.model.name}: {', '.join(self.names)})"
 
 
-def _estimates(names, values, gradients, cov):
+def _estimates(
+    names: Sequence[tuple[str, str]], values: np.ndarray, gradients: np.ndarray, cov: np.ndarray
+) -> list[NamedEstimate]:
     stds = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", gradients, cov, gradients), 0.0))
     return [
         NamedEstimate(name, unit, float(x), float(s), float(x - Z95 * s), float(x + Z95 * s))

@@ -1,28 +1,41 @@
 """What a compiled model may contain: an error for what the engine cannot do, a note for what only the plant does."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NoReturn
+
 import mujoco
 import numpy as np
 
 from sim_core.multibody.model.compile_model import ModelError
+from sim_core.multibody.model.options import ModelOptions
 
 __all__ = ["check_supported"]
 
 _J, _D, _G, _B, _T = mujoco.mjtJoint, mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias, mujoco.mjtTrn
 
 
-def name_of(mj_model, kind, index):
+def name_of(mj_model: mujoco.MjModel, kind: mujoco.mjtObj, index: int) -> str:
+    """Name of an element; "#<index>" where it has none."""
     return mujoco.mj_id2name(mj_model, kind, index) or f"#{index}"
 
 
-def refuse(what, remedy):
+def refuse(what: str, remedy: str) -> NoReturn:
+    """Say in one sentence what the engine does not support, and in another what to do.
+
+    Raises:
+        ModelError: always.
+    """
     raise ModelError(f"Not supported: {what}. {remedy}")
 
 
-def disabled(mj_model, flag):
+def disabled(mj_model: mujoco.MjModel, flag: int) -> bool:
+    """Whether the model switches one of these features of MuJoCo off."""
     return bool(int(mj_model.opt.disableflags) & int(flag))
 
 
-def check_supported(mj_model, friction, options):
+def check_supported(mj_model: mujoco.MjModel, friction: Collection[str], options: ModelOptions) -> list[str]:
     """Notes on what the model's plant does beyond the engine's equations.
 
     Args:
@@ -59,7 +72,7 @@ def check_supported(mj_model, friction, options):
     return _notes(m, friction, options)
 
 
-def _check_joints(m, joint_limits):
+def _check_joints(m: mujoco.MjModel, joint_limits: bool) -> None:
     for i in range(m.njnt):
         joint = f"joint '{name_of(m, mujoco.mjtObj.mjOBJ_JOINT, i)}'"
         kind = _J(int(m.jnt_type[i]))
@@ -74,7 +87,7 @@ def _check_joints(m, joint_limits):
             refuse(f"gravity compensation through actuators of {joint}", "Remove 'actuatorgravcomp'.")
 
 
-def _check_fluid(m):
+def _check_fluid(m: mujoco.MjModel) -> None:
     if np.any(m.opt.wind):
         refuse(f"wind {m.opt.wind.tolist()}", "Set it to 0 in <option>: the medium is at rest in the equations.")
     for i in range(m.ngeom):
@@ -85,7 +98,7 @@ def _check_fluid(m):
             )
 
 
-def _check_actuators(m):
+def _check_actuators(m: mujoco.MjModel) -> None:
     for i in range(m.nactuator):
         actuator = f"actuator '{name_of(m, mujoco.mjtObj.mjOBJ_ACTUATOR, i)}'"
         if _T(int(m.actuator_trntype[i])) not in (_T.mjTRN_JOINT, _T.mjTRN_JOINTINPARENT):
@@ -113,7 +126,7 @@ def _check_actuators(m):
             refuse(f"plugin of {actuator}", "Remove the plugin.")
 
 
-def _notes(m, friction, options):
+def _notes(m: mujoco.MjModel, friction: Collection[str], options: ModelOptions) -> list[str]:
     off = mujoco.mjtDisableBit
     notes = []
     constraints = not disabled(m, off.mjDSBL_CONSTRAINT)
@@ -146,7 +159,7 @@ def _notes(m, friction, options):
     return notes
 
 
-def _stands_alone(m, j):
+def _stands_alone(m: mujoco.MjModel, j: int) -> bool:
     """Whether j is a free joint whose body carries no other joint."""
     body = m.jnt_bodyid[j]
     return _J(int(m.jnt_type[j])) == _J.mjJNT_FREE and m.dof_treeid.tolist().count(m.body_treeid[body]) == 6

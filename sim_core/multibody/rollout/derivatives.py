@@ -1,11 +1,15 @@
 """Derivatives of a step function x' = step(x, u, p) as further CasADi functions, exact by construction."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import casadi as ca
 
 __all__ = ["step_vjp", "step_jacobian"]
 
 
-def step_vjp(step):
+def step_vjp(step: ca.Function) -> ca.Function:
     """f(x, u, p, lambda', pbar) -> lambda (nx,), ubar (nu,), pbar + share (np_,): one step of a reverse sweep.
 
     lambda = (dx'/dx)' lambda', ubar = (dx'/du)' lambda', share = (dx'/dp)' lambda'. The parameters' gradient is
@@ -19,7 +23,7 @@ def step_vjp(step):
     return _function("step_vjp", [x, u, p, after, pbar], [before, ubar, pbar + share])
 
 
-def step_jacobian(step, of="xu", parameters=None):
+def step_jacobian(step: ca.Function, of: str = "xu", parameters: Sequence[int] | None = None) -> ca.Function:
     """f(x, u, p) -> x' and its Jacobians with respect to the arguments named in `of`, e.g. "xp".
 
     Args:
@@ -32,11 +36,11 @@ def step_jacobian(step, of="xu", parameters=None):
     return jacobian_function([x, u, p], x_next, J, [columns[name].shape[0] for name in of])
 
 
-def jacobian_function(inputs, x_next, J, widths):
+def jacobian_function(inputs: Sequence[ca.SX], x_next: ca.SX, J: ca.SX, widths: Sequence[int]) -> ca.Function:
     """f(inputs) -> x_next and the blocks of J (nx, sum of widths) with `widths` columns each."""
     ends = [sum(widths[:i]) for i in range(len(widths) + 1)]
     return _function("step_jac", inputs, [x_next, *ca.horzsplit(J, ends)])
 
 
-def _function(name, inputs, outputs):
+def _function(name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> ca.Function:
     return ca.Function(name, inputs, ca.cse([ca.densify(ca.SX(y)) for y in outputs]))

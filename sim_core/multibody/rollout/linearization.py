@@ -9,6 +9,10 @@ Source: Carpentier, Mansard, Analytical Derivatives of Rigid Body Dynamics Algor
 differentiates the inverse dynamics).
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import casadi as ca
 
 from sim_core.multibody.equations.configuration import integrate_position
@@ -22,12 +26,20 @@ from sim_core.multibody.equations.friction import (
 from sim_core.multibody.equations.symmetric import solve_symmetric
 from sim_core.multibody.model.forces import resisting_force
 from sim_core.multibody.model.integrators import ONE_STAGE
+from sim_core.multibody.model.model import RobotModel
 from sim_core.multibody.rollout import derivatives
 
 __all__ = ["step_jacobian"]
 
 
-def step_jacobian(model, step, dt, integrator=None, of="xu", parameters=None):
+def step_jacobian(
+    model: RobotModel,
+    step: ca.Function,
+    dt: float,
+    integrator: str | None = None,
+    of: str = "xu",
+    parameters: Sequence[int] | None = None,
+) -> ca.Function:
     """f(x, u, p) -> x' and Jacobians, as `derivatives.step_jacobian(step, of, parameters)`.
 
     Args:
@@ -57,7 +69,9 @@ def step_jacobian(model, step, dt, integrator=None, of="xu", parameters=None):
     )
 
 
-def _acceleration_jacobian(model, q, v, tau, p, h, hK, z):
+def _acceleration_jacobian(
+    model: RobotModel, q: ca.SX, v: ca.SX, tau: ca.SX, p: ca.SX, h: float, hK: ca.SX, z: ca.SX
+) -> tuple[ca.SX, ca.SX]:
     """a (nv,) with (M + hK) a + bias = tau, and da/dz."""
     a = ca.SX.sym("a", model.nv)
     residual = rnea(model, q, v, a, p) + hK @ a - tau
@@ -66,7 +80,9 @@ def _acceleration_jacobian(model, q, v, tau, p, h, hK, z):
     return value, ca.substitute(da, a, value)
 
 
-def _constrained_acceleration_jacobian(model, q, v, tau, p, h, hK, z):
+def _constrained_acceleration_jacobian(
+    model: RobotModel, q: ca.SX, v: ca.SX, tau: ca.SX, p: ca.SX, h: float, hK: ca.SX, z: ca.SX
+) -> tuple[ca.SX, ca.SX]:
     """a (nv,) with (M + hK) a + bias = tau + phi, and da/dz; phi is the friction force at c, M c + bias = tau + phi(c).
 
     The first residual is the second's plus M (a - c) + hK a.

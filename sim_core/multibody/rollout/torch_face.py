@@ -4,15 +4,21 @@ Tensors and numpy arrays share memory in both directions: nothing is copied. On 
 torch.set_num_threads(1); the kernels have their own `threads`.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 from torch.autograd.function import once_differentiable
+
+from sim_core.multibody.rollout.rollout import Dynamics
 
 __all__ = ["rollout"]
 
 
 class _Rollout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, dynamics, x0, U, p):
+    def forward(ctx: Any, dynamics: Dynamics, x0: torch.Tensor, U: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
         X = torch.from_numpy(dynamics.rollout(*(t.detach().numpy() for t in (x0, U, p))))
         ctx.dynamics = dynamics
         ctx.save_for_backward(x0, U, p, X)
@@ -20,14 +26,14 @@ class _Rollout(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, Xbar):
+    def backward(ctx: Any, Xbar: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         inputs = ctx.saved_tensors
         bars = ctx.dynamics.rollout_vjp(*(t.detach().numpy() for t in inputs), Xbar.numpy(), summed=inputs[2].ndim == 1)
         # An input that the batch shares collects the gradients of all.
         return None, *(torch.from_numpy(bar).sum_to_size(t.shape) for bar, t in zip(bars, inputs))
 
 
-def rollout(dynamics, x0, U, p):
+def rollout(dynamics: Dynamics, x0: torch.Tensor, U: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
     """Differentiable X (..., H+1, nx) from x0 (..., nx), U (..., H, nu), p (..., np_).
 
     Raises:
