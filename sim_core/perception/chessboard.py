@@ -17,6 +17,8 @@ from types import ModuleType
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from config.tiers import require
+
 __all__ = ["BoardPose", "board_pose", "board_points", "find_corners"]
 
 # Chosen by 150 drawn boards of 17 to 52 pixels a square and noise of 2 and 6 grey levels: corners by cornerSubPix over half a
@@ -69,7 +71,7 @@ def find_corners(image: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
     grey = np.asarray(image)
     grey = np.rint(grey.mean(axis=2) if grey.ndim == 3 else grey).astype(np.uint8)
     found, corners = cv2.findChessboardCorners(
-        grey, counts, flags=cv2.CALIB_CB_ADAPTIVE_THRESH | cv2.CALIB_CB_NORMALIZE_IMAGE
+        grey, counts, flags=cv2.CALIB_CB_ADAPTIVE_THRESH | cv2.CALIB_CB_NORMALIZE_IMAGE | cv2.CALIB_CB_FAST_CHECK
     )
     if not found:
         raise ValueError(
@@ -116,12 +118,9 @@ def board_pose(
 
 
 def _opencv() -> ModuleType:
-    try:
-        import cv2
-    except ImportError:
-        raise ImportError(
-            "chessboards are found by OpenCV, which is not installed: pip install opencv-python-headless"
-        ) from None
+    require("calibration", "finding a chessboard")
+    import cv2
+
     return cv2
 
 
