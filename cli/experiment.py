@@ -18,6 +18,13 @@ def experiment(
     quick: Annotated[bool, typer.Option("--quick", help="the small size that CI runs")] = False,
     full: Annotated[bool, typer.Option("--full", help="the published size (default)")] = False,
     seed: Annotated[int, typer.Option(help="all randomness follows from it", min=0)] = 0,
+    cluster: Annotated[
+        Optional[str],
+        typer.Option(
+            help="where independent seeds, methods and data sets are computed: processes, processes:N, or a Dask "
+            "scheduler tcp://HOST:PORT; default: here, one after another"
+        ),
+    ] = None,
     json: Annotated[Optional[Path], typer.Option(help="write the checks to this file as well")] = None,
     list_: Annotated[bool, typer.Option("--list", help="say what there is")] = False,
 ) -> int:
@@ -32,4 +39,4 @@ def experiment(
         raise CommandError("which experiment? --list shows them.")
     if quick and full:
         raise CommandError("--quick and --full exclude each other.")
-    return catalog.execute("experiments", name, "quick" if quick else "full", seed, json)
+    return catalog.execute("experiments", name, "quick" if quick else "full", seed, json, cluster)

@@ -12,11 +12,13 @@ Source: Heiden et al., Interactive Differentiable Simulation (2019), adaptive MP
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
+
 from experiments.problems import ampc_report as _ampc_report
-from experiments.problems.ampc_study import Lab, study
+from experiments.problems.ampc_study import lab_of, study
 from reporting.checks import Result
 from reporting.html import Report
-from reporting.progress import SilentProgress
+from reporting.progress import Progress, SilentProgress
 
 TARGETS = _ampc_report.Targets(
     item=10,
@@ -31,12 +33,14 @@ TARGETS = _ampc_report.Targets(
 )
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress()) -> Result:
+def run(
+    size: str = "full", seed: int = 0, progress: Progress = SilentProgress(), executor: Executor | None = None
+) -> Result:
     """10 seeds (full) or 2 (quick), from `seed` on."""
-    lab, count = Lab.of("cartpole"), 10 if size == "full" else 2
-    records = study(lab, range(seed, seed + count), changes=False, literal_seeds=min(count, 3), progress=progress)
+    count = 10 if size == "full" else 2
+    records = study("cartpole", range(seed, seed + count), False, min(count, 3), progress, executor)
     result = Result("ampc_cartpole", seed=seed, size=size)
-    _ampc_report.check_all(result, lab, records, TARGETS)
+    _ampc_report.check_all(result, lab_of("cartpole"), records, TARGETS)
     return result
 
 

@@ -2,21 +2,26 @@
 
 All runs are in lock-step on sim_core.plant (MuJoCo), without ROS. Episode e of seed s starts from
 the same scatter for every controller. Scores are means over 140 steps of the Control Suite's
-smooth reward without its control term.
+smooth reward without its control term. Every controller with every seed is a job of its own, which gives the same
+episodes wherever it runs.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from reporting.progress import SilentProgress
+from reporting.progress import Progress, SilentProgress
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, CommandSource
 from sim_core.control.episodes import AdaptiveRun, Episode
 from sim_core.control.ilqr import BoxIlqr
 from sim_core.control.refit import Refit, RefitConfig
 from sim_core.control.tasks import Task, cartpole_swing_up
+from sim_core.host.executors import spread
 from sim_core.inference.data.window import Window
 from sim_core.multibody import RobotModel, load_model
 from sim_core.multibody.model.cartpole_parameters import base_parameters, cartpole_spec
@@ -49,10 +54,6 @@ class Lab:
         set_(self, "refit", Refit(self.model, cartpole_spec(self.model), ROBUST))
         set_(self, "literal", Refit(self.model, cartpole_spec(self.model, scale="raw"), LITERAL))
 
-    @classmethod
-    def of(cls, robot: str) -> Lab:
-        return cls(load_model(robot))
-
     def plant(self, noise: float = 0.0, delay_steps: int = 0) -> MujocoPlant:
         """Swing-up starts of the suite: poles down, +-0.01; the second angle +-0.1; velocities +-0.01."""
         scatter = np.r_[0.01, 0.01, 0.1][: self.model.nq]
@@ -78,7 +79,7 @@ class Lab:
         mpc = AdaptiveMpc(task, AmpcConfig(change_factor=np.inf), self.start())  # no triggers
         return AdaptiveRun(self.plant(), mpc, self.literal, steps=STEPS)
 
-    def fixed(self, p=None, noise: float = 0.0, delay_steps: int = 0) -> AdaptiveRun:
+    def fixed(self, p: np.ndarray | None = None, noise: float = 0.0, delay_steps: int = 0) -> AdaptiveRun:
         """Never refits. p: parameters for good; None: the exact ones."""
         mpc = AdaptiveMpc(self.task, AmpcConfig(delay_steps=delay_steps), p, self.solver)
         return AdaptiveRun(self.plant(noise, delay_steps), mpc, steps=STEPS)
@@ -86,6 +87,17 @@ class Lab:
     def start(self) -> np.ndarray:
         """All parameters at 2."""
         return self.refit.spec.to_physical(self.refit.spec.prior_mean)
+
+
+@functools.cache
+def lab_of(robot: str) -> Lab:
+    """The lab of a robot, one in each process, with its kernels built and loaded, so that no timing contains a compiler."""
+    lab = Lab(load_model(robot))
+    t = DT * np.arange(40)
+    q = np.tile(lab.model.q_home, (40, 1))
+    for refit in (lab.refit, lab.literal):
+        refit.fit(Window(t, q, 0 * q, np.zeros((39, 1))))
+    return lab
 
 
 @dataclass
@@ -127,15 +139,12 @@ def episode_seed(seed: int, episode: int) -> int:
     return 1000 * seed + episode
 
 
-def play(run: AdaptiveRun, seed: int, episodes, progress) -> list[Episode]:
-    done = []
-    for e in episodes:
-        done.append(run.episode(episode_seed(seed, e)))
-        progress.advance()
-    return done
+def play(run: AdaptiveRun, seed: int, episodes: Iterable[int]) -> list[Episode]:
+    """Episodes of a seed, by their numbers."""
+    return [run.episode(episode_seed(seed, e)) for e in episodes]
 
 
-def scores(episodes) -> list[float]:
+def scores(episodes: Iterable[Episode]) -> list[float]:
     return [e.score for e in episodes]
 
 
@@ -147,54 +156,89 @@ CHANGES = {
 BEFORE, AFTER = 3, 3  # episodes before and from the change
 
 
-def study(lab: Lab, seeds, changes: bool, literal_seeds: int, progress=SilentProgress()) -> list[SeedRecord]:
-    """Run every controller with every seed."""
-    per_seed = 4 * EPISODES + 2 + (len(CHANGES) * (BEFORE + 3 * AFTER) if changes else 0)
-    records = []
-    warm_up(lab)
-    with progress.stage(lab.model.name, per_seed * len(seeds) + literal_seeds * EPISODES) as stage:
-        for number, seed in enumerate(seeds):
-            r = SeedRecord()
-            r.adaptive = play(lab.adaptive(), seed, range(EPISODES), stage)
-            oracle = play(lab.fixed(), seed, range(EPISODES), stage)
-            r.oracle = scores(oracle)
-            r.frozen = scores(play(lab.fixed(lab.start()), seed, range(2), stage))
-            r.robust = play(lab.adaptive(NOISE, 1), seed, range(EPISODES), stage)
-            r.robust_oracle = scores(play(lab.fixed(None, NOISE, 1), seed, range(EPISODES), stage))
-            if number < literal_seeds:
-                r.literal = scores(play(lab.published(), seed, range(EPISODES), stage))
-            predict(lab, r, oracle[0])
-            if changes:
-                for name, (event, (prefix, factor)) in CHANGES.items():
-                    r.changes[name] = change(lab, seed, event, prefix, factor, stage)
-            records.append(r)
+#: name -> (controller of a lab, its episodes)
+CONTROLLERS: dict[str, tuple[Callable[[Lab], AdaptiveRun], int]] = {
+    "adaptive": (lambda lab: lab.adaptive(), EPISODES),
+    "oracle": (lambda lab: lab.fixed(), EPISODES),
+    "frozen": (lambda lab: lab.fixed(lab.start()), 2),
+    "robust": (lambda lab: lab.adaptive(NOISE, 1), EPISODES),
+    "robust_oracle": (lambda lab: lab.fixed(None, NOISE, 1), EPISODES),
+    "literal": (lambda lab: lab.published(), EPISODES),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One robot and one seed; `what` is a controller or a change, by its name in CONTROLLERS or CHANGES."""
+
+    robot: str
+    seed: int
+    what: str
+
+
+def played(job: Job) -> list[Episode] | ChangeRecord:
+    """What a job gives: a function of nothing else, but for the clock times of solves and fits."""
+    lab = lab_of(job.robot)
+    if job.what in CHANGES:
+        return change(lab, job.seed, *CHANGES[job.what])
+    controller, episodes = CONTROLLERS[job.what]
+    return play(controller(lab), job.seed, range(episodes))
+
+
+def study(
+    robot: str,
+    seeds: Sequence[int],
+    changes: bool,
+    literal_seeds: int,
+    progress: Progress = SilentProgress(),
+    executor: Executor | None = None,
+) -> list[SeedRecord]:
+    """Run every controller with every seed.
+
+    Args:
+        changes: also the hidden changes of the robot. literal_seeds: so many seeds also by the published recipe.
+        executor: computes the jobs; None: this process, one after another.
+    """
+    jobs = []
+    for number, seed in enumerate(seeds):
+        names = [name for name in CONTROLLERS if name != "literal" or number < literal_seeds]
+        jobs += [Job(robot, seed, name) for name in (*names, *(CHANGES if changes else ()))]
+    with progress.stage(robot, total=len(jobs)) as stage:
+        found = dict(zip(jobs, spread(played, jobs, executor, lambda count: stage.advance())))
+    lab, records = lab_of(robot), []
+    for seed in seeds:
+        episodes = {name: found.get(Job(robot, seed, name), []) for name in CONTROLLERS}
+        record = SeedRecord(
+            episodes["adaptive"],
+            scores(episodes["oracle"]),
+            scores(episodes["frozen"]),
+            episodes["robust"],
+            scores(episodes["robust_oracle"]),
+            scores(episodes["literal"]),
+            changes={name: found[Job(robot, seed, name)] for name in CHANGES} if changes else {},
+        )
+        predict(lab, record, episodes["oracle"][0])
+        records.append(record)
     return records
 
 
-def warm_up(lab: Lab) -> None:
-    """Build and load the kernels now, so that no timing contains a compiler."""
-    t = DT * np.arange(40)
-    q = np.tile(lab.model.q_home, (40, 1))
-    for refit in (lab.refit, lab.literal):
-        refit.fit(Window(t, q, 0 * q, np.zeros((39, 1))))
-
-
-def change(lab: Lab, seed: int, event: dict, prefix: str, factor: float, stage) -> ChangeRecord:
+def change(lab: Lab, seed: int, event: dict, scaled: tuple[str, float]) -> ChangeRecord:
     """Adapt for a few episodes, change the robot, go on; beside it the new oracle and the old model."""
+    prefix, factor = scaled
     learner = lab.adaptive()
-    play(learner, seed, range(BEFORE), stage)
+    play(learner, seed, range(BEFORE))
     p_old, later = learner.parameters, range(BEFORE, BEFORE + AFTER)
     p_new = lab.model.parameters.nominal.copy()
     for i, name in enumerate(lab.model.parameters.names):
         if name.startswith(prefix) and not name.startswith(f"{prefix}pos"):
             p_new[i] *= factor
     learner.plant.apply([event])
-    after = play(learner, seed, later, stage)
+    after = play(learner, seed, later)
     others = []
     for p in (p_new, p_old):
         run = lab.fixed(p)
         run.plant.apply([event])
-        others.append(scores(play(run, seed, later, stage)))
+        others.append(scores(play(run, seed, later)))
     return ChangeRecord(after, *others)
 
 
@@ -215,7 +259,7 @@ def predict(lab: Lab, record: SeedRecord, oracle: Episode) -> None:
     record.curves["robot"] = oracle.X_true
 
 
-def parameter_error(lab: Lab, p) -> dict[str, float]:
+def parameter_error(lab: Lab, p: np.ndarray) -> dict[str, float]:
     """Relative error of each base parameter; of those that are zero, relative to the first moment."""
     truth, found = (base_parameters(lab.model, v) for v in (lab.model.parameters.nominal, p))
     return {n: abs(found[n] - truth[n]) / (abs(truth[n]) or abs(truth["h1.z"])) for n in truth}

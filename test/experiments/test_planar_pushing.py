@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from cli.errors import CommandError
 from experiments.neuralsim import neuralsim_pushing
 from experiments.problems.planar_pushing import PERIOD, TIP_MASS, Field, draw_pushes, push_in_the_world, recorded
+from identification import UnusableInput
 from recording.mcube_pushes import PushError
 
 LEAD = 0.05  # the tip rests before the push [s]
@@ -61,7 +61,7 @@ def test_too_few_and_mixed_recordings_say_so(tmp_path, monkeypatch):
     with pytest.raises(PushError, match="expected sixteen pushes of rect1 or more, a=0, v=80 to 120"):
         recorded(tmp_path, 16, np.random.default_rng(0))
     monkeypatch.setenv("REFIT_MCUBE_PUSHES", str(tmp_path / "none"))
-    with pytest.raises(CommandError, match="REFIT_MCUBE_PUSHES: .*is no folder"):
+    with pytest.raises(UnusableInput, match="REFIT_MCUBE_PUSHES: .*is no folder"):
         neuralsim_pushing.run("quick")
     for path in list((tmp_path / "plywood" / "rect1").iterdir())[:1]:
         path.with_name(path.name.replace("plywood", "abs")).write_text(path.read_text())
