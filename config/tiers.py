@@ -14,6 +14,7 @@ __all__ = ["TIERS", "MissingTierError", "require"]
 TIERS = {
     "inference": ("numpyro", "jax", "jaxlib", "emcee", "cma", "distributed"),
     "learning": ("torch",),
+    "calibration": ("cv2",),
 }
 
 
