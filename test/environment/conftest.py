@@ -32,7 +32,7 @@ case "$*" in
             case $previous in --build-base | --install-base) mkdir -p "$word" && : >"$word/made" ;; esac
             previous=$word
         done ;;
-    *"cli.main"* | *pytest*) echo "in $(pwd): $*" ;;
+    *"cli.main"* | *test/run.py*) echo "in $(pwd): $*" ;;
 esac
 """
 

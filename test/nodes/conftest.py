@@ -11,9 +11,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# Each pytest process has its own domain, so that runs side by side do not hear each other.
-os.environ["ROS_DOMAIN_ID"] = str(101 + os.getpid() % 100)
-os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
 #: where a transition leads
 REACHED = {

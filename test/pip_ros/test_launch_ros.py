@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
-import domain_coordinator
 from launch import LaunchContext
 from launch.actions import (
     GroupAction,
@@ -90,7 +89,7 @@ except (KeyboardInterrupt, ExternalShutdownException):
 
 @pytest.fixture
 def prefix(tmp_path, monkeypatch):
-    """An ament prefix with package probe_pkg, its executable probe, and a ROS domain."""
+    """An ament prefix with package probe_pkg and its executable probe."""
     executable = tmp_path / "lib" / "probe_pkg" / "probe"
     executable.parent.mkdir(parents=True)
     executable.write_text(f"#!{sys.executable}{NODE}")
@@ -102,9 +101,7 @@ def prefix(tmp_path, monkeypatch):
     monkeypatch.setenv(
         "AMENT_PREFIX_PATH", os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("AMENT_PREFIX_PATH")]))
     )
-    with domain_coordinator.domain_id() as domain:
-        monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
-        yield tmp_path
+    return tmp_path
 
 
 def probe(action=Node, **kwargs):

@@ -72,8 +72,9 @@ def driver(connect):
     return connect()
 
 
-def test_targets_are_reached_and_nothing_is_lost(hand, driver):
-    """G5, at 100 commands a second."""
+def test_targets_are_reached_and_nothing_is_lost(hand, connect):
+    """G5, at 100 commands a second; an answer counts as lost only when it is too late for any machine."""
+    driver = connect(reply_timeout=5.0)
     driver.until(lambda: driver.state is State.READY)
     start = hand.stats()["angles"]
     driver.streaming()
@@ -82,8 +83,8 @@ def test_targets_are_reached_and_nothing_is_lost(hand, driver):
     for target in ([90, 80, 70, 60, 50, -90], [5, 5, 5, 5, 5, -5], [50, 50, 50, 50, 50, -50]):
         driver.reach(np.array(target, float))
         assert hand.stats()["angles"] == pytest.approx(target, abs=1.0)
-    lost = driver.counters.timeouts + driver.counters.crc_errors
-    assert driver.sent > 100 and lost / driver.sent <= 0.005
+    driver.until(lambda: driver.sent > 100, "100 commands")
+    assert driver.counters.timeouts == driver.counters.crc_errors == 0
     facts = hand.stats()
     assert facts["damaged"] == facts["unknown"] == 0
     stamps = [t for t, _ in driver.samples]

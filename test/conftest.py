@@ -1,0 +1,145 @@
+"""How the tests share a machine: a ROS domain for each file, marks that say what a test starts, long files first.
+
+docs/testing.md explains it to whoever writes a test.
+"""
+
+import os
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+import pytest
+
+# Numerical libraries would otherwise start as many threads as there are cores, in every worker.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+HERE = Path(__file__).resolve().parent
+
+# ---- marks -------------------------------------------------------------------------------------------------------
+KINDS = ("pure", "process", "graph")
+
+#: whoever uses one of these fixtures, or is a launch test, is in a ROS graph
+GRAPH_FIXTURES = {"ros", "shared_ros", "probe"}
+
+#: files and folders whose tests start processes or speak over pseudo-terminals; everything else is pure
+PROCESS = tuple(
+    PurePath(name)
+    for name in (
+        "cli/test_doctor.py",
+        "cli/test_doctor_devices.py",
+        "cli/test_main.py",
+        "environment/test_script.py",
+        "hardware/ability_hand/test_device.py",
+        "hardware/audio/test_audio_device.py",
+        "hardware/dynamixel/test_bus.py",
+        "hardware/dynamixel/test_device.py",
+        "hardware/dynamixel/test_emulator_faults.py",
+        "hardware/dynamixel/test_emulator_sdk.py",
+        "hardware/dynamixel/test_transports.py",
+        "hardware/emulation",
+        "hardware/estop",
+        "hardware/ft300/test_device.py",
+        "hardware/link",
+        "hardware/netft/test_device.py",
+        "hardware/netft/test_emulator.py",
+        "hardware/rangefinder",
+        "hardware/realsense/test_device.py",
+        "hardware/realsense/test_endurance.py",
+        "hardware/realsense/test_renderer.py",
+        "hardware/robotiq/test_clients.py",
+        "hardware/robotiq/test_device.py",
+        "hardware/robotiq/test_world.py",
+        "hardware/serial_wrench",
+        "hardware/urg/test_clients.py",
+        "hardware/urg/test_device.py",
+        "launch",
+        "nodes/framework/test_config.py",
+        "pip_ros",
+        "recording/test_bags.py",
+        "sim_core/host",
+        "test_architecture.py",
+    )
+)
+
+#: programs that a pure test may call: compilers of its kernels, and what describes the machine in a report
+TOOLS = {"cc", "gcc", "g++", "c++", "clang", "git", "ldconfig", "lscpu", "nvidia-smi", "nvcc"}
+
+
+def _kind(item: pytest.Item) -> str:
+    if GRAPH_FIXTURES.intersection(item.fixturenames) or item.get_closest_marker("launch"):
+        return "graph"
+    path = PurePath(item.path.relative_to(HERE))
+    return "process" if any(path == entry or entry in path.parents for entry in PROCESS) else "pure"
+
+
+# ---- order -------------------------------------------------------------------------------------------------------
+#: what the longest files take on two cores [s]; they start first, so that the end is not one long straggler
+LONG: dict[str, float] = {}
+
+
+def _length(item: pytest.Item) -> float:
+    return LONG.get(item.path.relative_to(HERE).as_posix(), 0.0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test by its kind, unless it is marked by hand; in a worker of pytest-xdist, long files first."""
+    for item in items:
+        if not any(item.get_closest_marker(kind) for kind in KINDS):
+            item.add_marker(_kind(item))
+    if hasattr(config, "workerinput"):
+        items.sort(key=_length, reverse=True)
+
+
+# ---- pure tests are held to their mark ---------------------------------------------------------------------------
+_pure_test_runs = False
+
+
+def _watch(event: str, arguments: tuple) -> None:
+    if not _pure_test_runs or event not in ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty"):
+        return
+    program = arguments[0] if arguments else event
+    if event == "subprocess.Popen" and isinstance(arguments[1], (list, tuple)) and arguments[1]:
+        program = arguments[1][0]
+    if os.path.basename(os.fsdecode(program)).split("-")[-1] not in TOOLS:
+        raise RuntimeError(f"a test marked pure starts {program}: name its file in PROCESS of test/conftest.py.")
+
+
+def pytest_configure() -> None:
+    """Begin to watch; an audit hook cannot be taken back, and costs nothing while no pure test runs."""
+    sys.addaudithook(_watch)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let no pure test start a process."""
+    global _pure_test_runs
+    _pure_test_runs = item.get_closest_marker("pure") is not None
+    try:
+        return (yield)
+    finally:
+        _pure_test_runs = False
+
+
+# ---- ROS domains -------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module", autouse=True)
+def domain() -> Iterator[int]:
+    """The number of a ROS domain that no other test of this machine uses, set for all processes started.
+
+    A bound TCP port stands for each domain (domain_coordinator), so that neither the workers of one suite nor two suites
+    side by side ever hear each other. Numbers end at 100: the ports of higher domains are those that the system
+    gives to outgoing connections.
+    """
+    try:
+        import domain_coordinator
+    except ImportError:  # no ROS here: then there is nobody to hear either
+        yield 0
+        return
+    # In random order: someone may be using the low ones by hand.
+    order = iter(random.sample(range(1, 101), 100))
+    with domain_coordinator.domain_id(order.__next__) as number, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROS_DOMAIN_ID", str(number))
+        patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        yield number

@@ -1,0 +1,150 @@
+"""What `./refit test` runs: formatting, lint and types, the tests side by side, then whole commands to their checks.
+
+    ./refit test                        everything, as continuous integration does
+    ./refit test style                  formatting, lint and types alone
+    ./refit test pure                   the tests of one kind: pure, process or graph
+    ./refit test commands               demo, experiments and benchmark alone
+    ./refit test test/hardware -k scan  all other words go to pytest
+
+docs/testing.md says more. Exit code 0: all is well; 1: a step failed; 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+KINDS = ("pure", "process", "graph")
+
+STYLE: dict[str, tuple[str, ...]] = {
+    "formatting": ("ruff", "format", "--check", "--quiet", "."),
+    "lint": ("ruff", "check", "--quiet", "."),
+    "types": ("mypy",),
+}
+REMEDY = {
+    "formatting": "`ruff format` puts it right",
+    "lint": "`ruff check --fix` mends what a machine can",
+    "types": "an annotation and what the code does disagree",
+}
+
+#: one experiment of each folder of experiments/: the shortest that shows the system at work
+EXPERIMENTS = ("ampc_cartpole", "likelihood_sum_vs_product", "device_faults", "neuralsim_friction")
+BENCHMARK = "networks"
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "demo": ("demo", "--quick", "--headless"),
+    **{name: ("experiment", name, "--quick") for name in EXPERIMENTS},
+    f"bench {BENCHMARK}": ("bench", BENCHMARK, "--quick"),
+}
+
+#: a line like "==== 2900 passed, 3 skipped in 600.00s (0:10:00) ===="
+CLOSING = re.compile(r"^=*\s*(?:\d+ [a-z]+,? ?)+ in [\d.]+s.*$")
+
+
+def workers() -> int:
+    """How many tests run side by side: twice the cores, since most of a test is waiting."""
+    return 2 * max(2, len(os.sched_getaffinity(0)))
+
+
+def spread(words: Sequence[str]) -> list[str]:
+    """Options that spread tests over workers; none if the words already say how, or name single files."""
+    own = ("-n", "--numprocesses", "--dist", "--pdb", "-s", "--capture=no", "--collect-only", "--co", "--setup-plan")
+    if any(word.startswith(own) or word.partition("::")[0].endswith(".py") for word in words):
+        return []
+    # A file stays together, as its fixtures are; files in the order of test/conftest.py, the longest first.
+    return ["-n", str(workers()), "--dist", "loadfile", "--no-loadscope-reorder"]
+
+
+def call(words: Sequence[str]) -> int:
+    """The exit code of a command that writes to this terminal."""
+    return subprocess.run(words, cwd=ROOT, check=False).returncode
+
+
+def run_pytest(words: Sequence[str]) -> tuple[int, str]:
+    """pytest's exit code, and the line it closes with."""
+    command = [sys.executable, "-P", "-m", "pytest", *spread(words), *words]
+    colour = ["--color=yes"] if sys.stdout.isatty() else []
+    process = subprocess.Popen([*command, *colour], cwd=ROOT, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    last = b""
+    try:
+        while chunk := os.read(process.stdout.fileno(), 65536):
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+            last = (last + chunk)[-4096:]
+    except KeyboardInterrupt:  # pytest has heard it too, and ends its workers and their processes
+        process.wait()
+        raise
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", last.decode(errors="replace")).splitlines()
+    return process.wait(), next((line for line in reversed(lines) if CLOSING.match(line)), "")
+
+
+def run_commands() -> dict[str, Callable[[], int]]:
+    """Whole commands by name; each leaves what it writes in a folder that is kept if it fails."""
+
+    def runner(name: str, words: Sequence[str]) -> int:
+        folder = tempfile.mkdtemp(prefix=f"refit-{name.replace(' ', '-')}-")
+        environment = {**os.environ, "REFIT_RUNS": folder}
+        code = subprocess.run(
+            [sys.executable, "-P", "-m", "cli.main", *words], cwd=ROOT, env=environment, check=False
+        ).returncode
+        if code == 0:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            print(f"refit test: {name} left its report in {folder}", flush=True)
+        return code
+
+    return {name: lambda name=name, words=words: runner(name, words) for name, words in COMMANDS.items()}
+
+
+def run_steps(steps: dict[str, Callable[[], int]]) -> list[str]:
+    """Run steps in order, all of them whatever fails; returns a line about each that says how it went."""
+    lines = []
+    for name, step in steps.items():
+        print(f"refit test: {name}", flush=True)
+        start = time.monotonic()
+        code = step()
+        remedy = f" ({REMEDY[name]})" if code and name in REMEDY else ""
+        lines.append(f"{'ok' if code == 0 else 'FAILED':7s}{name}, {time.monotonic() - start:.0f} s{remedy}")
+    return lines
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what the words ask for; returns the exit code."""
+    first, rest = (words[0], words[1:]) if words else ("", [])
+    if first in KINDS:
+        return run_pytest(["-m", first, *rest])[0]
+    if words and (first not in ("style", "commands") or rest):
+        return run_pytest(words)[0]
+    style: dict[str, Callable[[], int]] = {
+        name: lambda command=command: call([sys.executable, "-P", "-m", *command]) for name, command in STYLE.items()
+    }
+    if first == "style":
+        lines, closing = run_steps(style), ""
+    elif first == "commands":
+        lines, closing = run_steps(run_commands()), ""
+    else:
+        closing = ""
+
+        def tests() -> int:
+            nonlocal closing
+            code, closing = run_pytest([])
+            return code
+
+        lines = run_steps({**style, "tests": tests, **run_commands()})
+    print("\n".join(["", "refit test:", *(f"  {line}" for line in lines), *([closing] if closing else [])]), flush=True)
+    return int(any(line.startswith("FAILED") for line in lines))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
