@@ -24,9 +24,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    # Run as a file, by a Python in which nothing is installed: modules are not looked for in the checkout.
+    sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-OK, NOTE, WARNING, ESSENTIAL = "ok", "note", "warning", "essential"
+from cli.findings import ESSENTIAL, NOTE, OK, ROOT, WARNING
 
 
 @dataclass(frozen=True)
@@ -195,12 +197,11 @@ def set_up() -> Iterator[Finding]:
             "up to date" if ready else "missing or out of date",
             "" if ready else f"Any command does it, or {command}",
         )
-    for tier, command in (("test", "./refit test"), ("bench", "./refit bench")):
-        ready = stamps.get(f"packages-{tier}") == "ready"
+    for tier, ready in _tiers(stamps).items():
         yield Finding(
-            f"set-up: {tier} packages",
+            f"set-up: tier {tier}",
             OK if ready else NOTE,
-            "up to date" if ready else f"not installed; `{command}` does it",
+            "up to date" if ready else f"not installed; a command that needs it installs it, or ./refit setup {tier}",
         )
     building = ROOT / ".refit" / ("jazzy" if stamps.get("mode") == "jazzy" else "") / "building"
     if building.exists():
@@ -219,9 +220,10 @@ def versions() -> Iterator[Finding]:
             "Run ./refit setup first.",
         )
         return
-    for lock in ("requirements.lock", "requirements-ros.lock"):
-        if lock == "requirements-ros.lock" and _stamps().get("mode") == "jazzy":
-            continue
+    stamps = _stamps()
+    base = ("requirements.lock",) if stamps.get("mode") == "jazzy" else ("requirements.lock", "requirements-ros.lock")
+    tiers = [f"requirements-{tier}.lock" for tier, ready in _tiers(stamps).items() if ready]
+    for lock in (*base, *tiers):
         pins = locked(ROOT / lock)
         absent, other = [], []
         for name, version in pins.items():
@@ -233,7 +235,8 @@ def versions() -> Iterator[Finding]:
             if found != version:
                 other.append(f"{name} {found} (locked {version})")
         if absent:
-            yield Finding(lock, ESSENTIAL, f"missing: {', '.join(absent)}", "Remove .venv and start again.")
+            status = ESSENTIAL if lock in base else WARNING
+            yield Finding(lock, status, f"missing: {', '.join(absent)}", "Remove .venv and start again.")
         elif other:
             yield Finding(
                 lock,
@@ -243,11 +246,12 @@ def versions() -> Iterator[Finding]:
             )
         else:
             yield Finding(lock, OK, f"all {len(pins)} packages as locked")
-    for name in ("mujoco", "casadi", "torch", "numpy"):
+    for name in ("mujoco", "casadi", "numpy", "torch"):
         try:
             yield Finding(name, OK, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, ESSENTIAL, "missing", "Remove .venv and start again.")
+            if name != "torch":  # of the tier learning
+                yield Finding(name, ESSENTIAL, "missing", "Remove .venv and start again.")
 
 
 _ROS_CHECK = """
@@ -448,6 +452,11 @@ def _stamps() -> dict[str, str]:
         answer = _run(["sh", str(ROOT / "refit"), "stamps"])
         _STAMPS.update(line.split(" ", 1) for line in answer.stdout.splitlines() if " " in line)
     return _STAMPS
+
+
+def _tiers(stamps: dict[str, str]) -> dict[str, bool]:
+    """Whether each tier is installed as locked, as the script itself judges it."""
+    return {key[len("packages-") :]: state == "ready" for key, state in stamps.items() if key.startswith("packages-")}
 
 
 def _run(

@@ -1,7 +1,7 @@
 """`refit doctor --devices`: what is plugged in, who answers, and how that differs from what a robot expects.
 
 ./refit doctor --devices                          everything that is found
-./refit doctor --devices --robot dxl_arm          found against config/robots/dxl_arm/nodes.yaml, with a remedy per difference
+./refit doctor --devices --robot dxl_arm          found against config/robots/dxl_arm, with a remedy per difference
 ./refit doctor --devices --port /dev/ttyUSB0      one port, a pseudo-terminal for instance
 """
 
@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.device_scan import Answer, Port, audio_inputs, cameras, describe_port, net_ft, probe, serial_ports
-from cli.doctor import ESSENTIAL, NOTE, OK, ROOT, WARNING
+from cli.findings import ESSENTIAL, NOTE, OK, WARNING
+from config.robot import load_robot, loadable_robots, node_parameters
 from hardware.audio.sources import find_input
 from hardware.link import DeviceError
 
@@ -77,31 +78,27 @@ NAMES = {"dynamixel": "servo bus", "urg": "URG scanner", "ft300": "FT-300", "rob
 
 
 def expectations(robot: str, *overrides: Path) -> list[Expectation]:
-    """What the device file and the parameters of a robot ask for.
+    """What robot.yaml and the parameters of a robot ask for.
 
     Args:
-        robot: name in config/.
+        robot: name in config/robots, or the path of a robot's folder.
         overrides: further ROS parameter files, the later the stronger, as `params_file:=` of the launch files.
 
     Raises:
-        ValueError: no such robot, or a file that is no parameter file.
+        ValueError: no such robot, a robot.yaml that cannot be used, or a file that is no parameter file.
     """
-    from nodes.devices.robot_devices import robot_devices
-
-    path = ROOT / "config" / "robots" / robot / "nodes.yaml"
-    devices = robot_devices(robot) if path.is_file() else []
-    if not devices:
-        known = sorted(
-            each.parent.name
-            for each in (ROOT / "config" / "robots").glob("*/devices.yaml")
-            if each.with_name("nodes.yaml").is_file()
-        )
+    try:
+        found = load_robot(robot)
+    except FileNotFoundError:
+        found = None
+    if found is None or not found.devices:
+        known = [each.name for each in loadable_robots() if each.devices]
         raise ValueError(f"robot '{robot}' has no devices; those that have: {', '.join(known)}")
-    parameters = _parameters(path)
+    parameters = _parameters(node_parameters(found.folder))
     for override in overrides:
         for node, values in _parameters(override).items():
             parameters.setdefault(node, {}).update(values)
-    return [_expectation(device.node, device.executable, parameters.get(device.node, {})) for device in devices]
+    return [_expectation(device.node, device.executable, parameters.get(device.node, {})) for device in found.devices]
 
 
 def _parameters(path: Path) -> dict[str, dict[str, object]]:
@@ -469,7 +466,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         description="Devices on this machine, and how they differ from what a robot expects.",
         epilog="Exit codes: 0 all is as expected, 1 a device is missing or wrong, 2 wrong usage.",
     )
-    parser.add_argument("--robot", help="compare with nodes.yaml and devices.yaml in config/robots/ROBOT")
+    parser.add_argument("--robot", help="compare with robot.yaml and nodes.yaml in config/robots/ROBOT")
     parser.add_argument(
         "--params",
         type=lambda text: [Path(each.strip()) for each in text.split(",")],

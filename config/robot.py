@@ -1,18 +1,41 @@
 """Robots are folders: `config/robots/<robot>/` holds everything that is particular to one, and nothing else names it.
 
-<robot>.xml      the model (MJCF)
-nodes.yaml       ROS parameters: what differs from the nodes' defaults
-devices.yaml     its drivers and how each is emulated
+<robot>.xml      the model (MJCF): joints and their limits, home (its first keyframe), actuators, sites
+robot.yaml       what it does and with which gains, what its sensors ask for, its devices, how it is shown
+nodes.yaml       ROS parameters: what differs from the nodes' defaults; where a controller runs it
+
+A robot is named, or given as the path of its folder, which may lie anywhere. Folders of further robots that are to be known
+by name are in the environment variable REFIT_ROBOTS, separated by colons. Page: docs/robots.md.
 """
 
 from __future__ import annotations
 
 import os
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
-__all__ = ["node_parameters", "robot_file", "robot_folder", "robot_names", "robots_folder"]
+import yaml
 
-_SOURCE_TREE = Path(__file__).resolve().parent / "robots"
+from config.description import Robot, RobotError
+from config.share import shared_folder
+from config.typed import TypedError, read
+
+__all__ = [
+    "DEFAULT",
+    "load_robot",
+    "loadable_robots",
+    "node_parameters",
+    "node_settings",
+    "robot_file",
+    "robot_folder",
+    "robot_names",
+    "robots_folder",
+    "runnable_robots",
+]
+
+#: the robot of a command or a launch file that names none
+DEFAULT = "panda"
 
 
 def robots_folder() -> Path:
@@ -21,54 +44,139 @@ def robots_folder() -> Path:
     Raises:
         FileNotFoundError: neither is there; the text says what to do.
     """
-    if _SOURCE_TREE.is_dir():
-        return _SOURCE_TREE
-    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
-        candidate = Path(prefix) / "share" / "refit" / "config" / "robots"
-        if candidate.is_dir():
-            return candidate
-    raise FileNotFoundError(
-        f"No folder with robot models at {_SOURCE_TREE} or share/refit/config/robots under AMENT_PREFIX_PATH. "
-        "Source the workspace's setup file, or pass the path of a model file."
-    )
+    return shared_folder("config/robots")
+
+
+def _folders() -> dict[str, Path]:
+    """{name: folder} of all robots known by name; the project's own cannot be replaced by others of their name."""
+    found: dict[str, Path] = {}
+    others = [Path(text).expanduser() for text in os.environ.get("REFIT_ROBOTS", "").split(os.pathsep) if text]
+    for place in (robots_folder(), *(path for path in others if path.is_dir())):
+        for path in sorted(place.iterdir()):
+            if _is_robot(path):
+                found.setdefault(path.name, path)
+    return dict(sorted(found.items()))
+
+
+def _is_robot(folder: Path) -> bool:
+    return (folder / f"{folder.name}.xml").is_file()
 
 
 def robot_names() -> list[str]:
-    """Names of the project's robots."""
-    return sorted(path.name for path in robots_folder().iterdir() if (path / f"{path.name}.xml").is_file())
+    """Names of all robots known by name."""
+    return list(_folders())
 
 
-def robot_folder(name: str) -> Path:
+def runnable_robots() -> list[str]:
+    """Names of those that launch files can start: they have parameters for nodes."""
+    return [name for name, folder in _folders().items() if (folder / "nodes.yaml").is_file()]
+
+
+def loadable_robots() -> list[Robot]:
+    """All that are known by name, sorted by it. One whose robot.yaml is broken is left out: who names it is told why."""
+    found = []
+    for folder in _folders().values():
+        try:
+            found.append(load_robot(folder))
+        except RobotError:
+            continue
+    return found
+
+
+def robot_folder(robot: str | Path) -> Path:
     """The folder of a robot.
 
+    Args:
+        robot: name, or path of a folder anywhere.
+
     Raises:
-        FileNotFoundError: no robot of that name; the text lists those there are.
+        FileNotFoundError: no such robot; the text lists those there are.
     """
-    path = robots_folder() / name
-    if not name or not (path / f"{path.name}.xml").is_file():
-        raise FileNotFoundError(f"No robot named '{name}'. Known: {', '.join(robot_names())}; or give a path.")
+    if isinstance(robot, str) and (known := _folders().get(robot)):
+        return known
+    path = Path(robot).expanduser().resolve()
+    if not str(robot) or not _is_robot(path):
+        raise FileNotFoundError(
+            f"No robot named '{robot}'. Known: {', '.join(robot_names())}; or give the path of a folder <robot> that "
+            "holds <robot>.xml."
+        )
     return path
 
 
-def robot_file(name: str) -> Path:
-    """MJCF file of a robot.
+def robot_file(robot: str | Path) -> Path:
+    """MJCF file of a robot, by name or folder.
 
     Raises:
-        FileNotFoundError: no robot of that name; the text lists those there are.
+        FileNotFoundError: as for `robot_folder`.
     """
-    return robot_folder(name) / f"{name}.xml"
+    folder = robot_folder(robot)
+    return folder / f"{folder.name}.xml"
 
 
-def node_parameters(name: str) -> Path:
+def load_robot(robot: str | Path) -> Robot:
+    """What robot.yaml says of a robot, by name or folder.
+
+    Raises:
+        FileNotFoundError: as for `robot_folder`.
+        RobotError: there is no robot.yaml, or it does not say what it has to.
+    """
+    folder = robot_folder(robot)
+    path = folder / "robot.yaml"
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = read(Robot, document, name=folder.name, folder=folder)
+    except FileNotFoundError:
+        raise RobotError(f"{path} is missing; expected at least 'title: <what people call the robot>' in it") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}: " if mark else ""
+        raise RobotError(f"{path} is no YAML: {place}{getattr(error, 'problem', None) or error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RobotError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except TypedError as error:
+        raise RobotError(f"{path}: {error}") from None
+    if (called := _model_name(found.model)) != found.name:
+        # Bags and parameter files carry the model's name, launch files the folder's.
+        raise RobotError(f"{found.model}: expected a model of the folder's name '{found.name}', found '{called}'")
+    needing = [key for key in ("controller", "devices") if getattr(found, key)]
+    if needing and not (folder / "nodes.yaml").is_file():
+        raise RobotError(
+            f"{path}: {needing[0]} needs the nodes' parameters in nodes.yaml beside it; expected one, found none"
+        )
+    return found
+
+
+def _model_name(path: Path) -> str:
+    """What an MJCF file calls its model."""
+    try:
+        with path.open("rb") as file:
+            _, root = next(ElementTree.iterparse(file, events=("start",)))
+            return root.get("model", "")
+    except (ElementTree.ParseError, StopIteration) as error:
+        raise RobotError(f"{path} is not well-formed XML: {error}") from None
+
+
+def node_parameters(robot: str | Path) -> Path:
     """ROS parameter file of a robot: what differs from the nodes' defaults.
 
     Raises:
-        FileNotFoundError: no robot of that name, or one that no node runs.
+        FileNotFoundError: no such robot, or one that no node runs.
     """
-    path = robot_folder(name) / "nodes.yaml"
+    folder = robot_folder(robot)
+    path = folder / "nodes.yaml"
     if not path.is_file():
-        runnable = [robot for robot in robot_names() if (robots_folder() / robot / "nodes.yaml").is_file()]
         raise FileNotFoundError(
-            f"Robot '{name}' has no nodes.yaml, so no graph runs it. Those that can be launched: {', '.join(runnable)}."
+            f"Robot '{folder.name}' has no nodes.yaml, so no graph runs it. Those that can be launched: "
+            f"{', '.join(runnable_robots())}."
         )
     return path
+
+
+def node_settings(robot: str | Path, node: str) -> dict[str, Any]:
+    """The ROS parameters that a robot's file gives a node, as nested as it writes them; {} where it gives none.
+
+    Raises:
+        FileNotFoundError: as for `node_parameters`.
+    """
+    sections = yaml.safe_load(node_parameters(robot).read_text(encoding="utf-8"))
+    return dict(sections.get(f"/**/{node}", {}).get("ros__parameters", {}))

@@ -42,7 +42,7 @@ def drivers(context):
     devices = robot_devices(value["robot"], value["devices"])
     if not devices:
         raise ValueError(
-            f"robot:={value['robot']} has no devices.yaml in config/robots: its joint states come from elsewhere"
+            f"robot:={value['robot']} has no devices in its robot.yaml: its joint states come from elsewhere"
         )
     emulated = value["use_emulators"] == "true"
     files = [str(node_parameters(value["robot"])), *parameter_files(value["params_file"]).ros]

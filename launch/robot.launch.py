@@ -20,7 +20,7 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
-from config.robot import node_parameters
+from config.robot import load_robot, node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
 from nodes.framework.launching import ARGUMENTS, is_physical, parameter_files, shield
 
@@ -61,7 +61,7 @@ def everything(context):
     """Recorder, controller and the rest, drivers. The recorder first: what it misses at the start is lost."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ALL}
     if value["record"] == "true" and not value["run_directory"]:
-        value["run_directory"] = os.path.join("runs", f"{value['robot']}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+        value["run_directory"] = os.path.join("runs", f"{robot_folder(value['robot']).name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     recorder = _include(
         "record.launch.py", [*((name, value[name]) for name in RECORD), ("run_directory", value["run_directory"])]
     )
@@ -83,8 +83,11 @@ def _include(name, arguments):
 
 
 def nodes(value):
-    """Controller, refit (a quadruped has none) and supervisor, with profile, parameter file and arguments, the later the stronger."""
+    """Controller, refit (where the robot is refitted) and supervisor, with the robot's parameters, files and arguments, the later the stronger."""
     yes = {name: text == "true" for name, text in value.items()}
+    robot = load_robot(value["robot"])
+    if not robot.controller:
+        raise ValueError(f"robot:={value['robot']}: controller is missing in {robot.file}, so there is nothing to run it")
     given = parameter_files(value["params_file"])
     files, prior = [str(node_parameters(value["robot"])), *given.ros], value["prior"] or given.physical
     if prior != "start" and prior and not is_physical("prior", prior):
@@ -92,22 +95,23 @@ def nodes(value):
             f"prior:={prior}: holds no physical parameters; give a parameters.yaml of a demo or identify, or 'start'"
         )
     physical = {"physical_parameters": prior} if prior else {}
+    refitted = yes["refit"] and robot.refit is not None
     common = {"robot": value["robot"], "use_sim_time": yes["use_sim_time"]}
-    only = {
+    controllers = {
         "adaptive_mpc": {
             "lockstep": yes["lockstep"],
             "recipe": value["recipe"],
             **physical,
-            **({} if yes["refit"] else {"refit": "off"}),
+            **({} if refitted else {"refit": "off"}),
         },
-        "refit_worker": {"run_directory": value["run_directory"], "recipe": value["recipe"], **physical},
-        "supervisor": {} if yes["refit"] else {"refit_age_limit": 0.0},
+        "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
     }
-    if value["robot"] == "quadruped":
-        only = {
-            "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
-            "supervisor": {"refit_age_limit": 0.0},
-        }
+    worker = {"run_directory": value["run_directory"], "recipe": value["recipe"], **physical}
+    started = {
+        robot.controller: controllers[robot.controller],
+        **({"refit_worker": worker} if refitted else {}),
+        "supervisor": {} if refitted else {"refit_age_limit": 0.0},
+    }
     return [
         LifecycleNode(
             package="refit",
@@ -121,10 +125,9 @@ def nodes(value):
             remappings=[("/clock", "clock")],
             ros_arguments=["--log-level", value["log_level"]],
             # Without the right to, `nice` says so and runs the node all the same.
-            prefix=f"{shield()} nice -n -10" if name in ("adaptive_mpc", "stance_controller") else shield(),
+            prefix=f"{shield()} nice -n -10" if name == robot.controller else shield(),
         )
-        for name, parameters in only.items()
-        if name != "refit_worker" or yes["refit"]
+        for name, parameters in started.items()
     ]
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from cli.demo.recordings import Recording, Timing, load
-from cli.demo.scenes import SCENES
+from config.description import PayloadDemo, Robot, Track
+from config.robot import load_robot
 from nodes.control.adaptive_mpc import ORIGIN_GRACE
 from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
-from nodes.control.profiles import hand_path
+from nodes.control.robot_task import tool_path
 from reporting import Result
 from reporting.progress import SilentProgress
 from scripting.graph import Graph
@@ -32,12 +33,14 @@ SOURCE = "demo"
 
 def record(robot: str, folder: Path, seed: int, payload: float, duration: float, progress=SilentProgress()) -> None:
     """Run both graphs, one after the other; leaves a bag in `folder`/without_refit and /with_refit."""
-    scene = SCENES[robot]
+    description = load_robot(robot)
+    scene = description.demo_as(PayloadDemo)
     scenario = (
-        f"[{{time: {CHANGE}, action: attach, frame: hand, name: payload, mass: {payload}, com: {list(scene.centre)}}}]"
+        f"[{{time: {CHANGE}, action: attach, frame: {description.task_as(Track).payload_body}, name: payload, "
+        f"mass: {payload}, com: {list(scene.com)}}}]"
     )
     for name, refit in (("without_refit", False), ("with_refit", True)):
-        label = f"{scene.title} {name.replace('_', ' ')}"
+        label = f"{description.title} {name.replace('_', ' ')}"
         with (
             progress.stage(f"{label}: starting nodes", None) as stage,
             Graph(
@@ -86,7 +89,7 @@ class ArmStory:
     """Both runs and what the refit learnt.
 
     Attributes:
-        robot: name in config/robots.
+        robot: name in config/robots, or the path of its folder.
         truth: the payload's numbers by name of the estimate, from the plant's recorded scenario.
         used: (plant's time [s], message) of every accepted set, by when a command was first computed with it.
         relearnt: time from the change until a set within MASS_ERROR was in use for good [s]; inf if never.
@@ -102,6 +105,16 @@ class ArmStory:
     used: list[tuple[float, object]]
     relearnt: float
     reproduced: tuple[int, int]
+
+    @property
+    def description(self) -> Robot:
+        """What robot.yaml says of it."""
+        return load_robot(self.robot)
+
+    @property
+    def payload(self) -> str:
+        """What the names of the payload's estimates begin with."""
+        return f"{self.description.task_as(Track).payload_body}.payload"
 
     @property
     def period(self) -> float:
@@ -123,13 +136,14 @@ class ArmStory:
 
 def tell(robot: str, folder: Path) -> ArmStory:
     """Read both bags."""
-    model = load_model(robot)
-    without, with_refit = (_run(model, folder / name) for name in ("without_refit", "with_refit"))
+    model, description = load_model(robot), load_robot(robot)
+    payload = f"{description.task_as(Track).payload_body}.payload"
+    without, with_refit = (_run(description, model, folder / name) for name in ("without_refit", "with_refit"))
     recording = with_refit.recording
     event = next(e for e in recording.scenario if e["action"] == "attach")
     truth = {
-        "hand.payload.mass": float(event["mass"]),
-        **{f"hand.payload.com.{axis}": float(c) for axis, c in zip("xyz", event.get("com", (0, 0, 0)))},
+        f"{payload}.mass": float(event["mass"]),
+        **{f"{payload}.com.{axis}": float(c) for axis, c in zip("xyz", event.get("com", (0, 0, 0)))},
     }
     used = [(stamp - with_refit.origin, message) for stamp, message in _used(recording)]
     rounds = recording.replay(model)
@@ -144,12 +158,12 @@ def tell(robot: str, folder: Path) -> ArmStory:
         float(min(without.t[-1], with_refit.t[-1])),
         truth,
         used,
-        _relearnt(used, float(event["time"]), truth["hand.payload.mass"]),
+        _relearnt(used, float(event["time"]), float(event["mass"]), f"{payload}.mass"),
         (same, len(rounds)),
     )
 
 
-def _run(model: RobotModel, folder: Path) -> ArmRun:
+def _run(robot: Robot, model: RobotModel, folder: Path) -> ArmRun:
     recording = load(folder, model.joint_names)
     settings = recording.node("adaptive_mpc")
     config = AdaptiveMpcConfig(
@@ -159,9 +173,9 @@ def _run(model: RobotModel, folder: Path) -> ArmRun:
     begin = 0.0 if first < ORIGIN_GRACE else first
     inside = (recording.t >= first) & (recording.t <= last)
     t, q = recording.t[inside], recording.q[inside]
-    position = build.frame_position(model, "hand_site")
+    position = build.frame_position(model, robot.task_as(Track).frame)
     hand = np.array(position.map(len(t))(q.T, model.parameters.nominal)).T
-    path = hand_path(model, config)
+    path = tool_path(robot, model, config)
     reference = np.array([path(s - begin) for s in t])
     origin = recording.plant_origin()
     period = settings.get("control_period", config.control_period)
@@ -184,13 +198,13 @@ def _used(recording: Recording) -> list[tuple[float, object]]:
     return [(first[int(m.revision)], m) for m in recording.accepted if int(m.revision) in first]
 
 
-def _relearnt(used, change: float, mass: float) -> float:
-    """Time after the change from which on every set in use was within MASS_ERROR of the truth [s]."""
+def _relearnt(used, change: float, mass: float, name: str) -> float:
+    """Time after the change from which on the estimate `name` of every set in use was within MASS_ERROR of the mass [s]."""
     good = None
     for stamp, message in used:
         if stamp < change:
             continue
-        value = next((e.value for e in message.parameters if e.name == "hand.payload.mass"), np.nan)
+        value = next((e.value for e in message.parameters if e.name == name), np.nan)
         if abs(value - mass) <= MASS_ERROR * mass:
             good = stamp if good is None else good
         else:
@@ -200,9 +214,9 @@ def _relearnt(used, change: float, mass: float) -> float:
 
 def check(story: ArmStory, seed: int) -> Result:
     """Hold the run against its targets."""
-    result = Result(f"demo-{story.robot.replace('_', '-')}", seed=seed)
-    mass, low, high = story.estimate("hand.payload.mass")
-    truth = story.truth["hand.payload.mass"]
+    result = Result(f"demo-{story.description.name.replace('_', '-')}", seed=seed)
+    mass, low, high = story.estimate(f"{story.payload}.mass")
+    truth = story.truth[f"{story.payload}.mass"]
     result.check(
         "payload mass, relative error", abs(mass - truth) / truth if truth else abs(mass), MASS_ERROR, "<=", "1", SOURCE
     )

@@ -5,28 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from cli.demo.arm import MASS_ERROR, RELEARN, SETTLED, ArmStory
-from cli.demo.scenes import SCENES
+from config.description import PayloadDemo
 from reporting import PALETTE, Report, Result, figure
 from reporting.figures import TRUTH
 
 __all__ = ["report"]
 
 WITHOUT, WITH = PALETTE[1], PALETTE[0]
+#: the payload's estimates, by the ends of their names
 LABELS = {
-    "hand.payload.mass": "mass [kg]",
-    "hand.payload.com.x": "centre x [mm]",
-    "hand.payload.com.y": "centre y [mm]",
-    "hand.payload.com.z": "centre z [mm]",
+    "mass": "mass [kg]",
+    "com.x": "centre x [mm]",
+    "com.y": "centre y [mm]",
+    "com.z": "centre z [mm]",
 }
 
 
 def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
     """The page. film: PNG, or the sentence why there is none."""
     tracking = result.details["tracking RMSE m"]
-    mass, low, high = story.estimate("hand.payload.mass")
+    mass, low, high = story.estimate(f"{story.payload}.mass")
     page = Report(
-        f"{SCENES[story.robot].title} with an unknown payload",
-        f"A payload of {story.truth['hand.payload.mass']:g} kg appears in the hand at {story.change:g} s. Seed {result.seed}.",
+        f"{story.description.title} with an unknown payload",
+        f"A payload of {story.truth[f'{story.payload}.mass']:g} kg appears in the hand at {story.change:g} s. Seed {result.seed}.",
     )
     page.numbers(
         {
@@ -99,7 +100,7 @@ def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
         "Files",
         "`with_refit/bag` and `without_refit/bag` are rosbag2 (MCAP) recordings; `result.json` holds the numbers of "
         "this page; `parameters.yaml` holds the physics learnt, for plant and controller:\n\n"
-        f"`./refit launch {SCENES[story.robot].launch} robot:={story.robot} params_file:=parameters.yaml`",
+        f"`./refit launch {story.description.demo_as(PayloadDemo).launch} robot:={story.robot} params_file:=parameters.yaml`",
     )
     return page
 
@@ -136,8 +137,8 @@ def _estimate_figure(story: ArmStory):
     used = [(t, m) for t, m in story.used if t >= story.change]
     for ax, (name, label) in zip(axes.ravel(), LABELS.items()):
         scale = 1.0 if name.endswith("mass") else 1e3
-        entries = [(t, e) for t, m in used for e in m.parameters if e.name == name]
-        truth = scale * story.truth[name]
+        entries = [(t, e) for t, m in used for e in m.parameters if e.name == f"{story.payload}.{name}"]
+        truth = scale * story.truth[f"{story.payload}.{name}"]
         ax.axhline(truth, color=TRUTH, ls="--", lw=1)
         if name.endswith("mass"):
             ax.axhspan(truth * (1 - MASS_ERROR), truth * (1 + MASS_ERROR), color="#d8dce2", alpha=0.5, lw=0)
@@ -168,7 +169,7 @@ def _estimate_figure(story: ArmStory):
 
 def _estimate_rows(story: ArmStory):
     for entry in (
-        sorted(story.final.parameters, key=lambda e: not e.name.startswith("hand.payload.")) if story.final else ()
+        sorted(story.final.parameters, key=lambda e: not e.name.startswith(f"{story.payload}.")) if story.final else ()
     ):
         yield [entry.name, entry.unit, entry.value, entry.lower, entry.upper, story.truth.get(entry.name, "–")]
 

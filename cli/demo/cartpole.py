@@ -15,8 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from cli.demo.recordings import Recording, Timing, load
+from config.description import HiddenChange, Robot, SwingUp, SwingUpDemo
+from config.robot import load_robot, node_settings
 from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
-from nodes.control.profiles import START, control_task, free_parameters, upright
+from nodes.control.robot_task import control_task, free_parameters, upright
 from nodes.framework.actuation import Actuation
 from reporting import Result
 from reporting.progress import SilentProgress
@@ -35,7 +37,6 @@ __all__ = ["BasePoint", "CartpoleStory", "EpisodeTrace", "check", "record", "tel
 STEPS, PERIOD = 140, 0.02
 BEFORE = 3  # episodes before the hidden change
 FROZEN_EPISODES = 2
-SCATTER = {"cartpole": (0.01, 0.01), "double_cartpole": (0.01, 0.01, 0.1)}
 SPEC = "Heiden 2019 as specified, item"
 
 
@@ -54,9 +55,10 @@ def record(
     """Run the graphs, one after the other; leaves a bag in `folder`/adaptive, /oracle and /frozen."""
     common = dict(seed=seed, lockstep=True, real_time_factor=0)
     when = BEFORE * STEPS * PERIOD
-    changed = "" if change is None else f"[{_event(change, when)}]"
+    description = load_robot(robot)
+    changed = "" if change is None else f"[{_event(description, change, when)}]"
     rounds = episodes if change is None else episodes - BEFORE
-    with progress.stage(f"{robot}, adaptive", episodes) as stage:
+    with progress.stage(f"{description.name}, adaptive", episodes) as stage:
         _episodes(
             robot, folder / "adaptive", episodes, True, stage, prior="start", scenario=changed, recipe=recipe, **common
         )
@@ -66,19 +68,18 @@ def record(
     else:
         # From the change on: who knows the new truth, and who keeps what was learnt before.
         folder_of = {name: folder / name / "prior.yaml" for name in ("oracle", "frozen")}
-        _save(model, changed_truth(model, change), folder_of["oracle"])
+        _save(model, changed_truth(description, model, change), folder_of["oracle"])
+        spec = free_parameters(description, model)
         before = [m for m in load(folder / "adaptive").accepted if m.window_end <= when + 1e-6]
         _save(
             model,
-            np.array(before[-1].vector)
-            if before
-            else free_parameters(model).to_physical(free_parameters(model).prior_mean),
+            np.array(before[-1].vector) if before else spec.to_physical(spec.prior_mean),
             folder_of["frozen"],
         )
         truth, stuck = (str(folder_of[name]) for name in ("oracle", "frozen"))
-        changed = f"[{_event(change, 0.0)}]"
+        changed = f"[{_event(description, change, 0.0)}]"
     for name, prior, count in (("oracle", truth, rounds), ("frozen", stuck, rounds if change else FROZEN_EPISODES)):
-        with progress.stage(f"{robot}, {name}", count) as stage:
+        with progress.stage(f"{description.name}, {name}", count) as stage:
             _episodes(robot, folder / name, count, False, stage, prior=prior, scenario=changed, refit=False, **common)
 
 
@@ -89,23 +90,30 @@ def _episodes(robot, folder: Path, count: int, refit_at_end: bool, stage, **argu
             stage.advance()
 
 
-def _event(change: tuple[str, float], time: float) -> str:
+def _hidden(robot: Robot) -> HiddenChange:
+    """What of it may change; the command lets no change through to a robot that has none."""
+    hidden = robot.demo_as(SwingUpDemo).change
+    assert hidden is not None, f"{robot.file}: demo.change is missing"
+    return hidden
+
+
+def _event(robot: Robot, change: tuple[str, float], time: float) -> str:
     kind, factor = change
     what = (
-        f"action: scale, target: pole1.mass, factor: {factor}"
+        f"action: scale, target: {_hidden(robot).pole}.mass, factor: {factor}"
         if kind == "pole_mass"
         else f"action: actuator_gain, factor: {factor}"
     )
     return f"{{time: {time:g}, {what}}}"
 
 
-def changed_truth(model: RobotModel, change: tuple[str, float]) -> np.ndarray:
-    """Physical vector of the changed robot; mass scales inertia with it, a gain acts like a gear."""
-    kind, factor = change
+def changed_truth(robot: Robot, model: RobotModel, change: tuple[str, float]) -> np.ndarray:
+    """Physical vector (np_,) of the changed robot; mass scales inertia with it, a gain acts like a gear."""
+    (kind, factor), hidden = change, _hidden(robot)
     p = np.array(model.parameters.nominal, float)
     for i, name in enumerate(model.parameters.names):
-        if (kind == "pole_mass" and name.startswith("pole1.") and ".pos." not in name) or (
-            kind == "gain" and name == "slider.gear"
+        if (kind == "pole_mass" and name.startswith(f"{hidden.pole}.") and ".pos." not in name) or (
+            kind == "gain" and name == f"{hidden.motor}.gear"
         ):
             p[i] *= factor
     return p
@@ -148,7 +156,8 @@ class CartpoleStory:
 
     Attributes:
         adaptive, oracle, frozen: episodes of each controller. change: (kind, factor), or None.
-        base: base parameters over time, starting from every parameter at START.
+        robot: name in config/robots, or the path of its folder.
+        base: base parameters over time, starting from the published wrong start.
         truth: base parameters of the plant, (before, after) the change; equal without one.
         reproduced: recomputed rounds equal to the published, and number of rounds.
         offline: scores of the same episodes by the library alone; empty with a change or the literal recipe.
@@ -170,6 +179,11 @@ class CartpoleStory:
     offline: list[float]
     prediction: dict[int, float]
 
+    @property
+    def description(self) -> Robot:
+        """What robot.yaml says of it."""
+        return load_robot(self.robot)
+
     def after(self, episodes: int) -> dict[str, float]:
         """Base parameters in use after so many episodes."""
         return [point for point in self.base if point.step <= STEPS * episodes][-1].values
@@ -177,7 +191,7 @@ class CartpoleStory:
 
 def tell(robot: str, folder: Path, seed: int, change, recipe: str) -> CartpoleStory:
     """Read the bags."""
-    model = load_model(robot)
+    model, description = load_model(robot), load_robot(robot)
     recording = load(folder / "adaptive")
     adaptive = episodes_of(recording)
     oracle, frozen = (episodes_of(load(folder / name)) for name in ("oracle", "frozen"))
@@ -188,7 +202,7 @@ def tell(robot: str, folder: Path, seed: int, change, recipe: str) -> CartpoleSt
     nominal = np.array(model.parameters.nominal, float)
     truth = (
         base_parameters(model, nominal),
-        base_parameters(model, nominal if change is None else changed_truth(model, change)),
+        base_parameters(model, nominal if change is None else changed_truth(description, model, change)),
     )
     plain = change is None and recipe == "robust"
     return CartpoleStory(
@@ -201,11 +215,11 @@ def tell(robot: str, folder: Path, seed: int, change, recipe: str) -> CartpoleSt
         oracle,
         frozen,
         change,
-        _base_over_time(model, recipe, rounds),
+        _base_over_time(description, model, recipe, rounds),
         truth,
         (same, len(rounds)),
-        _offline(model, seed, 3) if plain else [],
-        _prediction(model, recording, oracle[0]) if change is None else {},
+        _offline(description, model, seed, 3) if plain else [],
+        _prediction(description, model, recording, oracle[0]) if change is None else {},
     )
 
 
@@ -234,9 +248,9 @@ def episodes_of(recording: Recording) -> list[EpisodeTrace]:
     return traces
 
 
-def _base_over_time(model: RobotModel, recipe: str, rounds) -> list[BasePoint]:
+def _base_over_time(robot: Robot, model: RobotModel, recipe: str, rounds) -> list[BasePoint]:
     """Values and delta-method deviations; covariances come from the replayed rounds."""
-    spec = free_parameters(model, recipe)
+    spec = free_parameters(robot, model, recipe)
     names = list(base_parameters(model, model.parameters.nominal))
 
     def base(xi):
@@ -254,30 +268,36 @@ def _base_over_time(model: RobotModel, recipe: str, rounds) -> list[BasePoint]:
     return points
 
 
-def _offline(model: RobotModel, seed: int, count: int) -> list[float]:
+def _offline(robot: Robot, model: RobotModel, seed: int, count: int) -> list[float]:
     """The same episodes without ROS: library, plant and refit in one loop."""
-    config = AdaptiveMpcConfig(robot=model.name)
-    plant = MujocoPlant(model.name, seed=seed, tick=PERIOD, initial_q_std=SCATTER[model.name], initial_v_std=0.01)
+    config, start = AdaptiveMpcConfig(robot=robot.name), node_settings(robot.folder, "sim_plant")
+    plant = MujocoPlant(
+        str(robot.model),
+        seed=seed,
+        tick=PERIOD,
+        initial_q_std=start["initial_position_std"],
+        initial_v_std=start["initial_velocity_std"],
+    )
     whole_reset = plant.reset
     # As over ROS: a reset brings the robot back and lets time and noise go on.
     plant.reset = lambda seed=None: whole_reset(time=False, state=True, spawned=False)
-    spec = free_parameters(model)
-    mpc = AdaptiveMpc(control_task(model, config), AmpcConfig(), spec.to_physical(spec.prior_mean))
+    spec = free_parameters(robot, model)
+    mpc = AdaptiveMpc(control_task(robot, model, config), AmpcConfig(), spec.to_physical(spec.prior_mean))
     refit = Refit(model, spec, RefitConfig(segment_length=1, initial_state="measured", time_budget=np.inf))
     run = AdaptiveRun(plant, mpc, refit, steps=STEPS)
     return [run.episode(0).score for _ in range(count)]
 
 
-def _prediction(model: RobotModel, recording: Recording, reference: EpisodeTrace) -> dict[int, float]:
+def _prediction(robot: Robot, model: RobotModel, recording: Recording, reference: EpisodeTrace) -> dict[int, float]:
     """Error of 140-step open-loop predictions of the oracle's swing-up, in units of each state's spread on the way."""
-    task = control_task(model, AdaptiveMpcConfig(robot=model.name))
+    task = control_task(robot, model, AdaptiveMpcConfig(robot=robot.name))
     solver = AdaptiveMpc(task).solver
     u = Actuation(model)
     spread = np.std(reference.X, axis=0)
     errors = {}
     for count in (0, 1, 3):
         known = [np.array(m.vector) for m in recording.accepted if m.window_end <= count * STEPS * PERIOD + 1e-6]
-        spec = free_parameters(model)
+        spec = free_parameters(robot, model)
         p = known[-1] if known else spec.to_physical(spec.prior_mean)
         x = [reference.X[0]]
         for effort in reference.U:
@@ -295,7 +315,7 @@ def scores(episodes: list[EpisodeTrace]) -> list[float]:
 
 def check(story: CartpoleStory, seed: int) -> Result:
     """Hold the run against the acceptance list; one seed, the experiments run ten."""
-    result = Result(f"demo-{story.robot.replace('_', '-')}", seed=seed)
+    result = Result(f"demo-{story.description.name.replace('_', '-')}", seed=seed)
     if story.change is None:
         _check_swing_up(result, story)
     else:
@@ -323,11 +343,11 @@ def check(story: CartpoleStory, seed: int) -> Result:
 
 
 def _check_swing_up(result: Result, story: CartpoleStory) -> None:
-    single = story.robot == "cartpole"
+    single = story.model.nq == 2  # a cart and one pole
     item, wanted = (10, 0.85) if single else (11, 0.75)
     found = scores(story.adaptive)
     result.check("best score by episode 3", max(found[:3]), wanted, ">=", "1", f"{SPEC} {item}")
-    up = upright(story.model)
+    up = upright(story.description, story.model)
     result.check(
         "upright (cos > 0.95) over the last 30 steps of episode 3",
         all(up(x) for x in story.adaptive[2].X[-30:]),
@@ -374,8 +394,9 @@ def _check_swing_up(result: Result, story: CartpoleStory) -> None:
     truth, known = story.truth[0], story.after(3)
     worst = max(abs(known[n] - truth[n]) / (abs(truth[n]) or abs(truth["h1.z"])) for n in truth)
     result.check("largest base parameter error after episode 3", worst, 0.05, "<=", "1", f"{SPEC} 13")
+    start = story.description.task_as(SwingUp).start
     result.check(
-        f"best score with every parameter frozen at {START:g}", max(scores(story.frozen)), 0.2, "<", "1", f"{SPEC} 14"
+        f"best score with every parameter frozen at {start:g}", max(scores(story.frozen)), 0.2, "<", "1", f"{SPEC} 14"
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from cli.demo.cartpole import BEFORE, PERIOD, STEPS, CartpoleStory, scores
+from config.description import SwingUp
 from reporting import PALETTE, Report, Result, figure
 from reporting.figures import TRUTH
 
 __all__ = ["report"]
 
-TITLES = {"cartpole": "Cart-pole", "double_cartpole": "Cart-pole with two poles"}
 CONTROLLERS = (
     ("adaptive", "refits", PALETTE[0]),
     ("oracle", "knows the truth", PALETTE[2]),
@@ -39,7 +39,7 @@ def report(story: CartpoleStory, result: Result, film: bytes | str) -> Report:
     )
     stuck = "never learns" if story.change is None else "keeps what was learnt before the change"
     page = Report(
-        f"{TITLES[story.robot]}: swing-up from a wrong model",
+        f"{story.description.title}: swing-up from a wrong model",
         f"{len(found)} episodes, {story.recipe} refit, seed {result.seed}.",
     )
     page.numbers(
@@ -51,8 +51,8 @@ def report(story: CartpoleStory, result: Result, film: bytes | str) -> Report:
         }
     )
     page.text(
-        "The controller believes that every mass, length and centre-of-mass coordinate is 2. It refits its physics after 50 steps "
-        f"of the first episode and after every episode.{change} Beside it, on the same robot: a controller that knows the truth and "
+        "The controller believes that every mass, length and centre-of-mass coordinate is "
+        f"{story.description.task_as(SwingUp).start:g}. It refits its physics after 50 steps of the first episode and after every episode.{change} Beside it, on the same robot: a controller that knows the truth and "
         f"one that {stuck}. Every number here is computed from the recorded bags."
     )
     page.section("Targets").checks(result)

@@ -10,29 +10,37 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from cli.demo.scenes import SCENES
 from cli.errors import CommandError
+from config.description import PayloadDemo, Robot, RobotError, SwingUpDemo
+from config.robot import DEFAULT, load_robot, loadable_robots
 from reporting.checks import EXIT_OK
 
-ROBOTS = (*SCENES, "cartpole", "double_cartpole")
+ROBOTS = [robot for robot in loadable_robots() if robot.demo]
 RECIPES = ("robust", "literal")
 
 
+def _names(kind: type = object) -> list[str]:
+    """Names of the robots that have a demonstration of a kind."""
+    return [robot.name for robot in ROBOTS if isinstance(robot.demo, kind)]
+
+
 def demo(
-    robot: Annotated[str, typer.Option(help=f"one of {', '.join(ROBOTS)}")] = "panda",
+    robot: Annotated[str, typer.Option(help=f"one of {', '.join(_names())}, or a robot's folder")] = DEFAULT,
     seed: Annotated[int, typer.Option(help="of initial states and sensor noise", min=0)] = 0,
     payload: Annotated[
         Optional[float],
         typer.Option(
             help="arms: mass that appears in the hand at 5 s [kg]; by default "
-            + ", ".join(f"{s.payload:g} ({name})" for name, s in SCENES.items())
+            + ", ".join(f"{r.demo.mass:g} ({r.name})" for r in ROBOTS if isinstance(r.demo, PayloadDemo))
         ),
     ] = None,
     duration: Annotated[float, typer.Option(help="arms: simulated time of each run [s]", min=9.0, max=120.0)] = 14.0,
     episodes: Annotated[int, typer.Option(help="cart-poles: number of episodes", min=3, max=50)] = 10,
     change: Annotated[
         Optional[str],
-        typer.Option(help="double_cartpole: hidden change from the fourth episode on, pole_mass=FACTOR or gain=FACTOR"),
+        typer.Option(
+            help="cart-poles with two poles: hidden change from the fourth episode on, pole_mass=FACTOR or gain=FACTOR"
+        ),
     ] = None,
     recipe: Annotated[
         str, typer.Option(help="cart-poles: the robust refit, or the published (literal) one")
@@ -45,14 +53,15 @@ def demo(
 ) -> int:
     """Start a ROS 2 graph in which a robot learns its own physics, record it, and report what was learnt.
 
-    panda, dxl_arm: the hand follows a path; a payload unknown to the controller appears in it. Without refit, then with.
-    cartpole, double_cartpole: swing-up from a model with every parameter at 2, refitting after every episode, beside a
+    Arms: the hand follows a path; a payload unknown to the controller appears in it. Without refit, then with.
+    Cart-poles: swing-up from a model with every parameter at 2, refitting after every episode, beside a
     controller that knows the truth and one that never learns.
 
     Exit code 0: every target met, or interrupted by Ctrl-C; 1: a target was missed; 2: wrong usage.
     """
-    factor = _validate(robot, recipe, change, episodes)
-    payload = _payload(robot, payload)
+    shown = _robot(robot)
+    factor = _validate(shown, recipe, change, episodes)
+    payload = _payload(shown, payload)
     if json is not None and not json.expanduser().resolve().parent.is_dir():
         raise CommandError(f"--json {json}: the folder does not exist; make it first.")
     console = Console()
@@ -62,7 +71,7 @@ def demo(
         from cli.demo.story import run
         from reporting import new_run, progress_for
 
-        name = f"demo-{robot.replace('_', '-')}"
+        name = f"demo-{shown.name.replace('_', '-')}"
         folder = new_run(
             name,
             output,
@@ -104,31 +113,47 @@ def demo(
     return result.exit_code
 
 
-def _payload(robot: str, payload: float | None) -> float | None:
+def _robot(robot: str) -> Robot:
+    """The description of the robot asked for.
+
+    Raises:
+        CommandError: there is none, it cannot be used, or it has no demonstration.
+    """
+    expected = f"expected one of {', '.join(_names())}, or the path of a robot's folder"
+    try:
+        found = load_robot(robot)
+    except FileNotFoundError:
+        raise CommandError(f"--robot {robot}: {expected}.") from None
+    except RobotError as error:
+        raise CommandError(f"--robot {robot}: {error}") from None
+    if found.demo is None:
+        raise CommandError(f"--robot {robot}: demo is missing in {found.file}; {expected}.")
+    return found
+
+
+def _payload(robot: Robot, payload: float | None) -> float | None:
     """The mass asked for, or the arm's own [kg].
 
     Raises:
         CommandError: the robot carries none, or not this one.
     """
-    scene = SCENES.get(robot)
+    scene = robot.demo if isinstance(robot.demo, PayloadDemo) else None
     if payload is None:
-        return scene.payload if scene else None
+        return scene.mass if scene else None
     if scene is None:
-        raise CommandError(f"--payload is for arms ({', '.join(SCENES)}): {robot} has no hand.")
-    lightest, heaviest = scene.payloads
+        raise CommandError(f"--payload is for arms ({', '.join(_names(PayloadDemo))}): {robot.name} has no hand.")
+    lightest, heaviest = scene.mass_range
     if not lightest <= payload <= heaviest:
-        raise CommandError(f"--payload {payload:g}: {robot} takes {lightest:g} to {heaviest:g} kg.")
+        raise CommandError(f"--payload {payload:g}: {robot.name} takes {lightest:g} to {heaviest:g} kg.")
     return payload
 
 
-def _validate(robot: str, recipe: str, change: str | None, episodes: int) -> tuple[str, float] | None:
+def _validate(robot: Robot, recipe: str, change: str | None, episodes: int) -> tuple[str, float] | None:
     """The change as (kind, factor).
 
     Raises:
         CommandError: an option's value, or a combination, makes no sense.
     """
-    if robot not in ROBOTS:
-        raise CommandError(f"--robot {robot}: expected one of {', '.join(ROBOTS)}.")
     if recipe not in RECIPES:
         raise CommandError(f"--recipe {recipe}: expected one of {', '.join(RECIPES)}.")
     if change is None:
@@ -138,10 +163,15 @@ def _validate(robot: str, recipe: str, change: str | None, episodes: int) -> tup
         raise CommandError(
             f"--change {change}: expected pole_mass=FACTOR or gain=FACTOR, factor 0.05 to 50, e.g. pole_mass=10."
         )
-    if robot != "double_cartpole":
-        raise CommandError("--change is for --robot double_cartpole: on one pole feedback alone copes with it.")
+    if not _changeable(robot):
+        able = ", ".join(each.name for each in ROBOTS if _changeable(each))
+        raise CommandError(f"--change is for --robot {able}: on one pole feedback alone copes with it.")
     if episodes < 5:
         raise CommandError(
             f"--change happens in the fourth episode and needs two more; --episodes {episodes} is too few."
         )
     return match[1], float(match[2])
+
+
+def _changeable(robot: Robot) -> bool:
+    return isinstance(robot.demo, SwingUpDemo) and robot.demo.change is not None

@@ -6,10 +6,9 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import yaml
 
-from cli.demo.scenes import SCENES
-from config.robot import node_parameters
+from config.description import PayloadDemo, SwingUp, SwingUpDemo, Track
+from config.robot import load_robot, node_settings
 from reporting import Result
 
 __all__ = ["run"]
@@ -32,7 +31,7 @@ def run(
     Raises:
         GraphError: the graph failed.
     """
-    if robot in SCENES:
+    if isinstance(load_robot(robot).demo, PayloadDemo):
         return _arm(robot, folder, progress, seed, payload, duration)
     return _cartpole(robot, folder, progress, seed, episodes, change, recipe)
 
@@ -70,17 +69,18 @@ def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe) -> 
 def _load_kernels(robot: str, recipe: str, progress) -> None:
     """Compile here what the nodes will need, so that the first run's wait is seen for what it is."""
     from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
-    from nodes.control.profiles import control_task, is_cartpole
-    from nodes.control.refit_session import RefitSession, RefitWorkerConfig
+    from nodes.control.refit_session import RefitSession
+    from nodes.control.refit_worker_config import RefitWorkerConfig
+    from nodes.control.robot_task import control_task
     from sim_core.control.ilqr import BoxIlqr
     from sim_core.multibody import load_model
 
     with progress.stage("physics kernels (compiled on the first start only)", None):
-        model = load_model(robot)
-        task = control_task(model, AdaptiveMpcConfig(robot=robot, recipe=recipe))
+        model, description = load_model(robot), load_robot(robot)
+        task = control_task(description, model, AdaptiveMpcConfig(robot=robot, recipe=recipe))
         BoxIlqr(model, task.cost, task.ilqr)
-        profile = yaml.safe_load(node_parameters(robot).read_text())["/**/refit_worker"]["ros__parameters"]
-        prior = dict(physical_parameters="start") if is_cartpole(model) else {}
+        profile = node_settings(robot, "refit_worker")
+        prior = dict(physical_parameters="start") if isinstance(description.task, SwingUp) else {}
         RefitSession(model, RefitWorkerConfig(robot=robot, recipe=recipe, **profile, **prior)).warm_up()
 
 
@@ -94,7 +94,7 @@ def _leave(folder: Path, learnt: Path, result: Result, page) -> None:
 def _arm_film(story, folder: Path):
     from cli.demo.pictures import Film, draw
 
-    scene = SCENES[story.robot]
+    scene = story.description.demo_as(PayloadDemo)
     run, recording = story.with_refit, story.with_refit.recording
     times = np.arange(0.0, story.duration, 0.2)
     at = np.searchsorted(run.t, times).clip(max=len(run.t) - 1)
@@ -103,18 +103,18 @@ def _arm_film(story, folder: Path):
         times, [0.5, 2.5, story.change - 0.2, story.change + 0.5, story.change + 2.5, story.duration - 1.0]
     )
     late = run.t >= min(5.0, story.duration)
-    ball = np.array([story.truth[f"hand.payload.com.{axis}"] for axis in "xyz"])
+    ball = np.array([story.truth[f"{story.payload}.com.{axis}"] for axis in "xyz"])
     return draw(
         Film(
             story.robot,
-            np.array(scene.view),
+            np.array(scene.view.numbers),
             run.t[at],
             q,
             still.clip(max=len(times) - 1),
             run.hand[at],
             run.path[late][::50],
             ball,
-            "hand",
+            story.description.task_as(Track).payload_body,
             story.change,
             scene.ball,
         ),
@@ -133,7 +133,7 @@ def _cartpole_film(story, folder: Path):
     return draw(
         Film(
             story.robot,
-            np.array([0.0, 0.0, 1.3, 7.5, 90.0, -5.0]),
+            np.array(load_robot(story.robot).demo_as(SwingUpDemo).view.numbers),
             0.02 * at,
             X[at, :nq],
             still,

@@ -26,7 +26,7 @@ from nodes.control.episode import Episode
 from nodes.control.mpc_messages import STATE_OF, joint_command, plan_message
 from nodes.control.mpc_physics import MpcPhysics
 from nodes.control.path_clock import PathClock
-from nodes.control.profiles import reward_of, upright
+from nodes.control.robot_task import reward_of, upright
 from nodes.framework.actuation import Actuation
 from nodes.framework.joint_state_gate import JointSample, JointStateGate, peek_stamp
 from nodes.framework.lifecycle import RefitNode, spin_main
@@ -340,8 +340,8 @@ class AdaptiveMpcNode(RefitNode):
         self.episode = Episode(
             goal.steps or self.config.episode_steps,
             self.config.control_period,
-            reward_of(self.model),
-            upright(self.model),
+            reward_of(self.physics.robot),
+            upright(self.physics.robot, self.model),
             every,
             self.mpc.config.change_window,
         )

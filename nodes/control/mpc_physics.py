@@ -11,7 +11,8 @@ from refit_interfaces.msg import ParameterSet, PlanningModel
 from refit_interfaces.srv import LoadBlueprint, SetParameterSet, SetParticleSet
 from std_srvs.srv import SetBool
 
-from nodes.control.profiles import blueprint_of, control_task, physical_vector
+from config.robot import load_robot
+from nodes.control.robot_task import blueprint_of, control_task, physical_vector
 from nodes.framework.parameter_book import ParameterBook
 from nodes.framework.particles import vectors_of
 from nodes.framework.qos import LATCHED
@@ -32,25 +33,26 @@ class MpcPhysics:
         now: () -> time [s]. position: () -> q where the robot is.
 
     Attributes:
-        model: RobotModel without networks; hybrid: with those that are planned with.
+        robot: its description. model: RobotModel without networks; hybrid: with those that are planned with.
         blueprint: their file, or ""; blueprints: how often they were exchanged.
         book: ParameterBook. task, mpc: the control task and AdaptiveMpc. stage: its stage cost as a function.
 
     Raises:
-        ValueError: a blueprint or a parameter file that cannot be used.
+        ValueError: a robot, a blueprint or a parameter file that cannot be used.
     """
 
     def __init__(self, node, now: Callable[[], float], position: Callable[[], np.ndarray]):
         self._node, self._now, self._position, self._loading = node, now, position, None
         config = node.config
         self.model = load_model(config.robot)
+        self.robot = load_robot(config.robot)
         self.blueprint, self.blueprints = blueprint_of(config), 0
         self.hybrid = augment(self.model, self.blueprint) if self.blueprint else self.model
-        start = physical_vector(self.model, config.physical_parameters)
+        start = physical_vector(self.robot, self.model, config.physical_parameters)
         self._mass_matrix = build.mass_matrix(self.model)
         silence = config.refit_silence_limit if config.refit == "periodic" else 0.0
         self.book = ParameterBook(
-            config.robot, self.hybrid.hash, start, silence, config.nominal_after, self._not_physical
+            self.robot.name, self.hybrid.hash, start, silence, config.nominal_after, self._not_physical
         )
         self.build(config.horizon)
 
@@ -100,7 +102,7 @@ class MpcPhysics:
     def _controller(self, hybrid, horizon: int):
         """(task, AdaptiveMpc) of the model with the networks that are in its equations, on the parameters in force."""
         config = self._node.config
-        task = control_task(hybrid, config, horizon)
+        task = control_task(self.robot, hybrid, config, horizon)
         # The published recipe has no change detection.
         factor = {"change_factor": np.inf} if config.recipe == "literal" else {}
         settings = AmpcConfig(config.delay_steps, config.time_budget, particles=config.particles, **factor)

@@ -13,45 +13,16 @@ from itertools import dropwhile
 
 import numpy as np
 
-from nodes.control.profiles import blueprint_of, free_parameters, initial_coordinates, online_config, physical_vector
+from config.robot import load_robot
+from nodes.control.refit_worker_config import RefitWorkerConfig
+from nodes.control.robot_task import blueprint_of, free_parameters, initial_coordinates, online_config, physical_vector
 from nodes.framework.actuation import Actuation
-from nodes.framework.config import setting
 from nodes.framework.joint_state_gate import JointSample
 from sim_core.augmentation import augment, with_weights
 from sim_core.control.refit import Refit, RefitResult
 from sim_core.control.refit_online import OnlineRefit
 
-__all__ = ["RefitSession", "RefitWorkerConfig", "Round", "replay"]
-
-
-@dataclass(frozen=True)
-class RefitWorkerConfig:
-    """Parameters of `refit_worker`."""
-
-    robot: str = setting("panda", description="model in config/robots")
-    schedule: str = setting(
-        "periodic", choices=("periodic", "episodic"), description="fit every period, or only when the action asks"
-    )
-    sample_period: float = setting(0.002, "s", (0.0005, 0.2), "time between joint states")
-    window: float = setting(1.0, "s", (0.05, 60.0), "longest stretch of data fitted")
-    min_window: float = setting(0.3, "s", (0.02, 60.0), "shortest stretch worth fitting")
-    period: float = setting(0.25, "s", (0.02, 60.0), "time between periodic fits")
-    recipe: str = setting("robust", choices=("robust", "literal"), description="the robust fit, or the published one")
-    max_evaluations: int = setting(15, "", (1, 500), "roll-outs with sensitivities per fit")
-    segment_length: int = setting(0, "steps", (0, 1000), "of multiple shooting; 0: the robot's own")
-    position_noise: float = setting(1e-4, "rad or m", (0.0, 1.0), "sensor noise, for change detection")
-    velocity_noise: float = setting(1e-3, "rad/s or m/s", (0.0, 1.0), "sensor noise, for change detection")
-    physical_parameters: str = setting(
-        "",
-        description="parameter file to start from; empty: the model's own values; "
-        "start: the published wrong start of a cart-pole",
-    )
-    blueprint: str = setting(
-        "",
-        description="trained networks in the model's equations to fit around, weights held; empty: "
-        "those of the parameter file, if it names any; see load_blueprint",
-    )
-    run_directory: str = setting("", description="accepted revisions are written here; empty: nowhere")
+__all__ = ["RefitSession", "Round", "config_from", "replay"]
 
 
 @dataclass(frozen=True)
@@ -83,33 +54,38 @@ class RefitSession:
         config: RefitWorkerConfig.
 
     Attributes:
+        robot: its description.
         blueprint: file of the networks that are fitted around, weights held, or ""; blueprints: how often they were exchanged.
 
     Raises:
-        ValueError: a blueprint or a parameter file that cannot be used.
+        ValueError: a robot, a blueprint or a parameter file that cannot be used.
     """
 
     def __init__(self, model, config: RefitWorkerConfig):
-        self.model, self.config = model, config
+        self.model, self.config, self.robot = model, config, load_robot(config.robot)
         self.actuation = Actuation(model)
         self.blueprint, self.blueprints = blueprint_of(config), 0
         self.online = self._online(self.blueprint)
         if config.physical_parameters != "start":
-            self.online.set_parameters(self._coordinates(physical_vector(model, config.physical_parameters)))
+            self.online.set_parameters(self._coordinates(self._physical()))
         self._last: JointSample | None = None
 
     def _online(self, blueprint: str) -> OnlineRefit:
         """A window without samples around the networks of a file, or around none."""
         hybrid = augment(self.model, blueprint) if blueprint else self.model
-        spec = free_parameters(hybrid, self.config.recipe)
+        spec = free_parameters(self.robot, hybrid, self.config.recipe)
         if self.config.physical_parameters not in ("", "start"):
             # What a file knows and the refit leaves alone (an arm's damping) stays as the file has it.
-            spec = spec.with_base(with_weights(hybrid, physical_vector(self.model, self.config.physical_parameters)))
-        return OnlineRefit(hybrid, spec, online_config(hybrid, self.config), dt=self.config.sample_period)
+            spec = spec.with_base(with_weights(hybrid, self._physical()))
+        return OnlineRefit(hybrid, spec, online_config(self.robot, self.config), dt=self.config.sample_period)
+
+    def _physical(self) -> np.ndarray:
+        """Physical vector that the configuration starts from (np_,), without weights."""
+        return physical_vector(self.robot, self.model, self.config.physical_parameters)
 
     def _coordinates(self, p: np.ndarray) -> np.ndarray:
         hybrid = self.hybrid
-        return initial_coordinates(hybrid, self.spec, with_weights(hybrid, p))
+        return initial_coordinates(self.robot, hybrid, self.spec, with_weights(hybrid, p))
 
     # The networks' weights are the end of the hybrid's vector; what is exchanged is what comes before.
     hybrid = property(

@@ -22,8 +22,10 @@ from refit_interfaces.srv import LoadBlueprint, SetParameterSet
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
-from nodes.control.profiles import quantities
-from nodes.control.refit_session import RefitSession, RefitWorkerConfig, Round
+from config.description import Robot
+from nodes.control.refit_session import RefitSession, Round
+from nodes.control.refit_worker_config import RefitWorkerConfig
+from nodes.control.robot_task import quantities
 from nodes.framework.joint_state_gate import JointSample, JointStateGate
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.long_action import LongAction
@@ -31,7 +33,7 @@ from nodes.framework.parameter_book import other_model
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, LEDGER, STATE
 from sim_core.augmentation import attached, augment, save_blueprints
-from sim_core.multibody import load_model
+from sim_core.multibody import FreeParameters, load_model
 from sim_core.multibody.model.parameter_file import ParameterFile
 
 __all__ = ["RefitWorkerNode", "main"]
@@ -196,7 +198,7 @@ class RefitWorkerNode(RefitNode):
         self.get_logger().debug(f"{verdict}: {outcome.reason}")
 
     def _publish(self, outcome: Round) -> ParameterSet:
-        message = parameter_set(self.model, self.session.spec, outcome)
+        message = parameter_set(self.session.robot, self.session.spec, outcome)
         message.header.stamp = self.get_clock().now().to_msg()
         self.parameters.publish(message)
         return message
@@ -363,10 +365,10 @@ class RefitWorkerNode(RefitNode):
         self._follow()
 
 
-def parameter_set(model, spec, outcome: Round) -> ParameterSet:
+def parameter_set(robot: Robot, spec: FreeParameters, outcome: Round) -> ParameterSet:
     """A round as a message: the vector for the controller, the estimates for people. The hash is of the model that was fitted."""
     message = ParameterSet(
-        robot=model.name,
+        robot=robot.name,
         model_hash=spec.model.hash,
         revision=outcome.revision,
         source=ParameterSet.SOURCE_REFIT,
@@ -395,7 +397,7 @@ def parameter_set(model, spec, outcome: Round) -> ParameterSet:
             excited=e.name not in result.unexcited,
             at_bound=e.name in result.at_bound,
         )
-        for e in quantities(spec, result.xi, result.covariance)
+        for e in quantities(robot, spec, result.xi, result.covariance)
     ]
     return message
 

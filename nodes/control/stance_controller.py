@@ -21,7 +21,8 @@ from refit_interfaces.msg import ControllerStatus, FootContacts, JointCommand, S
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64
 
-from config.robot import robot_folder
+from config.description import RobotError, Trot
+from config.robot import load_robot
 from nodes.framework.config import setting
 from nodes.framework.joint_state_gate import JointStateGate, peek_stamp, seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
@@ -48,7 +49,7 @@ class StanceControllerConfig:
         description="of the stance legs: the quadratic programme, or the "
         "network that imitates it with the programme behind it; live",
     )
-    network: str = setting("", description="file of the network; empty: config/robots/quadruped/stance.safetensors")
+    network: str = setting("", description="file of the network; empty: the one that robot.yaml names")
     lockstep: bool = setting(
         False, description="the plant waits for every command; ages are not checked", read_only=True
     )
@@ -117,7 +118,7 @@ class StanceController(RefitNode):
         """The stance solver a configuration asks for, warmed up: the first programme is set up before it counts."""
         solver = QpStance(self.robot)
         if config.solver == "neural":
-            path = config.network or robot_folder(config.robot) / "stance.safetensors"
+            path = config.network or _network(config.robot)
             solver = GuardedNetStance(self.robot, StanceNet.load(Path(path).expanduser()))
         return solver
 
@@ -333,6 +334,15 @@ class StanceController(RefitNode):
 
     def _now(self) -> float:
         return 1e-9 * self.get_clock().now().nanoseconds
+
+
+def _network(name: str) -> Path:
+    """File of the network that a robot's folder holds."""
+    robot = load_robot(name)
+    network = robot.task_as(Trot).network
+    if not network:
+        raise RobotError(f"{robot.file}: task.network is missing; solver:=neural needs it, or the parameter network")
+    return robot.folder / network
 
 
 def main(args=None) -> int:

@@ -14,16 +14,31 @@ from pathlib import Path
 
 import yaml
 
+from config.robot import DEFAULT, node_parameters, runnable_robots
+
 __all__ = ["ARGUMENTS", "ParameterFiles", "is_physical", "number", "parameter_files", "shield"]
 
 _SWITCH = ["true", "false"]
 
+
+class RobotChoices(list[str]):
+    """Names of robots, as a launch file lists them, and for its question `in` the path of any robot's folder as well."""
+
+    def __contains__(self, value: object) -> bool:
+        if super().__contains__(value):
+            return True
+        try:
+            return isinstance(value, str) and node_parameters(value).is_file()
+        except FileNotFoundError:
+            return False
+
+
 #: name -> keywords of DeclareLaunchArgument; an argument means the same in every launch file
 ARGUMENTS: dict[str, dict] = {
     "robot": dict(
-        default_value="panda",
-        choices=["panda", "dxl_arm", "cartpole", "double_cartpole", "quadruped"],
-        description="folder in config/robots",
+        default_value=DEFAULT,
+        choices=RobotChoices(runnable_robots()),
+        description="robot in config/robots, or the path of a robot's folder",
     ),
     "namespace": dict(
         default_value="",
@@ -84,7 +99,7 @@ ARGUMENTS: dict[str, dict] = {
     ),
     "devices": dict(
         default_value="",
-        description="which devices of config/robots/<robot>/devices.yaml, separated by commas; empty: all",
+        description="which devices of config/robots/<robot>/robot.yaml, separated by commas; empty: all",
     ),
     "scenario": dict(
         default_value="", description="hidden changes of the plant: YAML text or file, see docs/nodes/sim_plant.md"

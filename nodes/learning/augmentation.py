@@ -17,8 +17,9 @@ from refit_interfaces.msg import ParameterSet, PredictionError
 from refit_interfaces.srv import LoadBlueprint, PredictRollout
 from sensor_msgs.msg import JointState
 
+from config.robot import load_robot
 from identification.training import LOSSES
-from nodes.control.profiles import blueprint_of, physical_vector
+from nodes.control.robot_task import blueprint_of, physical_vector
 from nodes.framework.actuation import Actuation
 from nodes.framework.asking import ask
 from nodes.framework.config import setting
@@ -98,7 +99,7 @@ class Augmentation(RefitNode):
     def configure(self) -> None:
         config = self.config
         self.model = load_model(config.robot)
-        self._p, self._p_revision = physical_vector(self.model, config.physical_parameters), 0
+        self._p, self._p_revision = physical_vector(load_robot(config.robot), self.model, config.physical_parameters), 0
         self._plain = Predictor(self.model)
         blueprint = blueprint_of(config)
         self._predictor = Predictor(self.model, blueprint) if blueprint else self._plain

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cli import doctor
-from cli.doctor import ESSENTIAL, NOTE, OK, WARNING, Finding
+from cli.doctor import Finding
+from cli.findings import ESSENTIAL, NOTE, OK, WARNING
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,12 +54,12 @@ def test_a_check_that_fails_is_a_finding():
 
 def test_needs_nothing_but_the_standard_library():
     """It must run with any Python when nothing is installed."""
-    source = (ROOT / "cli" / "doctor.py").read_text()
-    for node in ast.walk(ast.parse(source)):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module] if isinstance(node, ast.ImportFrom) else []
-        for name in names:
-            assert name.partition(".")[0] in sys.stdlib_module_names, name
+    for file in ("doctor.py", "findings.py"):
+        for node in ast.walk(ast.parse((ROOT / "cli" / file).read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                assert name == "cli.findings" or name.partition(".")[0] in sys.stdlib_module_names, name
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(ROOT / "cli" / "doctor.py"), "--json"],
         capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"]},
@@ -116,6 +117,25 @@ def test_versions_other_than_locked(monkeypatch):
     assert first.status == WARNING and "locked 0.1" in first.text
 
 
+def test_tiers_are_reported_and_checked(monkeypatch):
+    stamps = {"mode": "wheels", "packages": "ready", "packages-learning": "missing", "packages-inference": "ready"}
+    monkeypatch.setattr(doctor, "_stamps", lambda: stamps)
+    monkeypatch.setattr(doctor, "_in_environment", lambda: True)
+    found = {finding.topic: finding for finding in doctor.set_up()}
+    assert found["set-up: tier inference"].status == OK
+    assert (
+        found["set-up: tier learning"].status == NOTE
+        and "./refit setup learning" in found["set-up: tier learning"].text
+    )
+    pins = {
+        "requirements-inference.lock": {"no-such-package": "1"},
+        "requirements-learning.lock": {"nor-this-one": "1"},
+    }
+    monkeypatch.setattr(doctor, "locked", lambda path: pins.get(path.name, {}))
+    missing = [finding for finding in doctor.versions() if "missing" in finding.text]
+    assert [(finding.topic, finding.status) for finding in missing] == [("requirements-inference.lock", WARNING)]
+
+
 def test_lock_file_reader():
     pins = doctor.locked(ROOT / "requirements.lock")
-    assert pins["torch"] == "2.13.0" and all(version[0].isdigit() for version in pins.values())
+    assert pins["mujoco"] == "4.0.0" and all(version[0].isdigit() for version in pins.values())

@@ -12,8 +12,8 @@ import yaml
 
 from cli import device_scan, doctor, doctor_devices
 from cli.device_scan import Answer, Port, probe, serial_ports
-from cli.doctor import ESSENTIAL, NOTE, OK, WARNING
 from cli.doctor_devices import PORTS, Expectation, expectations, judge_serial, judge_servos
+from cli.findings import ESSENTIAL, NOTE, OK, WARNING
 from hardware.emulation.process import EmulatorProcess
 from hardware.link import Disconnected
 

@@ -10,6 +10,7 @@ pytest.importorskip("rclpy")
 
 from cli.demo import arm, cartpole
 from cli.demo.recordings import Recording
+from config.robot import load_robot
 
 
 def recording(t, received=None, commands=((), (), ()), q=None, status=(), parameters=(), info=None):
@@ -94,7 +95,7 @@ def mass(value):
     ],
 )
 def test_relearnt_means_learnt_for_good(used, expected):
-    assert arm._relearnt(used, 5.0, 2.0) == pytest.approx(expected)
+    assert arm._relearnt(used, 5.0, 2.0, "hand.payload.mass") == pytest.approx(expected)
 
 
 def test_a_set_counts_from_its_first_use():
@@ -114,11 +115,10 @@ def test_the_changed_truth_is_the_plants(change):
     from sim_core.multibody.rollout.rollout import Dynamics
     from sim_core.plant import MujocoPlant
 
-    model = load_model("double_cartpole")
-    plant = MujocoPlant(
-        "double_cartpole", tick=0.02, initial_q_std=0.3, initial_v_std=0.3, scenario=f"[{cartpole._event(change, 0.0)}]"
-    )
-    p = cartpole.changed_truth(model, change)
+    robot, model = load_robot("double_cartpole"), load_model("double_cartpole")
+    scenario = f"[{cartpole._event(robot, change, 0.0)}]"
+    plant = MujocoPlant("double_cartpole", tick=0.02, initial_q_std=0.3, initial_v_std=0.3, scenario=scenario)
+    p = cartpole.changed_truth(robot, model, change)
     dynamics = Dynamics(model, dt=0.02, substeps=2)
     x = np.concatenate([plant.true_q, plant.true_v])
     for k in range(20):

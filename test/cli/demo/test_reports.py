@@ -9,9 +9,10 @@ import pytest
 pytest.importorskip("rclpy")
 
 from cli.demo import arm, arm_report, cartpole, cartpole_report
-from cli.demo.command import _payload, _validate
+from cli.demo.command import _payload, _robot, _validate
 from cli.demo.recordings import Timing
 from cli.errors import CommandError
+from config.robot import load_robot
 
 TRUTH = {"hand.payload.mass": 2.0, "hand.payload.com.x": 0.03, "hand.payload.com.y": 0.02, "hand.payload.com.z": 0.08}
 PNG = bytes.fromhex(
@@ -109,7 +110,12 @@ def cartpole_story(change=None):
     ]
     recording = SimpleNamespace(parameters=sets, accepted=sets, halts=[])
     timing = Timing(50.0, 1.0, 0, np.full(99, 2e-3), np.full(99, 1e-3), 3.0)
-    truths = truth, truth if change is None else cartpole.base_parameters(model, cartpole.changed_truth(model, change))
+    truths = (
+        truth,
+        truth
+        if change is None
+        else cartpole.base_parameters(model, cartpole.changed_truth(load_robot("double_cartpole"), model, change)),
+    )
     plain = change is None
     return cartpole.CartpoleStory(
         "double_cartpole",
@@ -141,7 +147,8 @@ def test_cartpole_page(change):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (("pandas", "robust", None, 10), "expected one of panda"),
+        (("pandas", "robust", None, 10), "expected one of cartpole, double_cartpole, dxl_arm, panda, or"),
+        (("quadruped", "robust", None, 10), "demo is missing in .*quadruped/robot.yaml"),
         (("panda", "rubost", None, 10), "expected one of robust"),
         (("panda", "robust", "pole_mass=10", 10), "--change is for --robot double_cartpole"),
         (("double_cartpole", "robust", "pole_mass=x", 10), "expected pole_mass=FACTOR"),
@@ -151,7 +158,7 @@ def test_cartpole_page(change):
 )
 def test_options_that_make_no_sense(arguments, words):
     with pytest.raises(CommandError, match=words) as refused:
-        _validate(*arguments)
+        _validate(_robot(arguments[0]), *arguments[1:])
     assert refused.value.exit_code == 2
 
 
@@ -160,20 +167,21 @@ def test_options_that_make_no_sense(arguments, words):
     [
         ("dxl_arm", 2.0, "dxl_arm takes 0.05 to 0.35 kg"),
         ("panda", 0.05, "panda takes 0.1 to 4 kg"),
-        ("cartpole", 0.2, "for arms .panda, dxl_arm.: cartpole has no hand"),
+        ("cartpole", 0.2, "for arms .dxl_arm, panda.: cartpole has no hand"),
     ],
 )
 def test_payloads_that_no_arm_carries(robot, payload, words):
     with pytest.raises(CommandError, match=words):
-        _payload(robot, payload)
+        _payload(_robot(robot), payload)
 
 
 def test_options_that_do():
-    assert _payload("panda", None) == 2.0 and _payload("dxl_arm", None) == 0.2 and _payload("dxl_arm", 0.15) == 0.15
-    assert _payload("cartpole", None) is None
+    panda, dxl_arm, cartpole, double_cartpole = map(_robot, ("panda", "dxl_arm", "cartpole", "double_cartpole"))
+    assert _payload(panda, None) == 2.0 and _payload(dxl_arm, None) == 0.2 and _payload(dxl_arm, 0.15) == 0.15
+    assert _payload(cartpole, None) is None
 
-    assert _validate("panda", "robust", None, 3) is None
-    assert _validate("double_cartpole", "robust", "pole_mass=10", 10) == ("pole_mass", 10.0)
+    assert _validate(panda, "robust", None, 3) is None
+    assert _validate(double_cartpole, "robust", "pole_mass=10", 10) == ("pole_mass", 10.0)
 
 
 def test_a_picture_is_drawn_or_its_absence_explained(tmp_path: Path):

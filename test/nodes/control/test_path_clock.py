@@ -5,9 +5,10 @@ import pytest
 
 pytest.importorskip("rclpy")
 
+from config.robot import load_robot
 from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
 from nodes.control.path_clock import PathClock
-from nodes.control.profiles import control_task
+from nodes.control.robot_task import control_task
 from nodes.framework.actuation import Actuation
 from sim_core.command import Command, Mode
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
@@ -71,6 +72,6 @@ def fastest_joint_after_outage(task, clock):
 
 
 def test_the_arm_returns_calmly_where_chasing_would_pass_its_limits():
-    task = control_task(load_model("panda"), AdaptiveMpcConfig(control_period=TICK * TICKS), 24)
+    task = control_task(load_robot("panda"), load_model("panda"), AdaptiveMpcConfig(control_period=TICK * TICKS), 24)
     assert fastest_joint_after_outage(task, lambda t: t) > 1.0
     assert fastest_joint_after_outage(task, PathClock(0.0, LIMIT).advance) < 0.5

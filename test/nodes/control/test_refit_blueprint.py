@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from nodes.control.refit_session import RefitSession, RefitWorkerConfig
+from nodes.control.refit_session import RefitSession
+from nodes.control.refit_worker_config import RefitWorkerConfig
 from nodes.framework.joint_state_gate import JointSample
 from sim_core.augmentation import Blueprint, Network, augment, open_parameters, save_blueprints, save_parameters
 from sim_core.multibody import load_model

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from nodes.control.refit_session import RefitSession, RefitWorkerConfig, Round, replay
+from nodes.control.refit_session import RefitSession, Round, replay
+from nodes.control.refit_worker_config import RefitWorkerConfig
 from nodes.framework.joint_state_gate import JointSample
 from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant

@@ -30,7 +30,7 @@ def test_a_simulation_takes_whatever_the_robot_takes():
     assert set(declared("robot.launch.py")) - {"drivers", "use_emulators", "devices"} < set(declared("sim.launch.py"))
 
 
-def test_devices_of_a_robot_lead_to_their_emulators(tmp_path):
+def test_devices_of_a_robot_lead_to_their_emulators():
     *sensors, servos = robot_devices("dxl_arm")
     assert servos.node == "dynamixel" and [d.node for d in sensors] == ["urg", "ft_sensor", "camera"]
     placed = servos.placed(folder="/f", world="/w", here="/h", ip="127.1.1.1")
@@ -39,9 +39,8 @@ def test_devices_of_a_robot_lead_to_their_emulators(tmp_path):
     assert robot_devices("panda") == []
     with pytest.raises(ValueError, match="has no toaster, only urg, ft_sensor, camera, dynamixel"):
         robot_devices("dxl_arm", "toaster")
-    (tmp_path / "odd.yaml").write_text("servos: {emulater: [dynamixel]}\n")
-    with pytest.raises(ValueError, match="servos has emulater, expected only emulated, emulator"):
-        robot_devices("odd", folder=tmp_path)
+    with pytest.raises(ValueError, match="panda has no toaster, and no other device either"):
+        robot_devices("panda", "toaster")
 
 
 def test_numbers_and_files_name_the_argument_they_came_with(tmp_path):

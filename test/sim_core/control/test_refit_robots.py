@@ -4,8 +4,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from nodes.control.profiles import free_parameters, online_config
-from nodes.control.refit_session import RefitWorkerConfig
+from config.robot import load_robot
+from nodes.control.refit_worker_config import RefitWorkerConfig
+from nodes.control.robot_task import free_parameters, online_config
 from sim_core.control.change_detection import ChangeConfig
 from sim_core.control.refit import Refit, RefitConfig
 from sim_core.control.refit_online import OnlineConfig, OnlineRefit
@@ -131,12 +132,13 @@ def test_a_payload_is_found_through_servos_that_are_coarse_late_and_rougher_than
     """Mass within 5 % and inside its interval, friction found. Were the steps taken for exact readings, no fit would be accepted."""
     model = load_model("dxl_arm")
     friction = np.array([0.07, 0.13, 0.12, 0.08, 0.12, 0.09])
-    spec = free_parameters(model)
+    robot = load_robot("dxl_arm")
+    spec = free_parameters(robot, model)
     online = OnlineRefit(
         model,
         spec,
         online_config(
-            model,
+            robot,
             RefitWorkerConfig(
                 robot="dxl_arm",
                 sample_period=0.004,

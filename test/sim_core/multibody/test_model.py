@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from config import robot as robots
+from config import share
 from sim_core.multibody import ModelError, load_model
 from sim_core.multibody.model import build
 from sim_core.multibody.model.model import model_hash
@@ -91,11 +91,11 @@ def test_robots_of_an_installed_package(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "arm").mkdir()
     (folder / "arm" / "arm.xml").write_text(arm())
-    monkeypatch.setattr(robots, "_SOURCE_TREE", tmp_path / "nowhere")
+    monkeypatch.setattr(share, "_SOURCE_TREE", tmp_path / "nowhere")
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"/elsewhere:{tmp_path}")
     assert load_model("arm").joint_names == ("hinge",)
     monkeypatch.setenv("AMENT_PREFIX_PATH", "")
-    with pytest.raises(ModelError, match="Source the workspace"):
+    with pytest.raises(ModelError, match="source the workspace"):
         load_model("arm")
 
 

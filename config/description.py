@@ -1,0 +1,317 @@
+"""What `robot.yaml` says of a robot, as types: docs/robots.md lists the keys, `config.robot` reads them.
+
+Units and ranges are in the fields. Positions are in the frame of the body or world that is named; angles of a view in
+degrees, everything else in SI.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol, TypeVar
+
+from config.typed import key
+
+__all__ = [
+    "Device",
+    "HiddenChange",
+    "Identify",
+    "PayloadDemo",
+    "Refit",
+    "Robot",
+    "RobotError",
+    "SwingUp",
+    "SwingUpDemo",
+    "SwingUpWeights",
+    "Track",
+    "TrackingWeights",
+    "Trot",
+    "View",
+]
+
+
+class RobotError(ValueError):
+    """A robot's folder that cannot be used; one sentence names file and key, what was expected and what was found."""
+
+
+class _HasKind(Protocol):
+    kind: ClassVar[str]
+
+
+Kind = TypeVar("Kind", bound=_HasKind)
+
+#: nodes that can run a robot, and the tasks that each is for
+CONTROLLERS = {"adaptive_mpc": ("track", "swing_up"), "stance_controller": ("trot",)}
+WEIGHT = (0.0, 1e9)
+
+
+# -- what it does ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TrackingWeights:
+    """Weights in the cost of `frame_tracking` (sim_core/control/tasks.py)."""
+
+    position: float = key("1/m^2", WEIGHT, "of the frame's distance from its path")
+    rotation: float = key("1", WEIGHT, "of the frame's turn away from that of the home pose")
+    posture: float = key("1/rad^2", WEIGHT, "of the joints' distance from home; decides redundant directions alone")
+    rate: float = key("s^2/rad^2", WEIGHT, "of joint velocities")
+    control: float = key("1/(N m)^2", WEIGHT, "of actuator efforts")
+    smoothness: float = key("1/(N m)^2", WEIGHT, "of changes of the efforts between two periods")
+
+
+@dataclass(frozen=True)
+class Track:
+    """The arm's tool follows a path; what it holds is learnt."""
+
+    kind: ClassVar[str] = "track"
+
+    frame: str = key("", None, "site of the model that follows the path: the tool centre point")
+    payload_body: str = key("", None, "body of the model whose inertia the refit corrects: the hand with what it holds")
+    weights: TrackingWeights = key("", None, "of the controller's cost")
+
+
+@dataclass(frozen=True)
+class SwingUpWeights:
+    """Weights in the cost of `cartpole_swing_up` (sim_core/control/tasks.py), on features of the state."""
+
+    position: float = key("1/m^2", WEIGHT, "of the cart's position")
+    speed: float = key("s^2/m^2", WEIGHT, "of the cart's speed")
+    orientation: float = key("1", WEIGHT, "of sine and cosine of every pole's angle from upright")
+    rate: float = key("s^2/rad^2", WEIGHT, "of the poles' rates")
+    acceleration: float = key("s^4/rad^2", WEIGHT, "of the poles' accelerations")
+    control: float = key("1/N^2", WEIGHT, "of the force on the cart")
+    terminal_factor: float = key("1", WEIGHT, "by which the last knot's weights are larger")
+
+
+@dataclass(frozen=True)
+class SwingUp:
+    """A cart swings one or two poles up over the origin and holds them there."""
+
+    kind: ClassVar[str] = "swing_up"
+
+    start: float = key(
+        "kg, m", (0.01, 100.0), "every mass, length and centre-of-mass coordinate of the wrong start (prior:=start)"
+    )
+    weights: SwingUpWeights = key("", None, "of the controller's cost")
+
+
+@dataclass(frozen=True)
+class Trot:
+    """A quadruped trots after velocity commands."""
+
+    kind: ClassVar[str] = "trot"
+
+    network: str = key(
+        "",
+        None,
+        "file in the robot's folder with the network that imitates the stance programme, for solver:=neural",
+        default="",
+    )
+
+
+@dataclass(frozen=True)
+class Refit:
+    """What the sensors and the robot's size ask of the refit."""
+
+    resolution: tuple[float, float] = key(
+        "rad, rad/s", (1e-9, 1.0), "standard deviation of positions and of velocities below which sensors say nothing"
+    )
+    bridge: float = key(
+        "sample periods", (1.0, 100.0), "longest pause between two joint states that is interpolated over"
+    )
+    change_factor: float = key("1", (1.0, 1e3), "rise of the prediction error that counts as a change of the robot")
+    segment_length: int = key("steps", (1, 1000), "of multiple shooting")
+    initial_state: str = key(
+        choices=("free", "measured"), purpose="a segment's start is estimated (noisy sensors), or taken as measured"
+    )
+
+
+# -- how it is shown ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class View:
+    """Where the demonstration's camera looks from."""
+
+    target: tuple[float, float, float] = key("m", (-100.0, 100.0), "point in the world that is looked at")
+    distance: float = key("m", (0.01, 100.0), "of the camera from it")
+    azimuth: float = key("deg", (-360.0, 360.0), "of the line of sight about the vertical")
+    elevation: float = key("deg", (-90.0, 90.0), "of the line of sight; negative looks down")
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """Target, distance, azimuth, elevation: (6,)."""
+        return (*self.target, self.distance, self.azimuth, self.elevation)
+
+
+@dataclass(frozen=True)
+class PayloadDemo:
+    """A payload that nobody told the controller of appears in the hand."""
+
+    kind: ClassVar[str] = "payload"
+
+    mass: float = key("kg", (1e-3, 1e3), "of the payload, unless somebody says otherwise")
+    mass_range: tuple[float, float] = key("kg", (1e-3, 1e3), "what the arm can carry along its path")
+    com: tuple[float, float, float] = key("m", (-1.0, 1.0), "the payload's centre of mass in the payload body's frame")
+    ball: float = key("m", (1e-3, 1.0), "radius with which the payload is drawn")
+    view: View = key("", None, "of the camera")
+    launch: str = key("", None, "launch file that runs the robot", default="sim.launch.py")
+    arguments: dict[str, bool | int | float | str] = key(
+        "", None, "of that launch file, for a graph that waits to be played", factory=lambda: {"paused": True}
+    )
+
+    def __post_init__(self) -> None:
+        low, high = self.mass_range
+        if not low <= self.mass <= high:
+            raise ValueError(f"mass: expected a number in mass_range, {low:g} to {high:g} [kg], found {self.mass:g}")
+
+
+@dataclass(frozen=True)
+class HiddenChange:
+    """What of a cart-pole may change from the fourth episode on, without the controller being told."""
+
+    pole: str = key("", None, "body whose mass --change pole_mass=FACTOR multiplies")
+    motor: str = key("", None, "actuator whose force --change gain=FACTOR multiplies")
+
+
+@dataclass(frozen=True)
+class SwingUpDemo:
+    """Episodes from a wrong model, beside a controller that knows the truth and one that never learns."""
+
+    kind: ClassVar[str] = "swing_up"
+
+    view: View = key("", None, "of the camera")
+    change: HiddenChange | None = key(
+        "", None, "what --change does to it; left out: it takes none, because feedback alone copes", default=None
+    )
+
+
+#: demonstrations, and the task that each is of
+DEMO_TASKS = {"payload": "track", "swing_up": "swing_up"}
+
+
+# -- the rest ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Identify:
+    """What `refit identify` and `refit infer` take for granted."""
+
+    free: tuple[str, ...] = key("", None, "parameters that are free, as --free spells them")
+
+
+@dataclass(frozen=True)
+class Device:
+    """One driver node of a robot, and how it is played.
+
+    {folder} stands for a fresh folder, {world} for the shared world of the simulated robot, {here} for the robot's folder
+    and {ip} for a loopback address of one launch alone.
+    """
+
+    node: str = key("", None, "name of the driver node")
+    executable: str = key("", None, "of the driver, where it is not the node's name", default="")
+    namespace: str = key("", None, "of the node", default="")
+    remap: dict[str, str] = key("", None, "names of the driver -> names on the robot", factory=dict)
+    emulator: tuple[str, ...] = key(
+        "", None, "words of `refit emulate` that play it; empty: cannot be played", default=()
+    )
+    emulated: dict[str, bool | int | float | str] = key(
+        "", None, "parameters that lead the driver to its emulator; on hardware those of nodes.yaml hold", factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "executable", self.executable or self.node)
+
+    @property
+    def path(self) -> str:
+        """The node's name with its namespace."""
+        return f"{self.namespace}/{self.node}".lstrip("/")
+
+    def placed(self, **places: str) -> Device:
+        """The same with {folder}, {world}, ... in words and parameters filled in."""
+
+        def fill(value: bool | int | float | str) -> bool | int | float | str:
+            return value.format(**places) if isinstance(value, str) else value
+
+        words = tuple(str(fill(word)) for word in self.emulator)
+        emulated = {name: fill(value) for name, value in self.emulated.items()}
+        return Device(self.node, self.executable, self.namespace, self.remap, words, emulated)
+
+
+@dataclass(frozen=True)
+class Robot:
+    """Everything particular to one robot that its model and its ROS parameters do not say.
+
+    Attributes:
+        name: of the folder and of the model in it.
+        folder: with the model <name>.xml, and nodes.yaml where a controller runs it.
+    """
+
+    name: str
+    folder: Path
+    title: str = key("", None, "what people call it")
+    controller: str = key(
+        choices=tuple(CONTROLLERS), purpose="node that runs it; left out: nothing does, it is a model only", default=""
+    )
+    task: Track | SwingUp | Trot | None = key("", None, "what the controller makes it do", default=None)
+    refit: Refit | None = key("", None, "what its sensors ask of the refit", default=None)
+    identify: Identify | None = key("", None, "defaults of refit identify", default=None)
+    devices: tuple[Device, ...] = key(
+        "", None, "its drivers in the order they are brought up: sensors first, what moves it last", default=()
+    )
+    demo: PayloadDemo | SwingUpDemo | None = key("", None, "how refit demo shows it", default=None)
+
+    def __post_init__(self) -> None:
+        tasks = CONTROLLERS.get(self.controller, ())
+        if tasks and self.task is None:
+            raise ValueError(f"task is missing; {self.controller} needs one of kind {' or '.join(tasks)}")
+        if self.task and self.task.kind not in tasks:
+            fitting = [name for name, kinds in CONTROLLERS.items() if self.task.kind in kinds]
+            raise ValueError(
+                f"controller: a task of kind {self.task.kind} needs {fitting[0]}, found '{self.controller}'"
+            )
+        if isinstance(self.task, Track | SwingUp) and self.refit is None:
+            raise ValueError(f"refit is missing; {self.controller} needs it: {', '.join(_names(Refit))}")
+        if self.demo and (self.task is None or self.task.kind != DEMO_TASKS[self.demo.kind]):
+            raise ValueError(
+                f"demo.kind: '{self.demo.kind}' shows a task of kind {DEMO_TASKS[self.demo.kind]}, "
+                f"found {self.task.kind if self.task else 'no task'}"
+            )
+
+    def task_as(self, *kinds: type[Kind]) -> Kind:
+        """The task.
+
+        Raises:
+            RobotError: it is of none of these kinds, or there is none.
+        """
+        return self._of("task", self.task, kinds)
+
+    def demo_as(self, *kinds: type[Kind]) -> Kind:
+        """The demonstration.
+
+        Raises:
+            RobotError: it is of none of these kinds, or there is none.
+        """
+        return self._of("demo", self.demo, kinds)
+
+    def _of(self, name: str, found: object, kinds: tuple[type[Kind], ...]) -> Kind:
+        if isinstance(found, kinds):
+            return found
+        wanted = " or ".join(str(kind.kind) for kind in kinds)
+        said = "it is missing" if found is None else f"found {getattr(found, 'kind', found)}"
+        raise RobotError(f"{self.file}: expected a {name} of kind {wanted}, {said}")
+
+    @property
+    def file(self) -> Path:
+        """robot.yaml, for the text of an error."""
+        return self.folder / "robot.yaml"
+
+    @property
+    def model(self) -> Path:
+        """The MJCF file."""
+        return self.folder / f"{self.name}.xml"
+
+
+def _names(kind: type) -> list[str]:
+    return list(kind.__dataclass_fields__)

@@ -1,0 +1,204 @@
+"""From a robot's description and its model to what controller and refit work on: task, free parameters, configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Protocol
+
+import numpy as np
+
+from config.description import Refit, Robot, RobotError, SwingUp, Track
+from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
+from nodes.control.refit_worker_config import RefitWorkerConfig
+from sim_core.control.change_detection import ChangeConfig
+from sim_core.control.refit import RefitConfig
+from sim_core.control.refit_online import OnlineConfig
+from sim_core.control.tasks import (
+    SwingUpWeights,
+    Task,
+    cartpole_swing_up,
+    figure_eight,
+    frame_tracking,
+    swing_up_reward,
+)
+from sim_core.multibody import RobotModel
+from sim_core.multibody.model import build
+from sim_core.multibody.model.cartpole_parameters import cartpole_spec, point_mass_equivalent
+from sim_core.multibody.model.parameter_file import ParameterFile
+from sim_core.multibody.model.parameters import BodyInertia, FreeParameters, JointFriction
+
+__all__ = [
+    "blueprint_of",
+    "control_task",
+    "free_parameters",
+    "initial_coordinates",
+    "online_config",
+    "physical_vector",
+    "quantities",
+    "reward_of",
+    "tool_path",
+    "upright",
+]
+
+UPRIGHT = 0.95
+#: how far a gear's friction is believed to differ from the model's [ln]
+FRICTION_STD = 0.3
+
+
+def _refit(robot: Robot) -> Refit:
+    if robot.refit is None:
+        raise RobotError(f"{robot.file}: refit is missing; refit_worker needs it")
+    return robot.refit
+
+
+def tool_path(robot: Robot, model: RobotModel, config: AdaptiveMpcConfig) -> Callable[[float], np.ndarray]:
+    """The figure eight that the tool follows, starting where it is at home; t [s] -> (3,) [m] in the world.
+
+    Raises:
+        RobotError: the robot follows no path.
+    """
+    task = robot.task_as(Track)
+    position, _ = build.frame_pose(model, task.frame)(model.q_home, model.parameters.nominal)
+    return figure_eight(np.asarray(position, float).ravel(), config.path_width, config.path_height, config.path_period)
+
+
+def control_task(robot: Robot, model: RobotModel, config: AdaptiveMpcConfig, horizon: int = 0) -> Task:
+    """The task of `adaptive_mpc`, with what the configuration changes.
+
+    Args:
+        horizon: [control periods]; 0: the task's own.
+
+    Raises:
+        RobotError: the robot's description holds no task for this controller.
+    """
+    changes: dict[str, Any] = {
+        name: value for name, value in (("horizon", horizon), ("max_iterations", config.max_iterations)) if value
+    }
+    task = robot.task_as(Track, SwingUp)
+    weights = asdict(task.weights)
+    if isinstance(task, SwingUp):
+        if config.recipe == "literal":
+            changes |= dict(integrator="semi_implicit_euler", substeps=1)
+        return cartpole_swing_up(model, SwingUpWeights(**weights), dt=config.control_period, **changes)
+    path = tool_path(robot, model, config)
+    return frame_tracking(model, path, task.frame, dt=config.control_period, **weights, **changes)
+
+
+def reward_of(robot: Robot) -> Callable[[np.ndarray], np.ndarray] | None:
+    """States (..., nx) -> rewards (...,) in [0, 1], or None where the task has none."""
+    return swing_up_reward if isinstance(robot.task, SwingUp) else None
+
+
+def upright(robot: Robot, model: RobotModel) -> Callable[[np.ndarray], bool]:
+    """State (nx,) -> are all poles up (cos > 0.95); never, for robots without poles."""
+    if not isinstance(robot.task, SwingUp):
+        return lambda x: False
+    return lambda x: bool(np.all(np.cos(np.cumsum(x[1 : model.nq])) > UPRIGHT))
+
+
+def free_parameters(robot: Robot, model: RobotModel, recipe: str = "robust") -> FreeParameters:
+    """What the refit may change: the inertia of the hand and what it holds, and the friction of joints that have it; or the
+    published 9 or 14 of a cart-pole.
+
+    Ten coordinates rather than a point mass: a held object has an inertia of its own, and an interval that leaves it
+    out is too narrow when the arm moves fast (docs/refit.md). Friction that is 20 % off its file would otherwise be
+    explained by an inertia that no hand has, with which the arm is not stable.
+
+    Raises:
+        RobotError: as for `control_task`.
+    """
+    task = robot.task_as(Track, SwingUp)
+    if isinstance(task, SwingUp):
+        return cartpole_spec(model, task.start, "raw" if recipe == "literal" else "log")
+    friction = [
+        JointFriction(joint, FRICTION_STD) for joint in model.joint_names if f"{joint}.frictionloss" in model.parameters
+    ]
+    return FreeParameters(model, [BodyInertia(task.payload_body), *friction])
+
+
+def quantities(robot: Robot, spec: FreeParameters, xi: np.ndarray, covariance: np.ndarray) -> list:
+    """NamedEstimates for people: every free quantity, and for an arm what the hand holds.
+
+    Args:
+        xi, covariance: coordinates (n,) of `spec` and their covariance (n, n).
+    """
+    task = robot.task_as(Track, SwingUp)
+    held = spec.payload(task.payload_body, xi, covariance) if isinstance(task, Track) else []
+    return [*spec.report(xi, covariance), *held]
+
+
+def physical_vector(robot: Robot, model: RobotModel, source: str) -> np.ndarray:
+    """The physical vector (np_,) to start from.
+
+    Args:
+        source: "" (the model's own values), "start" (the published experiment's wrong start), or a
+            parameter file.
+
+    Raises:
+        ValueError: unusable file, or "start" for a robot that has no published start.
+    """
+    if not source:
+        return np.array(model.parameters.nominal, float)
+    if source == "start":
+        if not isinstance(robot.task, SwingUp):
+            raise ValueError(
+                f"physical_parameters: 'start' is for cart-poles, this is {robot.name}; give a file or nothing"
+            )
+        spec = free_parameters(robot, model)
+        return spec.to_physical(spec.prior_mean)
+    return ParameterFile.load(source).vector(model)
+
+
+class _Started(Protocol):
+    """Configuration of a node that starts from a parameter file or networks."""
+
+    @property
+    def blueprint(self) -> str: ...
+    @property
+    def physical_parameters(self) -> str: ...
+
+
+def blueprint_of(config: _Started) -> str:
+    """Path of the networks to start with: the node's parameter `blueprint`, else what its parameter file names; "" for none.
+
+    Raises:
+        ValueError: an unusable parameter file.
+    """
+    if config.blueprint or config.physical_parameters in ("", "start"):
+        return config.blueprint
+    return ParameterFile.load(config.physical_parameters).networks
+
+
+def initial_coordinates(robot: Robot, model: RobotModel, spec: FreeParameters, p: np.ndarray) -> np.ndarray:
+    """Coordinates (n,) of p (np_,); a cart-pole's capsules become the point masses that move alike."""
+    return spec.clip(spec.from_physical(point_mass_equivalent(model, p) if isinstance(robot.task, SwingUp) else p))
+
+
+def online_config(robot: Robot, config: RefitWorkerConfig) -> OnlineConfig:
+    """Window, rhythm and fit of `refit_worker`.
+
+    A fit is bounded by evaluations, not by time: the same bag must give the same parameters on any machine.
+
+    Raises:
+        RobotError: the robot's description does not say what the refit needs.
+    """
+    own = _refit(robot)
+    refit: dict[str, Any] = dict(max_evaluations=config.max_evaluations, time_budget=np.inf)
+    if config.recipe == "literal":
+        # As published there is no gate: every fit is used.
+        refit |= dict(recipe="literal", held_out=0.0, max_unexplained=np.inf)
+    else:
+        refit |= dict(
+            segment_length=config.segment_length or own.segment_length,
+            initial_state=own.initial_state,
+            scale_floor=own.resolution,
+        )
+    return OnlineConfig(
+        window=config.window,
+        min_window=min(config.min_window, config.window),
+        period=config.period,
+        bridge=own.bridge,
+        change=ChangeConfig(noise=(config.position_noise, config.velocity_noise), factor=own.change_factor),
+        refit=RefitConfig(**refit),
+    )
