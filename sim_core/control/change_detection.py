@@ -5,16 +5,19 @@ under the measured controls. The error, in units of sensor noise, is compared wi
 running median: a payload, a broken link or a weak motor raises it at once and for good, a
 single disturbance does not.
 
-Source: the trigger of Heiden's adaptive MPC as pre-checked, "20-sample median one-step error
-exceeds 3x its running baseline"; the horizon is longer than one step at servo rates, because
-noise stays while the effect of a changed force grows with time.
+Adaptive MPC's own monitor compares one-step errors in the same way ("a 20-sample median exceeds
+3x its running baseline"). Here the horizon is longer than one step, because at servo rates noise
+stays while the effect of a changed force grows with time.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from sim_core.inference.data.window import Window
+from sim_core.system import System
 
 __all__ = ["Change", "ChangeConfig", "detect_change", "prediction_errors"]
 
@@ -47,7 +50,9 @@ class Change:
     norm: float
 
 
-def prediction_errors(dynamics, window: Window, p: np.ndarray, config: ChangeConfig) -> tuple[np.ndarray, np.ndarray]:
+def prediction_errors(
+    dynamics: System, window: Window, p: np.ndarray, config: ChangeConfig
+) -> tuple[np.ndarray, np.ndarray]:
     """End stamps (M,) [s] and normalised errors (M,) [-] of successive predictions over a window."""
     h = config.horizon
     begins = np.arange(window.transitions % h, window.transitions - h + 1, h)
@@ -60,11 +65,16 @@ def prediction_errors(dynamics, window: Window, p: np.ndarray, config: ChangeCon
     # A measured start carries noise too, and its velocity noise grows into position.
     sq, sv = np.sqrt(2.0) * config.noise[0] + h * window.dt * config.noise[1], np.sqrt(2.0) * config.noise[1]
     with np.errstate(over="ignore", invalid="ignore"):
+        if nq == x.shape[1]:  # states without rates
+            size = np.sqrt(np.mean((error / (np.sqrt(2.0) * config.noise[0])) ** 2, 1))
+            return window.t[begins + h], np.where(np.isfinite(size), size, np.inf)
         size = np.sqrt(0.5 * np.mean((error[:, :nq] / sq) ** 2, 1) + 0.5 * np.mean((error[:, nq:] / sv) ** 2, 1))
     return window.t[begins + h], np.where(np.isfinite(size), size, np.inf)
 
 
-def detect_change(dynamics, window: Window, p: np.ndarray, config: ChangeConfig = ChangeConfig()) -> Change | None:
+def detect_change(
+    dynamics: System, window: Window, p: np.ndarray, config: ChangeConfig = ChangeConfig()
+) -> Change | None:
     """The latest change of behaviour within a window, or None.
 
     Needs `baseline` + `recent` predictions; with fewer there is no norm to exceed.

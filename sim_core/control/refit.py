@@ -1,6 +1,6 @@
-"""Refit a model's physics to a window of recent motion, and say whether to believe the result.
+"""Refit a simulator's physics to a window of recent motion, and say whether to believe the result.
 
-    refit = Refit(model, spec)
+    refit = Refit(model, spec)           # a RobotModel, or any System
     result = refit.fit(window)           # a Window, or several contiguous ones
     if result.accepted: controller.set_parameters(result.p)
 
@@ -9,13 +9,16 @@ held out; the proposal is accepted only if it predicts those better than the par
 if it explains the motion at all, and if the mass matrix is positive definite wherever the
 robot has been. Nothing here raises on bad data: a refused window is a result with a reason.
 
-Source: Heiden, PhD thesis (USC 2022), section 2.2.5, Eq. 2.6 for the literal recipe; the
-robust recipe is that of the pre-check in the same notes (LM, log masses, robust loss, gate).
+Source: Heiden, PhD thesis (USC 2022), section 2.2.5, Eq. 2.6 for the literal recipe. The robust
+recipe (Levenberg-Marquardt, log masses, a robust loss, a gate on held-out data) is this project's.
 """
 
+from __future__ import annotations
+
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,9 +28,38 @@ from sim_core.inference.fit.covariance import posterior
 from sim_core.inference.fit.explained import unexplained_share
 from sim_core.inference.fit.least_squares import Ending, Solution, minimise
 from sim_core.inference.fit.literal import minimise_one_step
-from sim_core.inference.shooting.shooting import ShootingProblem
+from sim_core.inference.shooting.shooting import Rollout, ShootingProblem
+from sim_core.multibody.model.parameters import NamedEstimate
+from sim_core.system import System, is_compiled, require_derivatives
 
-__all__ = ["Refit", "RefitConfig", "RefitResult"]
+__all__ = ["FreeCoordinates", "Refit", "RefitConfig", "RefitResult"]
+
+
+class FreeCoordinates(Protocol):
+    """What a refit asks of parameters: coordinates xi with a normal prior and bounds (FreeParameters, ParameterBox).
+
+    Attributes:
+        names: n names. n: their number. lower, upper, prior_mean, prior_std: (n,).
+    """
+
+    names: Sequence[str]
+    n: int
+    lower: np.ndarray
+    upper: np.ndarray
+    prior_mean: np.ndarray
+    prior_std: np.ndarray
+
+    def to_physical(self, xi: np.ndarray) -> np.ndarray:
+        """p (np_,) of xi (n,)."""
+        ...
+
+    def jacobian(self, xi: np.ndarray) -> np.ndarray:
+        """dp/dxi (np_, n) at xi (n,)."""
+        ...
+
+    def report(self, xi: np.ndarray, covariance: np.ndarray) -> list[NamedEstimate]:
+        """Named quantities with intervals, from xi (n,) and its covariance (n, n)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +84,7 @@ class RefitConfig:
         max_unexplained: residual variance allowed on the held-out stretch, as a share of what constant
             velocity leaves over; judged on the worst feature that moves beyond its noise.
         max_inconsistency: largest disagreement between q and the integral of v, see window.py.
-        integrator, substeps: of the model; None takes the model's own scheme and time step.
+        integrator, substeps: of the model; None takes the model's own scheme and time step. A System has its own.
     """
 
     recipe: str = "robust"
@@ -70,7 +102,7 @@ class RefitConfig:
     integrator: str | None = None
     substeps: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, choices in (
             ("recipe", ("robust", "literal")),
             ("initial_state", ("free", "measured")),
@@ -92,7 +124,7 @@ class RefitResult:
         xi, p: proposed coordinates (n,) and physical vector (np_,).
         covariance: of xi, shape (n, n), prior's ceiling, see inference/covariance.py.
         loss_before, loss_after: robust loss per held-out residual; 1 is as good as the noise.
-        terms: training cost after the fit: position.<joint>, velocity.<joint>, prior.
+        terms: training cost after the fit: position.<joint>, velocity.<joint> (of another System its states), prior.
         accepted, reason: the verdict and one sentence for it.
         unexcited: coordinates about which the window says nothing; they keep their prior.
         at_bound: coordinates stopped at a bound.
@@ -114,7 +146,7 @@ class RefitResult:
     rank: int = 0
     iterations: int = 0
     fit_time: float = 0.0
-    estimates: list = field(default_factory=list)
+    estimates: list[NamedEstimate] = field(default_factory=list)
     terms: dict[str, float] = field(default_factory=dict)
     ending: Ending = Ending.CONVERGED
     window: tuple[float, float] = (np.nan, np.nan)
@@ -124,15 +156,34 @@ class Refit:
     """Refits the free coordinates `spec` of `model`.
 
     Args:
-        model: RobotModel, or anything that `dynamics` was made from.
-        spec: FreeParameters.
+        model: RobotModel, any System, or whatever `dynamics` was made from.
+        spec: FreeParameters, ParameterBox or the like, see FreeCoordinates.
         config: see RefitConfig.
-        dynamics: roll-outs to use; made from the model at the first window's period by default.
-        mass_matrix: callable (Q (B, nq), p) -> (B, nv, nv) for the positive-definiteness check;
-            the model's by default.
+        dynamics: roll-outs to use. By default a System itself, and those of a model at the first window's period.
+        mass_matrix: callable (Q (B, nq), p) -> (B, nv, nv) for the positive-definiteness check; the model's by default.
+            A System that is no rigid body has none and is not asked.
+
+    Raises:
+        ModelError: a model with ball or free joints.
+        MissingDerivativesError: a System without derivatives.
+        ValueError: an integrator or substeps for a System, which has its own.
     """
 
-    def __init__(self, model, spec, config: RefitConfig = RefitConfig(), dynamics=None, mass_matrix=None):
+    def __init__(
+        self,
+        model: Any,
+        spec: FreeCoordinates,
+        config: RefitConfig = RefitConfig(),
+        dynamics: System | None = None,
+        mass_matrix: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+    ) -> None:
+        # A System steps at its own period; roll-outs of a model are made for the data's.
+        self._own_period = dynamics is None and hasattr(model, "rollout_sensitivity")
+        if self._own_period:
+            require_derivatives(model, "Refit")
+            if config.integrator is not None or config.substeps is not None:
+                raise ValueError(f"integrator and substeps belong to {model.name}; leave them out of RefitConfig")
+            model, dynamics = (model.model if is_compiled(model) else model), model
         if hasattr(model, "require_scalar_joints"):
             model.require_scalar_joints("Refit")
         self.model, self.spec, self.config = model, spec, config
@@ -189,10 +240,14 @@ class Refit:
     def _data_complaint(self, windows: list[Window]) -> str | None:
         if not windows:
             return "no usable data: every sample lies next to a gap or is not finite"
+        if not windows[0].v.shape[1]:
+            return None  # states without rates of their own have nothing to disagree with
         worst = kinematic_inconsistency(*windows, resolution=self.config.scale_floor[0])
         if worst.max() > self.config.max_inconsistency:
             j = int(np.argmax(worst))
-            names = getattr(self.model, "joint_names", [f"joint {i}" for i in range(len(worst))])
+            names = getattr(self.model, "joint_names", None) or getattr(
+                self.model, "state_names", [f"joint {i}" for i in range(len(worst))]
+            )
             return (
                 f"positions and velocities of {names[j]} disagree by {100 * worst[j]:.0f} % of its motion "
                 f"(allowed {100 * self.config.max_inconsistency:.0f} %): corrupted batch"
@@ -212,8 +267,16 @@ class Refit:
             scale_floor=config.scale_floor,
         )
 
-    def dynamics(self, dt: float):
-        """Roll-outs of the model over one sample period."""
+    def dynamics(self, dt: float) -> System:
+        """Roll-outs of the model over one sample period [s].
+
+        Raises:
+            ValueError: a System that steps at another period.
+        """
+        if self._own_period and not np.isclose(self._dynamics.dt, dt, rtol=1e-3):
+            raise ValueError(
+                f"expected samples every {self._dynamics.dt} s as {self._dynamics.name} steps, found {dt} s"
+            )
         if self._dynamics is None or not np.isclose(self._dynamics.dt, dt, rtol=1e-3):
             from sim_core.multibody import Dynamics
 
@@ -245,7 +308,7 @@ class Refit:
         """Loss per residual under the old parameters and the proposal; share left unexplained."""
         scale = solution.scale
 
-        def judge(xi):
+        def judge(xi: np.ndarray) -> tuple[Rollout | None, float]:
             with np.errstate(all="ignore"):
                 try:
                     rollout = held.settle_starts(xi, scale)
@@ -279,6 +342,8 @@ class Refit:
         return None
 
     def _positive_definite(self, p: np.ndarray, windows: list[Window], samples: int = 64) -> bool:
+        if self._mass_matrix is None and not hasattr(self.model, "nq"):
+            return True
         Q = np.concatenate([w.q for w in windows])
         Q = Q[np.linspace(0, len(Q) - 1, min(samples, len(Q))).astype(int)]
         return bool((np.linalg.eigvalsh(self._inertia(Q, p)) > 0.0).all())
@@ -298,8 +363,10 @@ class Refit:
 
     def _terms(self, problem: ShootingProblem, solution: Solution) -> dict[str, float]:
         rho = problem.loss.rho(solution.rollout.residual / solution.scale).sum((0, 1))
-        joints = getattr(self.model, "joint_names", range(problem.nx // 2))
-        names = [f"{quantity}.{joint}" for quantity in ("position", "velocity") for joint in joints]
+        names = getattr(self.model, "state_names", None)
+        if names is None:
+            joints = getattr(self.model, "joint_names", range(problem.nq))
+            names = [f"{quantity}.{joint}" for quantity in ("position", "velocity") for joint in joints]
         prior = 0.5 * np.sum(((solution.theta - problem.prior_mean) / problem.prior_std) ** 2)
         return {**{name: float(cost) for name, cost in zip(names, rho)}, "prior": float(prior)}
 

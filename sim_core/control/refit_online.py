@@ -8,13 +8,18 @@ A pure library: no clock, no thread, no ROS. The same samples give the same para
 is what makes a bag replayable.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from sim_core.control.change_detection import Change, ChangeConfig, detect_change
-from sim_core.control.refit import Refit, RefitConfig, RefitResult
+from sim_core.control.refit import FreeCoordinates, Refit, RefitConfig, RefitResult
 from sim_core.inference.data.window import Window, contiguous_windows
+from sim_core.system import System
 
 __all__ = ["OnlineConfig", "OnlineRefit"]
 
@@ -40,7 +45,7 @@ class OnlineConfig:
     change: ChangeConfig = field(default_factory=ChangeConfig)
     refit: RefitConfig = field(default_factory=RefitConfig)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0.0 < self.min_window <= self.window:
             raise ValueError(f"expected 0 < min_window <= window, got {self.min_window} and {self.window} s")
 
@@ -50,20 +55,20 @@ class OnlineRefit:
 
     Args:
         model, spec, dynamics, mass_matrix: as for Refit.
-        dt: sample period [s]; the model's time step by default.
+        dt: sample period [s]; the model's time step by default, or the System's period.
     """
 
     def __init__(
         self,
-        model,
-        spec,
+        model: Any,
+        spec: FreeCoordinates,
         config: OnlineConfig = OnlineConfig(),
         dt: float | None = None,
-        dynamics=None,
-        mass_matrix=None,
-    ):
+        dynamics: System | None = None,
+        mass_matrix: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+    ) -> None:
         self.spec, self.config = spec, config
-        self.dt = model.timestep if dt is None else dt
+        self.dt = (model.timestep if hasattr(model, "timestep") else model.dt) if dt is None else dt
         self.refit = Refit(model, spec, config.refit, dynamics=dynamics, mass_matrix=mass_matrix)
         self.dropped = 0
         self.reset()

@@ -1,5 +1,7 @@
 """A stretch of robot data at constant rate, and how raw samples become one."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +23,8 @@ class Window:
 
     Attributes:
         t: stamps, shape (N+1,) [s].
-        q: positions, shape (N+1, nq) [rad or m].
-        v: velocities, shape (N+1, nv) [rad/s or m/s].
+        q: positions, shape (N+1, nq) [rad or m]; all states of a system whose states are not positions and their rates.
+        v: velocities, shape (N+1, nv) [rad/s or m/s]; nv = 0 for such a system.
         u: applied controls, u[k] held over [t[k], t[k+1]], shape (N, nu) [N m or N].
 
     Raises:
@@ -34,7 +36,7 @@ class Window:
     v: np.ndarray
     u: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("t", "q", "v", "u"):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=float))
         n = len(self.t)
@@ -73,17 +75,23 @@ class Window:
         """States [q, v], shape (N+1, nq+nv)."""
         return np.concatenate([self.q, self.v], axis=1)
 
-    def slice(self, start: int, stop: int) -> "Window":
+    def slice(self, start: int, stop: int) -> Window:
         """Samples start..stop, both included."""
         return Window(self.t[start : stop + 1], self.q[start : stop + 1], self.v[start : stop + 1], self.u[start:stop])
 
-    def after(self, time: float) -> "Window":
+    def after(self, time: float) -> Window:
         """Samples at or after `time` [s]."""
         return self.slice(int(np.searchsorted(self.t, time - 1e-9)), self.transitions)
 
 
 def contiguous_windows(
-    t, q, v, u, dt: float | None = None, min_transitions: int = 10, bridge: float = 1.9
+    t: np.ndarray,
+    q: np.ndarray,
+    v: np.ndarray,
+    u: np.ndarray,
+    dt: float | None = None,
+    min_transitions: int = 10,
+    bridge: float = 1.9,
 ) -> list[Window]:
     """Cut raw samples at gaps, repeated or backward stamps, and non-finite rows; bring the rest onto even stamps.
 
@@ -113,18 +121,22 @@ def contiguous_windows(
     return windows
 
 
-def _evenly(t, q, v, u, dt: float) -> tuple[np.ndarray, ...]:
-    """(t, q, v, u) every dt from the first stamp on: q by cubic Hermite, v linear, u the mean over each step."""
+def _evenly(t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray, dt: float) -> tuple[np.ndarray, ...]:
+    """(t, q, v, u) every dt from the first stamp on: q by cubic Hermite (linear where there is no v), v linear, u the mean
+    over each step."""
     grid = t[0] + dt * np.arange(int((t[-1] - t[0]) / dt + 0.5) + 1)
     k = np.clip(np.searchsorted(t, grid, side="right") - 1, 0, len(t) - 2)
     h = np.diff(t)[k, None]
     s = (grid - t[k])[:, None] / h
-    even_q = (
-        (1 + 2 * s) * (1 - s) ** 2 * q[k]
-        + s * (1 - s) ** 2 * h * v[k]
-        + s**2 * (3 - 2 * s) * q[k + 1]
-        + s**2 * (s - 1) * h * v[k + 1]
-    )
+    if v.shape[1]:
+        even_q = (
+            (1 + 2 * s) * (1 - s) ** 2 * q[k]
+            + s * (1 - s) ** 2 * h * v[k]
+            + s**2 * (3 - 2 * s) * q[k + 1]
+            + s**2 * (s - 1) * h * v[k + 1]
+        )
+    else:
+        even_q = (1 - s) * q[k] + s * q[k + 1]
     impulse = np.concatenate([np.zeros((1, u.shape[1])), np.cumsum(np.diff(t)[:, None] * u, axis=0)])
     reached = impulse[k] + (grid - t[k])[:, None] * u[k]
     return grid, even_q, (1 - s) * v[k] + s * v[k + 1], np.diff(reached, axis=0) / dt

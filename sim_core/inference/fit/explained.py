@@ -20,9 +20,11 @@ def constant_velocity_residual(problem: ShootingProblem) -> np.ndarray:
     """Residuals (S, K, ny) of the predictor without physics.
 
     Free starts: each segment's own mean velocity through its mean position. Measured starts:
-    straight on from the start.
+    straight on from the start. States without rates stay at their mean, or at the start.
     """
-    Y, n = problem.observed, problem.nx // 2
+    Y, n = problem.observed, problem.nq
+    if not problem.nv:
+        return (Y.mean(1, keepdims=True) if problem.free_starts else problem.measured_starts[:, None]) - Y
     time = problem.dt * np.arange(Y.shape[1])[:, None]
     if problem.free_starts:
         v = Y[..., n:].mean(1, keepdims=True)

@@ -2,8 +2,8 @@
 
     argmin_xi  sum_t | f(x_t, u_t, p(xi)) - x_{t+1} |^2 / std^2        (Eq. 2.6)
 
-Residuals are divided by each feature's standard deviation over the data, as the pre-check did;
-the document does not say. No prior, no robust loss, no uncertainty weighting: it is here to be
+Residuals are divided by each feature's standard deviation over the data, a choice that the
+document leaves open. No prior, no robust loss, no uncertainty weighting: it is here to be
 compared with. Give it a spec whose coordinates are the raw physical numbers.
 
 Source: Heiden, PhD thesis (USC 2022), Algorithm 3 and Eq. 2.6.
@@ -30,7 +30,7 @@ def minimise_one_step(problem: ShootingProblem, xi0: np.ndarray, iterations: int
     evaluations = 0
     costs: list[float] = []
 
-    def objective(xi):
+    def objective(xi: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal evaluations
         evaluations += 1
         with np.errstate(all="ignore"):

@@ -13,12 +13,16 @@ Source: Bock, Recent Advances in Parameter Identification for ODEs (1983); Schur
 elimination as in Triggs et al., Bundle Adjustment (2000), section 6.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sim_core.inference.data.robust import RobustLoss, robust_loss, robust_scale
 from sim_core.inference.data.window import Window, sensor_noise
+from sim_core.system import System
 
 __all__ = ["DelayPrior", "NormalEquations", "Rollout", "ShootingProblem"]
 
@@ -74,7 +78,7 @@ class ShootingProblem:
     """Residuals of windows against a model, as a function of theta and segment starts.
 
     Args:
-        dynamics: roll-outs of the model at the windows' period: `rollout_sensitivity`.
+        dynamics: System at the windows' period, of which `rollout_sensitivity` is used.
         spec: free coordinates xi: `to_physical`, `jacobian`, `prior_mean`, `prior_std`, bounds.
         windows: contiguous data, one or several, same period.
         segment_length: steps per segment; shortened to what the windows hold.
@@ -84,27 +88,31 @@ class ShootingProblem:
         scale_floor: smallest believable standard deviation of (positions, velocities).
 
     Raises:
-        ValueError: no window holds a segment, or delay is free while the starts are fixed.
+        ValueError: no window holds a segment, or delay is free while the starts are fixed or the states have no rates.
     """
 
     def __init__(
         self,
-        dynamics,
-        spec,
+        dynamics: System,
+        spec: Any,
         windows: list[Window],
         segment_length: int,
         free_starts: bool = True,
         loss: str = "huber",
         delay: DelayPrior | None = None,
         scale_floor: tuple[float, float] = (1e-6, 1e-5),
-    ):
+    ) -> None:
         if delay is not None and not free_starts:
             raise ValueError("a free sensor delay needs free segment starts: set initial_state='free'")
         self.dynamics, self.spec, self.delay, self.free_starts = dynamics, spec, delay, free_starts
         self.loss: RobustLoss = robust_loss(loss)
         self.dt = windows[0].dt
         nq, nv = windows[0].q.shape[1], windows[0].v.shape[1]
-        self.nx = nq + nv
+        if delay is not None and nq != nv:
+            raise ValueError(
+                f"a free sensor delay needs the rate of every position, found {nq} positions and {nv} rates"
+            )
+        self.nq, self.nv, self.nx = nq, nv, nq + nv
         self.floor = np.concatenate([np.full(nq, scale_floor[0]), np.full(nv, scale_floor[1])])
         self.noise = sensor_noise(windows, self.floor)
         # First observed sample of a segment: old enough that t - delay lies inside it.
@@ -156,7 +164,7 @@ class ShootingProblem:
             return np.array(xi, float)
         return np.append(xi, self.delay.mean if delay is None else delay)
 
-    def subset(self, keep: np.ndarray) -> "ShootingProblem":
+    def subset(self, keep: np.ndarray) -> ShootingProblem:
         """The same problem over the segments selected by a boolean mask or indices."""
         other = object.__new__(ShootingProblem)
         other.__dict__.update(self.__dict__)
@@ -164,7 +172,7 @@ class ShootingProblem:
             setattr(other, name, getattr(self, name)[keep])
         return other
 
-    def shortened(self, steps: int) -> "ShootingProblem":
+    def shortened(self, steps: int) -> ShootingProblem:
         """The same segments cut after `steps` steps."""
         other = self.subset(slice(None))
         other.length = min(steps, self.length)

@@ -8,8 +8,8 @@ import pytest
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig, CommandSource
 from sim_core.control.episodes import AdaptiveRun
 from sim_core.control.ilqr import BoxIlqr
-from sim_core.control.plan import IlqrStatus
 from sim_core.control.monitor import PredictionMonitor
+from sim_core.control.plan import IlqrStatus
 from sim_core.control.refit import Refit, RefitConfig
 from sim_core.control.tasks import cartpole_swing_up, swing_up_reward
 from sim_core.multibody import load_model

@@ -1,0 +1,6 @@
+"""Makes the toy systems importable from the tests beside them."""
+
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent)]
