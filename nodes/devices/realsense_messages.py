@@ -147,15 +147,10 @@ def static_transforms(layout: records.Layout, camera: str, base: str, united: bo
 
 
 def _quaternion(R: np.ndarray) -> Quaternion:
-    """Of a rotation matrix (3, 3), by its largest component (Shepperd 1978), w >= 0."""
-    four_qq = np.eye(4) + np.array(
-        [  # 4 q q^T of q = xyzw: any of its rows is q but for a factor
-            [R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[2, 1] - R[1, 2]],
-            [R[0, 1] + R[1, 0], R[1, 1] - R[0, 0] - R[2, 2], R[1, 2] + R[2, 1], R[0, 2] - R[2, 0]],
-            [R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], R[2, 2] - R[0, 0] - R[1, 1], R[1, 0] - R[0, 1]],
-            [R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1], R[0, 0] + R[1, 1] + R[2, 2]],
-        ]
-    )
-    q = four_qq[int(np.argmax(np.diag(four_qq)))]
-    q = q / np.linalg.norm(q) * (1.0 if q[3] >= 0.0 else -1.0)
+    """Of a rotation matrix (3, 3), w >= 0."""
+    from scipy.spatial.transform import (
+        Rotation,
+    )  # loaded when the camera has answered: its import takes a driver's start
+
+    q = Rotation.from_matrix(R).as_quat(canonical=True)
     return Quaternion(**dict(zip("xyzw", map(float, q), strict=True)))

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from config.tiers import require
+from sim_core.perception.poses import displaced
 
 __all__ = ["BoardPose", "board_pose", "board_points", "find_corners"]
 
@@ -61,6 +62,7 @@ def find_corners(image: np.ndarray, counts: tuple[int, int]) -> np.ndarray:
 
     Raises:
         ValueError: no board of that size is fully in view, or the counts leave its orientation open.
+        MissingTierError: OpenCV is not installed.
     """
     if (counts[0] + counts[1]) % 2 == 0 or min(counts) < 2:
         raise ValueError(
@@ -109,7 +111,7 @@ def board_pose(
     for _ in range(30):
         residual, J = _reprojection(X, points, slopes)
         step = np.linalg.lstsq(J, -residual, rcond=None)[0]
-        X = _moved(X, step)
+        X = displaced(X, step)
         if np.abs(step).max() < 1e-10:
             break
     residual, J = _reprojection(X, points, slopes)
@@ -162,10 +164,3 @@ def _reprojection(X: np.ndarray, points: np.ndarray, slopes: np.ndarray) -> tupl
     turn[:, 0, 1], turn[:, 0, 2], turn[:, 1, 2] = turned[:, 2], -turned[:, 1], turned[:, 0]
     turn -= np.swapaxes(turn, 1, 2)
     return residual.ravel(), np.concatenate([by_p @ turn, by_p], axis=2).reshape(-1, 6)
-
-
-def _moved(X: np.ndarray, step: np.ndarray) -> np.ndarray:
-    moved = X.copy()
-    moved[:3, :3] = Rotation.from_rotvec(step[:3]).as_matrix() @ X[:3, :3]
-    moved[:3, 3] += step[3:]
-    return moved

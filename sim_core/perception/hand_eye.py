@@ -15,6 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim_core.perception.poses import displaced, inverse, mean
 
 __all__ = ["HandEye", "hand_eye", "park_martin"]
 
@@ -72,15 +75,15 @@ def hand_eye(X_BH, X_CT, camera: str = "hand", sigma: tuple[float, float] | None
         )
     if camera not in ("hand", "base"):
         raise ValueError(f"camera is '{camera}', expected hand or base")
-    A = X_BH if camera == "hand" else _inverse(X_BH)
+    A = X_BH if camera == "hand" else inverse(X_BH)
     X = park_martin(A, X_CT)
-    Y = _mean(A @ X @ X_CT)
+    Y = mean(A @ X @ X_CT)
     scale = np.array([1.0, 1.0]) if sigma is None else np.asarray(sigma, dtype=float)
     for _ in range(ITERATIONS):
         residual, J = _residuals(A, X_CT, X, Y)
         weight = np.tile(np.repeat(1.0 / scale, 3), len(A))
         step, *_ = np.linalg.lstsq(weight[:, None] * J, -weight * residual, rcond=None)
-        X, Y = _moved(X, step[:6]), _moved(Y, step[6:])
+        X, Y = displaced(X, step[:6]), displaced(Y, step[6:])
         before = scale
         if sigma is None:
             scale = _scales(_residuals(A, X_CT, X, Y)[0], weight[:, None] * J)
@@ -92,7 +95,7 @@ def hand_eye(X_BH, X_CT, camera: str = "hand", sigma: tuple[float, float] | None
     return HandEye(X, Y, covariance, float(scale[0]), float(scale[1]), residual.reshape(-1, 6))
 
 
-def park_martin(A, B) -> np.ndarray:
+def park_martin(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """X of A[i] X B[i] = const, in closed form over all pairs of poses; first rotation, then position.
 
     Args:
@@ -105,8 +108,8 @@ def park_martin(A, B) -> np.ndarray:
         ValueError: the poses turn too little, or about one axis only.
     """
     i, j = np.triu_indices(len(A), 1)
-    motion_A, motion_B = _inverse(A[j]) @ A[i], B[j] @ _inverse(B[i])  # motion_A X = X motion_B
-    alpha, beta = _log(motion_A[:, :3, :3]), _log(motion_B[:, :3, :3])
+    motion_A, motion_B = inverse(A[j]) @ A[i], B[j] @ inverse(B[i])  # motion_A X = X motion_B
+    alpha, beta = (Rotation.from_matrix(motion[:, :3, :3]).as_rotvec() for motion in (motion_A, motion_B))
     turn = np.linalg.norm(alpha, axis=1)
     # Near half a turn the sign of a rotation vector is a matter of noise.
     use = (turn > LEAST_TURN) & (turn < np.pi - LEAST_TURN)
@@ -115,9 +118,8 @@ def park_martin(A, B) -> np.ndarray:
         raise ValueError(
             "the poses turn about one axis only: turn the hand by 20 degrees or more about two different axes"
         )
-    # alpha = R beta. Park and Martin's (M^T M)^(-1/2) M^T is the orthogonal factor of M; the singular value form keeps det R = 1.
-    U, _, Vt = np.linalg.svd(alpha[use].T @ beta[use])
-    R = U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
+    # alpha = R beta. Park and Martin's (M^T M)^(-1/2) M^T is the orthogonal factor of M, with det R = 1 here.
+    R = Rotation.align_vectors(alpha[use], beta[use])[0].as_matrix()
     rows = motion_A[use, :3, :3] - np.eye(3)
     right = motion_B[use, :3, 3] @ R.T - motion_A[use, :3, 3]
     X = np.eye(4)
@@ -137,7 +139,7 @@ def _residuals(A: np.ndarray, B: np.ndarray, X: np.ndarray, Y: np.ndarray) -> tu
     w = (Y[:3, 3] - A[:, :3, 3])[:, None, :] @ A[:, :3, :3]  # target seen from the hand
     w = w[:, 0] - X[:3, 3]
     e = np.empty((n, 6))
-    e[:, :3] = _log(B[:, :3, :3] @ np.swapaxes(C @ Y[:3, :3], 1, 2))
+    e[:, :3] = Rotation.from_matrix(B[:, :3, :3] @ np.swapaxes(C @ Y[:3, :3], 1, 2)).as_rotvec()
     e[:, 3:] = B[:, :3, 3] - w @ R
     J = np.zeros((n, 6, 12))
     J[:, :3, :3], J[:, :3, 6:9] = R.T, -C
@@ -154,49 +156,8 @@ def _scales(residual: np.ndarray, weighted: np.ndarray) -> np.ndarray:
     return np.maximum(np.sqrt(squares.sum(axis=(0, 2)) / freedom), 1e-12)
 
 
-def _moved(X: np.ndarray, step: np.ndarray) -> np.ndarray:
-    moved = X.copy()
-    moved[:3, :3] = _exp(step[:3]) @ X[:3, :3]
-    moved[:3, 3] += step[3:]
-    return moved
-
-
-def _mean(X: np.ndarray) -> np.ndarray:
-    """Of poses that differ little: chordal mean of rotations, mean of positions."""
-    U, _, Vt = np.linalg.svd(X[:, :3, :3].sum(axis=0))
-    mean = np.eye(4)
-    mean[:3, :3] = U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
-    mean[:3, 3] = X[:, :3, 3].mean(axis=0)
-    return mean
-
-
-def _inverse(X: np.ndarray) -> np.ndarray:
-    """Of poses (n, 4, 4)."""
-    inverse = np.zeros_like(X)
-    inverse[:, :3, :3] = np.swapaxes(X[:, :3, :3], 1, 2)
-    inverse[:, :3, 3] = -np.einsum("nji,nj->ni", X[:, :3, :3], X[:, :3, 3])
-    inverse[:, 3, 3] = 1.0
-    return inverse
-
-
 def _skew(v: np.ndarray) -> np.ndarray:
     """Cross-product matrices of v (..., 3), shape (..., 3, 3)."""
     S = np.zeros((*v.shape, 3))
     S[..., 0, 1], S[..., 0, 2], S[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
     return S - np.swapaxes(S, -1, -2)
-
-
-def _exp(r: np.ndarray) -> np.ndarray:
-    """Rotation matrix of a rotation vector (3,)."""
-    angle = np.linalg.norm(r)
-    S = _skew(r)
-    if angle < 1e-8:
-        return np.eye(3) + S + 0.5 * S @ S
-    return np.eye(3) + np.sin(angle) / angle * S + (1.0 - np.cos(angle)) / angle**2 * S @ S
-
-
-def _log(R: np.ndarray) -> np.ndarray:
-    """Rotation vectors (n, 3) of rotation matrices (n, 3, 3), through quaternions: exact near half a turn too."""
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.from_matrix(R).as_rotvec()

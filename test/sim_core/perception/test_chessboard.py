@@ -6,6 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_core.perception.chessboard import _reprojection, board_points, board_pose, find_corners
 from sim_core.perception.hand_eye import hand_eye
+from sim_core.perception.poses import displaced
 
 COUNTS, SQUARE = (7, 4), 0.03
 K = np.array([[610.0, 0.0, 320.0], [0.0, 610.0, 240.0], [0.0, 0.0, 1.0]])
@@ -72,14 +73,12 @@ def test_pose_from_exact_corners_and_its_derivative():
     X = looking_at_board(np.random.default_rng(9), 0.5)
     seen = board_pose(project(X), COUNTS, SQUARE, K)
     np.testing.assert_allclose(seen.X_CT, X, atol=1e-9)
-    from sim_core.perception.chessboard import _moved
-
     points, slopes = board_points(COUNTS, SQUARE), (project(X) - K[:2, 2]) / 610.0
     _, J = _reprojection(X, points, slopes)
     for k in range(6):
         step = 1e-6 * np.eye(6)[k]
         numeric = (
-            _reprojection(_moved(X, step), points, slopes)[0] - _reprojection(_moved(X, -step), points, slopes)[0]
+            _reprojection(displaced(X, step), points, slopes)[0] - _reprojection(displaced(X, -step), points, slopes)[0]
         ) / 2e-6
         np.testing.assert_allclose(J[:, k], numeric, atol=1e-6)
 

@@ -6,6 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_core.perception import hand_eye as module
 from sim_core.perception.hand_eye import hand_eye, park_martin
+from sim_core.perception.poses import displaced
 
 SIGMA = np.deg2rad(0.2), 0.001  # of a seen target pose: rotation, translation per axis
 
@@ -94,8 +95,8 @@ def test_derivative_against_differences():
     for k in range(12):
         step = np.zeros(12)
         step[k] = 1e-6
-        plus = module._residuals(A, B, module._moved(X_TRUE, step[:6]), module._moved(Y_TRUE, step[6:]))[0]
-        minus = module._residuals(A, B, module._moved(X_TRUE, -step[:6]), module._moved(Y_TRUE, -step[6:]))[0]
+        plus = module._residuals(A, B, displaced(X_TRUE, step[:6]), displaced(Y_TRUE, step[6:]))[0]
+        minus = module._residuals(A, B, displaced(X_TRUE, -step[:6]), displaced(Y_TRUE, -step[6:]))[0]
         np.testing.assert_allclose(J[:, k], (plus - minus) / 2e-6, atol=1e-6)
 
 
