@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from config.tiers import require
 from identification.errors import UnusableInput
 from identification.laplace import GAUSS_NEWTON
 from sim_core.inference.samplers import METHODS
@@ -43,6 +44,7 @@ class InferConfig:
 
     Raises:
         UnusableInput: there is no such method, or a number is out of range.
+        MissingTierError: the method needs packages that are not installed.
     """
 
     method: str = "csvgd"
@@ -69,6 +71,8 @@ class InferConfig:
         object.__setattr__(self, "method", ALIASES.get(self.method, self.method))
         if self.method not in method_names():
             raise UnusableInput(f"there is no method '{self.method}'; there are {', '.join(method_names())}")
+        if self.method in METHODS and (tier := METHODS[self.method].tier):
+            require(tier, f"the method '{self.method}'")  # before minutes go into reading and compiling
         if not 0.0 < self.held_out <= 0.5:
             raise UnusableInput(f"held_out is {self.held_out}; expected a share above 0 and at most 0.5")
         if self.particles < 1 or self.threads < 1 or not self.length > 0:

@@ -7,6 +7,7 @@ import pytest
 from cli import catalog
 from cli.main import main
 from config.tiers import TIERS, MissingTierError, require
+from identification.infer_settings import InferConfig
 from sim_core.inference.samplers import METHODS, sample
 
 
@@ -45,6 +46,13 @@ def test_methods_refuse_before_they_begin(absent, method):
     absent(METHODS[method].tier)
     with pytest.raises(MissingTierError, match=f"'{method}' needs .* run ./refit setup {METHODS[method].tier}"):
         sample(method, density=None)
+
+
+def test_settings_of_an_inference_refuse_before_anything_is_read(absent):
+    absent("inference")
+    with pytest.raises(MissingTierError, match="the method 'cma-es' needs"):
+        InferConfig(method="cma")
+    assert InferConfig(method="csvgd").method == "csvgd"
 
 
 def test_the_own_methods_need_nothing(absent):
