@@ -10,20 +10,22 @@ chunk written so far is complete on disk: `BagReader` reads it, `ros2 bag reinde
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
 
 import yaml
 from rosbags.interfaces import Qos
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.metadata import dump_qos_v9
 
+from config.whole_file import whole_file
 from recording.message_types import typestore
 
 __all__ = ["BagWriter"]
 
-VERSION = 9  # of rosbag2's metadata, as Jazzy writes it
+VERSION: Final = 9  # of rosbag2's metadata, as Jazzy writes it
 
 
 class BagWriter:
@@ -40,14 +42,16 @@ class BagWriter:
         OSError: it cannot be written.
     """
 
-    def __init__(self, path: str | Path, *, flush_period: float = 1.0, custom_data: dict[str, str] | None = None):
+    def __init__(
+        self, path: str | Path, *, flush_period: float = 1.0, custom_data: dict[str, str] | None = None
+    ) -> None:
         self.path = Path(path)
         if self.path.exists():
             raise FileExistsError(f"Bag '{self.path}' exists already; choose another directory.")
         self._writer = Writer(self.path, version=VERSION, storage_plugin=StoragePlugin.MCAP)
         for key, value in (custom_data or {}).items():
             self._writer.set_custom_data(key, value)
-        self._connections = {}
+        self._connections: dict[str, Connection] = {}
         self._flush_period = flush_period
         self._flush_due = time.monotonic() + flush_period
         self.bytes_written = 0
@@ -97,7 +101,7 @@ class BagWriter:
         if time.monotonic() >= self._flush_due:
             self.flush()
 
-    def write_message(self, topic: str, stamp: int, message) -> None:
+    def write_message(self, topic: str, stamp: int, message: Any) -> None:
         """Append one message given as a rosbags object (see `message_types.typestore`)."""
         self.write(topic, stamp, bytes(typestore().serialize_cdr(message, message.__msgtype__)))
 
@@ -148,9 +152,8 @@ class BagWriter:
                 "ros_distro": "rosbags",
             }
         }
-        temporary = writer.metapath.with_suffix(".yaml.tmp")
-        temporary.write_text(yaml.safe_dump(document, sort_keys=False))
-        os.replace(temporary, writer.metapath)
+        with whole_file(writer.metapath) as partial:
+            partial.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def close(self) -> None:
         """Write the index and the final metadata; the bag is complete. A second call is a no-op."""
@@ -170,6 +173,8 @@ class BagWriter:
     def __enter__(self) -> BagWriter:
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         # After an OSError there is no use in writing an index; any other error leaves a good bag.
         self.abort() if isinstance(error, OSError) else self.close()

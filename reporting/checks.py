@@ -26,6 +26,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from config.whole_file import whole_file
+
 #: exit codes of every refit command
 EXIT_OK, EXIT_CHECK_FAILED, EXIT_USAGE = 0, 1, 2
 #: columns from which a terminal also shows where each target is from
@@ -252,7 +254,7 @@ def number_text(value: Any) -> str:
     if isinstance(value, numbers.Integral):
         return str(value)
     if isinstance(value, numbers.Real):
-        if math.isfinite(value) and 1e4 <= abs(value) < 1e7:
+        if math.isfinite(value) and 1e4 <= abs(float(value)) < 1e7:
             return f"{value:.0f}"
         return f"{value:.4g}"
     if isinstance(value, (list, tuple)):
@@ -274,13 +276,8 @@ def write_json(path: str | os.PathLike[str], document: Any) -> Path:
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write `text`, whole or not at all. Returns the path."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
     return path
 
 

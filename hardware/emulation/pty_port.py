@@ -15,6 +15,8 @@ import tty
 from collections import deque
 from pathlib import Path
 
+from hardware.emulation.placed_link import place_link
+
 __all__ = ["PtyPort"]
 
 TCGETS2 = 0x802C542A  # asm-generic/ioctls.h; struct termios2 holds the rate as a number
@@ -161,12 +163,7 @@ class PtyPort:
             master, slave = pty.openpty()
             tty.setraw(slave)  # before the link exists: an echo would corrupt the stream
             os.set_blocking(master, False)
-            self.link.parent.mkdir(parents=True, exist_ok=True)
-            fresh = self.link.with_name(f"{self.link.name}.{os.getpid()}.part")
-            with contextlib.suppress(FileNotFoundError):
-                fresh.unlink()
-            os.symlink(os.ttyname(slave), fresh)
-            os.replace(fresh, self.link)
+            place_link(self.link, os.ttyname(slave))
             # Our end of the client's side stays open, else reading fails while nobody is connected.
             self._master, self._slave = master, slave
 

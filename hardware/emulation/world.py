@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from config.whole_file import whole_file
+
 __all__ = ["DEAD_AFTER", "SharedWorld", "WorldState"]
 
 _MAGIC = b"refit-world-2\n\0\0"
@@ -74,12 +76,9 @@ class SharedWorld:
         path = Path(path)
         text = json.dumps({"joints": list(joints), "mjcf": mjcf}).encode()
         offset = -(-(len(_MAGIC) + 8 + len(text)) // 64) * 64
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f"{path.name}.{os.getpid()}.part")
-        with fresh.open("wb") as file:
+        with whole_file(path) as fresh, fresh.open("wb") as file:
             file.write(_MAGIC + len(text).to_bytes(8, "little") + text)
             file.truncate(offset + 8 * (1 + len(joints)) + 8 * _SLOTS * (5 * len(joints) + 8))
-        os.replace(fresh, path)
         return cls.open(path)
 
     @classmethod

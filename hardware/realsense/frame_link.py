@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hardware.emulation.placed_link import place_link
 from hardware.link.errors import Disconnected
 from hardware.realsense.profiles import BYTES_PER_PIXEL, MODELS, MOTION, STREAMS, Mode
 
@@ -153,11 +154,7 @@ class FramePort:
         header.magic, header.model, header.serial = _MAGIC, self.model.encode(), self.serial.encode()
         header.plugged, header.port_alive = 1, time.monotonic()
         self._memory = memory
-        self.link.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.link.with_name(f"{self.link.name}.{os.getpid()}.part")
-        fresh.unlink(missing_ok=True)
-        fresh.symlink_to(self._target)
-        os.replace(fresh, self.link)
+        place_link(self.link, self._target)
 
     def unplug(self) -> None:
         if self._memory is None:

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from config.whole_file import whole_file
 from sim_core.augmentation.blueprint import Blueprint
 from sim_core.augmentation.network import Network
-from sim_core.host.whole_file import whole_file
 
 __all__ = ["BlueprintFileError", "load_blueprints", "save_blueprints", "save_parameters"]
 

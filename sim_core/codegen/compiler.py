@@ -20,6 +20,8 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from config.whole_file import whole_file
+
 RUNTIME = Path(__file__).parent / "runtime"
 
 # -O2 without the vectoriser: the text is vector code already. No -ffast-math:
@@ -162,9 +164,8 @@ def cached(name: str, key: Sequence[str], suffix: str, make: Callable[[Path], by
         if not intact(path):
             with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as folder:
                 content = make(Path(folder))
-                complete = Path(folder, "complete")
+            with whole_file(path) as complete:
                 complete.write_bytes(content + hashlib.sha256(content).digest())
-                os.replace(complete, path)
     return path
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 from scipy.special import logsumexp
 
-from sim_core.host.whole_file import whole_file
+from config.whole_file import whole_file
 
 __all__ = ["ParticlePosterior"]
 

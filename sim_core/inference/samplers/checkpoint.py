@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim_core.host.whole_file import whole_file
+from config.whole_file import whole_file
 
 __all__ = ["Checkpoint"]
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import yaml
 
-from sim_core.host.whole_file import whole_file
+from config.whole_file import whole_file
 from sim_core.multibody.equations.inertia import is_physical
 from sim_core.multibody.equations.physical_vector import INERTIA_FIELDS, PhysicalVector
 

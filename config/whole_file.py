@@ -1,4 +1,4 @@
-"""Files that exist whole or not at all."""
+"""Files that exist whole or not at all; on the ground floor, because recordings, reports, simulators and emulators write such."""
 
 from __future__ import annotations
 
