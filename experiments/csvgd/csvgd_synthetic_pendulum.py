@@ -12,14 +12,18 @@ The covariance of the lengths and the tuning of the methods are not printed; our
 
 from __future__ import annotations
 
+import functools
 import os
+from concurrent.futures import Executor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from experiments.problems.point_mass_pendulum import START, dynamics, lengths, simulated
-from reporting import PALETTE, Report, Result, SilentProgress, figure
+from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from reporting.posterior import convergence
+from sim_core.host.executors import spread
 from sim_core.inference.posterior.metrics import kl_knn, mmd
 from sim_core.inference.samplers import sample
 from sim_core.inference.shooting.likelihood import MultipleShooting, SingleShooting
@@ -41,7 +45,38 @@ SEEDS = {"quick": 1, "full": 5}
 LOOKS = 12  # points of the convergence curves
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
+@dataclass(frozen=True)
+class Job:
+    """One method on the recordings of one seed: number k of an experiment's seed; on so many threads."""
+
+    seed: int
+    k: int
+    method: str
+    size: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method drew.
+
+    Attributes:
+        theta: samples (100, 2) [m]. scores: `Study.scored` of them.
+        curve: (evaluations of the density, scores after them); empty but for the first seed.
+    """
+
+    theta: np.ndarray
+    scores: dict[str, float]
+    curve: tuple[list[int], list[dict[str, float]]]
+
+
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress: Progress = SilentProgress(),
+    run_directory: Path | None = None,
+    executor: Executor | None = None,
+) -> Result:
     """Every method on every seed's recordings.
 
     Returns:
@@ -49,16 +84,14 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
         first seed.
     """
     result = Result("csvgd_synthetic_pendulum", seed=seed, size=size)
-    methods, rows, studies = ITERATIONS[size], {}, []
-    with progress.stage("seeds and methods", total=SEEDS[size] * len(methods)) as stage:
-        for k in range(SEEDS[size]):
-            study = Study(np.random.default_rng([seed, k]))
-            studies.append(study)
-            for method, iterations in methods.items():
-                stage.say(f"seed {k + 1} of {SEEDS[size]}: {method}")
-                row = study.scored(method, study.drawn(method, iterations, seed + k, curve=k == 0))
-                rows.setdefault(method, []).append(row)
-                stage.advance()
+    threads = 1 if executor else os.cpu_count() or 1
+    jobs = [Job(seed, k, method, size, threads) for k in range(SEEDS[size]) for method in ITERATIONS[size]]
+    with progress.stage("seeds and methods", total=len(jobs)) as stage:
+        found = dict(zip(jobs, spread(drawn, jobs, executor, lambda count: stage.advance())))
+    rows: dict[str, list[dict[str, float]]] = {}
+    for job, outcome in found.items():
+        rows.setdefault(job.method, []).append(outcome.scores)
+    first = {job.method: outcome for job, outcome in found.items() if job.k == 0}
     median = {
         method: {name: float(np.median([row[name] for row in of])) for name in of[0]} for method, of in rows.items()
     }
@@ -74,17 +107,29 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
             )
     result.detail("medians", median)
     result.detail("all", rows)
-    result.detail("samples of the first seed", studies[0].theta)
+    result.detail("samples of the first seed", {method: outcome.theta for method, outcome in first.items()})
     if run_directory is not None:
-        report(result, studies[0]).write(Path(run_directory) / "report.html")
+        report(result, study_of(seed, 0, threads), first).write(Path(run_directory) / "report.html")
     return result
 
 
-class Study:
-    """Recordings of one seed, the densities over the lengths, and what the methods drew."""
+@functools.lru_cache(maxsize=1)
+def study_of(seed: int, k: int, threads: int) -> Study:
+    """Recordings number k of an experiment's seed; the last one asked for is kept."""
+    return Study(np.random.default_rng([seed, k]), threads)
 
-    def __init__(self, rng: np.random.Generator):
-        self.dynamics = dynamics(threads=os.cpu_count() or 1)
+
+def drawn(job: Job) -> Outcome:
+    """Samples of a method and what they are worth; the first seed's also on the way."""
+    study = study_of(job.seed, job.k, job.threads)
+    return study.drawn(job.method, ITERATIONS[job.size][job.method], job.seed + job.k, curve=job.k == 0)
+
+
+class Study:
+    """Recordings of one seed, and the densities over the lengths."""
+
+    def __init__(self, rng: np.random.Generator, threads: int) -> None:
+        self.dynamics = dynamics(threads=threads)
         self.parameters = lengths(self.dynamics.model)
         self.truths = {n: rng.multivariate_normal(MEAN, COVARIANCE, n) for n in (TRAINING, TEST)}
         self.training, test = (
@@ -93,30 +138,27 @@ class Study:
         self.scale = self.training.scale
         self.real = self._flat(test.x)
         self.judge = SingleShooting(self.dynamics, self.parameters, test, SIGMA_OBS, scale=self.scale)
-        self.theta, self.curves = {}, {}
 
-    def _flat(self, X):
+    def _flat(self, X: np.ndarray) -> np.ndarray:
         """Trajectories as points (N, 1600), in standard deviations of the states."""
         return (X[:, 1:] / self.scale).reshape(len(X), -1)
 
-    def drawn(self, method: str, iterations: int, seed: int, curve: bool):
-        """Samples (100, 2) [m]; keeps them, and with `curve` how the metrics developed."""
+    def drawn(self, method: str, iterations: int, seed: int, curve: bool) -> Outcome:
+        """Samples of a method; with `curve` also how their metrics developed."""
         windows = 10 if method == "csvgd" else 1
         density = MultipleShooting(self.dynamics, self.parameters, self.training, windows, SIGMA_OBS)
         seen, every = [], max(iterations // LOOKS, 1)
 
-        def look(i, z, log_p):
+        def look(i: int, z: np.ndarray, log_p: np.ndarray) -> None:
             if curve and (i + 1) % every == 0 and len(z) == SAMPLES:
                 seen.append((i, z.copy()))
 
         samples = sample(method, density, SAMPLES, iterations, seed, callback=look)
-        self.theta[method] = density.theta(samples.z)
-        if curve:
-            scores = [self.scored(method, density.theta(np.clip(z, 0, 1))) for _, z in seen]
-            self.curves[method] = [samples.trace.evaluations[i] for i, _ in seen], scores
-        return self.theta[method]
+        theta = density.theta(samples.z)
+        scores = [self.scored(density.theta(np.clip(z, 0, 1))) for _, z in seen]
+        return Outcome(theta, self.scored(theta), ([samples.trace.evaluations[i] for i, _ in seen], scores))
 
-    def scored(self, method: str, theta) -> dict[str, float]:
+    def scored(self, theta: np.ndarray) -> dict[str, float]:
         """Metrics of samples against the test recordings and, for the lengths themselves, against the test lengths."""
         U = np.zeros((STEPS, self.dynamics.nu))
         X = self.dynamics.rollout(np.broadcast_to(START, (len(theta), 4)), U, self.parameters.to_physical(theta))
@@ -133,7 +175,7 @@ class Study:
         }
 
 
-def report(result: Result, first: Study) -> Report:
+def report(result: Result, study: Study, first: dict[str, Outcome]) -> Report:
     """Table of medians, the samples of the first seed, metrics over evaluations."""
     page = Report("Lengths of a double pendulum from ten recordings", f"{result.size}, {SEEDS[result.size]} seeds")
     page.checks(result)
@@ -149,15 +191,15 @@ def report(result: Result, first: Study) -> Report:
         "First seed. Crosses: the lengths of the ten training recordings; grey: of the fifty test recordings.",
     )
     fig, axes = figure(2, 3, size=(8.4, 5.8), sharex=True, sharey=True)
-    for axis, (method, theta) in zip(axes.flat, first.theta.items()):
-        axis.plot(*first.truths[TEST].T, ".", color="#b0b4bb", markersize=4)
-        axis.plot(*theta.T, ".", color=PALETTE[0], markersize=5, alpha=0.6)
-        axis.plot(*first.truths[TRAINING].T, "x", color=PALETTE[1], markersize=5)
+    for axis, (method, outcome) in zip(axes.flat, first.items()):
+        axis.plot(*study.truths[TEST].T, ".", color="#b0b4bb", markersize=4)
+        axis.plot(*outcome.theta.T, ".", color=PALETTE[0], markersize=5, alpha=0.6)
+        axis.plot(*study.truths[TRAINING].T, "x", color=PALETTE[1], markersize=5)
         axis.set(title=method, xlim=(0.5, 3.5), ylim=(0.5, 3.5))
     axes[1, 1].set_xlabel("length 1 [m]")
     axes[0, 0].set_ylabel("length 2 [m]")
     page.figure(fig, "Samples beyond 3.5 m are not shown.")
     page.section("Convergence", "Figure 4.4 of the source: metrics over evaluations of the likelihood, first seed.")
-    curves = {name: {m: (x, [row[name] for row in rows]) for m, (x, rows) in first.curves.items()} for name in METRICS}
+    curves = {name: {m: (o.curve[0], [row[name] for row in o.curve[1]]) for m, o in first.items()} for name in METRICS}
     page.figure(convergence(curves), "Single chains count from when they have drawn 100 samples.")
     return page

@@ -11,40 +11,70 @@ two pairs that were tried, and what they gave, are in docs/results/inference.md.
 
 from __future__ import annotations
 
+import functools
 import os
+from concurrent.futures import Executor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from experiments.problems.point_mass_pendulum import dynamics, lengths, simulated
-from reporting import PALETTE, Report, Result, SilentProgress, figure
+from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from reporting.posterior import likelihood_slice
+from sim_core.host.executors import spread
 from sim_core.inference.samplers import sample
 from sim_core.inference.shooting.likelihood import SingleShooting
 
 SOURCE = "spec 06, item 6"
 TRUTHS = np.array([[1.5, 2.0], [3.0, 1.5]])  # [m]
 STEPS, PARTICLES, ITERATIONS, NEAR = 300, 100, 500, 0.2
+COMBINE = ("sum", "product")
 SEEDS = {"quick": 1, "full": 5}
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
+@dataclass(frozen=True)
+class Job:
+    """Particles of one likelihood from one seed's starting points, on so many threads."""
+
+    seed: int
+    combine: str
+    threads: int
+
+
+@functools.cache
+def densities(threads: int) -> dict[str, SingleShooting]:
+    """Both likelihoods of the two recordings."""
+    d = dynamics(threads=threads)
+    parameters = lengths(d.model)
+    data = simulated(d, parameters, TRUTHS, steps=STEPS)
+    return {combine: SingleShooting(d, parameters, data, combine=combine) for combine in COMBINE}
+
+
+def drawn(job: Job) -> np.ndarray:
+    """Particles (PARTICLES, 2) [m]."""
+    density = densities(job.threads)[job.combine]
+    return density.theta(sample("svgd", density, PARTICLES, ITERATIONS, job.seed).z)
+
+
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress: Progress = SilentProgress(),
+    run_directory: Path | None = None,
+    executor: Executor | None = None,
+) -> Result:
     """Both likelihoods on every seed (of the particles' start).
 
     Returns:
         Result with the share of particles at each truth and the distances of the mean, worst seed.
     """
     result = Result("likelihood_sum_vs_product", seed=seed, size=size)
-    d = dynamics(threads=os.cpu_count() or 1)
-    parameters = lengths(d.model)
-    data = simulated(d, parameters, TRUTHS, steps=STEPS)
-    densities = {combine: SingleShooting(d, parameters, data, combine=combine) for combine in ("sum", "product")}
-    theta = {combine: [] for combine in densities}
-    with progress.stage("seeds and likelihoods", total=2 * SEEDS[size]) as stage:
-        for k in range(SEEDS[size]):
-            for combine, density in densities.items():
-                theta[combine].append(density.theta(sample("svgd", density, PARTICLES, ITERATIONS, seed + k).z))
-                stage.advance()
+    threads = 1 if executor else os.cpu_count() or 1
+    jobs = [Job(seed + k, combine, threads) for k in range(SEEDS[size]) for combine in COMBINE]
+    with progress.stage("seeds and likelihoods", total=len(jobs)) as stage:
+        found = spread(drawn, jobs, executor, lambda count: stage.advance())
+    theta = {combine: [t for job, t in zip(jobs, found) if job.combine == combine] for combine in COMBINE}
     shares = [(np.linalg.norm(t[:, None] - TRUTHS, axis=-1) < NEAR).mean(0) for t in theta["sum"]]
     for i, truth in enumerate(TRUTHS):
         result.check(
@@ -67,7 +97,7 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
     result.detail("shares at each truth, sum", shares)
     result.detail("distances of the mean to both truths and their midpoint, product", to)
     if run_directory is not None:
-        report(result, densities, {combine: t[0] for combine, t in theta.items()}).write(
+        report(result, densities(threads), {combine: t[0] for combine, t in theta.items()}).write(
             Path(run_directory) / "report.html"
         )
     return result

@@ -9,6 +9,7 @@ Source: thesis Fig. 4.10; the grid's range from the public plot script.
 from __future__ import annotations
 
 import functools
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +17,9 @@ import numpy as np
 from matplotlib.colors import LogNorm
 
 from experiments.problems.point_mass_pendulum import START, dynamics, lengths, simulated
-from reporting import Report, Result, SilentProgress, figure
-from sim_core.augmentation.basin_hopping import basin_hopping, local_minimum
+from reporting import Progress, Report, Result, SilentProgress, figure
+from sim_core.augmentation.basin_hopping import Hopping, basin_hopping, local_minimum
+from sim_core.host.executors import spread
 
 SOURCE = "thesis Fig. 4.10, spec 07 item 6"
 TRUTH = np.array([3.0, 4.0])  # [m]
@@ -34,7 +36,7 @@ class AngleError:
 
     steps: int = STEPS
 
-    def __call__(self, length):
+    def __call__(self, length: np.ndarray) -> tuple[float, np.ndarray]:
         engine, parameters, measured = problem(self.steps)
         p, U = parameters.to_physical(length), measured.u[0]
         X = engine.rollout(START, U, p)
@@ -45,7 +47,7 @@ class AngleError:
         Xbar[:, :2] = 2 * error / error.size
         return float(np.mean(error**2)), parameters.pullback(length, engine.rollout_vjp(START, U, p, X, Xbar)[2])
 
-    def values(self, rows):
+    def values(self, rows: np.ndarray) -> np.ndarray:
         """The errors alone of lengths (N, 2), in one roll-out."""
         engine, parameters, measured = problem(self.steps)
         X = engine.rollout(START, measured.u[0], parameters.to_physical(rows))
@@ -60,22 +62,24 @@ def problem(steps):
     return engine, parameters, simulated(engine, parameters, TRUTH, steps=steps)
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress: Progress = SilentProgress(),
+    run_directory: Path | None = None,
+    executor: Executor | None = None,
+) -> Result:
     """Both maps, and the shares of starts that reach the truth."""
-    result, n, cost = Result("basin_hopping_double_pendulum", seed=seed, size=size), SIZES[size], AngleError()
+    result, n = Result("basin_hopping_double_pendulum", seed=seed, size=size), SIZES[size]
     axis = np.linspace(LOWER[0], UPPER[0], n)
     starts = np.array([[a, b] for b in axis for a in axis])
-    alone, hopped, evaluations = [], [], []
-    for k, start in enumerate(progress.track(starts, "starts")):
-        alone.append(local_minimum(cost, LOWER, UPPER, start))
-        found = basin_hopping(
-            cost, LOWER, UPPER, start, WORKERS, SIGMA, cost_limit=COST_LIMIT, rounds=ROUNDS, seed=[seed, k]
-        )
-        hopped.append(found.x)
-        evaluations.append(found.evaluations)
+    jobs = [(tuple(start), (seed, k)) for k, start in enumerate(starts)]
+    with progress.stage("starts", total=len(jobs)) as stage:
+        alone, hopped = zip(*spread(searched, jobs, executor, lambda count: stage.advance()))
+    evaluations = [found.evaluations for found in hopped]
     errors = {
         "local": np.array([np.linalg.norm(x - TRUTH) for x, *_ in alone]),
-        "hopping": np.linalg.norm(np.array(hopped) - TRUTH, axis=1),
+        "hopping": np.linalg.norm(np.array([found.x for found in hopped]) - TRUTH, axis=1),
     }
     share = {name: np.mean(e < FOUND) for name, e in errors.items()}
     result.check(
@@ -103,17 +107,26 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
         {"starts along an axis [m]": axis, **{name: e.reshape(n, n) for name, e in errors.items()}},
     )
     if run_directory is not None:
-        report(result, landscape(cost)).write(Path(run_directory) / "report.html")
+        report(result, landscape(AngleError())).write(Path(run_directory) / "report.html")
     return result
 
 
-def landscape(cost, n=80):
+def searched(job: tuple[tuple[float, float], tuple[int, int]]) -> tuple[tuple[np.ndarray, float, int], Hopping]:
+    """(point, cost, evaluations) of one local search from a start (2,) [m], and basin hopping from there with a seed."""
+    (start, seed), cost = job, AngleError()
+    hopping = basin_hopping(
+        cost, LOWER, UPPER, start, WORKERS, SIGMA, cost_limit=COST_LIMIT, rounds=ROUNDS, seed=list(seed)
+    )
+    return local_minimum(cost, LOWER, UPPER, start), hopping
+
+
+def landscape(cost: AngleError, n: int = 80) -> tuple[np.ndarray, np.ndarray]:
     """(axis (n,), cost (n, n)) of the lengths on a grid, rows: second length."""
     axis = np.linspace(LOWER[0], UPPER[0], n)
     return axis, cost.values(np.array([[a, b] for b in axis for a in axis])).reshape(n, n)
 
 
-def report(result: Result, surface) -> Report:
+def report(result: Result, surface: tuple[np.ndarray, np.ndarray]) -> Report:
     """Landscape and both maps of final errors."""
     page = Report("Parallel basin hopping on a double pendulum", result.size)
     page.checks(result)

@@ -10,15 +10,19 @@ Source: Heiden et al., NeuralSim, ICRA 2021, section IV and Fig. 9; thesis Fig. 
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from experiments.problems.friction_pendulum import JOINTS, SUBSTEPS, frictionless, recorded
-from reporting import PALETTE, Report, Result, SilentProgress, figure
+from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.augmentation import Blueprint, Network, Stage, TrajectoryError, augment, fit
 from sim_core.augmentation.group_lasso import discover, pruned
+from sim_core.host.executors import spread
 from sim_core.multibody import Dynamics
 
 TIERS = ("learning",)
@@ -33,38 +37,30 @@ SIZES = {
 TESTS, LENGTH = 10, 100  # trajectories, steps of each
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress: Progress = SilentProgress(),
+    run_directory: Path | None = None,
+    executor: Executor | None = None,
+) -> Result:
     """Discovery, refit and rival for each seed."""
-    torch.set_num_threads(1)
-    seeds, factors, epochs = SIZES[size]
+    seeds, factors, _ = SIZES[size]
     result = Result("neuralsim_discovery", seed=seed, size=size)
-    rows, right, settled, histories = [], [], [], []
     with progress.stage("seeds", total=seeds) as stage:
-        for k in range(seeds):
-            rng = np.random.default_rng([seed, k])
-            test = swings(rng, TESTS * LENGTH)
-            train = swings(rng, SAMPLES)
-            stage.say(f"seed {k + 1}: discovery")
-            found, hybrid = discovered(train, k)
-            right.append(found.surviving == {f"friction_{j}": (f"{j}.velocity",) for j in JOINTS})
-            settled.append(found.settled)
-            histories.append(found.history)
-            row = {
-                "seed": k,
-                "surviving inputs": "; ".join(f"{n} <- {', '.join(i)}" for n, i in found.surviving.items()),
-                "settled at step": found.settled,
-                "frictionless": model_error(frictionless(), None, test),
-                "hybrid": model_error(hybrid.model, hybrid.p, test),
-            }
-            for factor in factors:
-                stage.say(f"seed {k + 1}: feed-forward model of {factor} x the data")
-                data = train if factor == 1 else swings(rng, factor * SAMPLES)
-                # As many optimiser steps whatever the data.
-                row[f"feed-forward, {factor} x data"] = feed_forward_error(data, test, k, epochs // factor)
-            rows.append(row)
-            stage.advance()
-    result.check("seeds with exactly the joints' own velocities left", np.mean(right), 1.0, ">=", "1", SOURCE)
-    result.check("step from which on the inputs stay, worst seed", max(settled), STEPS, "<=", "", SOURCE)
+        outcomes = spread(partial(studied, size, seed), range(seeds), executor, lambda count: stage.advance())
+    rows = [outcome.row for outcome in outcomes]
+    result.check(
+        "seeds with exactly the joints' own velocities left",
+        np.mean([o.right for o in outcomes]),
+        1.0,
+        ">=",
+        "1",
+        SOURCE,
+    )
+    result.check(
+        "step from which on the inputs stay, worst seed", max(o.settled for o in outcomes), STEPS, "<=", "", SOURCE
+    )
     result.check(
         "test MSE over feed-forward's at equal data, worst seed",
         max(row["hybrid"] / row["feed-forward, 1 x data"] for row in rows),
@@ -83,10 +79,43 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
             SOURCE,
         )
     result.detail("seeds", rows)
-    result.detail("steps", [{"seed": k, **step} for k, history in enumerate(histories) for step in history])
+    result.detail("steps", [{"seed": k, **step} for k, o in enumerate(outcomes) for step in o.history])
     if run_directory is not None:
         report(result).write(Path(run_directory) / "report.html")
     return result
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One seed: errors by model, whether exactly the joints' own velocities are left, from which step on, all steps."""
+
+    row: dict
+    right: bool
+    settled: int
+    history: list[dict]
+
+
+def studied(size: str, seed: int, k: int) -> Outcome:
+    """Discovery, refit and rival on the recordings number k of an experiment's seed."""
+    torch.set_num_threads(1)
+    _, factors, epochs = SIZES[size]
+    rng = np.random.default_rng([seed, k])
+    test = swings(rng, TESTS * LENGTH)
+    train = swings(rng, SAMPLES)
+    found, hybrid = discovered(train, k)
+    row = {
+        "seed": k,
+        "surviving inputs": "; ".join(f"{n} <- {', '.join(i)}" for n, i in found.surviving.items()),
+        "settled at step": found.settled,
+        "frictionless": model_error(frictionless(), None, test),
+        "hybrid": model_error(hybrid.model, hybrid.p, test),
+    }
+    for factor in factors:
+        data = train if factor == 1 else swings(rng, factor * SAMPLES)
+        # As many optimiser steps whatever the data.
+        row[f"feed-forward, {factor} x data"] = feed_forward_error(data, test, k, epochs // factor)
+    right = found.surviving == {f"friction_{j}": (f"{j}.velocity",) for j in JOINTS}
+    return Outcome(row, right, found.settled, found.history)
 
 
 def swings(rng, samples):

@@ -98,6 +98,31 @@ def test_options_that_do_not_apply_are_refused(shelf, size, seed, said, tmp_path
     assert not (tmp_path / "runs").exists()
 
 
+def test_the_place_to_compute_reaches_those_who_name_an_executor(shelf, tmp_path):
+    said = "result.detail('where', type(executor).__name__)"
+    shelf("spreads", "size, seed, executor", extra=said)
+    for cluster, kind in ((None, "NoneType"), ("processes:2", "LocalProcesses")):
+        assert catalog.execute("shelf", "spreads", "full", 0, tmp_path / "out.json", cluster) == 0
+        assert json.loads((tmp_path / "out.json").read_text())["details"]["where"] == kind
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cluster", "said"),
+    [("size, seed", "processes:2", "leave out --cluster"), ("size, seed, executor", "moon", "no place to compute")],
+)
+def test_a_place_that_cannot_be_used_is_refused_before_the_run(shelf, tmp_path, arguments, cluster, said):
+    shelf("one", arguments, extra="raise AssertionError('ran')")
+    with pytest.raises(CommandError, match=said):
+        catalog.execute("shelf", "one", "full", 0, None, cluster)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_input_that_an_experiment_cannot_use_is_one_line(shelf):
+    shelf("one", extra="from identification import UnusableInput; raise UnusableInput('no such recordings')")
+    with pytest.raises(CommandError, match="no such recordings"):
+        catalog.execute("shelf", "one", "full", 0, None)
+
+
 def test_unknown_name_suggests(shelf):
     shelf("identify_panda")
     with pytest.raises(CommandError, match="did you mean 'identify_panda'"):
