@@ -7,8 +7,8 @@ two pull-backs share one roll-out. Everything, kernel matrix, Adam and multiplie
 import numpy as np
 
 from benchmarks.rivals.tree import make_step, tree
+from sim_core.inference.samplers.csvgd import SIGMA_LIM
 from sim_core.inference.samplers.stein import STEEPEST
-from sim_core.inference.samplers.svgd import SIGMA_LIM
 
 FIELDS = ("xx", "yy", "zz", "xy", "xz", "yz")
 

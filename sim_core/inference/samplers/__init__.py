@@ -6,7 +6,16 @@
 `METHODS` is the table; docs/inference_methods.md says when to choose which.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from config.tiers import require
+from sim_core.inference.data.density import LogDensity
+from sim_core.inference.samplers.by_metric import CSVGD, SVGD
 from sim_core.inference.samplers.cem import CEM
 from sim_core.inference.samplers.cma_es import CMA_ES
 from sim_core.inference.samplers.ensemble import EMCEE
@@ -14,7 +23,6 @@ from sim_core.inference.samplers.likelihood_free import BAYESSIM
 from sim_core.inference.samplers.nuts import NUTS
 from sim_core.inference.samplers.sampler import Run, Sampler, Samples, Trace, sobol
 from sim_core.inference.samplers.sgld import SGLD
-from sim_core.inference.samplers.svgd import CSVGD, SVGD
 
 __all__ = ["METHODS", "Run", "Sampler", "Samples", "Trace", "sample", "sobol"]
 
@@ -30,7 +38,16 @@ METHODS: dict[str, Sampler] = {
 }
 
 
-def sample(method, density, samples=100, iterations=None, seed=0, progress=None, callback=None, **options) -> Samples:
+def sample(
+    method: str,
+    density: LogDensity,
+    samples: int = 100,
+    iterations: int | None = None,
+    seed: int = 0,
+    progress: Any = None,
+    callback: Callable[[int, np.ndarray, np.ndarray], object] | None = None,
+    **options: Any,
+) -> Samples:
     """Draw from a density over the unit cube.
 
     Args:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
-__all__ = ["Adam", "bounded", "median_bandwidth", "stein_direction"]
+__all__ = [
+    "Adam",
+    "bounded",
+    "decayed",
+    "largest_norm",
+    "median_bandwidth",
+    "require_curvature",
+    "require_windows",
+    "stein_direction",
+]
 
 
 # The median of all pairs takes longer than everything else from some hundred particles on. Particles keep the order of
@@ -80,3 +90,46 @@ class Adam:
             v += (1 - self.beta2) * (g * g - v)
             steps.append(size * (m / unbias1) / (np.sqrt(v / unbias2) + self.epsilon))
         return steps
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The moments by name, for a checkpoint."""
+        return {f"{name}{k}": a for k, pair in enumerate(self.moments) for name, a in zip("mv", pair)}
+
+    def resume(self, t: int, arrays: Mapping[str, np.ndarray], count: int) -> None:
+        """Go on after `t` steps with the moments of `count` arrays, as `arrays` gave them."""
+        self.t, self.moments = t, [(arrays[f"m{k}"], arrays[f"v{k}"]) for k in range(count)]
+
+
+def decayed(first: float, last: float, i: int, count: int) -> float:
+    """Geometric from `first` at i = 0 to `last` at i = count - 1."""
+    return first * (last / first) ** (i / max(count - 1, 1))
+
+
+def largest_norm(defects: np.ndarray) -> float:
+    """Norm of the largest defect of any particle, in sigma_def; 0 where there are none."""
+    return float(np.sqrt(np.einsum("nrsi,nrsi->nrs", defects, defects).max(initial=0.0)))
+
+
+def require_windows(density: object) -> None:
+    """Refuse a density without shooting windows.
+
+    Raises:
+        ValueError: names it.
+    """
+    if not hasattr(density, "evaluate"):
+        raise ValueError(
+            f"csvgd needs a density with shooting windows (MultipleShooting), found {type(density).__name__}; use svgd"
+        )
+
+
+def require_curvature(density: object) -> None:
+    """Refuse a density that knows no curvature.
+
+    Raises:
+        ValueError: names it.
+    """
+    if not hasattr(density, "curvature"):
+        raise ValueError(
+            f"metric 'gauss-newton' needs a density with a curvature (SingleShooting, MultipleShooting), found "
+            f"{type(density).__name__}; use metric 'adam'"
+        )

@@ -5,9 +5,11 @@ import pytest
 from pendulum import dynamics, lengths, noisy, simulated
 
 from sim_core.inference.data.density import Box
-from sim_core.inference.samplers import sample
+from sim_core.inference.samplers import Run, sample
+from sim_core.inference.samplers.csvgd import AdamCSVGD
 from sim_core.inference.samplers.stein import Adam, bounded, median_bandwidth, stein_direction
 from sim_core.inference.samplers.stein_newton import newton_system
+from sim_core.inference.samplers.svgd_newton import NewtonCSVGD, NewtonSVGD
 from sim_core.inference.shooting.curvature import Curvature
 from sim_core.inference.shooting.likelihood import Evaluation, MultipleShooting, SingleShooting
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
@@ -279,6 +281,9 @@ def test_newton_particles_of_a_pendulum_have_the_chains_spread():
     [
         ({"metric": "newton"}, "expected one of adam, gauss-newton, found 'newton'"),
         ({"form": "squared", "metric": "gauss-newton"}, "needs form 'vector'"),
+        ({"damping": 0.0}, "needs damping > 0"),
+        ({"final_step": 0.01}, "metric 'gauss-newton' has no option final_step; it has step, refresh"),
+        ({"metric": "adam", "refresh": 2}, "metric 'adam' has no option refresh; it has step, final_step"),
     ],
 )
 def test_options_that_a_metric_does_not_have_are_refused(wrong, text):
@@ -286,6 +291,18 @@ def test_options_that_a_metric_does_not_have_are_refused(wrong, text):
         sample("csvgd", pendulum_density(2, steps=20), 8, iterations=2, **wrong)
     with pytest.raises(ValueError, match="needs a density with a curvature"):
         sample("svgd", Mixture([[0.5, 0.5]], 0.1), 10, iterations=2, metric="gauss-newton")
+
+
+def test_a_solver_is_a_value_with_its_own_settings():
+    """`sample` chooses it by name; NewtonSVGD is NewtonCSVGD on one window."""
+    density = pendulum_density(1, steps=20)
+    run = lambda: Run(density, 8, 3)
+    expected = sample("svgd", density, 8, iterations=4, seed=3, metric="gauss-newton", step=0.2).z
+    assert np.array_equal(NewtonSVGD(step=0.2)(run(), 4)[0], expected)
+    assert np.array_equal(NewtonCSVGD(step=0.2)(run(), 4)[0], expected)
+    assert AdamCSVGD() == AdamCSVGD(step=0.02) != AdamCSVGD(form="squared")
+    with pytest.raises(ValueError, match="needs one window, found 2"):
+        sample("svgd", pendulum_density(2, steps=20), 8, iterations=2, metric="gauss-newton")
 
 
 def test_csvgd_needs_windows():
