@@ -61,7 +61,9 @@ def everything(context):
     """Recorder, controller and the rest, drivers. The recorder first: what it misses at the start is lost."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ALL}
     if value["record"] == "true" and not value["run_directory"]:
-        value["run_directory"] = os.path.join("runs", f"{robot_folder(value['robot']).name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+        value["run_directory"] = os.path.join(
+            "runs", f"{robot_folder(value['robot']).name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        )
     recorder = _include(
         "record.launch.py", [*((name, value[name]) for name in RECORD), ("run_directory", value["run_directory"])]
     )
@@ -82,52 +84,58 @@ def _include(name, arguments):
     )
 
 
-def nodes(value):
-    """Controller, refit (where the robot is refitted) and supervisor, with the robot's parameters, files and arguments, the later the stronger."""
+def started(robot, value, physical=""):
+    """{node: parameters that the arguments give it}: controller, refit (where the robot is refitted) and supervisor.
+
+    Args:
+        robot: config.description.Robot. value: {argument: text}. physical: file of physical parameters; "": the model's own.
+    """
     yes = {name: text == "true" for name, text in value.items()}
-    robot = load_robot(value["robot"])
-    if not robot.controller:
-        raise ValueError(f"robot:={value['robot']}: controller is missing in {robot.file}, so there is nothing to run it")
-    given = parameter_files(value["params_file"])
+    refitted = yes["refit"] and robot.refit is not None
+    given = {"physical_parameters": physical} if physical else {}
+    mpc = {"lockstep": yes["lockstep"], "recipe": value["recipe"], **given, **({} if refitted else {"refit": "off"})}
+    controllers = {
+        "adaptive_mpc": mpc,
+        "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
+    }
+    if robot.controller not in controllers:
+        raise ValueError(
+            f"robot:={value['robot']}: controller is missing in {robot.file}, so there is nothing to run it"
+        )
+    worker = {"run_directory": value["run_directory"], "recipe": value["recipe"], **given}
+    own = {
+        robot.controller: controllers[robot.controller],
+        **({"refit_worker": worker} if refitted else {}),
+        "supervisor": {} if refitted else {"refit_age_limit": 0.0},
+    }
+    common = {"robot": value["robot"], "use_sim_time": yes["use_sim_time"]}
+    return {name: {**common, **parameters} for name, parameters in own.items()}
+
+
+def nodes(value):
+    """The nodes, with the robot's parameters, files and arguments, the later the stronger."""
+    robot, given = load_robot(value["robot"]), parameter_files(value["params_file"])
     files, prior = [str(node_parameters(value["robot"])), *given.ros], value["prior"] or given.physical
     if prior != "start" and prior and not is_physical("prior", prior):
         raise ValueError(
             f"prior:={prior}: holds no physical parameters; give a parameters.yaml of a demo or identify, or 'start'"
         )
-    physical = {"physical_parameters": prior} if prior else {}
-    refitted = yes["refit"] and robot.refit is not None
-    common = {"robot": value["robot"], "use_sim_time": yes["use_sim_time"]}
-    controllers = {
-        "adaptive_mpc": {
-            "lockstep": yes["lockstep"],
-            "recipe": value["recipe"],
-            **physical,
-            **({} if refitted else {"refit": "off"}),
-        },
-        "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
-    }
-    worker = {"run_directory": value["run_directory"], "recipe": value["recipe"], **physical}
-    started = {
-        robot.controller: controllers[robot.controller],
-        **({"refit_worker": worker} if refitted else {}),
-        "supervisor": {} if refitted else {"refit_age_limit": 0.0},
-    }
     return [
         LifecycleNode(
             package="refit",
             executable=name,
             name=name,
             namespace="",
-            autostart=yes["autostart"],
+            autostart=value["autostart"] == "true",
             output="screen",
-            parameters=[*files, {**common, **parameters}],
+            parameters=[*files, parameters],
             # A clock of its own for every namespace; without a namespace this is the usual /clock.
             remappings=[("/clock", "clock")],
             ros_arguments=["--log-level", value["log_level"]],
             # Without the right to, `nice` says so and runs the node all the same.
             prefix=f"{shield()} nice -n -10" if name == robot.controller else shield(),
         )
-        for name, parameters in started.items()
+        for name, parameters in started(robot, value, prior).items()
     ]
 
 
