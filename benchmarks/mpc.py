@@ -15,6 +15,7 @@ import time
 
 import numpy as np
 
+from benchmarks.rivals.pinocchio import pinocchio_model
 from reporting.checks import Result
 from reporting.progress import SilentProgress
 from sim_core.control.cost import ControlTerm, Cost, FramePosition, StateTerm
@@ -142,43 +143,11 @@ def horizon_cost(solver, reference, p, x0, U) -> float:
 # -- the rival -------------------------------------------------------------------------------------
 
 
-def pinocchio_model(model, p):
-    """The same arm in Pinocchio: revolute z joints, bodies' inertias from p, armature, tool frame."""
-    import mujoco
-    import pinocchio as pin
-
-    mj, robot = model.mj_model, pin.Model()
-    robot.gravity.linear = mj.opt.gravity.copy()
-    mounts = {0: (0, pin.SE3.Identity())}  # body -> joint, pose in it
-    for body in range(1, mj.nbody):
-        joint, X = mounts[mj.body_parentid[body]]
-        quat = mj.body_quat[body]
-        X = X * pin.SE3(pin.Quaternion(*quat).matrix(), mj.body_pos[body].copy())
-        name = mj.body(body).name
-        if mj.body_jntnum[body]:
-            j = mj.body_jntadr[body]
-            if not np.allclose(mj.jnt_axis[j], [0, 0, 1]) or mj.jnt_type[j] != mujoco.mjtJoint.mjJNT_HINGE:
-                raise ValueError(f"{mj.joint(j).name}: this comparison knows hinges about z only")
-            joint, X = robot.addJoint(joint, pin.JointModelRZ(), X, mj.joint(j).name), pin.SE3.Identity()
-        if joint:
-            m, hx, hy, hz, xx, yy, zz, xy, xz, yz = p[model.parameters.inertia_slice(name)]
-            c = np.array([hx, hy, hz]) / m
-            about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-            about_com = about_origin - m * (c @ c * np.eye(3) - np.outer(c, c))
-            robot.appendBodyToJoint(joint, pin.Inertia(m, c, about_com), X)
-        mounts[body] = (joint, X)
-    site = mj.site(FRAME)
-    joint, X = mounts[int(site.bodyid[0])]
-    robot.addFrame(pin.Frame(FRAME, joint, X * pin.SE3(np.eye(3), site.pos.copy()), pin.FrameType.OP_FRAME))
-    robot.armature = np.array([p[model.parameters.index(f"{j}.armature")] for j in model.joint_names])
-    return robot
-
-
 def crocoddyl_problem(model, p, x0, solver: str):
     """The same optimal control problem; Crocoddyl weighs residuals by 1/2 and running costs by dt."""
     import crocoddyl
 
-    robot = pinocchio_model(model, p)
+    robot = pinocchio_model(model, p, FRAME)
     state = crocoddyl.StateMultibody(robot)
     actuation = crocoddyl.ActuationModelFull(state)
 

@@ -11,17 +11,20 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import os
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from mcap.exceptions import McapError
-from mcap.records import Channel, Footer, Message, Schema
+from mcap.records import Channel, Footer, McapRecord, Message, Schema
 from mcap.stream_reader import StreamReader
 from rosbags.rosbag2 import Reader, ReaderError
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
 
 __all__ = ["BagError", "BagReader", "JointSeries"]
 
@@ -71,18 +74,18 @@ class BagReader:
         BagError: nothing there, no bag, or nothing readable in it.
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).expanduser()
         if not self.path.exists():
             raise BagError(f"No bag at '{self.path}'.")
         self.truncated = ""
         try:
-            self._source = _CompleteBag(self.path)
+            self._source: _Source = _CompleteBag(self.path)
         except _NotComplete as reason:
-            self._source = _Recovered(self.path, str(reason))
-            self.truncated = self._source.sentence
+            recovered = _Recovered(self.path, str(reason))
+            self._source, self.truncated = recovered, recovered.sentence
         self.topics = self._source.topics
-        self._store = None
+        self._store: Typestore | None = None
 
     # ---- topics ----------------------------------------------------------------------------
     def resolve(self, topic: str) -> str:
@@ -136,7 +139,7 @@ class BagReader:
         names = {self.resolve(topic) for topic in topics} if topics else set(self.topics)
         yield from self._source.messages(names)
 
-    def messages(self, topic: str) -> Iterator[tuple[int, object]]:
+    def messages(self, topic: str) -> Iterator[tuple[int, Any]]:
         """(time of reception [ns], message) of one topic, in recorded order.
 
         Raises:
@@ -152,7 +155,7 @@ class BagReader:
             except Exception as error:
                 raise BagError(f"Message {index} of '{name}' cannot be decoded as {kind}: {error}") from error
 
-    def _types(self):
+    def _types(self) -> Typestore:
         """Jazzy's types, and those the bag brings itself."""
         store = get_typestore(Stores.ROS2_JAZZY)
         for name, definition, is_idl in self._source.definitions():
@@ -186,7 +189,7 @@ class BagReader:
         except ValueError as error:
             raise BagError(f"'{field}' of '{topic}' changes its length along the bag.") from error
 
-    def joint_states(self, topic: str = "joint_states", joints=None) -> JointSeries:
+    def joint_states(self, topic: str = "joint_states", joints: Sequence[str] | None = None) -> JointSeries:
         """All joint states as arrays.
 
         Args:
@@ -197,28 +200,32 @@ class BagReader:
             BagError: topic missing or empty, a joint missing in some message.
         """
         name = self.resolve(topic)
-        times, received, rows = [], [], ([], [], [])
-        order, seen = None, None
+        times: list[float] = []
+        received: list[float] = []
+        rows: tuple[list[np.ndarray], ...] = ([], [], [])
+        seen: list[str] = []
+        order = np.zeros(0, dtype=int)
+        wanted = joints
         for stamp, message in self.messages(name):
-            if joints is None:
-                joints = tuple(message.name)
-            if list(message.name) != seen:
+            if wanted is None:
+                wanted = tuple(message.name)
+            if not times or list(message.name) != seen:
                 seen = list(message.name)
-                missing = [j for j in joints if j not in seen]
+                missing = [j for j in wanted if j not in seen]
                 if missing:
                     raise BagError(
                         f"Joint {', '.join(missing)} is missing in message {len(times)} "
                         f"of '{name}', which names {', '.join(seen) or 'none'}."
                     )
-                order = np.array([seen.index(j) for j in joints], dtype=int)
+                order = np.array([seen.index(j) for j in wanted], dtype=int)
             times.append(_stamp(message, stamp))
             received.append(stamp * 1e-9)
             for row, field in zip(rows, (message.position, message.velocity, message.effort), strict=True):
-                row.append(field[order] if len(field) == len(seen) else np.full(len(joints), np.nan))
-        if not times:
+                row.append(field[order] if len(field) == len(seen) else np.full(len(wanted), np.nan))
+        if not times or wanted is None:
             raise BagError(f"'{name}' in '{self.path}' holds no messages.")
         q, v, effort = (np.array(row) for row in rows)
-        return JointSeries(np.array(times), np.array(received), tuple(joints), q, v, effort)
+        return JointSeries(np.array(times), np.array(received), tuple(wanted), q, v, effort)
 
     # ---- what the recorder stored beside the data --------------------------------------------
     def run_info(self) -> dict:
@@ -249,11 +256,25 @@ class BagReader:
         return text
 
 
-def _stamp(message, received: int) -> float:
+def _stamp(message: Any, received: int) -> float:
     header = getattr(message, "header", None)
     if header is None:
         return received * 1e-9
     return header.stamp.sec + header.stamp.nanosec * 1e-9
+
+
+class _Source(Protocol):
+    """A bag's file or files, however they are read."""
+
+    topics: dict[str, _Topic]
+
+    def messages(self, names: set[str]) -> Iterator[tuple[str, int, bytes]]:
+        """(full topic, time of reception [ns], CDR bytes) of some topics, in recorded order."""
+        ...
+
+    def definitions(self) -> Iterator[tuple[str, str, bool]]:
+        """(type, its definition, whether that is IDL) of every type that the bag describes."""
+        ...
 
 
 class _NotComplete(Exception):
@@ -263,7 +284,7 @@ class _NotComplete(Exception):
 class _CompleteBag:
     """A bag with its index, read through rosbags (MCAP or SQLite)."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path) -> None:
         if path.is_file():
             raise _NotComplete("bare file")
         try:
@@ -277,13 +298,13 @@ class _CompleteBag:
         self.topics = {c.topic: _Topic(c.msgtype, counts[c.topic]) for c in self._connections}
         self._path = path
 
-    def messages(self, names: set[str]):
+    def messages(self, names: set[str]) -> Iterator[tuple[str, int, bytes]]:
         with Reader(self._path) as reader:
             chosen = [c for c in reader.connections if c.topic in names]
             for connection, stamp, data in reader.messages(connections=chosen) if chosen else ():
                 yield connection.topic, stamp, data
 
-    def definitions(self):
+    def definitions(self) -> Iterator[tuple[str, str, bool]]:
         for c in self._connections:
             yield c.msgtype, c.msgdef.data, c.msgdef.format.name == "IDL"
 
@@ -291,7 +312,7 @@ class _CompleteBag:
 class _Recovered:
     """An MCAP file without its index, read from the front up to the last whole record."""
 
-    def __init__(self, path: Path, reason: str):
+    def __init__(self, path: Path, reason: str) -> None:
         self._files = [path] if path.is_file() else sorted(path.glob("*.mcap"))
         if not self._files:
             raise BagError(f"'{path}' is no readable bag: {reason}")
@@ -322,7 +343,7 @@ class _Recovered:
             )
         )
 
-    def _scan(self, file: Path):
+    def _scan(self, file: Path) -> Iterator[McapRecord]:
         """Records of one file; ends quietly where the file was cut off."""
         self._channels: dict[int, Channel] = {}
         self._ended = False
@@ -344,7 +365,7 @@ class _Recovered:
                     self._ended = True
                 yield record
 
-    def messages(self, names: set[str]):
+    def messages(self, names: set[str]) -> Iterator[tuple[str, int, bytes]]:
         for file in self._files:
             for record in self._scan(file):
                 if isinstance(record, Message):
@@ -352,6 +373,6 @@ class _Recovered:
                     if topic in names:
                         yield topic, record.log_time, record.data
 
-    def definitions(self):
+    def definitions(self) -> Iterator[tuple[str, str, bool]]:
         for schema in self._schemas.values():
             yield schema.name, schema.data.decode(), schema.encoding != "ros2msg"

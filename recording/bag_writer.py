@@ -16,9 +16,10 @@ from types import TracebackType
 from typing import Any, Final
 
 import yaml
-from rosbags.interfaces import Qos
+from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.metadata import dump_qos_v9
+from rosbags.rosbag2.storage_mcap import McapWriter
 
 from config.whole_file import whole_file
 from recording.message_types import typestore
@@ -107,12 +108,18 @@ class BagWriter:
 
     def flush(self) -> None:
         """Close the chunk at hand and give it to the operating system."""
-        storage = self._writer.storage
+        storage = self._storage()
         if storage.chunk.bio.tell():
             storage.close_chunk()
         storage.bio.flush()
         self._flush_due = time.monotonic() + self._flush_period
         self._write_metadata()
+
+    def _storage(self) -> McapWriter:
+        """The file that rosbags writes to; there is one while the bag is open."""
+        storage = self._writer.storage
+        assert isinstance(storage, McapWriter)
+        return storage
 
     def _write_metadata(self) -> None:
         """metadata.yaml as of now, so that a killed bag still has one. Replaced in one step."""
@@ -125,7 +132,7 @@ class BagWriter:
             "duration": {"nanoseconds": duration},
             "message_count": sum(counts.values()),
         }
-        name = writer.storage.path.name
+        name = self._storage().path.name
         document = {
             "rosbag2_bagfile_information": {
                 "version": VERSION,
@@ -138,7 +145,7 @@ class BagWriter:
                             "name": c.topic,
                             "type": c.msgtype,
                             "serialization_format": "cdr",
-                            "offered_qos_profiles": dump_qos_v9(c.ext.offered_qos_profiles),
+                            "offered_qos_profiles": dump_qos_v9(_offered(c)),
                             "type_description_hash": c.digest,
                         },
                         "message_count": counts[c.id],
@@ -178,3 +185,9 @@ class BagWriter:
     ) -> None:
         # After an OSError there is no use in writing an index; any other error leaves a good bag.
         self.abort() if isinstance(error, OSError) else self.close()
+
+
+def _offered(connection: Connection) -> list[Qos]:
+    """The profiles that a topic's publishers offer."""
+    assert isinstance(connection.ext, ConnectionExtRosbag2)
+    return connection.ext.offered_qos_profiles

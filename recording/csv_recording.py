@@ -11,6 +11,8 @@ central differences of the positions serve.
 from __future__ import annotations
 
 import csv
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,7 @@ class CsvRecording:
         BagError: no such file, or it is no table of numbers with a column t.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
             with self.path.open(newline="", encoding="utf-8") as file:
@@ -49,7 +51,7 @@ class CsvRecording:
         except ValueError as error:
             raise BagError(f"{path}: {error}; expected numbers only") from None
 
-    def joint_states(self, joints) -> JointSeries:
+    def joint_states(self, joints: Sequence[str]) -> JointSeries:
         """Series of these joints.
 
         Raises:
@@ -59,21 +61,21 @@ class CsvRecording:
         if missing:
             raise BagError(f"{self.path} has no column {missing[0]}.position; it has {', '.join(self._columns)}")
         t = self._table[:, self._columns["t"]]
-        q = self._block(joints, "position")
+        q = np.column_stack([self._table[:, self._columns[f"{joint}.position"]] for joint in joints])
         v = self._block(joints, "velocity")
         if v is None:
             v = np.gradient(q, t, axis=0)
         effort = self._block(joints, "effort")
         return JointSeries(t, t, tuple(joints), q, v, np.zeros_like(q) if effort is None else effort)
 
-    def _block(self, joints, what: str):
+    def _block(self, joints: Sequence[str], what: str) -> np.ndarray | None:
         """Columns of all joints, zeros for those without; None if none has one."""
         found = {j: self._table[:, self._columns[f"{j}.{what}"]] for j in joints if f"{j}.{what}" in self._columns}
         zero = np.zeros(len(self._table))
         return np.column_stack([found.get(j, zero) for j in joints]) if found else None
 
 
-def open_recording(path, allow_truncated: bool = False) -> BagReader | CsvRecording:
+def open_recording(path: str | os.PathLike[str], allow_truncated: bool = False) -> BagReader | CsvRecording:
     """A bag with joint states and the robot's description, or a table of joint states (.csv).
 
     Raises:

@@ -15,6 +15,7 @@ programmes read them (mcubelab/pdproc, peterkty/pnpush). The same recordings are
 from __future__ import annotations
 
 import json
+import os
 import re
 import zipfile
 from collections.abc import Iterator
@@ -168,7 +169,7 @@ class PushFile:
         return table[np.unique(table[:, 0], return_index=True)[1]]
 
 
-def find_pushes(folder, surface: str | None = None, shape: str | None = None) -> list[PushFile]:
+def find_pushes(folder: str | os.PathLike[str], surface: str | None = None, shape: str | None = None) -> list[PushFile]:
     """All pushes below `folder`, in JSON files and in archives of them, by name; each once, loose files first.
 
     Args:

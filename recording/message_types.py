@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
 
 __all__ = ["typestore"]
 
@@ -14,11 +17,11 @@ _REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @cache
-def _store():
+def _store() -> Typestore:
     return get_typestore(Stores.ROS2_JAZZY)
 
 
-def typestore(*names: str):
+def typestore(*names: str) -> Typestore:
     """The Jazzy type store, with each of `names` ("package/msg/Type") and all it contains in it.
 
     Types outside the standard packages are read from their .msg files: in the share folders of
@@ -33,7 +36,7 @@ def typestore(*names: str):
     return store
 
 
-def _require(store, name: str) -> None:
+def _require(store: Typestore, name: str) -> None:
     if name in store.types:
         return
     path = _definition(name)
@@ -44,7 +47,7 @@ def _require(store, name: str) -> None:
     store.register(parsed)
 
 
-def _require_field(store, kind, argument, parsed) -> None:
+def _require_field(store: Typestore, kind: int, argument: Any, parsed: Mapping[str, Any]) -> None:
     # rosbags describes a field as (kind, argument): 2 is a message by name, 3 and 4 are arrays of
     # an inner description.
     if int(kind) == 2 and argument not in parsed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib
+from cycler import cycler
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -12,8 +13,8 @@ from matplotlib.figure import Figure
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444")
 TRUTH = "#444444"
 
-STYLE: dict[str, Any] = {
-    "axes.prop_cycle": matplotlib.cycler(color=PALETTE),
+STYLE: Any = {
+    "axes.prop_cycle": cycler(color=PALETTE),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#8a8f98",

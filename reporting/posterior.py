@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from reporting.figures import PALETTE, TRUTH, figure
 
@@ -18,22 +19,33 @@ __all__ = ["convergence", "corner_plot", "likelihood_slice", "rollout_bands"]
 _MARGIN = 0.03
 
 
-def corner_plot(values, names: Sequence[str], units: Sequence[str], lower, upper, truth=None, weights=None) -> Figure:
+def corner_plot(
+    values: ArrayLike,
+    names: Sequence[str],
+    units: Sequence[str],
+    lower: ArrayLike,
+    upper: ArrayLike,
+    truth: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> Figure:
     """Histograms of every quantity and scatter plots of every pair.
 
     The axes show where the particles are; a limit that lies within is a dashed line. Scatter rather than smoothed density:
     kernel estimates bleed over limits that no particle crosses.
 
     Args:
-        values: (N, M). lower, upper: limits (M,). truth: (M,) or None; NaN where unknown. weights: (N,) or None.
+        values: particles (N, M).
+        names, units: of the quantities, M each.
+        lower, upper: limits (M,).
+        truth: true values (M,), NaN where unknown; None where none is known.
+        weights: of the particles (N,); None: all alike.
     """
     import corner
 
-    values, lower, upper = (np.asarray(a, dtype=float) for a in (values, lower, upper))
-    M = values.shape[1]
-    shown = [
-        np.r_[values[:, i], *([] if truth is None or not np.isfinite(truth[i]) else [[truth[i]]])] for i in range(M)
-    ]
+    points, lower, upper = (np.asarray(a, dtype=float) for a in (values, lower, upper))
+    M = points.shape[1]
+    known = np.full(M, np.nan) if truth is None else np.asarray(truth, dtype=float)
+    shown = [np.r_[points[:, i], known[i : i + 1][np.isfinite(known[i : i + 1])]] for i in range(M)]
     span = []
     for column, low, high in zip(shown, lower, upper):
         reach = max(0.15 * np.ptp(column), _MARGIN * (high - low))
@@ -48,7 +60,7 @@ def corner_plot(values, names: Sequence[str], units: Sequence[str], lower, upper
     FigureCanvasAgg(fig)
     with matplotlib.rc_context({"axes.grid": False}):
         corner.corner(
-            values,
+            points,
             fig=fig,
             bins=24,
             range=span,
@@ -73,15 +85,17 @@ def corner_plot(values, names: Sequence[str], units: Sequence[str], lower, upper
             for at in (lower[i], upper[i]) if i != j else ():
                 if span[i][0] <= at <= span[i][1]:
                     axis.axhline(at, color=PALETTE[4], linestyle="--", linewidth=1)
-            if truth is not None and np.isfinite(truth[j]):
-                axis.axvline(truth[j], color=PALETTE[1], linewidth=1.2)
-            if truth is not None and i != j and np.isfinite(truth[i]):
-                axis.axhline(truth[i], color=PALETTE[1], linewidth=1.2)
+            if np.isfinite(known[j]):
+                axis.axvline(known[j], color=PALETTE[1], linewidth=1.2)
+            if i != j and np.isfinite(known[i]):
+                axis.axhline(known[i], color=PALETTE[1], linewidth=1.2)
             axis.tick_params(labelsize=6.5)
     return fig
 
 
-def rollout_bands(t, simulated, measured, labels: Sequence[str], best: int | None = None) -> Figure:
+def rollout_bands(
+    t: ArrayLike, simulated: ArrayLike, measured: ArrayLike, labels: Sequence[str], best: int | None = None
+) -> Figure:
     """Median and 50 % and 90 % bands of roll-outs over time, one axes per quantity, with the data on top.
 
     Args:
@@ -108,7 +122,9 @@ def rollout_bands(t, simulated, measured, labels: Sequence[str], best: int | Non
 
 
 def convergence(
-    curves: Mapping[str, Mapping[str, tuple[Any, Any]]], x: str = "evaluations of the likelihood", log=()
+    curves: Mapping[str, Mapping[str, tuple[Any, Any]]],
+    x: str = "evaluations of the likelihood",
+    log: Collection[str] = (),
 ) -> Figure:
     """How quantities develop: one axes per quantity, one line per method.
 
@@ -129,7 +145,12 @@ def convergence(
 
 
 def likelihood_slice(
-    panels: Mapping[str, Any], x, y, labels: tuple[str, str], truth=None, maxima: Mapping[str, Any] | None = None
+    panels: Mapping[str, Any],
+    x: ArrayLike,
+    y: ArrayLike,
+    labels: tuple[str, str],
+    truth: ArrayLike | None = None,
+    maxima: Mapping[str, Any] | None = None,
 ) -> Figure:
     """Log likelihoods over a grid of two quantities side by side, each by its own colours.
 

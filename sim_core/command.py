@@ -30,7 +30,7 @@ class CommandRefused(ValueError):
     `reason` is a `Refusal`; the text says what was found and what to do.
     """
 
-    def __init__(self, reason: Refusal, found: str):
+    def __init__(self, reason: Refusal, found: str) -> None:
         super().__init__(f"Command refused: {found}; {reason.value}.")
         self.reason = reason
 
@@ -41,6 +41,10 @@ class Mode(enum.IntEnum):
     EFFORT = 0
     POSITION = 1
     FEEDBACK = 2
+
+
+def _nothing() -> np.ndarray:
+    return np.zeros(0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,10 +63,10 @@ class Command:
     mode: Mode
     stamp: float
     joints: Sequence[str]
-    effort: np.ndarray = ()
-    position: np.ndarray = ()
-    velocity: np.ndarray = ()
-    gain: np.ndarray = ()
+    effort: np.ndarray = dataclasses.field(default_factory=_nothing)
+    position: np.ndarray = dataclasses.field(default_factory=_nothing)
+    velocity: np.ndarray = dataclasses.field(default_factory=_nothing)
+    gain: np.ndarray = dataclasses.field(default_factory=_nothing)
 
 
 def check_command(command: Command, joints: Sequence[str], actuated: Sequence[str]) -> Command:

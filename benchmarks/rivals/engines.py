@@ -175,7 +175,7 @@ class Pinocchio:
     def __init__(self, model):
         import pinocchio
 
-        from benchmarks.mpc import pinocchio_model
+        from benchmarks.rivals.pinocchio import pinocchio_model
 
         self.pin, p, t = pinocchio, model.parameters.nominal, tree(model)
         self.model = pinocchio_model(model, p)

@@ -13,13 +13,19 @@ Source: Heiden et al., NeuralSim, ICRA 2021, section III (parallel basin hopping
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import scipy.optimize
+from numpy.typing import ArrayLike
 
 from sim_core.host.executors import spread
+
+#: x (n,) -> (cost, gradient (n,)).
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 __all__ = ["Hopping", "basin_hopping", "local_minimum"]
 
@@ -42,19 +48,19 @@ class Hopping:
 
 
 def basin_hopping(
-    objective,
-    lower,
-    upper,
-    start=None,
-    workers=4,
-    sigma=1.0,
-    shrinking=False,
-    cost_limit=0.0,
-    rounds=50,
-    time_limit=np.inf,
-    seed=0,
-    executor=None,
-    iterations=100,
+    objective: Objective,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    start: ArrayLike | None = None,
+    workers: int = 4,
+    sigma: float = 1.0,
+    shrinking: bool = False,
+    cost_limit: float = 0.0,
+    rounds: int = 50,
+    time_limit: float = np.inf,
+    seed: int = 0,
+    executor: Executor | None = None,
+    iterations: int = 100,
 ) -> Hopping:
     """Least cost within a box.
 
@@ -65,7 +71,8 @@ def basin_hopping(
         start: where worker 0 begins (n,); the others begin anywhere in the box.
         workers: local searches in a round.
         sigma: standard deviation of a hop, in parts of the box.   shrinking: sigma / (round + 1).
-        cost_limit: enough.   rounds, time_limit [s]: the most.
+        cost_limit: the search ends at a cost as small as this.
+        rounds, time_limit: the search ends after so many rounds, or so many seconds [s].
         executor: any concurrent.futures.Executor; None: this process.
         iterations: of a local search.
 
@@ -96,11 +103,13 @@ def basin_hopping(
         starts = np.clip(found.x + width * rng.normal(size=starts.shape), lower, upper)
 
 
-def local_minimum(objective, lower, upper, start, iterations=100):
-    """(x, cost, evaluations) of L-BFGS-B in the box; the best point it saw, in parts of the box along the way."""
-    width, best, count = upper - lower, (np.asarray(start, dtype=float), np.inf), 0
+def local_minimum(
+    objective: Objective, lower: np.ndarray, upper: np.ndarray, start: ArrayLike, iterations: int = 100
+) -> tuple[np.ndarray, float, int]:
+    """(x, cost, evaluations): the best point (n,) that L-BFGS-B saw in the box, with all coordinates scaled to [0, 1]."""
+    width, best, count = upper - lower, (np.asarray(start, dtype=float), float("inf")), 0
 
-    def scaled(z):
+    def scaled(z: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best, count
         x = lower + z * width
         cost, gradient = objective(x)

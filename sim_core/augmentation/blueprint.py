@@ -1,4 +1,4 @@
-"""What a network inside the simulator reads, what it says, and how.
+"""What a network inside the simulator reads, what it corrects, and how.
 
     Blueprint("drag", outputs=("joint1.passive_torque",), inputs=("joint1.position", "joint1.velocity"))
 
@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
+import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_core.augmentation.network import Network
+from sim_core.codegen.dense import DenseBlock
 
 __all__ = ["Blueprint"]
 
@@ -42,13 +46,14 @@ class Blueprint:
     inputs: tuple[str, ...]
     network: Network = Network()
     mode: str = "residual"
-    input_offset: np.ndarray = 0.0
-    input_scale: np.ndarray = 1.0
-    output_scale: np.ndarray = 1.0
-    weights: np.ndarray = field(default=None, repr=False)
+    # Callers may give one number or a list; __post_init__ makes arrays of them, and of no weights start values.
+    input_offset: np.ndarray = 0.0  # type: ignore[assignment]
+    input_scale: np.ndarray = 1.0  # type: ignore[assignment]
+    output_scale: np.ndarray = 1.0  # type: ignore[assignment]
+    weights: np.ndarray = field(default=None, repr=False)  # type: ignore[arg-type]
 
-    def __post_init__(self):
-        def refuse(sentence):
+    def __post_init__(self) -> None:
+        def refuse(sentence: str) -> NoReturn:
             raise ValueError(f"Blueprint '{self.name}': {sentence}")
 
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
@@ -84,26 +89,50 @@ class Blueprint:
             )
         object.__setattr__(self, "weights", w)
 
-    n_inputs = property(lambda self: len(self.inputs))
-    n_outputs = property(lambda self: len(self.outputs))
-    shape = property(lambda self: (self.n_inputs, self.n_outputs))
-    block = property(lambda self: self.network.block(*self.shape))
-    n_weights = property(lambda self: self.block.n_weights)
-    replaces = property(lambda self: self.mode == "replacement")
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs."""
+        return len(self.inputs)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.outputs)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of inputs and outputs."""
+        return self.n_inputs, self.n_outputs
+
+    @property
+    def block(self) -> DenseBlock:
+        """The network as an operation of a graph."""
+        return self.network.block(*self.shape)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights and biases."""
+        return self.block.n_weights
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the outputs take the place of what the equations give."""
+        return self.mode == "replacement"
 
     @property
     def weight_names(self) -> list[str]:
         """Of the weights in the physical vector."""
         return [f"augmentation.{self.name}.{name}" for name in self.network.weight_names(*self.shape)]
 
-    def with_weights(self, weights) -> Blueprint:
+    def with_weights(self, weights: ArrayLike) -> Blueprint:
+        """The same network with other weights (n_weights,)."""
         return replace(self, weights=np.array(weights, dtype=float))
 
-    def initialised(self, seed, output_gain=0.01) -> Blueprint:
+    def initialised(self, seed: int, output_gain: float = 0.01) -> Blueprint:
         """With Xavier start values of another seed; see `Network.xavier`."""
         return self.with_weights(self.network.xavier(*self.shape, seed, output_gain))
 
-    def expression(self, x, w):
+    def expression(self, x: ca.SX, w: ca.SX) -> ca.SX:
         """Outputs, SX (n_outputs,), of inputs x, SX (n_inputs,), with weights w (n_weights,)."""
         if np.any(self.input_offset):
             x = x - self.input_offset
@@ -112,9 +141,9 @@ class Blueprint:
         y = self.block.forward(x, w) if self.network.inlined(*self.shape) else self.block.function(x, w)
         return y * self.output_scale if np.any(self.output_scale != 1) else y
 
-    def __call__(self, x, weights=None) -> np.ndarray:
+    def __call__(self, x: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
         """Outputs (..., n_outputs) of numeric inputs (..., n_inputs), e.g. for plots."""
         x = np.asarray(x, dtype=float)
         rows = (x.reshape(-1, self.n_inputs) - self.input_offset) / self.input_scale
-        y = self.block.function(rows.T, self.weights if weights is None else weights)
+        y = self.block.function(rows.T, self.weights if weights is None else np.asarray(weights, dtype=float))
         return (y.full().T * self.output_scale).reshape(*x.shape[:-1], self.n_outputs)

@@ -17,8 +17,11 @@ Plant predictor, MPC and identification read it: `augment(load_model(robot), "fr
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -26,6 +29,7 @@ import yaml
 from config.whole_file import whole_file
 from sim_core.augmentation.blueprint import Blueprint
 from sim_core.augmentation.network import Network
+from sim_core.multibody.model.parameter_file import ParameterFile
 
 __all__ = ["BlueprintFileError", "load_blueprints", "save_blueprints", "save_parameters"]
 
@@ -36,7 +40,7 @@ class BlueprintFileError(ValueError):
     """A blueprint file that cannot be used: file, expected, found, what to do, in one sentence."""
 
 
-def save_blueprints(path, blueprints) -> Path:
+def save_blueprints(path: str | os.PathLike[str], blueprints: Sequence[Blueprint]) -> Path:
     """Write path (YAML) and its weights beside it, each whole or not at all. Returns the path."""
     from safetensors.numpy import save
 
@@ -54,7 +58,7 @@ def save_blueprints(path, blueprints) -> Path:
     return path
 
 
-def save_parameters(path, file, blueprints) -> Path:
+def save_parameters(path: str | os.PathLike[str], file: ParameterFile, blueprints: Sequence[Blueprint]) -> Path:
     """Write a ParameterFile and, as blueprint.yaml beside it, the networks its values hold with; it names them.
 
     Args:
@@ -66,7 +70,7 @@ def save_parameters(path, file, blueprints) -> Path:
     return file.save(path)
 
 
-def load_blueprints(path) -> list[Blueprint]:
+def load_blueprints(path: str | os.PathLike[str]) -> list[Blueprint]:
     """Blueprints of a file, with their weights; without its `weights` key, or without tensors of a name, start values.
 
     Raises:
@@ -92,7 +96,7 @@ def load_blueprints(path) -> list[Blueprint]:
     return [_blueprint(path, str(name), fields, tensors) for name, fields in entries.items()]
 
 
-def _plain(blueprint):
+def _plain(blueprint: Blueprint) -> dict[str, Any]:
     fields = {name: getattr(blueprint, name) for name in ("outputs", "inputs", "mode")}
     fields |= {name: getattr(blueprint, name).tolist() for name in ("input_offset", "input_scale", "output_scale")}
     network = {name: value for name, value in asdict(blueprint.network).items() if value != np.inf}
@@ -101,7 +105,7 @@ def _plain(blueprint):
     }
 
 
-def _tensors(blueprint):
+def _tensors(blueprint: Blueprint) -> Iterator[tuple[str, np.ndarray]]:
     """(name, array) of each layer's weights and biases."""
     w = blueprint.weights
     for k, (rows, columns, at, bias, _) in enumerate(blueprint.block.layers):
@@ -110,7 +114,7 @@ def _tensors(blueprint):
             yield f"{blueprint.name}.b{k}", w[bias : bias + rows].copy()
 
 
-def _read_weights(path, name):
+def _read_weights(path: Path, name: object) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -129,7 +133,7 @@ def _read_weights(path, name):
         ) from None
 
 
-def _blueprint(path, name, fields, tensors):
+def _blueprint(path: Path, name: str, fields: object, tensors: Mapping[str, np.ndarray]) -> Blueprint:
     if not isinstance(fields, dict) or not {"outputs", "inputs"} <= fields.keys() <= _FIELDS:
         raise BlueprintFileError(
             f"{path}: blueprint '{name}' must have outputs and inputs, and may have "
@@ -156,5 +160,5 @@ def _blueprint(path, name, fields, tensors):
         raise BlueprintFileError(f"{path}: {error}") from None
 
 
-def _keys(fields):
+def _keys(fields: object) -> str:
     return ", ".join(map(str, fields)) if isinstance(fields, dict) else type(fields).__name__

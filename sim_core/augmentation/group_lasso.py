@@ -14,17 +14,28 @@ the groups; Lee, Sun, Saunders, Proximal Newton-type methods, 2014.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 import numpy as np
 
-from sim_core.augmentation.augment import attached, augment, detach, weight_slice
-from sim_core.multibody import Dynamics
+from sim_core.augmentation.augment import attached, augment, detach, networks_of, weight_slice
+from sim_core.inference.data.trajectories import Trajectories
+from sim_core.multibody import Dynamics, RobotModel
 
 __all__ = ["Discovery", "OneStepError", "discover", "pruned"]
 
 INNER = 2000  # accelerated proximal steps on the convex model, at most
 TOLERANCE = 1e-10
 MOST = 100.0  # a column's penalty over that of its network's most useful one, at most
+
+
+class Step(TypedDict):
+    """One step of the outer iteration: objective, surviving inputs by blueprint, damping after it."""
+
+    step: int
+    objective: float
+    surviving: dict[str, tuple[str, ...]]
+    damping: float
 
 
 @dataclass
@@ -38,9 +49,9 @@ class Discovery:
         settled: first step from which on the surviving inputs stayed the same.
     """
 
-    model: object
+    model: RobotModel
     surviving: dict[str, tuple[str, ...]]
-    history: list[dict] = field(default_factory=list)
+    history: list[Step] = field(default_factory=list)
     settled: int = 0
 
 
@@ -55,7 +66,7 @@ class OneStepError:
         ValueError: the model without networks explains every step already, or diverges.
     """
 
-    def __init__(self, model, trajectories, substeps=1):
+    def __init__(self, model: RobotModel, trajectories: Trajectories, substeps: int = 1) -> None:
         self.model, self.where = model, weight_slice(model)
         self.dynamics = Dynamics(model, dt=trajectories.dt, substeps=substeps)
         nx = model.nx
@@ -71,25 +82,33 @@ class OneStepError:
             )
         self.select = np.eye(model.np_)[:, self.where]
 
-    def residuals(self, w):
+    def residuals(self, w: np.ndarray) -> np.ndarray:
         """(T nx,) at the weights w (n,)."""
         X = self.dynamics.rollout(self.x, self.u, self._p(w))
         return ((X[:, 1] - self.after) / self.scale).ravel()
 
-    def linearised(self, w):
+    def linearised(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Residuals (T nx,) and their Jacobian (T nx, n)."""
         X, S = self.dynamics.rollout_sensitivity(self.x, self.u, self._p(w), self.select)
         J = S[:, 1, :, self.model.nx :] / self.scale[:, None]
         return ((X[:, 1] - self.after) / self.scale).ravel(), J.reshape(-1, w.size)
 
-    def _p(self, w):
+    def _p(self, w: np.ndarray) -> np.ndarray:
         p = self.model.parameters.nominal.copy()
         p[self.where] = w
         return p
 
 
 def discover(
-    model, trajectories, kappa=2e-3, kappa_group=2e-2, ridge=1e-4, steps=15, free_steps=5, damping=1e-3, substeps=1
+    model: RobotModel,
+    trajectories: Trajectories,
+    kappa: float = 2e-3,
+    kappa_group: float = 2e-2,
+    ridge: float = 1e-4,
+    steps: int = 15,
+    free_steps: int = 5,
+    damping: float = 1e-3,
+    substeps: int = 1,
 ) -> Discovery:
     """Shrink the networks' inputs to those that the data ask for.
 
@@ -137,12 +156,12 @@ def discover(
     return out
 
 
-def _objective(error, penalty, w):
+def _objective(error: OneStepError, penalty: _Penalty, w: np.ndarray) -> float:
     r = error.residuals(w)
     return float(r @ r / r.size + penalty.value(w))
 
 
-def pruned(model):
+def pruned(model: RobotModel) -> RobotModel:
     """The model with each network's unused inputs taken out, and networks without any input as well."""
     smaller = []
     for blueprint in attached(model):
@@ -166,12 +185,12 @@ def pruned(model):
 class _Penalty:
     """The penalties, their proximal operator, and where each input's column is in w."""
 
-    def __init__(self, model, kappa, kappa_group, ridge):
+    def __init__(self, model: RobotModel, kappa: float, kappa_group: float, ridge: float) -> None:
         self.kappa, self.kappa_group, self.ridge = kappa, kappa_group, ridge
-        self.columns = []  # (blueprint, input, indices in w)
+        self.columns: list[tuple[str, str, np.ndarray]] = []  # (blueprint, input, indices in w)
         start = weight_slice(model).start
         self.first = np.zeros(weight_slice(model).stop - start, dtype=bool)
-        for network in model.augmentation:
+        for network in networks_of(model):
             rows, inputs, at, *_ = network.blueprint.block.layers[0]
             for i, name in enumerate(network.inputs):
                 index = network.where.start - start + at + i + inputs * np.arange(rows)
@@ -180,7 +199,7 @@ class _Penalty:
 
         self.factors = np.zeros(len(self.columns))  # no sparse penalty yet
 
-    def adapt(self, w, J):
+    def adapt(self, w: np.ndarray, J: np.ndarray) -> None:
         """Penalise each column by how little it does: its first-order share of the errors, against its network's largest.
 
         Plain penalties also shrink the inputs that matter, and what one network lacks the next one makes up for from
@@ -192,14 +211,14 @@ class _Penalty:
             [min(largest[name] / s, MOST) if s > 0 else MOST for s, (name, *_) in zip(share, self.columns)]
         )
 
-    def value(self, w):
+    def value(self, w: np.ndarray) -> float:
         sparse = (
             factor * (self.kappa * np.abs(w[index]).sum() + self.kappa_group * np.linalg.norm(w[index]))
             for factor, (*_, index) in zip(self.factors, self.columns)
         )
         return sum(sparse) + self.ridge * np.sum(w[~self.first] ** 2)
 
-    def proximal(self, w, size):
+    def proximal(self, w: np.ndarray, size: float) -> np.ndarray:
         """argmin_v |v - w|^2 / 2 + size * (L1 + groups): soft thresholds, each number's and then each column's."""
         v = w.copy()
         for factor, (*_, index) in zip(size * self.factors, self.columns):
@@ -208,10 +227,10 @@ class _Penalty:
             v[index] = column * max(0.0, 1 - factor * self.kappa_group / length) if length > 0 else 0.0
         return v
 
-    def minimise_quadratic(self, H, g, w):
+    def minimise_quadratic(self, H: np.ndarray, g: np.ndarray, w: np.ndarray) -> np.ndarray:
         """argmin_v g'(v - w) + (v - w)' H (v - w) / 2 + penalties(v), by accelerated proximal gradients with restarts."""
         smooth = H + np.diag(np.where(self.first, 0.0, 2 * self.ridge))
-        size, v, ahead, t = 1.0 / np.linalg.norm(smooth, 2), w.copy(), w.copy(), 1.0
+        size, v, ahead, t = 1.0 / float(np.linalg.norm(smooth, 2)), w.copy(), w.copy(), 1.0
         constant = g - H @ w
         for _ in range(INNER):
             after = self.proximal(ahead - size * (smooth @ ahead + constant), size)
@@ -224,8 +243,8 @@ class _Penalty:
                 break
         return v
 
-    def surviving(self, w):
-        found = {name: () for name, *_ in self.columns}
+    def surviving(self, w: np.ndarray) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {name: () for name, *_ in self.columns}
         for name, of, index in self.columns:
             if np.any(w[index] != 0.0):
                 found[name] += (of,)

@@ -16,7 +16,7 @@ INLINED = 500
 
 @dataclass(frozen=True)
 class Network:
-    """Shape of a network; how many inputs and outputs it has, its blueprint says.
+    """Shape of a network without its numbers of inputs and outputs, which belong to the blueprint.
 
     Attributes:
         hidden: units of each hidden layer; none makes a linear network.
@@ -38,7 +38,7 @@ class Network:
     bias_bound: float = np.inf
     evaluation: str = "auto"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(int(n) for n in self.hidden))
         layers = len(self.hidden) + 1
         biases = (
@@ -60,17 +60,20 @@ class Network:
             if not getattr(self, name) > 0:
                 raise ValueError(f"Expected {name} > 0, found {getattr(self, name)}.")
 
-    def block(self, inputs, outputs) -> DenseBlock:
+    def block(self, inputs: int, outputs: int) -> DenseBlock:
         """The network between so many inputs and outputs."""
         activations = (self.activation,) * len(self.hidden) + (self.output,)
-        return DenseBlock((inputs, *self.hidden, outputs), activations, self.biases)
+        # __post_init__ has made one entry for each layer of a single bool.
+        biases = self.biases if isinstance(self.biases, tuple) else (self.biases,) * len(activations)
+        return DenseBlock((inputs, *self.hidden, outputs), activations, biases)
 
-    def inlined(self, inputs, outputs) -> bool:
+    def inlined(self, inputs: int, outputs: int) -> bool:
+        """Whether the network between so many inputs and outputs is written out scalar by scalar."""
         if self.evaluation == "auto":
             return self.block(inputs, outputs).n_weights <= INLINED
         return self.evaluation == "inlined"
 
-    def weight_names(self, inputs, outputs) -> list[str]:
+    def weight_names(self, inputs: int, outputs: int) -> list[str]:
         """ "w0[i,j]" from input j to unit i of the first layer, "b0[i]" its bias, and so on, in the block's order."""
         names = []
         for k, (rows, columns, _, bias, _) in enumerate(self.block(inputs, outputs).layers):
@@ -78,12 +81,12 @@ class Network:
             names += [f"b{k}[{i}]" for i in range(rows) if bias is not None]
         return names
 
-    def bounds(self, inputs, outputs) -> np.ndarray:
+    def bounds(self, inputs: int, outputs: int) -> np.ndarray:
         """Largest magnitude of each weight and bias, (n_weights,)."""
         names = self.weight_names(inputs, outputs)
         return np.array([self.bias_bound if name[0] == "b" else self.weight_bound for name in names])
 
-    def xavier(self, inputs, outputs, seed=0, output_gain=1.0) -> np.ndarray:
+    def xavier(self, inputs: int, outputs: int, seed: int = 0, output_gain: float = 1.0) -> np.ndarray:
         """Start values (n_weights,): weights uniform within sqrt(6 / (fan in + fan out)), biases zero, inside the bounds.
 
         Args:

@@ -12,19 +12,48 @@ Source: Heiden et al., NeuralSim, ICRA 2021 (physics first, trajectory error); g
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypedDict
 
 import numpy as np
 import scipy.optimize
+from numpy.typing import ArrayLike
 
 from sim_core.augmentation.augment import attached, augment, detach, weight_slice
 from sim_core.augmentation.trajectory_error import TrajectoryError
+from sim_core.inference.data.trajectories import Trajectories
 from sim_core.inference.samplers.stein import Adam
-from sim_core.multibody import Dynamics
+from sim_core.multibody import Dynamics, RobotModel
 
 __all__ = ["Fit", "Stage", "fit"]
 
 PATIENCE = 3  # diverged evaluations until the step is halved
+
+
+class PhysicsParameters(Protocol):
+    """Parameters of a model without networks, in a box of coordinates theta; `LimitedParameters` is one."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def lower(self) -> np.ndarray: ...
+
+    @property
+    def upper(self) -> np.ndarray: ...
+
+    def to_physical(self, theta: np.ndarray) -> np.ndarray:
+        """Physical vector (np_,) of coordinates (n,)."""
+        ...
+
+    def from_physical(self, p: np.ndarray) -> np.ndarray:
+        """Coordinates (n,) of a physical vector (np_,)."""
+        ...
+
+    def pullback(self, theta: np.ndarray, pbar: np.ndarray) -> np.ndarray:
+        """Gradient by the coordinates (n,) of a function whose gradient by the physical vector is pbar (np_,)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,9 +73,18 @@ class Stage:
     rate: float = 1e-2
     clip: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.optimiser not in ("adam", "lbfgs"):
             raise ValueError(f'Expected optimiser "adam" or "lbfgs", found "{self.optimiser}".')
+
+
+class Evaluation(TypedDict):
+    """One evaluation of the loss: optimiser or "physics", steps of a window (None for all), its number, its value."""
+
+    stage: str
+    horizon: int | None
+    evaluation: int
+    loss: float
 
 
 @dataclass
@@ -60,16 +98,28 @@ class Fit:
         diverged: evaluations whose roll-outs were not finite.
     """
 
-    model: object
+    model: RobotModel
     p: np.ndarray
-    history: list[dict] = field(default_factory=list)
+    history: list[Evaluation] = field(default_factory=list)
     diverged: int = 0
 
+
+#: A function of (n,) coordinates that returns (loss, gradient (n,)).
+LossAndGradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 STAGES = (Stage(1, 200, "lbfgs"), Stage(10, 200), Stage(50, 200), Stage(200, 200))
 
 
-def fit(model, trajectories, physics=None, stages=STAGES, ridge=0.0, scale=None, dynamics=None, callback=None):
+def fit(
+    model: RobotModel,
+    trajectories: Trajectories,
+    physics: PhysicsParameters | None = None,
+    stages: Sequence[Stage] = STAGES,
+    ridge: float = 0.0,
+    scale: ArrayLike | None = None,
+    dynamics: Dynamics | None = None,
+    callback: Callable[[Evaluation], None] | None = None,
+) -> Fit:
     """Train the model's networks, and before them its physics.
 
     Args:
@@ -99,7 +149,9 @@ def fit(model, trajectories, physics=None, stages=STAGES, ridge=0.0, scale=None,
     bound = np.concatenate([b.network.bounds(*b.shape) for b in attached(model)])
     for stage in stages:
 
-        def loss_and_gradient(w, p=out.p.copy(), horizon=stage.horizon):
+        def loss_and_gradient(
+            w: np.ndarray, p: np.ndarray = out.p.copy(), horizon: int | None = stage.horizon
+        ) -> tuple[float, np.ndarray]:
             p[where] = w
             loss, pbar = error(p, horizon)
             return loss + ridge * np.mean(w**2), pbar[where] + 2 * ridge * w / w.size
@@ -111,14 +163,21 @@ def fit(model, trajectories, physics=None, stages=STAGES, ridge=0.0, scale=None,
     return out
 
 
-def _fit_physics(model, trajectories, physics, scale, out, callback):
+def _fit_physics(
+    model: RobotModel,
+    trajectories: Trajectories,
+    physics: PhysicsParameters,
+    scale: ArrayLike | None,
+    out: Fit,
+    callback: Callable[[Evaluation], None] | None,
+) -> np.ndarray:
     """p (np_,) of the model without networks, by L-BFGS in the parameters' box from the model's own values."""
     error, width = (
         TrajectoryError(Dynamics(model, dt=trajectories.dt), trajectories, scale),
         physics.upper - physics.lower,
     )
 
-    def loss_and_gradient(z):
+    def loss_and_gradient(z: np.ndarray) -> tuple[float, np.ndarray]:
         theta = physics.lower + z * width
         loss, pbar = error(physics.to_physical(theta))
         return loss, physics.pullback(theta, pbar) * width
@@ -132,14 +191,24 @@ def _fit_physics(model, trajectories, physics, scale, out, callback):
 class _Recorded:
     """A function (loss, gradient) that remembers its best argument and writes the history."""
 
-    def __init__(self, function, name, horizon, out, callback):
+    def __init__(
+        self,
+        function: LossAndGradient,
+        name: str,
+        horizon: int | None,
+        out: Fit,
+        callback: Callable[[Evaluation], None] | None,
+    ) -> None:
         self.function, self.out, self.callback = function, out, callback
-        self.row, self.count = {"stage": name, "horizon": horizon}, 0
-        self.best, self.loss = None, np.inf
+        self.name, self.horizon, self.count = name, horizon, 0
+        self.best: np.ndarray | None = None
+        self.loss = float("inf")
 
-    def __call__(self, x):
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         loss, gradient = self.function(x)
-        self.out.history.append({**self.row, "evaluation": self.count, "loss": float(loss)})
+        self.out.history.append(
+            Evaluation(stage=self.name, horizon=self.horizon, evaluation=self.count, loss=float(loss))
+        )
         self.out.diverged += not np.isfinite(loss)
         self.count += 1
         if self.callback:
@@ -152,24 +221,30 @@ class _Recorded:
             )
         return loss, gradient
 
+    @property
+    def argmin(self) -> np.ndarray:
+        """The argument (n,) with the least loss so far; the first call raises where there is none."""
+        assert self.best is not None
+        return self.best
 
-def _adam(function, w, lower, upper, stage):
+
+def _adam(function: _Recorded, w: np.ndarray, lower: np.ndarray, upper: np.ndarray, stage: Stage) -> np.ndarray:
     adam, rate, lost = Adam(), stage.rate, 0
     for k in range(stage.iterations):
         loss, gradient = function(w)
         if not np.isfinite(loss):
             lost += 1
-            w, adam, rate = function.best.copy(), Adam(), rate * (0.5 if lost % PATIENCE == 0 else 1.0)
+            w, adam, rate = function.argmin.copy(), Adam(), rate * (0.5 if lost % PATIENCE == 0 else 1.0)
             continue
         length = np.linalg.norm(gradient)
         gradient = gradient * min(1.0, stage.clip / length) if length > 0 else gradient
         w = np.clip(w - adam.step(rate * 0.1 ** (k / stage.iterations), gradient)[0], lower, upper)
     function(w)
-    return function.best
+    return function.argmin
 
 
-def _lbfgs(function, x, lower, upper, stage):
-    def finite(x):
+def _lbfgs(function: _Recorded, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, stage: Stage) -> np.ndarray:
+    def finite(x: np.ndarray) -> tuple[float, np.ndarray]:
         loss, gradient = function(x)
         # A number that the line search can step back from.
         return (loss, gradient) if np.isfinite(loss) else (1e30, gradient)
@@ -188,4 +263,4 @@ def _lbfgs(function, x, lower, upper, stage):
             "gtol": 1e-12,
         },
     )
-    return function.best
+    return function.argmin

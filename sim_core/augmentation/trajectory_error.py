@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_core.inference.data.trajectories import Trajectories
+from sim_core.multibody import Dynamics
 
 __all__ = ["TrajectoryError"]
 
@@ -25,7 +27,7 @@ class TrajectoryError:
         ValueError: another period or size of state or control.
     """
 
-    def __init__(self, dynamics, trajectories: Trajectories, scale=None):
+    def __init__(self, dynamics: Dynamics, trajectories: Trajectories, scale: ArrayLike | None = None) -> None:
         if abs(dynamics.dt - trajectories.dt) > 1e-9 * dynamics.dt:
             raise ValueError(
                 f"Expected trajectories of the dynamics' period {dynamics.dt:g} s, found {trajectories.dt:g} s."
@@ -38,7 +40,7 @@ class TrajectoryError:
         self.dynamics, self.trajectories = dynamics, trajectories
         self.scale = trajectories.scale if scale is None else np.asarray(scale, dtype=float)
 
-    def __call__(self, p, horizon=None):
+    def __call__(self, p: np.ndarray, horizon: int | None = None) -> tuple[float, np.ndarray]:
         """(L, dL/dp (np_,)) at p (np_,). A roll-out that diverges makes L infinite and the gradient zero.
 
         Args:
@@ -59,12 +61,12 @@ class TrajectoryError:
             ]
         return (loss, pbar) if np.isfinite(pbar).all() else (np.inf, np.zeros_like(p))
 
-    def value(self, p, horizon=None) -> float:
+    def value(self, p: np.ndarray, horizon: int | None = None) -> float:
         """L alone: NaN or infinite where a roll-out diverges."""
         windows = self._windows(horizon)
         X = self.dynamics.rollout(windows.x[:, 0], windows.u, p)
         return float(np.mean(((X - windows.x)[:, 1:] / self.scale) ** 2))
 
-    def _windows(self, horizon):
+    def _windows(self, horizon: int | None) -> Trajectories:
         steps = self.trajectories.steps
         return self.trajectories.windows(steps // min(horizon or steps, steps))

@@ -1,4 +1,4 @@
-"""What a worker process owes to the one that started it."""
+"""Child processes that end with the process that started them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ PERIOD = 0.5  # [s] between two looks for the parent
 
 
 def belong_to(parent: int) -> None:
-    """Leave Ctrl-C to the process with the id `parent`, and do not outlive it. Called first in a child's main thread."""
+    """Leave Ctrl-C to the process with the id `parent`, and do not outlive it.
+
+    The child calls this first, in its main thread.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def watch():
+    def watch() -> None:
         while os.getppid() == parent:
             time.sleep(PERIOD)
         os._exit(1)

@@ -20,9 +20,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from config.tiers import require
 from sim_core.host.child_process import belong_to
+
+if TYPE_CHECKING:
+    import distributed
 
 __all__ = ["LocalProcesses", "Serial", "WorkerLost", "open_executor", "spread"]
 
@@ -30,6 +34,10 @@ __all__ = ["LocalProcesses", "Serial", "WorkerLost", "open_executor", "spread"]
 TRIES = 3
 # A scheduler that does not answer for so long is not there [s].
 CONNECT_TIMEOUT = 10.0
+
+
+Job = TypeVar("Job")
+Outcome = TypeVar("Outcome")
 
 
 class WorkerLost(RuntimeError):
@@ -62,15 +70,20 @@ def open_executor(where: str = "") -> Iterator[Executor]:
         )
 
 
-def spread(function: Callable, jobs: Iterable, executor: Executor | None = None, done: Callable | None = None) -> list:
+def spread(
+    function: Callable[[Job], Outcome],
+    jobs: Iterable[Job],
+    executor: Executor | None = None,
+    done: Callable[[int], None] | None = None,
+) -> list[Outcome]:
     """function(job) of every job, in the order of the jobs.
 
     Args:
-        executor: None: in this process.
-        done: called as done(count) after each result, in this thread; raising ends the rest.
+        executor: where the jobs run; None: in this process.
+        done: called after each result with the number of results so far, in this thread; raising ends the rest.
 
     Raises:
-        WorkerLost: see there. What `function` raises comes through.
+        WorkerLost: a job ended its worker again and again. What `function` raises is passed on.
     """
     if executor is None or isinstance(executor, Serial):  # submitted, all would be computed before the first is done
         results = []
@@ -91,7 +104,7 @@ def spread(function: Callable, jobs: Iterable, executor: Executor | None = None,
     return [future.result() for future in futures]
 
 
-def _result(future: Future):
+def _result(future: Future[Outcome]) -> Outcome:
     try:
         return future.result()
     except Exception as error:
@@ -104,10 +117,10 @@ def _result(future: Future):
 
 
 class Serial(Executor):
-    """Computes when the result is asked for by submitting, in this thread."""
+    """Computes each job in this thread at the moment it is submitted."""
 
-    def submit(self, function, /, *args, **kwargs) -> Future:
-        future = Future()
+    def submit(self, function: Callable[..., Outcome], /, *args: Any, **kwargs: Any) -> Future[Outcome]:
+        future: Future[Any] = Future()
         try:
             future.set_result(function(*args, **kwargs))
         except Exception as error:
@@ -117,8 +130,8 @@ class Serial(Executor):
 
 @dataclass
 class _Job:
-    call: Callable
-    future: Future = field(default_factory=Future)
+    call: Callable[[], Any]
+    future: Future[Any] = field(default_factory=Future)
     tries: int = 0
 
 
@@ -132,13 +145,13 @@ class LocalProcesses(Executor):
         workers: number of processes; None: one for each core.
     """
 
-    def __init__(self, workers: int | None = None):
+    def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
         self._lock = threading.RLock()
         self._pool: ProcessPoolExecutor | None = None
         self._closed = False
 
-    def submit(self, function, /, *args, **kwargs) -> Future:
+    def submit(self, function: Callable[..., Outcome], /, *args: Any, **kwargs: Any) -> Future[Outcome]:
         job = _Job(partial(function, *args, **kwargs))
         self._send(job)
         return job.future
@@ -167,7 +180,7 @@ class LocalProcesses(Executor):
         job.future.add_done_callback(lambda outer: inner.cancel() if outer.cancelled() else None)
         inner.add_done_callback(partial(self._on_done, job, pool))
 
-    def _on_done(self, job: _Job, pool, inner: Future) -> None:
+    def _on_done(self, job: _Job, pool: ProcessPoolExecutor, inner: Future[Any]) -> None:
         if inner.cancelled():
             job.future.cancel()
             return
@@ -218,11 +231,11 @@ def _dask(address: str) -> Iterator[Executor]:
 class _Cluster(Executor):
     """A Dask client as an executor."""
 
-    def __init__(self, client):
+    def __init__(self, client: distributed.Client) -> None:
         # pure=False: equal jobs are computed each, as everywhere; results of other runs under the same name are not taken.
         self._executor = client.get_executor(pure=False)
 
-    def submit(self, function, /, *args, **kwargs) -> Future:
+    def submit(self, function: Callable[..., Outcome], /, *args: Any, **kwargs: Any) -> Future[Outcome]:
         import cloudpickle  # comes with Dask
 
         # A worker that cannot unpickle a task itself (a module it lacks) stops listening, without a word. So every
@@ -233,8 +246,8 @@ class _Cluster(Executor):
 class _Call:
     """Pickles as a call: to unpickle it is to make the call."""
 
-    def __init__(self, call: Callable):
+    def __init__(self, call: Callable[[], Any]) -> None:
         self._call = call
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
         return self._call, ()

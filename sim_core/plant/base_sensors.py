@@ -50,7 +50,9 @@ class BaseSensors:
         has_imu: whether the model has an IMU. feet: names of its feet, those with a touch sensor.
     """
 
-    def __init__(self, model: mujoco.MjModel, orientation_noise: float, gyro_noise: float, accelerometer_noise: float):
+    def __init__(
+        self, model: mujoco.MjModel, orientation_noise: float, gyro_noise: float, accelerometer_noise: float
+    ) -> None:
         names = [model.sensor(i).name for i in range(model.nsensor)]
         self.has_imu = all(name in names for name in _IMU)
         self._floats = model.njnt > 0 and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE

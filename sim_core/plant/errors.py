@@ -1,5 +1,7 @@
 """What can go wrong with a plant, as values that carry a sentence."""
 
+from __future__ import annotations
+
 __all__ = ["EntityError", "PlantError"]
 
 
@@ -14,6 +16,6 @@ class EntityError(PlantError):
     "unsupported".
     """
 
-    def __init__(self, kind: str, text: str):
+    def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
         self.kind = kind

@@ -1,8 +1,8 @@
 """Identified physical parameters written into a MuJoCo model.
 
-Names are those of the articulated model's physical vector: "link3.mass", "link3.h.x" (first moment
-m c), "link3.I.xx" (rotational inertia about the body frame origin), "link3.pos.x", "joint1.damping",
-"joint1.armature", "joint1.frictionloss", "joint1.stiffness", "joint1.gear" (an actuator's), "gravity.z"; "tip.pos.z" of a site likewise.
+Names are those of the multibody model's physical vector: "link3.mass", "link3.h.x" (first moment m c), "link3.I.xx"
+(rotational inertia about the body frame's origin), "link3.pos.x" of a body or site, "joint1.damping", "joint1.armature",
+"joint1.frictionloss", "joint1.stiffness", "joint1.gear" (an actuator's), and "gravity.z".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read_parameter_file(path: str | Path, robot: str) -> tuple[dict[str, float],
     Raises:
         PlantError: unreadable, another robot or version, unknown names, not physical.
     """
-    # Only a plant with a parameter file needs the articulated model, and CasADi with it.
+    # Only a plant with a parameter file needs the multibody model, and CasADi with it.
     from sim_core.multibody.model.parameter_file import ParameterFile
 
     try:
@@ -125,7 +125,7 @@ def body_inertials(model: mujoco.MjModel, values: Mapping[str, float]) -> dict[s
     return inertials
 
 
-def _inertial(model, body: int, owner: str, fields: dict[str, float]) -> Inertial:
+def _inertial(model: mujoco.MjModel, body: int, owner: str, fields: dict[str, float]) -> Inertial:
     m, h, I_O = _moments(model, body)
     position = model.body_pos[body].copy()
     for field, value in fields.items():
@@ -157,11 +157,11 @@ def _inertial(model, body: int, owner: str, fields: dict[str, float]) -> Inertia
     return Inertial(m, c, I_C + max(0.0, slack - principal[0]) * np.eye(3), position)
 
 
-def _moments(model, body: int) -> tuple[float, np.ndarray, np.ndarray]:
+def _moments(model: mujoco.MjModel, body: int) -> tuple[float, np.ndarray, np.ndarray]:
     """Mass, first moment and inertia about the body frame origin of a body of the model."""
     m, c = float(model.body_mass[body]), model.body_ipos[body].copy()
-    R = np.zeros(9)
-    mujoco.mju_quat2Mat(R, model.body_iquat[body])
-    R = R.reshape(3, 3)
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, model.body_iquat[body])
+    R = turn.reshape(3, 3)
     I_C = R @ np.diag(model.body_inertia[body]) @ R.T
     return m, m * c, I_C + m * (c @ c * np.eye(3) - np.outer(c, c))

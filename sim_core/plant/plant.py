@@ -17,15 +17,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import mujoco
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_core.command import Command, CommandRefused, Refusal, check_command
 from sim_core.plant.base_sensors import BaseSensors, BaseState, Imu
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import read_parameter_file
-from sim_core.plant.scenario import Change, Event, parse_scenario
+from sim_core.plant.scenario import Change, Event, Scenario, parse_scenario
 from sim_core.plant.scene import Entity, entity_content, robot_mjcf, shape_content
 from sim_core.plant.sensors import MAX_DELAY, DelayLine, JointSensor
 from sim_core.plant.servo import Servo
@@ -77,7 +79,7 @@ class MujocoPlant:
         *,
         seed: int = 0,
         tick: float | None = None,
-        scenario=(),
+        scenario: Scenario = (),
         params_file: str = "",
         parameters: Mapping[str, float] | None = None,
         command_age_limit: float = 0.1,
@@ -90,13 +92,13 @@ class MujocoPlant:
         command_delay: float = 0.0,
         initial_q: Sequence[float] | None = None,
         initial_v: Sequence[float] | None = None,
-        initial_q_std=0.0,
-        initial_v_std=0.0,
+        initial_q_std: ArrayLike = 0.0,
+        initial_v_std: ArrayLike = 0.0,
         wrench_site: str = "",
         orientation_noise: float = 0.0,
         gyro_noise: float = 0.0,
         accelerometer_noise: float = 0.0,
-    ):
+    ) -> None:
         self.name, self.mjcf = robot_mjcf(robot)
         values, file_delay = read_parameter_file(params_file, robot) if params_file else ({}, 0.0)
         sensor_delay = sensor_delay or file_delay
@@ -141,6 +143,7 @@ class MujocoPlant:
         self._own_delays = {"sensor": sensor_delay, "command": command_delay}
         self._own_changes: tuple[Change, ...] = ()  # applied for good, whatever the time
         self._drive: np.ndarray | None = None
+        self._command: Command | None = None
         self._steps = 0
         self._next_event = 0
         self.scenario: tuple[Event, ...] = ()
@@ -148,7 +151,7 @@ class MujocoPlant:
         self.reset()
 
     @staticmethod
-    def _vector(name: str, value, size: int) -> np.ndarray:
+    def _vector(name: str, value: ArrayLike, size: int) -> np.ndarray:
         array = np.asarray(value, dtype=float).ravel()
         if array.size != size or not np.isfinite(array).all():
             raise PlantError(f"{name} must be {size} finite numbers, found {array.tolist()}.")
@@ -173,7 +176,7 @@ class MujocoPlant:
         tau[self.world.joint_of] = self.world.ratio * self.u
         return tau
 
-    def step(self, u) -> tuple[np.ndarray, np.ndarray]:
+    def step(self, u: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """One servo tick with actuator inputs u, shape (nu,), held; returns the new (q, v).
 
         Inputs beyond the limits are clipped.
@@ -210,7 +213,7 @@ class MujocoPlant:
         self._command = None
         self._no_command = reason
 
-    def drive(self, effort) -> None:
+    def drive(self, effort: ArrayLike) -> None:
         """Servos outside the plant drive it from now on: joint efforts of the next ticks, shape (n,) [N m or N]."""
         self._drive = self._vector("effort", effort, len(self.joints))
 
@@ -296,7 +299,7 @@ class MujocoPlant:
         self._inputs.clear()
         self.u = np.zeros(len(self.actuators))
 
-    def set_initial_state(self, q=None, v=None) -> None:
+    def set_initial_state(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
         """State after the next reset, shape (n,); None: the home keyframe, at rest."""
         n = len(self.joints)
         self.initial_q = None if q is None else self._vector("initial_q", q, n)
@@ -314,7 +317,7 @@ class MujocoPlant:
             if np.any(std):
                 array[index] += np.asarray(std) * self._rng.standard_normal(len(index))
 
-    def set_state(self, q, v) -> None:
+    def set_state(self, q: ArrayLike, v: ArrayLike) -> None:
         """Put the robot's joints at q, v, shape (n,), at the present time."""
         self.world.data.qpos[self.world.qpos] = self._vector("q", q, len(self.joints))
         self.world.data.qvel[self.world.dof] = self._vector("v", v, len(self.joints))
@@ -325,7 +328,7 @@ class MujocoPlant:
         self.q, self.v = self._sensor.read(self._rng)
 
     # ---- hidden changes --------------------------------------------------------------------
-    def set_scenario(self, scenario) -> None:
+    def set_scenario(self, scenario: Scenario) -> None:
         """Replace the scenario: what the old one changed is undone, events whose time has passed
         happen at the next tick.
 
@@ -344,7 +347,7 @@ class MujocoPlant:
         self._set_delays(**self._own_delays)
         self.scenario, self._next_event = events, 0
 
-    def apply(self, scenario) -> None:
+    def apply(self, scenario: Scenario) -> None:
         """Change the plant now.
 
         Events without a time are for good: no reset undoes them (what they attach counts as
@@ -354,7 +357,7 @@ class MujocoPlant:
             if event.time is not None:
                 rest = self.scenario[self._next_event :]
                 done = self.scenario[: self._next_event]
-                self.scenario = done + tuple(sorted((*rest, event), key=lambda e: e.time))
+                self.scenario = done + tuple(sorted((*rest, event), key=lambda e: e.due))
                 continue
             before = self.world.changes
             entities, changes, delays = self._after(event, self.world.entities, before)
@@ -364,14 +367,16 @@ class MujocoPlant:
             self._set_delays(**delays)
 
     def _apply_due_events(self) -> None:
-        while self._next_event < len(self.scenario) and self.scenario[self._next_event].time <= self.t + 1e-9:
+        while self._next_event < len(self.scenario) and self.scenario[self._next_event].due <= self.t + 1e-9:
             event = self.scenario[self._next_event]
             self._next_event += 1
             entities, changes, delays = self._after(event, self.world.entities, self.world.changes)
             self.world.rebuild(entities=entities, changes=changes)
             self._set_delays(**delays)
 
-    def _after(self, event: Event, entities, changes):
+    def _after(
+        self, event: Event, entities: tuple[Entity, ...], changes: tuple[Change, ...]
+    ) -> tuple[tuple[Entity, ...], tuple[Change, ...], dict[str, Any]]:
         """Entities, changes and delays after `event`; nothing is touched."""
         a = event.arguments
         if event.action == "attach":
@@ -424,8 +429,8 @@ class MujocoPlant:
         uri: str = "",
         text: str = "",
         parent: str = "",
-        position=(0.0, 0.0, 0.0),
-        quaternion=(1.0, 0.0, 0.0, 0.0),
+        position: Sequence[float] = (0.0, 0.0, 0.0),
+        quaternion: Sequence[float] = (1.0, 0.0, 0.0, 0.0),
     ) -> None:
         """Add an object: welded to a body or site `parent`, or free in the world ("").
 
@@ -455,7 +460,7 @@ class MujocoPlant:
         """True state of an entity in the world."""
         return self.world.entity_state(name)
 
-    def set_entity_state(self, name: str, **state) -> None:
+    def set_entity_state(self, name: str, **state: ArrayLike | None) -> None:
         """Place a free body, see `World.set_entity_state`."""
         self.world.set_entity_state(name, **state)
 

@@ -18,21 +18,23 @@ import fnmatch
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, NoReturn
 
 import mujoco
+import numpy as np
 import yaml
 
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.scene import shape_content
 
-__all__ = ["Change", "Event", "parse_scenario"]
+__all__ = ["Change", "Event", "Scenario", "parse_scenario"]
 
 # field -> (what carries it, MuJoCo's array). Mass scales inertia too: the body grows denser.
 _BODY = {"mass": ("body_mass", "body_inertia"), "inertia": ("body_inertia",)}
 _DOF = {"damping": "dof_damping", "armature": "dof_armature", "frictionloss": "dof_frictionloss"}
 _AXES = {"x": 0, "y": 1, "z": 2}
 
-_KEYS = {
+_KEYS: dict[str, dict[str, type]] = {
     "attach": {
         "frame": str,
         "mass": float,
@@ -49,7 +51,7 @@ _KEYS = {
     "actuator_gain": {"factor": float, "joints": list},
     "delay": {"sensor": float, "command": float, "seconds": float},
 }
-_REQUIRED = {
+_REQUIRED: dict[str, set[str]] = {
     "attach": {"frame", "mass"},
     "detach": {"name"},
     "scale": {"target", "factor"},
@@ -99,18 +101,18 @@ class Change:
                 f"joint.{'|'.join(_DOF)}|gain or gravity.x|y|z."
             )
 
-    def _write_body(self, model, i: int, field: str) -> None:
+    def _write_body(self, model: mujoco.MjModel, i: int, field: str) -> None:
         if self.value is not None and field == "inertia":
             raise PlantError(f"'{self.target}': inertia has three principal values; scale it.")
         factor = self.factor if self.factor is not None else self.value / model.body_mass[i]
         for array in _BODY[field]:
             getattr(model, array)[i] *= factor
 
-    def _write(self, array, index) -> None:
+    def _write(self, array: np.ndarray, index: int | tuple[int, ...]) -> None:
         array[index] = self.value if self.factor is None else array[index] * self.factor
 
 
-def _matching(model, kind, pattern: str, target: str) -> list[int]:
+def _matching(model: mujoco.MjModel, kind: mujoco.mjtObj, pattern: str, target: str) -> list[int]:
     count = model.nbody if kind == mujoco.mjtObj.mjOBJ_BODY else model.njnt
     names = [mujoco.mj_id2name(model, kind, i) or "" for i in range(count)]
     found = [i for i, name in enumerate(names) if name and fnmatch.fnmatchcase(name, pattern)]
@@ -129,11 +131,20 @@ class Event:
     """A change at a time [s]; time None: now, and for good (a reset does not undo it)."""
 
     action: str
-    arguments: Mapping
+    arguments: Mapping[str, Any]
     time: float | None = None
 
+    @property
+    def due(self) -> float:
+        """When it happens [s]; minus infinity for an event without a time."""
+        return -math.inf if self.time is None else self.time
 
-def parse_scenario(source) -> tuple[Event, ...]:
+
+#: What a scenario is written as: YAML text, a file's path, one event or several.
+Scenario = str | Path | Event | Mapping[str, Any] | Iterable[Event | Mapping[str, Any]]
+
+
+def parse_scenario(source: Scenario) -> tuple[Event, ...]:
     """Events in order of time, from YAML text, a file's path, or a list of mappings or Events.
 
     Raises:
@@ -146,10 +157,10 @@ def parse_scenario(source) -> tuple[Event, ...]:
     if not isinstance(source, Iterable):
         raise PlantError(f"A scenario is a list of events, found {type(source).__name__}.")
     events = [e if isinstance(e, Event) else _parse_event(i, e) for i, e in enumerate(source)]
-    return tuple(sorted(events, key=lambda e: -math.inf if e.time is None else e.time))
+    return tuple(sorted(events, key=lambda e: e.due))
 
 
-def _read(source):
+def _read(source: str | Path) -> Any:
     text = str(source)
     if not text.strip():
         return []
@@ -164,8 +175,8 @@ def _read(source):
         raise PlantError(f"The scenario is not YAML: {error}") from error
 
 
-def _parse_event(index: int, entry) -> Event:
-    def fail(text: str):
+def _parse_event(index: int, entry: Any) -> Event:
+    def fail(text: str) -> NoReturn:
         raise PlantError(f"Scenario event {index + 1} ({entry}): {text}")
 
     if not isinstance(entry, Mapping):

@@ -11,6 +11,7 @@ import re
 import urllib.parse
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TypedDict
 
 import mujoco
 import numpy as np
@@ -22,6 +23,7 @@ from sim_core.plant.physical_parameters import Inertial
 __all__ = [
     "SPAWNABLES",
     "Entity",
+    "ShapeContent",
     "WrenchSensor",
     "build_model",
     "entity_content",
@@ -72,20 +74,29 @@ def robot_mjcf(robot: str) -> tuple[str, str]:
         raise PlantError(f"Cannot read '{robot}': {error.strerror}." if error.strerror else str(error)) from error
 
 
+class ShapeContent(TypedDict):
+    """A simple shape: its kind, mass [kg], sizes as MuJoCo has them [m], and centre in its frame (3,) [m]."""
+
+    shape: str
+    mass: float
+    size: tuple[float, ...]
+    com: tuple[float, ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class Entity:
     """Something added to the scene.
 
     Attributes:
         name: unique name; also the name of its body.
-        content: a simple shape as a dict (see `entity_content`), or MJCF text.
+        content: a simple shape (see `shape_content`), or MJCF text.
         parent: body or site it is welded to; "" for a free body in the world.
         position, quaternion: pose in the parent's frame (world if none), [m], wxyz.
         spawned: removed by a reset of the spawned entities; False: part of the scenario.
     """
 
     name: str
-    content: object
+    content: ShapeContent | str
     parent: str = ""
     position: tuple[float, ...] = (0.0, 0.0, 0.0)
     quaternion: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)
@@ -99,7 +110,7 @@ class Entity:
 
 def shape_content(
     shape: str = "box", mass: float = 1.0, size: Iterable[float] | None = None, com: Iterable[float] = (0.0, 0.0, 0.0)
-) -> dict:
+) -> ShapeContent:
     """A checked simple shape: {shape, mass [kg], size [m], com [m]}.
 
     Raises:
@@ -122,7 +133,7 @@ def shape_content(
     return {"shape": shape, "mass": mass, "size": size, "com": com}
 
 
-def entity_content(uri: str, text: str):
+def entity_content(uri: str, text: str) -> ShapeContent | str:
     """Content of an `Entity` from a resource's URI or its text.
 
     Accepted: URI "refit:box?mass=2&size=0.05,0.05,0.05&com=0,0,0.1" (also sphere, capsule,
@@ -144,9 +155,8 @@ def entity_content(uri: str, text: str):
         unknown = set(numbers) - {"mass", "size", "com"}
         if unknown:
             raise EntityError("parse", f"Unknown option {sorted(unknown)} in '{uri}'; known: mass, size, com.")
-        if "mass" in numbers:
-            numbers["mass"] = numbers["mass"][0]
-        return shape_content(parts.path, **numbers)
+        mass = numbers["mass"][0] if "mass" in numbers else 1.0
+        return shape_content(parts.path, mass, numbers.get("size"), numbers.get("com", (0.0, 0.0, 0.0)))
     if parts.scheme == "file":
         try:
             return _fragment(Path(urllib.parse.unquote(parts.path)).read_text())

@@ -23,7 +23,7 @@ class JointSensor:
         position_noise, velocity_noise: standard deviations [rad or m], [rad/s or m/s].
     """
 
-    def __init__(self, step: float, position_noise: float, velocity_noise: float):
+    def __init__(self, step: float, position_noise: float, velocity_noise: float) -> None:
         self._step = step
         self._noise = (position_noise, velocity_noise)
         self._history: deque = deque(maxlen=math.ceil(MAX_DELAY / step) + 2)
@@ -69,7 +69,7 @@ class JointSensor:
 class DelayLine:
     """Actuator inputs that take effect a constant time after they were asked for."""
 
-    def __init__(self, size: int):
+    def __init__(self, size: int) -> None:
         self._size = size
         self.delay = 0.0
         self.clear()

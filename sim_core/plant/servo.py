@@ -33,7 +33,17 @@ class Servo:
         stop_damping: K_d of "damped" as a multiple of M_ii [1/s].
     """
 
-    def __init__(self, model, qpos, dof, actuated, q_home, bandwidth, stop_state, stop_damping):
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        qpos: np.ndarray,
+        dof: np.ndarray,
+        actuated: np.ndarray,
+        q_home: np.ndarray,
+        bandwidth: float,
+        stop_state: str,
+        stop_damping: float,
+    ) -> None:
         if stop_state not in STOP_STATES:
             raise PlantError(f"Unknown stop state '{stop_state}'; use {', '.join(STOP_STATES)}.")
         self._model, self._data = model, mujoco.MjData(model)
@@ -48,7 +58,7 @@ class Servo:
         self.kd = 2.0 * bandwidth * inertia
         self.kd_stop = stop_damping * inertia
         self.stop_state = stop_state
-        self._q_hold = None
+        self._q_hold: np.ndarray | None = None
 
     def follow(self, command: Command, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Joint efforts of a checked command at time t [s]; q, v and result have shape (n,)."""

@@ -7,10 +7,11 @@ so a spawn in the middle of a motion leaves all other joints exactly where they 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import mujoco
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import (
@@ -57,7 +58,7 @@ class World:
         PlantError: the model holds something a plant cannot drive; the text names it.
     """
 
-    def __init__(self, name: str, mjcf: str, parameters: Mapping[str, float], wrench_site: str = ""):
+    def __init__(self, name: str, mjcf: str, parameters: Mapping[str, float], wrench_site: str = "") -> None:
         self.name = name
         self._mjcf, self._parameters = mjcf, dict(parameters)
         original = build_model(mjcf)
@@ -143,7 +144,7 @@ class World:
         self._probe = mujoco.MjData(model)
 
     # ---- building --------------------------------------------------------------------------
-    def _compile(self, entities, changes) -> mujoco.MjModel:
+    def _compile(self, entities: tuple[Entity, ...], changes: tuple[Change, ...]) -> mujoco.MjModel:
         model = build_model(self._mjcf, entities, self._wrench, **self._geometry)
         # A diverged simulation must be said, not silently restarted from the origin.
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
@@ -154,7 +155,7 @@ class World:
             mujoco.mj_setConst(model, mujoco.MjData(model))
         return model
 
-    def _geometry_of(self, original) -> dict:
+    def _geometry_of(self, original: mujoco.MjModel) -> dict:
         return dict(
             inertials=body_inertials(original, self._parameters),
             site_positions=site_positions(original, self._parameters),
@@ -179,7 +180,7 @@ class World:
         self._kinematics = mujoco.MjData(self.nominal)
         self.ratio = self.nominal.actuator_gear[:, 0] * self.nominal.actuator_gainprm[:, 0]
 
-    def rebuild(self, entities=None, changes=None) -> None:
+    def rebuild(self, entities: Iterable[Entity] | None = None, changes: Iterable[Change] | None = None) -> None:
         """Replace entities or changes, keeping the state of every joint that remains.
 
         Raises:
@@ -190,7 +191,7 @@ class World:
         if entities != self.entities or changes != self.changes:
             self._replace(entities, changes)
 
-    def _replace(self, entities, changes) -> None:
+    def _replace(self, entities: tuple[Entity, ...], changes: tuple[Change, ...]) -> None:
         """Compile anew and carry the state over."""
         model = self._compile(entities, changes)
         data = mujoco.MjData(model)
@@ -204,10 +205,11 @@ class World:
         self._index()
 
     @staticmethod
-    def _joint_keys(model, entities) -> dict[tuple[str, int], int]:
+    def _joint_keys(model: mujoco.MjModel, entities: tuple[Entity, ...]) -> dict[tuple[str, int], int]:
         """Joint id by (entity, order within it): stable however other entities come and go."""
         roots = {model.body(e.name).id: e.name for e in entities}
-        keys, seen = {}, {}
+        keys: dict[tuple[str, int], int] = {}
+        seen: dict[str, int] = {}
         for joint in range(model.njnt):
             body = int(model.jnt_bodyid[joint])
             while body and body not in roots:
@@ -325,7 +327,14 @@ class World:
         mujoco.mj_objectVelocity(self.model, probe, mujoco.mjtObj.mjOBJ_XBODY, body, velocity, 0)
         return EntityState(probe.xpos[body].copy(), probe.xquat[body].copy(), velocity[3:].copy(), velocity[:3].copy())
 
-    def set_entity_state(self, name: str, position=None, quaternion=None, linear=None, angular=None) -> None:
+    def set_entity_state(
+        self,
+        name: str,
+        position: ArrayLike | None = None,
+        quaternion: ArrayLike | None = None,
+        linear: ArrayLike | None = None,
+        angular: ArrayLike | None = None,
+    ) -> None:
         """Place a free body; None leaves that part as it is.
 
         Raises:
@@ -357,7 +366,9 @@ class World:
             self.data.qvel[v + 3 : v + 6] = R.reshape(3, 3).T @ np.asarray(angular)
 
 
-def _copy_joint(old_model, old_data, i: int, model, data, j: int) -> None:
+def _copy_joint(
+    old_model: mujoco.MjModel, old_data: mujoco.MjData, i: int, model: mujoco.MjModel, data: mujoco.MjData, j: int
+) -> None:
     width_q = {mujoco.mjtJoint.mjJNT_FREE: 7, mujoco.mjtJoint.mjJNT_BALL: 4}
     width_v = {mujoco.mjtJoint.mjJNT_FREE: 6, mujoco.mjtJoint.mjJNT_BALL: 3}
     kind = mujoco.mjtJoint(int(model.jnt_type[j]))

@@ -10,6 +10,7 @@ Standing legs get torques of the stance solver, swinging legs a joint reference;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,7 +64,7 @@ class TrotController:
         robot: QuadrupedRobot. solver: of the stance legs. config: TrotConfig.
     """
 
-    def __init__(self, robot: QuadrupedRobot, solver: StanceSolver, config: TrotConfig = TrotConfig()):
+    def __init__(self, robot: QuadrupedRobot, solver: StanceSolver, config: TrotConfig = TrotConfig()) -> None:
         self.robot, self.solver, self.config = robot, solver, config
         self.estimator = BaseEstimator(robot)
         self.swing = SwingLegs(robot, config.gait.stance, config.gait.swing, config.swing)
@@ -76,7 +77,8 @@ class TrotController:
         self.solver.reset()
         self.swing.reset()
         self.offset_free.reset()
-        self._begin = self._before = None
+        self._begin: float | None = None
+        self._before = 0.0
         self._swinging = np.zeros(4, bool)
 
     def command(
@@ -86,7 +88,7 @@ class TrotController:
         q: np.ndarray,
         qd: np.ndarray,
         contacts: np.ndarray,
-        velocity=(0.0, 0.0),
+        velocity: Sequence[float] = (0.0, 0.0),
         yaw_rate: float = 0.0,
     ) -> LegCommand:
         """The legs' command for measurements of time t [s].

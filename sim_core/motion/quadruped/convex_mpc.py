@@ -53,7 +53,7 @@ class ConvexMpcConfig:
     force_limit: float = 1.0
     tolerance: float = 1e-3
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if len(self.weights) != 13 or min(self.weights) < 0:
             raise ValueError(f"weights: expected 13 numbers, none negative, found {self.weights}.")
         if self.horizon < 1 or not self.dt > 0 or not self.force_weight > 0:
@@ -80,7 +80,7 @@ class ConvexMpc:
         config: ConvexMpcConfig.
     """
 
-    def __init__(self, robot: QuadrupedRobot, config: ConvexMpcConfig = ConvexMpcConfig()):
+    def __init__(self, robot: QuadrupedRobot, config: ConvexMpcConfig = ConvexMpcConfig()) -> None:
         self.robot, self.config = robot, config
         H, dt, n = config.horizon, config.dt, 12 * config.horizon
         w = np.array(config.weights)
@@ -152,8 +152,8 @@ class ConvexMpc:
         if observation.contacts.max() <= 0.5:
             return ConvexMpcSolution(np.zeros((H, 4, 3)), 0, "no foot stands", time.perf_counter() - start, 0.0)
         P, q, lower, upper = self.problem(observation)
-        self._update(P.ravel()[self._upper], q, lower, upper, observation.friction)
-        found = self._solver.solve(raise_error=False)
+        solver = self._updated(P.ravel()[self._upper], q, lower, upper, observation.friction)
+        found = solver.solve(raise_error=False)
         if found.info.status not in _USABLE or not np.isfinite(found.x).all():
             self._solver = None
             raise RuntimeError(f"OSQP: {found.info.status} after {found.info.iter} iterations.")
@@ -166,7 +166,10 @@ class ConvexMpc:
         """Forget the last solution; the next solve sets up anew."""
         self._solver = None
 
-    def _update(self, Px, q, lower, upper, friction) -> None:
+    def _updated(
+        self, Px: np.ndarray, q: np.ndarray, lower: np.ndarray, upper: np.ndarray, friction: np.ndarray
+    ) -> osqp.OSQP:
+        """The solver with these numbers in it; set up where there is none."""
         if self._solver is None:
             self._P_shape.data[:] = Px
             self._solver, self._friction = osqp.OSQP(), friction.copy()
@@ -185,9 +188,10 @@ class ConvexMpc:
                 check_termination=5,
                 max_iter=500,
             )
-            return
+            return self._solver
         new = {}
         if (friction != self._friction).any():
             self._friction = friction.copy()
             new["Ax"] = self.constraints(friction).data
         self._solver.update(Px=Px, q=q, l=lower, u=upper, **new)
+        return self._solver

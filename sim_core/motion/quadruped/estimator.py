@@ -53,7 +53,7 @@ class BaseEstimator:
 
     def __init__(
         self, robot: QuadrupedRobot, acceleration_std: float = 0.3, velocity_std: float = 0.1, settling: float = 0.03
-    ):
+    ) -> None:
         self.robot, self._settling = robot, settling
         self._process, self._measurement = acceleration_std**2, velocity_std**2
         self.reset()

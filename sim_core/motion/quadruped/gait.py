@@ -20,7 +20,7 @@ class Gait:
     swing: float
     offsets: tuple[float, float, float, float]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.stance > 0 or self.swing < 0 or not all(0 <= o < 1 for o in self.offsets):
             raise ValueError("A gait needs a stance > 0 s, a swing >= 0 s and four offsets in [0, 1).")
 

@@ -9,6 +9,7 @@ supervised regression of the torques by mean squared error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +39,7 @@ class RandomTargets:
 
     def __init__(
         self, rng: np.random.Generator, duration: float, ranges: TargetRange = TargetRange(), hold: float = 1.5
-    ):
+    ) -> None:
         self._hold = hold
         count = int(np.ceil(duration / hold)) + 1
         lower, upper = np.transpose([ranges.forward, ranges.sideways, ranges.turning])
@@ -57,7 +58,7 @@ class Dataset:
     torques: np.ndarray
     episode: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         n = len(self.observations)
         if self.observations.shape != (n, SIZE) or self.torques.shape != (n, 12) or self.episode.shape != (n,):
             raise ValueError(
@@ -78,7 +79,7 @@ def collect(
     episode: int = 1000,
     ranges: TargetRange = TargetRange(),
     disturbance: float = 2.0,
-    advance=lambda count: None,
+    advance: Callable[[int], None] = lambda count: None,
 ) -> Dataset:
     """Walk under the programme and write down what it was asked and what it answered.
 
@@ -94,7 +95,8 @@ def collect(
     """
     rng = np.random.default_rng(seed)
     controller = TrotController(robot, QpStance(robot), config)
-    rows, count = [], 0
+    rows: list[tuple[np.ndarray, np.ndarray]] = []
+    count = 0
     while count < transitions:
         length = min(episode, transitions - count)
         duration = length * period
@@ -127,7 +129,7 @@ def train(
     batch: int = 256,
     learning_rate: float = 2e-3,
     margin: float = 0.1,
-    advance=lambda loss: None,
+    advance: Callable[[float], None] = lambda loss: None,
 ) -> StanceNet:
     """Fit a network to a data set; the last tenth of the walks (at least one) only measures it.
 

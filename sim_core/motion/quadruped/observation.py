@@ -40,7 +40,19 @@ class Observation:
 
     __slots__ = ("vector", *(name for name, *_ in FIELDS))
 
-    def __init__(self, vector: np.ndarray | None = None):
+    vector: np.ndarray
+    velocity: np.ndarray
+    orientation: np.ndarray
+    angular_velocity: np.ndarray
+    contacts: np.ndarray
+    feet: np.ndarray
+    friction: np.ndarray
+    desired_position: np.ndarray
+    desired_velocity: np.ndarray
+    desired_orientation: np.ndarray
+    desired_angular_velocity: np.ndarray
+
+    def __init__(self, vector: np.ndarray | None = None) -> None:
         self.vector = np.zeros(SIZE) if vector is None else np.asarray(vector, float)
         if self.vector.shape != (SIZE,):
             raise ValueError(f"An observation has {SIZE} numbers, found shape {self.vector.shape}.")

@@ -35,7 +35,7 @@ class OffsetFreeConfig:
     gain: tuple[float, float, float, float] = (1.5, 1.5, 1.5, 1.5)
     limit: tuple[float, float, float, float] = (0.1, 0.1, 0.15, 0.08)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if min(self.lag) <= 0 or min(self.gain) < 0 or min(self.limit) < 0:
             raise ValueError("lag must be positive, gain and limit must not be negative.")
 
@@ -47,13 +47,14 @@ class OffsetFree:
         disturbance: d (4,), see `OffsetFreeConfig`.
     """
 
-    def __init__(self, config: OffsetFreeConfig = OffsetFreeConfig()):
+    def __init__(self, config: OffsetFreeConfig = OffsetFreeConfig()) -> None:
         self._lag, self._gain, self._limit = (np.array(x) for x in (config.lag, config.gain, config.limit))
         self.reset()
 
     def reset(self) -> None:
         """Forget the disturbance; the model begins at the next measurement."""
-        self._model = self._reference = None
+        self._model: np.ndarray | None = None
+        self._reference = np.zeros(4)
         self.disturbance = np.zeros(4)
 
     def reference(self, dt: float, asked: np.ndarray, measured: np.ndarray) -> np.ndarray:

@@ -56,7 +56,7 @@ def stance_torques(robot: QuadrupedRobot, observation: Observation, forces: np.n
 class QpStance:
     """The convex MPC's first forces as torques."""
 
-    def __init__(self, robot: QuadrupedRobot, config: ConvexMpcConfig = ConvexMpcConfig()):
+    def __init__(self, robot: QuadrupedRobot, config: ConvexMpcConfig = ConvexMpcConfig()) -> None:
         self.robot, self.mpc = robot, ConvexMpc(robot, config)
 
     def solve(self, observation: Observation) -> Stance:
@@ -81,7 +81,7 @@ class GuardedNetStance:
         fallbacks: how often the programme had to answer.
     """
 
-    def __init__(self, robot: QuadrupedRobot, net: StanceNet, config: ConvexMpcConfig = ConvexMpcConfig()):
+    def __init__(self, robot: QuadrupedRobot, net: StanceNet, config: ConvexMpcConfig = ConvexMpcConfig()) -> None:
         self.robot, self.net, self.qp = robot, net, QpStance(robot, config)
         self._limit = robot.effort_limit.reshape(4, 3)
         self._last = np.full(SIZE, np.nan)

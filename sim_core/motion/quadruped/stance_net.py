@@ -43,7 +43,7 @@ class StanceNet:
     patterns: np.ndarray
     meta: dict = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         sizes = [SIZE, *(len(b) for b in self.biases)]
         shapes = [w.shape for w in self.weights]
         if shapes != list(zip(sizes[1:], sizes[:-1])) or sizes[-1] != 12:

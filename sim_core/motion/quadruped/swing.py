@@ -35,7 +35,7 @@ class SwingLegs:
         stance, swing: durations [s].
     """
 
-    def __init__(self, robot: QuadrupedRobot, stance: float, swing: float, config: SwingConfig = SwingConfig()):
+    def __init__(self, robot: QuadrupedRobot, stance: float, swing: float, config: SwingConfig = SwingConfig()) -> None:
         self.robot, self.config, self._stance, self._swing = robot, config, stance, swing
         # Around the centre of mass, not the hips: feet 9 mm ahead of it would push the robot backwards all the time.
         self._under_hips = robot.hips + np.stack([np.zeros(4), robot.abduction, np.zeros(4)], 1) + robot.com * (1, 1, 0)
