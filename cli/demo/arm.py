@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+import scripting
 from cli.demo.recordings import Recording, Timing, load
 from config.description import PayloadDemo, Robot, Track
 from config.robot import load_robot
@@ -18,7 +19,6 @@ from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
 from nodes.control.robot_task import tool_path
 from reporting import Result
 from reporting.progress import SilentProgress
-from scripting.graph import Graph
 from sim_core.multibody import RobotModel, load_model
 from sim_core.multibody.model import build
 
@@ -43,21 +43,28 @@ def record(robot: str, folder: Path, seed: int, payload: float, duration: float,
         label = f"{description.title} {name.replace('_', ' ')}"
         with (
             progress.stage(f"{label}: starting nodes", None) as stage,
-            Graph(
-                robot, folder / name, scene.launch, refit=refit, seed=seed, scenario=scenario, **scene.arguments
-            ) as graph,
+            scripting.Robot.start(
+                robot,
+                record=folder / name,
+                launch=scene.launch,
+                refit=refit,
+                seed=seed,
+                scenario=scenario,
+                **scene.arguments,
+            ) as arm,
         ):
+            arm.wait_until_ready()
             stage.close()
             with progress.stage(label, duration) as stage:
                 done = 0.0
 
-                def on_time(t):
+                def advance(t):
                     nonlocal done
                     stage.advance(min(t, duration) - done)
                     done = min(t, duration)
 
-                graph.play()
-                graph.run_until(duration, on_time)
+                # The graph ends while the arm moves: a stand would be part of the recording.
+                arm.follow_path(duration, stop_after=False, progress=advance).check()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+import scripting
 from cli.demo.recordings import Recording, Timing, load
 from config.description import HiddenChange, Robot, SwingUp, SwingUpDemo
 from config.robot import load_robot, node_settings
@@ -22,7 +23,6 @@ from nodes.control.robot_task import control_task, free_parameters, upright
 from nodes.framework.actuation import Actuation
 from reporting import Result
 from reporting.progress import SilentProgress
-from scripting.graph import Graph
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
 from sim_core.control.episodes import AdaptiveRun
 from sim_core.control.refit import Refit, RefitConfig
@@ -84,9 +84,10 @@ def record(
 
 
 def _episodes(robot, folder: Path, count: int, refit_at_end: bool, stage, **arguments) -> None:
-    with Graph(robot, folder, **arguments) as graph:
+    # Time need not stand still between episodes: in lock-step it does anyway.
+    with scripting.Robot.start(robot, record=folder, paused=False, **arguments) as cartpole:
         for _ in range(count):
-            graph.episode(refit_at_end)
+            cartpole.run_episode(refit_at_end=refit_at_end).check()
             stage.advance()
 
 

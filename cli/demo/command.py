@@ -14,6 +14,7 @@ from cli.errors import CommandError
 from config.description import PayloadDemo, Robot, RobotError, SwingUpDemo
 from config.robot import DEFAULT, load_robot, loadable_robots
 from reporting.checks import EXIT_OK
+from scripting import ScriptError
 
 ROBOTS = [robot for robot in loadable_robots() if robot.demo]
 RECIPES = ("robust", "literal")
@@ -102,9 +103,7 @@ def demo(
         return EXIT_OK
     except OSError as error:
         raise CommandError(f"cannot write the run directory: {error}") from error
-    except RuntimeError as error:
-        if type(error).__name__ != "GraphError":
-            raise
+    except ScriptError as error:
         raise CommandError(str(error), exit_code=1) from error
     result.print(console)
     if json is not None:

@@ -29,7 +29,7 @@ def run(
     """Run one demonstration; leaves bags, result.json, report.html and parameters.yaml in `folder`.
 
     Raises:
-        GraphError: the graph failed.
+        scripting.ScriptError: the graph failed, or the robot was halted.
     """
     if isinstance(load_robot(robot).demo, PayloadDemo):
         return _arm(robot, folder, progress, seed, payload, duration)

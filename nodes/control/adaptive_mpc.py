@@ -102,7 +102,12 @@ class AdaptiveMpcNode(RefitNode):
         )
 
     def activate(self) -> None:
+        path, sample = self._path_clock, self.sample
         self._start_over()
+        if path is not None and sample is not None:
+            # A path waits for a controller that was switched off: an arm that is elsewhere would chase its beginning.
+            path.stand_still(sample.stamp)
+            self._path_clock = path
 
     def stop(self) -> None:
         # The declared stop state is the receiver's: it enters it when commands cease.
