@@ -58,6 +58,9 @@ class Checkout:
         for name, text in {
             "requirements.lock": "numpy==1\n",
             "requirements-ros.lock": "setuptools==79.0.1\n",
+            "requirements-inference.lock": "emcee==1\n",
+            "requirements-learning.lock": "torch==1\n",
+            "requirements-calibration.lock": "opencv==1\n",
             "requirements-test.lock": "pin==1\n",
             "requirements-bench.lock": "jax==1\n",
             "setup.py": "", "setup.cfg": "", "package.xml": "",
@@ -65,6 +68,9 @@ class Checkout:
             "pip_ros/interfaces/tf2_msgs/package.xml": "",
             **{f"pip_ros/interfaces/{package}/package.xml": "" for package in (
                 "simulation_interfaces", "control_msgs", "audio_common_msgs", "realsense2_camera_msgs")},
+            "experiments/csvgd/sampled.py": '"""Of both."""\n\nTIERS = ("inference", "learning")\n',
+            "experiments/neuralsim/trained.py": 'import torch\n\nTIERS = ("learning",)\n',
+            "experiments/plain.py": "def run(): ...\n",
             "launch/sim.launch.py": "", "nodes/table.py": "",
         }.items():  # fmt: skip
             self.write(self.root / name, text)

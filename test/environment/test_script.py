@@ -1,6 +1,7 @@
 """The script `refit`: what it does once, what it does again, and what an interruption leaves."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,8 @@ def steps(calls):
     for call in calls:
         for mark, name in (
             ("-m venv", "venv"), ("install setuptools", "setuptools"), ("-r requirements-ros.lock", "packages"),
+            ("-r requirements-inference.lock", "inference"), ("-r requirements-learning.lock", "learning"),
+            ("-r requirements-calibration.lock", "calibration"),
             ("-r requirements-test.lock", "test"), ("-r requirements-bench.lock", "bench"),
             ("ros_wheels", "paths"), ("--base-paths interfaces", "interfaces"), ("--packages-select refit", "package"),
         ):  # fmt: skip
@@ -67,6 +70,7 @@ def test_from_elsewhere_and_through_links(checkout, tmp_path):
         ("requirements.lock", ["setuptools", "packages", "paths", "interfaces", "package"]),
         ("interfaces/msg/A.msg", ["interfaces", "package"]),
         ("launch/new.launch.py", ["package"]),
+        ("data/new.csv.gz", ["package"]),
         ("setup.py", ["package"]),
     ],
 )
@@ -80,9 +84,86 @@ def test_a_change_redoes_what_depends_on_it(checkout, path, expected):
 def test_tiers_come_on_first_need(checkout):
     checkout.run("setup")
     assert steps(checkout.run("bench", "--list")[3]) == []
-    assert steps(checkout.run("test", "-k", "x")[3]) == ["test"]
+    assert steps(checkout.run("test", "-k", "x")[3]) == ["inference", "learning", "calibration", "test"]
     assert steps(checkout.run("bench", "dynamics")[3]) == ["bench"]
     assert steps(checkout.run("test")[3]) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "tiers"),
+    [
+        ("demo", []),
+        ("launch sim.launch.py robot:=panda", []),
+        ("calibrate tool bag", []),
+        ("calibrate camera bag", ["calibration"]),
+        ("identify bag", []),
+        ("identify bag --method csvgd", []),
+        ("identify bag --method nuts", ["inference"]),
+        ("identify bag --method=cma-es", ["inference"]),
+        ("identify bag --method bayessim", ["learning"]),
+        ("identify bag --method bayessim --cluster tcp://far:8786", ["inference", "learning"]),
+        ("identify bag --method nuts --help", []),
+        ("experiment sampled --quick", ["inference", "learning"]),
+        ("experiment --quick trained", ["learning"]),
+        ("experiment plain", []),
+        ("experiment plain --cluster=tls://far:8786", ["inference"]),
+        ("experiment --list", []),
+        ("experiment no-such", []),
+        ("experiment *", []),
+        ("setup learning inference", ["learning", "inference"]),
+        ("setup", []),
+    ],
+)
+def test_a_command_brings_its_tiers(checkout, line, tiers):
+    checkout.run("setup")
+    code, _, err, calls = checkout.run(*line.split())
+    assert code == 0 and steps(calls) == tiers, err
+    for tier in tiers:
+        assert f"this needs the tier '{tier}' (requirements-{tier}.lock), which is installed now, once." in err
+    code, _, err, calls = checkout.run(*line.split())
+    assert code == 0 and err == "" and steps(calls) == []
+
+
+def test_a_change_of_a_tier_updates_that_tier_alone(checkout):
+    checkout.run("setup", "inference", "learning")
+    checkout.write(checkout.root / "requirements-learning.lock", "torch==2\n")
+    assert steps(checkout.run("experiment", "sampled")[3]) == ["learning"]
+
+
+def test_a_new_base_asks_for_the_tiers_again(checkout):
+    checkout.run("setup", "learning")
+    checkout.write(checkout.root / "requirements.lock", "numpy==2\n")
+    assert "learning" not in steps(checkout.run("setup")[3])
+    assert steps(checkout.run("experiment", "trained")[3]) == ["learning"]
+
+
+def test_a_wrong_tier_is_named_beside_those_there_are(checkout):
+    code, _, err, calls = checkout.run("setup", "learnign")
+    assert code == 2 and not calls
+    assert "no tier 'learnign'; there are: base inference learning calibration test bench." in err
+
+
+def test_the_words_that_need_a_tier_are_those_of_the_methods():
+    """The script knows methods by name, because it cannot import them."""
+    from identification.infer_settings import ALIASES
+    from sim_core.inference.samplers import METHODS
+
+    script = (Path(__file__).resolve().parents[2] / "refit").read_text()
+    rows = [line.split() for line in script.partition("<<'WORDS'\n")[2].partition("WORDS\n")[0].splitlines()]
+    said = {word: tier for command, word, tier in rows if command == "identify"}
+    needed = {name: entry.tier for name, entry in METHODS.items() if entry.tier}
+    assert said == needed | {alias: needed[name] for alias, name in ALIASES.items() if name in needed}
+
+
+def test_tiers_have_one_name_everywhere():
+    """Script, lock files and config/tiers.py."""
+    from config.tiers import TIERS
+
+    root = Path(__file__).resolve().parents[2]
+    in_script = re.search(r"^TIERS='(.*)'$", (root / "refit").read_text(), re.M).group(1).split()
+    assert set(TIERS) <= set(in_script)
+    locks = {path.stem.removeprefix("requirements-") for path in root.glob("requirements-*.lock")}
+    assert locks == {*in_script, "ros"}
 
 
 @pytest.mark.parametrize("step", ["-m venv", "-r requirements.lock"])
@@ -122,6 +203,15 @@ def test_cut_off_while_installing_a_tier_writes_it_again(checkout):
     code, _, err, calls = checkout.run("test")
     assert code == 0, err
     assert steps(calls) == ["test", "test"] and "--ignore-installed" in calls[0]
+
+
+def test_cut_off_while_installing_a_tier_leaves_the_others(checkout):
+    checkout.run("setup")
+    checkout.interrupt("-r requirements-learning.lock", "experiment", "sampled")
+    assert steps(checkout.run("demo")[3]) == []
+    code, _, err, calls = checkout.run("experiment", "sampled")
+    assert code == 0, err
+    assert steps(calls) == ["learning", "learning"] and "--ignore-installed" in calls[0]
 
 
 def test_an_orphaned_installation_is_waited_for(checkout):
