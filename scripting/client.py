@@ -158,8 +158,14 @@ class GraphClient:
         answer = self.wait(client.call_async(GetState.Request()), ATTEMPT_TIMEOUT, f"while waiting for {node}")
         return None if answer is None else int(answer.current_state.id)
 
-    def change_state(self, node: str, transition: int, state: int, timeout: float) -> None:
+    def change_state(
+        self, node: str, transition: int, state: int, timeout: float, gone: Callable[[], bool] = lambda: False
+    ) -> None:
         """Bring a lifecycle node into a state by a transition; nothing is done if it is there already.
+
+        Args:
+            transition, state: of lifecycle_msgs/Transition and /State. timeout: [s].
+            gone: whether the node has ended, so that waiting is senseless.
 
         Raises:
             GraphError: it is not there in time.
@@ -172,10 +178,11 @@ class GraphClient:
                 request = ChangeState.Request(transition=Transition(id=transition))
                 self.wait(client.call_async(request), 20.0, f"while {node} changed its state")
             self.check(f"while waiting for {node}")
+            if gone():
+                raise self.error(f"node {node} ended before it was {LIFECYCLE_STATES[state]}; its log says why")
             if time.monotonic() > deadline:
                 raise self.error(
-                    f"node {node} is {_state(found)} after {timeout:g} s, not {LIFECYCLE_STATES[state]}; "
-                    "its log says why"
+                    f"node {node} is {_state(found)} after {timeout:g} s, not {LIFECYCLE_STATES[state]}; its log says why"
                 )
             time.sleep(LOOK_PERIOD)
 

@@ -22,18 +22,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import rclpy
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State, Transition
-from lifecycle_msgs.srv import ChangeState, GetState
-from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 
 from hardware.emulation.process import EmulatorProcess
+from nodes.framework.polled import take
 from nodes.framework.qos import STATE
+from scripting.client import GraphClient
+from scripting.errors import GraphError
 
 __all__ = ["DeviceBench", "Health", "Played", "Usage"]
 
@@ -134,12 +131,9 @@ class DeviceBench:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._ports = Path(tempfile.mkdtemp(prefix="refit-bench-"))
         os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-        self._context = Context()
-        rclpy.init(context=self._context, domain_id=self.domain, signal_handler_options=SignalHandlerOptions.NO)
-        self.node = Node("device_bench", context=self._context)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
-        self.node.create_subscription(DiagnosticArray, "diagnostics", self._on_diagnostics, STATE)
+        self._client = GraphClient(self.domain)
+        # Polled, so that `health` only grows while somebody listens, in the listener's thread.
+        self._diagnostics = self._client.poll(DiagnosticArray, "diagnostics", STATE)
         try:
             for k, device in enumerate(self.devices):
                 self._start(k, device)
@@ -206,36 +200,33 @@ class DeviceBench:
             emulator.stop()
         self.processes, self.emulators = {}, {}
         shutil.rmtree(self._ports, ignore_errors=True)
-        if getattr(self, "node", None) is not None:
-            self._executor.shutdown(timeout_sec=1.0)
-            self.node.destroy_node()
-            rclpy.try_shutdown(context=self._context)
-            self.node = None
+        self._client.close()
         return codes
 
     # -- the graph ---------------------------------------------------------------------------------
-    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+    def _hear(self) -> None:
+        """Take in what has been said."""
         now = time.monotonic()
-        for status in message.status:
-            node = status.name.rsplit("/", 1)[-1]
-            if node in self.health:
-                self.health[node].append(
-                    Health(now, status.level[0], status.message, {v.key: v.value for v in status.values})
-                )
+        for message, _ in take(self._diagnostics):
+            for status in message.status:
+                node = status.name.rsplit("/", 1)[-1]
+                if node in self.health:
+                    self.health[node].append(
+                        Health(now, status.level[0], status.message, {v.key: v.value for v in status.values})
+                    )
 
     def listen(self, seconds: float) -> None:
-        """Take in what is said for so long."""
+        """Take in what is said for so long [s]."""
         self.until(lambda: False, seconds)
 
     def until(self, condition: Callable[[], bool], timeout: float) -> bool:
         """Whether `condition()` becomes true within `timeout` [s], listening meanwhile."""
-        end = time.monotonic() + timeout
-        while not condition():
-            rest = end - time.monotonic()
-            if rest <= 0.0:
-                return False
-            self._executor.spin_once(timeout_sec=min(rest, 0.05))
-        return True
+
+        def fulfilled() -> bool:
+            self._hear()
+            return condition()
+
+        return self._client.until(fulfilled, timeout, "while listening to the devices")
 
     def up(self, timeout: float = 60.0) -> float:
         """Configure and activate every driver; returns how long after the last activation all were well [s].
@@ -257,29 +248,12 @@ class DeviceBench:
             Transition.TRANSITION_CONFIGURE: State.PRIMARY_STATE_INACTIVE,
             Transition.TRANSITION_ACTIVATE: State.PRIMARY_STATE_ACTIVE,
         }[transition]
-        end = time.monotonic() + timeout
-        change, ask = (
-            self.node.create_client(kind, f"{node}/{name}")
-            for kind, name in ((ChangeState, "change_state"), (GetState, "get_state"))
-        )
         try:
-            while time.monotonic() < end and self.processes[node].poll() is None:
-                # An answer may be lost while the graph is still being discovered: the state itself tells.
-                answer = self._call(ask, GetState.Request(), 2.0)
-                if answer is not None and answer.current_state.id == wanted:
-                    return
-                if answer is not None:
-                    self._call(change, ChangeState.Request(transition=Transition(id=transition)), 20.0)
-            raise RuntimeError(f"{node} could not make transition {transition}:\n{self.log(node)}")
-        finally:
-            self.node.destroy_client(change)
-            self.node.destroy_client(ask)
-
-    def _call(self, client, request, timeout: float):
-        if not self.until(client.service_is_ready, timeout):
-            return None
-        future = client.call_async(request)
-        return future.result() if self.until(future.done, timeout) else None
+            self._client.change_state(
+                node, transition, wanted, timeout, lambda: self.processes[node].poll() is not None
+            )
+        except GraphError as error:
+            raise RuntimeError(f"{error}\n{self.log(node)}") from error
 
     # -- one device --------------------------------------------------------------------------------
     def inject(self, node: str, fault: str, seconds: float | None = None, **parameters) -> None:
