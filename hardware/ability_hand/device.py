@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hardware.ability_hand.protocol import (
     ADDRESS,
@@ -54,7 +56,7 @@ class AbilityHand(Device):
         baud: int = BAUD,
         command_timeout: float = 0.1,
         reply_timeout: float = 0.05,
-        **options,
+        **options: Any,
     ):
         super().__init__(**options)
         self.path, self.period, self.address, self.baud = path, 1.0 / rate, address, baud
@@ -67,7 +69,7 @@ class AbilityHand(Device):
         self._missed = 0
         self._due = 0.0
 
-    def move(self, position) -> None:
+    def move(self, position: ArrayLike) -> None:
         """Pursue finger positions (6,) [rad], in the order of JOINTS; clipped. From any thread.
 
         Raises:

@@ -8,8 +8,10 @@ Its bytes are taken apart and put together here, apart from protocol.py on purpo
 
 from __future__ import annotations
 
+import argparse
 import math
 import time
+from typing import Any
 
 from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
@@ -168,7 +170,7 @@ class AbilityHandEmulator(Emulator):
                 self.speeds[finger] = (self.angles[finger] - before) / dt
 
     # -- control -----------------------------------------------------------------------------------
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         for finger, angle in values.pop("contacts", {}).items():
             if finger not in FINGERS:
                 raise ValueError(f"there is no finger {finger}, only {', '.join(FINGERS)}")
@@ -187,10 +189,10 @@ class AbilityHandEmulator(Emulator):
         }
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--address", type=lambda text: int(text, 0), default=0x50, help="of the hand")
     parser.add_argument("--baud", type=int, default=460800)
 
 
-def make(options, faults: Faults) -> AbilityHandEmulator:
+def make(options: argparse.Namespace, faults: Faults) -> AbilityHandEmulator:
     return AbilityHandEmulator(PtyPort(options.link, options.baud), options.address, faults)

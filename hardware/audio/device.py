@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class AudioDevice(Device):
     """
 
     def __init__(
-        self, source: Source, gain_db: float = 0.0, floor_dbfs: float = -80.0, stale_timeout: float = 0.5, **link
+        self, source: Source, gain_db: float = 0.0, floor_dbfs: float = -80.0, stale_timeout: float = 0.5, **link: Any
     ):
         super().__init__(stale_timeout=stale_timeout, **link)
         self.source, self.gain, self.floor_dbfs = source, 10.0 ** (gain_db / 20.0), floor_dbfs

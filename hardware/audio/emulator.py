@@ -9,10 +9,12 @@ Not imitated: a drifting quartz, a converter's filters, other programs that hold
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import time
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +60,7 @@ class AudioEmulator(Emulator):
         sound: str = "stethoscope",
         faults: Faults | None = None,
         seed: int = 0,
-        **values,
+        **values: Any,
     ):
         super().__init__(faults)
         self.rate, self.channels, self.form = rate, channels, sample_format(form)
@@ -74,7 +76,7 @@ class AudioEmulator(Emulator):
         self._free = 0.0  # when all that was delayed is out [host time]
 
     # -- of the base -------------------------------------------------------------------------------
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         """sound, frequency [Hz], level [of full scale], click_period [s]."""
         super().set(**{name: value for name, value in values.items() if name not in self.values})
         if values.get("sound", "tone") not in SOUNDS:
@@ -151,7 +153,7 @@ class AudioEmulator(Emulator):
         return sound if clip is None else sound * 10.0 ** (float(clip.get("by", 40.0)) / 20.0)
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `python -m hardware.emulate audio`."""
     parser.add_argument("--sound", choices=SOUNDS, default="stethoscope", help="what is heard")
     parser.add_argument("--frequency", type=float, default=100.0, help="of the tone [Hz]")
@@ -161,7 +163,7 @@ def arguments(parser) -> None:
     parser.add_argument("--format", default="S16LE", help="sample format: S16LE, S32LE or F32LE")
 
 
-def make(options, faults: Faults) -> AudioEmulator:
+def make(options: argparse.Namespace, faults: Faults) -> AudioEmulator:
     """The emulator that the options describe.
 
     Raises:

@@ -53,7 +53,7 @@ class Ring:
         self._poll = select.poll()
         self._poll.register(self._bell, select.POLLIN)
 
-    def put(self, data, arrival: float, age: float, overflow: bool) -> bool:
+    def put(self, data: bytes | bytearray | memoryview, arrival: float, age: float, overflow: bool) -> bool:
         """One chunk (any buffer of the right size); False if there was no room."""
         number = self._heard * self.frames
         self._heard += 1

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -236,7 +237,7 @@ def _listener(ring: Ring) -> Callable:
     """
     put = ring.put
 
-    def listen(data, frames, times, status) -> None:
+    def listen(data: Any, frames: int, times: Any, status: Any) -> None:
         put(data, times.currentTime, times.currentTime - times.inputBufferAdcTime, bool(status.input_overflow))
 
     return listen

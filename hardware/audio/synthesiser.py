@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -216,7 +217,7 @@ def _band(low: float, high: float, rate: int) -> np.ndarray:
     return butter(4, [low, min(high, 0.45 * rate)], "bandpass", fs=rate, output="sos")
 
 
-def _filtered(sos: np.ndarray, sound: np.ndarray, zi: np.ndarray | None = None):
+def _filtered(sos: np.ndarray, sound: np.ndarray, zi: np.ndarray | None = None) -> Any:
     """Sound (n,) through second-order sections; with the filter's state `zi`, also the state after it."""
     from scipy.signal import sosfilt
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hardware.dynamixel.joints import GroupState, JointArrays, some
 
@@ -63,7 +64,7 @@ class EffortLoop:
         kp, ki, kd: shape (n,) [N m/rad, N m/(rad s), N m s/rad].
     """
 
-    def __init__(self, kp, ki, kd):
+    def __init__(self, kp: ArrayLike, ki: ArrayLike, kd: ArrayLike):
         self.kp, self.ki, self.kd = (np.asarray(k, dtype=float) for k in (kp, ki, kd))
         self.reset()
 
@@ -77,7 +78,13 @@ class EffortLoop:
         self.integral[where] = self._mean[where]
 
     def effort(
-        self, position, velocity, state: GroupState, dt: float, most: np.ndarray, where: np.ndarray
+        self,
+        position: np.ndarray,
+        velocity: np.ndarray,
+        state: GroupState,
+        dt: float,
+        most: np.ndarray,
+        where: np.ndarray,
     ) -> np.ndarray:
         """Efforts towards `position`, `velocity`; the integral of joints `where` goes on, within +-`most` [N m]."""
         e = position - state.q
@@ -159,7 +166,16 @@ class JointFeedback(Source):
         self._by_effort, self._by_position = which & arrays.takes_effort, which & arrays.takes_position
         self._received = -np.inf
 
-    def set(self, law: Law, stamp: float, received: float, effort, position, velocity, gain) -> None:
+    def set(
+        self,
+        law: Law,
+        stamp: float,
+        received: float,
+        effort: np.ndarray,
+        position: np.ndarray,
+        velocity: np.ndarray,
+        gain: np.ndarray,
+    ) -> None:
         """A new command; host times [s], arrays shape (n,), gain (n, 2 n)."""
         self._law, self._stamp = law, stamp
         self._effort, self._position, self._velocity, self._gain = effort, position, velocity, gain

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -90,7 +91,9 @@ class ServoGroup(Device):
         **link: of Device.
     """
 
-    def __init__(self, path: str, baud: int, joints: Sequence[Joint], options: GroupOptions = GroupOptions(), **link):
+    def __init__(
+        self, path: str, baud: int, joints: Sequence[Joint], options: GroupOptions = GroupOptions(), **link: Any
+    ):
         super().__init__(**link)
         self.path, self.baud, self.joints, self.options = path, baud, tuple(joints), options
         self.arrays = JointArrays(joints)

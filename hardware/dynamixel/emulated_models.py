@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import pi
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = ["MODELS", "Indirect", "Model", "Motor", "Register", "find_model"]
 
@@ -121,28 +121,30 @@ class Model:
         return max(ends)
 
 
-def _eeprom(name, address, size, default, low, high, **more) -> Register:
+def _eeprom(name: str, address: int, size: int, default: int, low: int, high: int, **more: Any) -> Register:
     return Register(name, address, size, default, low, high, eeprom=True, **more)
 
 
-def _read_only(name, address, size, default=0, signed=False, eeprom=False) -> Register:
+def _read_only(
+    name: str, address: int, size: int, default: int = 0, signed: bool = False, eeprom: bool = False
+) -> Register:
     return Register(name, address, size, default, -1 if signed else 0, 0, writable=False, eeprom=eeprom)
 
 
 def _x_table(
-    number,
+    number: int,
     *,
-    firmware=45,
-    temperature=80,
-    volts=(95, 160, 95, 160),
-    velocity=200,
-    fastest=1023,
-    current=None,
-    bauds=7,
-    gains=(1920, 100, 0, 0, 800),
-    shutdown=52,
-    mode_max=16,
-    homing=1_044_479,
+    firmware: int = 45,
+    temperature: int = 80,
+    volts: tuple[int, int, int, int] = (95, 160, 95, 160),
+    velocity: int = 200,
+    fastest: int = 1023,
+    current: int | None = None,
+    bauds: int = 7,
+    gains: tuple[int, int, int, int, int] = (1920, 100, 0, 0, 800),
+    shutdown: int = 52,
+    mode_max: int = 16,
+    homing: int = 1_044_479,
 ) -> tuple[Register, ...]:
     """The table that X and MX(2.0) share. volts: (lowest, highest settable, default min, default max) [0.1 V];
     gains: velocity I, P, position D, I, P; current: default and largest limit, None without current sensing."""
@@ -212,7 +214,15 @@ INDIRECT_X = (Indirect(168, 224, 28), Indirect(578, 634, 28))
 ALL_MODES = (0, 1, 3, 4, 5, 16)
 
 
-def _x(name, number, motor, *, current_unit=0.0, indirect=INDIRECT_X, **table) -> Model:
+def _x(
+    name: str,
+    number: int,
+    motor: Motor,
+    *,
+    current_unit: float = 0.0,
+    indirect: tuple[Indirect, ...] = INDIRECT_X,
+    **table: Any,
+) -> Model:
     modes = ALL_MODES if current_unit else (1, 3, 4, 16)
     return Model(
         name, number, motor, _x_table(number, **table), indirect=indirect, current_unit=current_unit, modes=modes
@@ -220,17 +230,17 @@ def _x(name, number, motor, *, current_unit=0.0, indirect=INDIRECT_X, **table) -
 
 
 def _p1_table(
-    number,
+    number: int,
     *,
-    firmware,
-    baud,
-    angle,
-    volts,
+    firmware: int,
+    baud: int,
+    angle: int,
+    volts: tuple[int, int],
     gains: list[Register],
-    goal_high,
+    goal_high: int,
     tail: list[Register],
-    resolution,
-    temperature=80,
+    resolution: int,
+    temperature: int = 80,
 ) -> tuple[Register, ...]:
     """The table that AX and MX share under Protocol 1.0."""
     return tuple(
@@ -300,7 +310,7 @@ AX_GAINS = [
 ]
 
 
-def _ax(name, number, motor, temperature) -> Model:
+def _ax(name: str, number: int, motor: Motor, temperature: int) -> Model:
     table = _p1_table(
         number,
         firmware=24,

@@ -17,6 +17,7 @@ measured through a first-order low-pass of 5 ms; the feed-forward gains (88, 90)
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["Motors", "TICK", "VELOCITY_FILTER"]
 
@@ -39,10 +40,10 @@ class Motors:
         own: which servos move by this model; the others follow a world.
     """
 
-    def __init__(self, motors: list, load_inertia, initial_angle):
+    def __init__(self, motors: list, load_inertia: ArrayLike, initial_angle: ArrayLike):
         n = len(motors)
 
-        def of(name):
+        def of(name: str) -> np.ndarray:
             return np.array([getattr(motor, name) for motor in motors], float)
 
         self.R, self.k_t, self.k_e = of("resistance"), of("k_t"), of("k_e")

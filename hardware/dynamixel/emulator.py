@@ -21,6 +21,7 @@ import select
 import time
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -276,7 +277,7 @@ class DynamixelEmulator(Emulator):
             servo.boot(time.monotonic())
 
     # -- the control socket ------------------------------------------------------------------------
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         """`load`, `position`, `temperature`: {id: N m, rad or deg C} at the joint; `volts`: supply; `strict_stuffing`.
 
         Raises:

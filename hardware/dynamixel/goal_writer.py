@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from hardware.dynamixel import protocol1, protocol2
 from hardware.dynamixel.commands import Goals
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays
 from hardware.dynamixel.servo_setup import ServoLimits
 from hardware.dynamixel.transport import Transport
 
 __all__ = ["GoalWriter"]
+
+Frame = protocol1.SyncWriteFrame | protocol2.SyncWriteFrame
 
 REPEAT = 1.0  # [s] after which the limits of current-based and of hot servos are sent again unchanged
 
@@ -30,7 +33,7 @@ class GoalWriter:
         self._bus, self._arrays = bus, arrays
         self._known = np.array([limit is not None for limit in limits])
 
-        def raw(of):
+        def raw(of: Callable[[ServoLimits], float]) -> np.ndarray:
             return np.array([float(of(limit)) if limit else 0.0 for limit in limits])
 
         self._current, self._pwm, self._velocity = (
@@ -41,7 +44,7 @@ class GoalWriter:
         self._low, self._high = raw(lambda l: l.low), raw(lambda l: l.high)
         self._protocol1 = bus.protocol == 1.0
 
-        def frame(name, mask):
+        def frame(name: str, mask: np.ndarray) -> tuple[Frame | None, np.ndarray]:
             which = np.flatnonzero(mask & self._known)
             if not len(which):
                 return None, which
@@ -114,7 +117,7 @@ class GoalWriter:
         volts = a.resistance * goals.effort / a.k_t + a.back_emf * state.qd
         return volts / np.maximum(state.voltage, 1.0)
 
-    def _send(self, frame, counts: np.ndarray, signed_magnitude: bool = False) -> None:
+    def _send(self, frame: Frame, counts: np.ndarray, signed_magnitude: bool = False) -> None:
         known = np.isfinite(counts)
         if not known.all():  # a joint whose state is not known yet has no goal: it gets none
             frame = type(frame)(

@@ -15,7 +15,7 @@ __all__ = ["Health", "stand"]
 HARDWARE_ERRORS = {0: "input voltage", 2: "overheating", 3: "encoder", 4: "electrical shock", 5: "overload"}
 
 
-def stand(place: dict[str, str], name: str, condition, text: str) -> None:
+def stand(place: dict[str, str], name: str, condition: object, text: str) -> None:
     """A fault or warning that stands while the condition does."""
     if condition:
         place[name] = text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,7 +91,7 @@ class JointArrays:
         if len({j.model.protocol for j in joints}) > 1:
             raise DeviceError("joints of both protocols share a bus: give each protocol a bus and a node of its own")
 
-        def array(of):
+        def array(of: Callable[[Joint], float]) -> np.ndarray:
             return np.array([of(j) for j in joints], dtype=float)
 
         turn = array(lambda j: j.direction / j.gear_ratio)

@@ -53,7 +53,7 @@ def parts(which: Sequence[int], bus: Transport, period: float, fast: bool) -> li
     Between two exchanges goals get out; a slow bus, on which a single servo takes longer, is read at one go.
     """
 
-    def wire(n):
+    def wire(n: int) -> float:
         if bus.protocol == 2.0:
             return bus.transmission_time(protocol2.sync_read_size(n, BLOCK2.itemsize - 1, fast))
         return bus.transmission_time(protocol1.bulk_read_size(n, BLOCK1.itemsize - 1))
@@ -113,7 +113,7 @@ class Readout:
         state.t = group.t
         (self._decode2 if self.protocol == 2.0 else self._decode1)(state, raw, slice(None) if complete else group.valid)
 
-    def _decode2(self, state: GroupState, raw: np.ndarray, good) -> None:
+    def _decode2(self, state: GroupState, raw: np.ndarray, good: slice | np.ndarray) -> None:
         a, to = self._arrays, self._all if isinstance(good, slice) else self.which[good]
         state.q[to] = ((raw["position"] - a["zero"]) * a["position"])[good]
         state.qd[to] = (raw["velocity"] * a["velocity"])[good]
@@ -128,7 +128,7 @@ class Readout:
         state.torque[to] = raw["torque"][good]
         state.watchdog[to] = raw["watchdog"][good]
 
-    def _decode1(self, state: GroupState, raw: np.ndarray, good) -> None:
+    def _decode1(self, state: GroupState, raw: np.ndarray, good: slice | np.ndarray) -> None:
         a, to = self._arrays, self._all if isinstance(good, slice) else self.which[good]
         state.q[to] = ((raw["position"] - a["zero"]) * a["position"])[good]
         state.qd[to] = (_signed(raw["velocity"]) * a["velocity"])[good]

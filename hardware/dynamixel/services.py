@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hardware.dynamixel.scan import Found, scan
 from hardware.dynamixel.tables import Item
 from hardware.link import DeviceError
+
+if TYPE_CHECKING:
+    from hardware.dynamixel.device import ServoGroup
 
 __all__ = ["ServoServices"]
 
@@ -16,7 +21,7 @@ class ServoServices:
         group: the ServoGroup.
     """
 
-    def __init__(self, group):
+    def __init__(self, group: ServoGroup):
         self.group = group
 
     def get_item(self, id: int, name: str) -> int:

@@ -7,6 +7,7 @@ data at 208; the maker's own `.model` file says 224, the e-manual and the servo 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -162,7 +163,7 @@ def _table(rows: str, ram: int) -> MappingProxyType:
     return MappingProxyType(items)
 
 
-def _without(items, *names) -> MappingProxyType:
+def _without(items: Mapping[str, Item], *names: str) -> MappingProxyType:
     return MappingProxyType({name: item for name, item in items.items() if name not in names})
 
 
@@ -291,13 +292,20 @@ _NO_CURRENT = (VELOCITY, POSITION, EXTENDED_POSITION, PWM)
 _X_VELOCITY = 0.229 * RPM
 
 
-def _x(name, number, motor, current=2.69e-3, items=_X, indirect=_SLOTS_28) -> Model:
+def _x(
+    name: str,
+    number: int,
+    motor: tuple[float, ...],
+    current: float | None = 2.69e-3,
+    items: Mapping[str, Item] = _X,
+    indirect: Indirect = _SLOTS_28,
+) -> Model:
     return Model(
         name, number, 2.0, items, Motor(*motor), _ALL if current else _NO_CURRENT, indirect, current, _X_VELOCITY
     )
 
 
-def _mx1(name, number, motor, items=_MX1) -> Model:
+def _mx1(name: str, number: int, motor: tuple[float, ...], items: Mapping[str, Item] = _MX1) -> Model:
     return Model(
         name,
         number,
@@ -312,7 +320,7 @@ def _mx1(name, number, motor, items=_MX1) -> Model:
     )
 
 
-def _ax(name, number, motor) -> Model:
+def _ax(name: str, number: int, motor: tuple[float, ...]) -> Model:
     return Model(
         name,
         number,

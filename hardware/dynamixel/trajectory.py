@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hardware.dynamixel.commands import Goals, Source
 from hardware.dynamixel.joints import GroupState
@@ -45,7 +46,13 @@ class Trajectory:
         TrajectoryError: shapes or numbers do not fit.
     """
 
-    def __init__(self, times, position, velocity=None, acceleration=None):
+    def __init__(
+        self,
+        times: ArrayLike,
+        position: ArrayLike,
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+    ):
         self.times = np.asarray(times, dtype=float)
         if not len(self.times):
             raise TrajectoryError("a trajectory needs at least one point")

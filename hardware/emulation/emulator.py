@@ -12,8 +12,10 @@ import socketserver
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 from hardware.emulation.faults import COMMON, Faults
 
@@ -64,7 +66,7 @@ class Emulator(ABC):
             **({"port": dict(self.port.stats)} if self.port else {}),
         }
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         """Change the state of the world that the device senses.
 
         Raises:
@@ -107,7 +109,7 @@ class Emulator(ABC):
         finally:
             self.close()
 
-    def call(self, function, timeout: float = 5.0):
+    def call(self, function: Callable[[], Any], timeout: float = 5.0) -> Any:
         """`function()` on the emulator's thread, from another."""
         future: Future = Future()
         self._inbox.put((function, future))
@@ -128,7 +130,7 @@ class Emulator(ABC):
             timeout = min(timeout, self._late[0][0] - now)
         self.step(timeout)
 
-    def inject(self, fault: str, seconds: float | None = None, **parameters) -> None:
+    def inject(self, fault: str, seconds: float | None = None, **parameters: Any) -> None:
         """Begin a fault, on the emulator's thread.
 
         Raises:
@@ -160,7 +162,7 @@ class Emulator(ABC):
 
 
 @contextlib.contextmanager
-def running(emulator: Emulator):
+def running(emulator: Emulator) -> Iterator[Emulator]:
     """The emulator in a thread of this process; faults through `emulator.call(lambda: emulator.inject(...))`."""
     stop = threading.Event()
     thread = threading.Thread(target=emulator.run, args=(stop,), name=f"emulated {emulator.name}", daemon=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["COMMON", "Faults"]
 
@@ -42,7 +43,7 @@ class Faults:
         self._active: dict[str, tuple[float, dict]] = {}
         self._began = time.monotonic()
 
-    def inject(self, name: str, seconds: float | None = None, **parameters) -> None:
+    def inject(self, name: str, seconds: float | None = None, **parameters: Any) -> None:
         """A fault begins; it ends after `seconds`, or when cleared."""
         now = time.monotonic()
         self._active[name] = (float("inf") if seconds is None else now + seconds, parameters)

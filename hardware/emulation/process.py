@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 __all__ = ["EmulatorProcess"]
 
@@ -38,7 +39,12 @@ class EmulatorProcess:
     """
 
     def __init__(
-        self, device: str, *arguments, link: str | os.PathLike | None = None, seed: int = 0, timeout: float = 30.0
+        self,
+        device: str,
+        *arguments: object,
+        link: str | os.PathLike | None = None,
+        seed: int = 0,
+        timeout: float = 30.0,
     ):
         self.device = device
         self._folder = Path(tempfile.mkdtemp(prefix=f"refit-{device}-"))
@@ -70,7 +76,7 @@ class EmulatorProcess:
             if line.strip() == "READY":
                 self._ready.set()
 
-    def inject(self, fault: str, seconds: float | None = None, **parameters) -> None:
+    def inject(self, fault: str, seconds: float | None = None, **parameters: Any) -> None:
         """Begin a fault."""
         self._ask(do="inject", fault=fault, seconds=seconds, **parameters)
 
@@ -78,7 +84,7 @@ class EmulatorProcess:
         """End a fault; all without a name."""
         self._ask(do="clear", fault=fault)
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         """Change what the device senses."""
         self._ask(do="set", **values)
 
@@ -86,7 +92,7 @@ class EmulatorProcess:
         """What the emulator counted."""
         return self._ask(do="stats")
 
-    def _ask(self, **request):
+    def _ask(self, **request: Any) -> Any:
         """Raises ValueError: refused; RuntimeError: it has ended."""
         try:
             with socket.socket(socket.AF_UNIX) as connection:
@@ -134,5 +140,5 @@ class EmulatorProcess:
     def __enter__(self) -> EmulatorProcess:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from config.whole_file import whole_file
 
@@ -106,7 +107,7 @@ class SharedWorld:
         return cls(path, memory, about["joints"], about["mjcf"], -(-(begin + size) // 64) * 64)
 
     # -- the plant ---------------------------------------------------------------------------------
-    def publish(self, t: float, q, v, wrench=None) -> None:
+    def publish(self, t: float, q: ArrayLike, v: ArrayLike, wrench: ArrayLike | None = None) -> None:
         """The robot's state at simulated time t; q, v (n,), wrench (6,) or None: as before."""
         n, count = len(self.joints), int(self._state_count[0])
         last, state = self._states[count % _SLOTS], self._states[(count + 1) % _SLOTS]
@@ -139,7 +140,7 @@ class SharedWorld:
             raise ValueError(f"the world has no joint {', '.join(unknown)}, only {', '.join(self.joints)}")
         return np.array([self._index[name] for name in names], dtype=int)
 
-    def apply(self, joints: np.ndarray, tau, powered=True) -> None:
+    def apply(self, joints: np.ndarray, tau: ArrayLike, powered: ArrayLike = True) -> None:
         """Torques of motors (k,) [N m] on joints (k,), as `indices` numbers them; `powered`: whether their torque is on.
 
         One emulator process per joint: whoever writes must repeat it within `age_limit` of `efforts`.

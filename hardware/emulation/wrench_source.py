@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class WrenchSource:
         drift: (6,) [N/s, N m/s].
     """
 
-    def __init__(self, world: SharedWorld | None = None, seed: int = 0, **values):
+    def __init__(self, world: SharedWorld | None = None, seed: int = 0, **values: Any):
         self.world = world
         self.wrench, self.amplitude, self.drift = np.zeros(6), np.zeros(6), np.zeros(6)
         self.frequency, self.noise_force, self.noise_torque = 1.0, 0.0, 0.0
@@ -50,12 +51,12 @@ class WrenchSource:
         parser.add_argument("--noise-torque", type=float, default=0.0, help="standard deviation [N m]")
 
     @classmethod
-    def from_options(cls, options) -> WrenchSource:
+    def from_options(cls, options: argparse.Namespace) -> WrenchSource:
         """Of the options that `arguments` declared, and the common ones."""
         world = SharedWorld.open(options.world, timeout=10.0) if options.world else None
         return cls(world, options.seed, **{name: getattr(options, name) for name in (*_VECTORS, *_SCALARS)})
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         """Change attributes.
 
         Raises:

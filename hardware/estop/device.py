@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 from hardware.estop.protocol import BAUD, LENGTH, Heartbeat, HeartbeatFinder
 from hardware.link import Device, Identity, NotAnswering, SerialPort
@@ -33,7 +34,7 @@ class EmergencyStop(Device):
         path: str | os.PathLike,
         silence: float = 0.1,
         on_change: Callable[[bool, str], None] = lambda stopped, reason: None,
-        **options,
+        **options: Any,
     ):
         super().__init__(**options)
         self.path, self.silence, self.on_change = path, silence, on_change

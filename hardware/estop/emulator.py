@@ -5,7 +5,9 @@ Values to set: pressed. Faults besides the common ones: stuck_on, the transmitte
 
 from __future__ import annotations
 
+import argparse
 import time
+from typing import Any
 
 from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
@@ -51,7 +53,7 @@ class EstopEmulator(Emulator):
     def power_on(self) -> None:
         self.number = 0
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         self.pressed = bool(values.pop("pressed", self.pressed))
         super().set(**values)
 
@@ -59,9 +61,9 @@ class EstopEmulator(Emulator):
         return {**super().stats(), "pressed": self.pressed, "number": self.number, "last": self.last}
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
     """None of its own."""
 
 
-def make(options, faults: Faults) -> EstopEmulator:
+def make(options: argparse.Namespace, faults: Faults) -> EstopEmulator:
     return EstopEmulator(PtyPort(options.link, 115200), faults)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class Ft300Device(SerialWrenchSensor):
 
     _frame_length = FRAME_LENGTH
 
-    def __init__(self, path: str, **common):
+    def __init__(self, path: str, **common: Any):
         super().__init__(path, **common)
         self.rated, self.nominal_rate = RATED, STREAM_RATE
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import struct
 import time
+from typing import Any
 
 import numpy as np
 
@@ -136,7 +137,7 @@ class Ft300Emulator(Emulator):
             "streaming": self.streaming,
         }
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         self.source.set(**values)
 
 
@@ -145,7 +146,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     WrenchSource.arguments(parser)
 
 
-def make(options, faults: Faults) -> Ft300Emulator:
+def make(options: argparse.Namespace, faults: Faults) -> Ft300Emulator:
     if options.link is None:
         raise ValueError("--link is needed: the path that clients open as the serial port")
     return Ft300Emulator(PtyPort(options.link, 19200), WrenchSource.from_options(options), options.serial, faults)

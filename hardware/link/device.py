@@ -22,6 +22,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from hardware.link.backoff import Backoff
 from hardware.link.counters import Counters, RateMeter
@@ -121,7 +122,7 @@ class Device(ABC):
     def _close(self) -> None:
         """Free the port; must cope with a half-done `_open`."""
 
-    def _sample(self, sample, t: float, n: int = 1) -> None:
+    def _sample(self, sample: Any, t: float, n: int = 1) -> None:
         """Count a valid sample measured at host time t and hand it on; a stamp that does not increase is dropped.
 
         A sample may be a block of n measurements of which t is the newest one's time.

@@ -11,6 +11,7 @@ import urllib.parse
 import urllib.request
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,7 @@ def fetch_configuration(address: str, http_port: int = 80, timeout: float = 2.0)
     return parse_configuration(_get(address, http_port, "netftapi2.xml", timeout))
 
 
-def write_settings(address: str, http_port: int = 80, timeout: float = 2.0, **settings) -> None:
+def write_settings(address: str, http_port: int = 80, timeout: float = 2.0, **settings: Any) -> None:
     """Change communication settings (comrdtrate, comrdtbsiz); the sensor keeps them when it is off.
 
     Raises:

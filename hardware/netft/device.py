@@ -7,6 +7,7 @@ import select
 import socket
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class NetFtDevice(WrenchSensor):
         udp_port: int = 49152,
         http_port: int = 80,
         http_timeout: float = 2.0,
-        **common,
+        **common: Any,
     ):
         super().__init__(**common)
         self.address, self.udp_port, self.http_port, self.http_timeout = address, udp_port, http_port, http_timeout

@@ -18,6 +18,7 @@ import urllib.parse
 import zlib
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import numpy as np
 
@@ -311,7 +312,7 @@ class NetFtEmulator(Emulator):
             "held": self._held is not None,
         }
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         if "threshold" in values:
             self.settings.threshold = values.pop("threshold")
         self.source.set(**values)
@@ -387,7 +388,7 @@ class _Page(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body.encode())
 
-    def log_message(self, *_) -> None:
+    def log_message(self, *_: object) -> None:
         pass
 
 
@@ -408,7 +409,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     WrenchSource.arguments(parser)
 
 
-def make(options, faults: Faults) -> NetFtEmulator:
+def make(options: argparse.Namespace, faults: Faults) -> NetFtEmulator:
     settings = NetFtSettings(
         options.force_unit,
         options.torque_unit,

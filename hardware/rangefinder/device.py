@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from hardware.link import Device, Identity, NotAnswering, SerialPort
 from hardware.rangefinder.protocol import BAUD, MAXIMUM, READING, ReadingFinder
@@ -31,7 +32,7 @@ class Rangefinder(Device):
         stuck_after: the same reading for longer [s] is a warning; 0: never, as a scene may stand still.
     """
 
-    def __init__(self, path: str | os.PathLike, baud: int = BAUD, stuck_after: float = 0.0, **options):
+    def __init__(self, path: str | os.PathLike, baud: int = BAUD, stuck_after: float = 0.0, **options: Any):
         super().__init__(**options)
         self.path, self.baud, self.stuck_after = path, baud, stuck_after
         self._port: SerialPort | None = None

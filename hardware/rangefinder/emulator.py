@@ -6,7 +6,9 @@ imitate the beam's width, the filter of the real sensor, and two sensors that he
 
 from __future__ import annotations
 
+import argparse
 import time
+from typing import Any
 
 from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
@@ -45,7 +47,7 @@ class RangefinderEmulator(Emulator):
             self._reading = min(max(sensed, 300), 5000)
         return self._reading
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         if "range" in values:
             value = values.pop("range")
             self.range = None if value is None else float(value)
@@ -56,11 +58,11 @@ class RangefinderEmulator(Emulator):
         return {**super().stats(), "sent": self.sent, "reading": self._reading}
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baud", type=int, default=9600)
     parser.add_argument("--range", type=float, default=1.0, help="to the target [m]")
     parser.add_argument("--noise", type=float, default=0.001, help="standard deviation [m]")
 
 
-def make(options, faults: Faults) -> RangefinderEmulator:
+def make(options: argparse.Namespace, faults: Faults) -> RangefinderEmulator:
     return RangefinderEmulator(PtyPort(options.link, options.baud), options.range, options.noise, faults)

@@ -15,10 +15,14 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyrealsense2 as rs
 
 from hardware.link.errors import DeviceError, Disconnected
+
+if TYPE_CHECKING:
+    from hardware.realsense.software_camera import SoftwareCamera
 
 __all__ = ["emulated", "info", "recording", "unused_recording", "usb"]
 
@@ -32,7 +36,7 @@ _INFOS = {
 }
 
 
-def info(device, what: str) -> str:
+def info(device: rs.device, what: str) -> str:
     """ "name", "serial", "firmware", "usb", "port" or "update_id" of an SDK device; "" if it does not say."""
     key = _INFOS[what]
     return device.get_info(key) if device.supports(key) else ""
@@ -49,10 +53,10 @@ def usb(serial_no: str = "", usb_port_id: str = "", device_type: str = "") -> Ca
     return lambda: _UsbCamera(serial_no.lstrip("_"), usb_port_id, device_type)
 
 
-def emulated(link: str | os.PathLike) -> Callable:
+def emulated(link: str | os.PathLike[str]) -> Callable[[], SoftwareCamera]:
     """The emulator at `link`."""
 
-    def source():
+    def source() -> SoftwareCamera:
         from hardware.realsense.software_camera import SoftwareCamera
 
         return SoftwareCamera(link)
@@ -106,7 +110,7 @@ class _UsbCamera:
         self.device = fitting[0]
         device = self.device
 
-        def changed(event):
+        def changed(event: rs.event_information) -> None:
             self._lost = self._lost or event.was_removed(device)
 
         self._context.set_devices_changed_callback(changed)

@@ -7,7 +7,7 @@ left out, counted as `align_skipped` and `cloud_skipped`. Of a recording that is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyrealsense2 as rs
@@ -57,7 +57,7 @@ class Derived:
         )
         self._workers = [worker for worker in (self._aligned, self._clouds) if worker is not None]
 
-    def offer(self, depth, color, images: dict[str, Image], arrival: float, frames=None) -> None:
+    def offer(self, depth: Any, color: Any, images: dict[str, Image], arrival: float, frames: Any = None) -> None:
         """New images: frames of the SDK, colour None where depth comes alone."""
         of = _Pictures(frames, depth, color, images, arrival)
         for worker in self._workers:

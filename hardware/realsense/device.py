@@ -17,10 +17,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyrealsense2 as rs
 
+from hardware.link.clock import DeviceClock
 from hardware.link.device import Device, Identity
 from hardware.link.errors import DeviceError, Disconnected, NotAnswering
 from hardware.realsense.camera import info, unused_recording
@@ -109,7 +111,7 @@ class RealSenseDevice(Device):
         on_layout: Callable = lambda layout: None,
         loop: bool = False,
         record: str = "",
-        **others,
+        **others: Any,
     ):
         super().__init__(**others)
         self._source, self.settings, self._on_layout = source, settings, on_layout
@@ -135,7 +137,7 @@ class RealSenseDevice(Device):
         self.stamps = LiveStamps()
 
     @property
-    def clock(self):
+    def clock(self) -> DeviceClock | None:
         """The offset filter of the camera's clock; None for a recording."""
         return self.stamps.clock
 
@@ -302,14 +304,14 @@ class RealSenseDevice(Device):
         self.stamps.restart()
         self._start()
 
-    def _set_exposure(self, sensor, profiles) -> None:
+    def _set_exposure(self, sensor: rs.sensor, profiles: list[rs.stream_profile]) -> None:
         streams = {STREAM_NAMES[p.stream_type(), p.stream_index()] for p in profiles}
         key = "color" if "color" in streams else "depth"
         if streams & set(VIDEO) and sensor.supports(rs.option.enable_auto_exposure) and self._camera.playback is None:
             sensor.set_option(rs.option.enable_auto_exposure, float(self.settings.auto_exposure.get(key, True)))
 
     # -- callbacks of the SDK, on its threads --------------------------------------------------------
-    def _frame(self, frame) -> None:
+    def _frame(self, frame: rs.frame) -> None:
         arrival = time.monotonic()
         if frame.is_frameset():
             for single in frame.as_frameset():
@@ -347,15 +349,15 @@ class RealSenseDevice(Device):
                 self._queue.append((frame, arrival))
             self._arrival.notify_all()
 
-    def _status(self, status) -> None:
+    def _status(self, status: rs.playback_status) -> None:
         if status == rs.playback_status.stopped and not self._stopping:
             self._ended.set()
 
-    def _notice(self, notice) -> None:
+    def _notice(self, notice: rs.notification) -> None:
         self._notices.append((time.monotonic(), notice.get_category(), notice.get_description()))
 
     # -- frames ------------------------------------------------------------------------------------
-    def _single(self, frame, arrival: float) -> None:
+    def _single(self, frame: rs.frame, arrival: float) -> None:
         """A frame that needs no partner."""
         if frame.is_depth_frame():
             for block in self._filters:
@@ -364,7 +366,7 @@ class RealSenseDevice(Device):
         if image is not None and frame.is_depth_frame():
             self._derived.offer(frame.as_depth_frame(), None, {"depth": image}, arrival)
 
-    def _frameset(self, frames, arrival: float) -> None:
+    def _frameset(self, frames: rs.frame, arrival: float) -> None:
         """Frames of one moment; the first sets of a syncer have one frame only."""
         for block in self._filters:
             frames = block.process(frames).as_frameset()
@@ -381,7 +383,7 @@ class RealSenseDevice(Device):
             return  # a stamp did not increase: what is made of it would repeat an old one
         self._derived.offer(depth, color, images, arrival, frames)
 
-    def _image(self, frame, arrival: float) -> Image | None:
+    def _image(self, frame: rs.frame, arrival: float) -> Image | None:
         """Count, stamp and hand on one image; None if its stamp does not increase."""
         profile = frame.get_profile()
         name = STREAM_NAMES[profile.stream_type(), profile.stream_index()]
@@ -431,7 +433,7 @@ class RealSenseDevice(Device):
         self._last_stamp[name] = t
         return t
 
-    def _hand_on(self, name: str, record, t: float) -> None:
+    def _hand_on(self, name: str, record: object, t: float) -> None:
         if name == self._primary:
             self._sample(record, t)
         else:

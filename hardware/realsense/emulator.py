@@ -8,9 +8,12 @@ It does not imitate: exposure control, lens distortion, motion blur, the project
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import itertools
+import os
 import time
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +58,7 @@ class RealSenseEmulator(Emulator):
     def __init__(
         self,
         faults: Faults | None = None,
-        link="/tmp/refit-realsense",
+        link: str | os.PathLike[str] = "/tmp/refit-realsense",
         model: str = "d435i",
         serial: str = "031522070000",
         world: SharedWorld | None = None,
@@ -138,7 +141,7 @@ class RealSenseEmulator(Emulator):
             payload, size["width"] = np.ascontiguousarray(payload[:, 1:]), mode.width - 1
         device_ms = 1e3 * (t - self._boot + self._jump)
 
-        def send():
+        def send() -> None:
             self.port.write(stream, number, device_ms, payload, **size)
             self.sent[stream] = self.sent.get(stream, 0) + 1
 
@@ -175,7 +178,9 @@ class RealSenseEmulator(Emulator):
         self._shown[stream] = image
         return image
 
-    def _prepared(self, stream: str, view) -> tuple[np.ndarray, np.ndarray | None]:
+    def _prepared(
+        self, stream: str, view: tuple[np.ndarray, np.ndarray | None]
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         z, rgb = view
         if stream == "depth":
             return z, holes(z, self.model.nearest, self.model.farthest)
@@ -207,7 +212,12 @@ class RealSenseEmulator(Emulator):
         self._resets = self.port.resets()
 
     def set(
-        self, *, temperature: float | None = None, imu_noise: float | None = None, swing: dict | None = None, **rest
+        self,
+        *,
+        temperature: float | None = None,
+        imu_noise: float | None = None,
+        swing: dict | None = None,
+        **rest: Any,
     ) -> None:
         """temperature [degC]; imu_noise: factor; swing: {amplitude, angle, frequency} of `Swing`."""
         if rest:
@@ -234,14 +244,14 @@ class RealSenseEmulator(Emulator):
         super().close()
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", choices=sorted(MODELS), default="d435i", help="camera to imitate")
     parser.add_argument("--serial", default="031522070000", help="serial number it reports")
     parser.add_argument("--camera", default="realsense", help="camera of the robot's MJCF that marks the depth imager")
     parser.add_argument("--render-period", type=float, default=0.1, help="time between renderings [s]")
 
 
-def make(options, faults: Faults) -> RealSenseEmulator:
+def make(options: argparse.Namespace, faults: Faults) -> RealSenseEmulator:
     if options.link is None:
         raise ValueError("--link is missing: the path that the camera's node opens (parameter emulator_link)")
     world = SharedWorld.open(options.world, timeout=30.0) if options.world else None

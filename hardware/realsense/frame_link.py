@@ -192,10 +192,10 @@ class FramePort:
         device_ms: float,
         payload: np.ndarray,
         *,
-        exposure=0.0,
-        gain=0.0,
-        width=0,
-        height=0,
+        exposure: float = 0.0,
+        gain: float = 0.0,
+        width: int = 0,
+        height: int = 0,
     ) -> None:
         """Put a frame on the cable; the oldest in its ring is overwritten."""
         if self._memory is None:

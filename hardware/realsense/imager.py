@@ -25,7 +25,7 @@ def holes(z: np.ndarray, nearest: float, farthest: float) -> np.ndarray:
     return edge | ~((z >= nearest) & (z <= farthest))
 
 
-def _neighbours(a: np.ndarray, axis: int):
+def _neighbours(a: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return (a[:-1], a[1:]) if axis == 0 else (a[:, :-1], a[:, 1:])
 
 

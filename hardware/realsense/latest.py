@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["LatestWins"]
 
@@ -26,7 +27,7 @@ class LatestWins:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def offer(self, item, wait: bool = False) -> None:
+    def offer(self, item: Any, wait: bool = False) -> None:
         """The newest item; `wait`: until the one before is taken, so that none is left out."""
         with self._turn:
             if wait:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["MalformedFrame", "checked"]
 
@@ -14,7 +15,7 @@ class MalformedFrame(ValueError):
     """An image that is not what its profile promises."""
 
 
-def checked(pixels, pixel_format: str, width: int, height: int) -> np.ndarray:
+def checked(pixels: ArrayLike, pixel_format: str, width: int, height: int) -> np.ndarray:
     """The image, if the SDK may have it.
 
     Args:

@@ -138,7 +138,7 @@ class RenderedScene:
         renderer, imager = renderers[size], self._model.stream(stream)
         near = float(model.vis.map.znear * model.stat.extent)
 
-        def aim():
+        def aim() -> None:
             renderer.update_scene(data, camera=self._on.camera)
             offset = data.cam_xmat[self._on.camera].reshape(3, 3) @ R_CO @ np.asarray(imager.position)
             for eye in renderer.scene.camera:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hardware.realsense.profiles import CameraModel, Mode
@@ -17,7 +19,9 @@ BOXES = (
 )
 
 
-def cast(K: np.ndarray, width: int, height: int, position=(0.0, 0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:
+def cast(
+    K: np.ndarray, width: int, height: int, position: Sequence[float] = (0.0, 0.0, 0.0)
+) -> tuple[np.ndarray, np.ndarray]:
     """What a camera without distortion sees of the scene.
 
     Args:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pyrealsense2 as rs
@@ -34,7 +35,7 @@ POLL = 0.002  # [s] between two looks at the cable: half a period of the fastest
 HOUSEKEEPING = 0.02  # [s] between two looks at which streams are open
 
 
-def build_device(model: CameraModel, serial: str, firmware: str = "5.16.0.1"):
+def build_device(model: CameraModel, serial: str, firmware: str = "5.16.0.1") -> rs.software_device:
     """An `rs.software_device` of a model.
 
     Returns:
@@ -160,7 +161,7 @@ class SoftwareCamera:
                     found[name] = (Mode(0, 0, profile.fps()), profile.as_motion_stream_profile())
         return found
 
-    def _inject(self, record: Record, mode: Mode, profile) -> None:
+    def _inject(self, record: Record, mode: Mode, profile: rs.stream_profile) -> None:
         sensor = self._sensors[record.stream]
         try:
             frame = (
@@ -186,7 +187,9 @@ class SoftwareCamera:
             sensor.on_video_frame(frame)
 
 
-def video_frame(record: Record, pixel_format: str, mode: Mode, profile, depth_units: float):
+def video_frame(
+    record: Record, pixel_format: str, mode: Mode, profile: rs.stream_profile, depth_units: float
+) -> rs.software_video_frame:
     """An `rs.software_video_frame` of a record.
 
     Raises:
@@ -210,7 +213,7 @@ def video_frame(record: Record, pixel_format: str, mode: Mode, profile, depth_un
     return frame
 
 
-def motion_frame(record: Record, profile):
+def motion_frame(record: Record, profile: rs.stream_profile) -> rs.software_motion_frame:
     """An `rs.software_motion_frame` of a record.
 
     Raises:
@@ -225,13 +228,13 @@ def motion_frame(record: Record, profile):
     return frame
 
 
-def _range(low: float, high: float, step: float, default: float):
+def _range(low: float, high: float, step: float, default: float) -> rs.option_range:
     bounds = rs.option_range()
     bounds.min, bounds.max, bounds.step, bounds.default = low, high, step, default
     return bounds
 
 
-def _video_stream(stream: VideoStream, mode: Mode, uid: int):
+def _video_stream(stream: VideoStream, mode: Mode, uid: int) -> rs.video_stream:
     K, lens = stream.intrinsics(mode), rs.intrinsics()
     lens.width, lens.height = mode.width, mode.height
     lens.fx, lens.fy, lens.ppx, lens.ppy = K[0, 0], K[1, 1], K[0, 2], K[1, 2]
@@ -243,7 +246,7 @@ def _video_stream(stream: VideoStream, mode: Mode, uid: int):
     return video
 
 
-def _motion_stream(name: str, rate: int, uid: int):
+def _motion_stream(name: str, rate: int, uid: int) -> rs.motion_stream:
     scale = rs.motion_device_intrinsic()
     scale.data = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
     scale.noise_variances, scale.bias_variances = [1e-4] * 3, [1e-6] * 3
@@ -253,7 +256,7 @@ def _motion_stream(name: str, rate: int, uid: int):
     return motion
 
 
-def _extrinsics(position) -> rs.extrinsics:
+def _extrinsics(position: Sequence[float]) -> rs.extrinsics:
     """From the depth imager to one at `position` in its frame: points move by -position."""
     extrinsics = rs.extrinsics()
     extrinsics.rotation = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]

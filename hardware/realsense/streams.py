@@ -26,7 +26,7 @@ _FORMATS = {"depth": (rs.format.z16,), "infra1": (rs.format.y8,), "infra2": (rs.
 _METADATA = [(name, value) for name, value in rs.frame_metadata_value.__members__.items()]
 
 
-def select(sensor, video: dict[str, Mode], motion: dict[str, int], recorded: bool) -> list:
+def select(sensor: rs.sensor, video: dict[str, Mode], motion: dict[str, int], recorded: bool) -> list:
     """Profiles of one sensor for the streams asked for.
 
     Args:
@@ -59,14 +59,14 @@ def select(sensor, video: dict[str, Mode], motion: dict[str, int], recorded: boo
     return chosen
 
 
-def _mode(profile) -> Mode | int:
+def _mode(profile: rs.stream_profile) -> Mode | int:
     if not profile.is_video_stream_profile():
         return profile.fps()
     video = profile.as_video_stream_profile()
     return Mode(video.width(), video.height(), video.fps())
 
 
-def lens_of(profile, cache: dict) -> Lens:
+def lens_of(profile: rs.video_stream_profile, cache: dict) -> Lens:
     """Intrinsics of a video profile; `cache` spares asking the SDK for every frame."""
     key = profile.unique_id(), profile.width(), profile.height(), profile.stream_type()
     if key not in cache:
@@ -76,12 +76,12 @@ def lens_of(profile, cache: dict) -> Lens:
     return cache[key]
 
 
-def metadata_of(frame) -> dict:
+def metadata_of(frame: rs.frame) -> dict:
     """What the camera says about a frame; fields come and go from one frame to the next."""
     return {name: frame.get_frame_metadata(value) for name, value in _METADATA if frame.supports_frame_metadata(value)}
 
 
-def image_of(frame, name: str, t: float, arrival: float, lenses: dict) -> Image:
+def image_of(frame: rs.video_frame, name: str, t: float, arrival: float, lenses: dict) -> Image:
     """The record of a video frame, its pixels copied: `get_data` pins its frame. `lenses`: cache of `lens_of`."""
     profile = frame.get_profile().as_video_stream_profile()
     depth = frame.is_depth_frame()

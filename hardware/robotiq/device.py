@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import Any
 
 from hardware.link import Device, Identity, NotAnswering, SerialPort
 from hardware.link.modbus_rtu import ModbusMaster, read_input_registers, read_write_registers
@@ -69,7 +70,7 @@ class RobotiqGripper(Device):
         reply_timeout: float = 0.1,
         stop_policy: str = "stop",
         auto_reactivate: bool = False,
-        **options,
+        **options: Any,
     ):
         super().__init__(**options)
         self.path, self.model, self.unit = path, MODELS[model], unit
@@ -114,7 +115,7 @@ class RobotiqGripper(Device):
         """Whether an activation or a release is under way or waits."""
         return self._asked is not None or self._procedure is not None
 
-    def _request(self, registers) -> int:
+    def _request(self, registers: tuple[int, int, int]) -> int:
         with self._wake:
             self._number += 1
             self._pending = self._number, registers
@@ -246,7 +247,7 @@ class RobotiqGripper(Device):
         else:
             self.faults.pop("gripper", None)
 
-    def _confirm(self, registers: tuple[int, int, int], done) -> None:
+    def _confirm(self, registers: tuple[int, int, int], done: Callable[[], bool]) -> None:
         """Write, and poll until the read-back says that it is done."""
         end = time.monotonic() + STOP_LIMIT
         status, _ = self._exchange(registers)

@@ -6,7 +6,9 @@ are a joint of the simulated robot instead.
 
 from __future__ import annotations
 
+import argparse
 import time
+from typing import Any
 
 from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
@@ -106,7 +108,7 @@ class RobotiqEmulator(Emulator):
         if name == "overtemp":
             self.gripper.hot = False
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         fingers = self.gripper.fingers
         for name, none in (("object_width", 0.0), ("cavity_width", float("inf"))):
             if name in values and isinstance(fingers, OwnFingers):
@@ -129,7 +131,7 @@ class RobotiqEmulator(Emulator):
         }
 
 
-def arguments(parser) -> None:
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", choices=GRIPPERS, default="2f_85")
     parser.add_argument("--unit", type=int, default=9, help="Modbus address")
     parser.add_argument("--activation-speed", type=float, help="of the fingers while they learn their stroke [m/s]")
@@ -138,7 +140,7 @@ def arguments(parser) -> None:
     parser.add_argument("--joint-closed", type=float, default=0.8, help="its position when closed [rad or m]")
 
 
-def make(options, faults: Faults) -> RobotiqEmulator:
+def make(options: argparse.Namespace, faults: Faults) -> RobotiqEmulator:
     mechanics = GRIPPERS[options.model]
     if options.world:
         fingers = WorldFingers(

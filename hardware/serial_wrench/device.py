@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hardware.link import Identity, NotAnswering, SerialPort
@@ -23,7 +25,7 @@ class SerialWrenchDevice(SerialWrenchSensor):
         **common: as for `WrenchSensor`.
     """
 
-    def __init__(self, path: str, description: Description, **common):
+    def __init__(self, path: str, description: Description, **common: Any):
         super().__init__(path, **common)
         self.description = description
         self.rated, self.nominal_rate = np.array(description.rated), description.rate

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -138,7 +139,7 @@ class SerialWrenchEmulator(Emulator):
     def stats(self) -> dict:
         return {**super().stats(), "frames": self.frames, "streaming": self.streaming}
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         self.source.set(**values)
 
 
@@ -148,7 +149,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     WrenchSource.arguments(parser)
 
 
-def make(options, faults: Faults) -> SerialWrenchEmulator:
+def make(options: argparse.Namespace, faults: Faults) -> SerialWrenchEmulator:
     if options.link is None:
         raise ValueError("--link is needed: the path that clients open as the serial port")
     described = yaml.safe_load(options.description.read_text())

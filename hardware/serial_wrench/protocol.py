@@ -21,6 +21,7 @@ import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -252,7 +253,7 @@ def _positive(values: dict, key: str) -> float:
     return float(value)
 
 
-def _six(values, key: str) -> tuple[float, ...]:
+def _six(values: Any, key: str) -> tuple[float, ...]:
     if (
         not isinstance(values, (list, tuple))
         or len(values) != 6
@@ -269,7 +270,7 @@ def _text(values: dict, key: str) -> bytes:
         raise DescriptionError(f"{key} has characters beyond one byte") from None
 
 
-def _hex(header) -> bytes:
+def _hex(header: Any) -> bytes:
     try:
         found = bytes.fromhex(header)
     except (TypeError, ValueError):
@@ -279,7 +280,7 @@ def _hex(header) -> bytes:
     return found
 
 
-def _fields(entries) -> tuple[Field, ...]:
+def _fields(entries: Any) -> tuple[Field, ...]:
     fields = []
     for entry in entries if isinstance(entries, list) else []:
         try:
@@ -302,7 +303,7 @@ def _fields(entries) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-def _checksum(entry) -> tuple[str, str, bool]:
+def _checksum(entry: Any) -> tuple[str, str, bool]:
     entry = {"type": entry or "none"} if not isinstance(entry, dict) else entry
     kind, endian = str(entry.get("type", "none")), str(entry.get("endian", "little"))
     if kind not in CHECKSUMS or endian not in ENDIAN:
@@ -310,7 +311,7 @@ def _checksum(entry) -> tuple[str, str, bool]:
     return kind, endian, bool(entry.get("header", True))
 
 
-def _pattern(text) -> re.Pattern:
+def _pattern(text: Any) -> re.Pattern:
     try:
         pattern = re.compile(text)
     except (re.error, TypeError) as error:

@@ -12,6 +12,7 @@ import os
 import time
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,7 @@ class UrgDevice(Device):
         refusal: why the settings cannot work; "" if they can.
     """
 
-    def __init__(self, settings: UrgSettings | None = None, **options):
+    def __init__(self, settings: UrgSettings | None = None, **options: Any):
         super().__init__(**{"stale_timeout": 0.3, **options})
         self.settings = settings or UrgSettings()
         self.geometry: Geometry | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,14 @@ class UrgEmulator(Emulator):
         "status": "the next reply has status `code`",
     }
 
-    def __init__(self, port, scene: Scene, optics: Optics | None = None, faults: Faults | None = None, **sensor):
+    def __init__(
+        self,
+        port: PtyPort | TcpServerPort,
+        scene: Scene,
+        optics: Optics | None = None,
+        faults: Faults | None = None,
+        **sensor: Any,
+    ):
         super().__init__(faults)
         self.port, self.scene, self.optics = port, scene, optics or Optics()
         self._angles = (np.arange(FIRST, LAST + 1) - FRONT) * (2.0 * np.pi / STEPS)
@@ -125,7 +133,7 @@ class UrgEmulator(Emulator):
         self.power_on()
         super().replug()
 
-    def set(self, **values) -> None:
+    def set(self, **values: Any) -> None:
         """timer [ms], skew, noise, codes, pose [x, y, yaw] in a room, serial, scip1, firmware_update, processing [s]."""
         actions = {
             "timer": lambda v: self.sensor.set_timer(float(v), time.monotonic()),
@@ -174,7 +182,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-codes", action="store_true", help="no error codes at edges and dark surfaces")
 
 
-def make(options, faults: Faults) -> UrgEmulator:
+def make(options: argparse.Namespace, faults: Faults) -> UrgEmulator:
     """The emulator that the options describe.
 
     Raises:

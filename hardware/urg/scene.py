@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 import yaml
+from numpy.typing import ArrayLike
 
 __all__ = ["Hits", "MujocoScene", "Optics", "Room", "Scene"]
 
@@ -77,7 +78,7 @@ def _cross(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
 
 
-def _sides(center, size, yaw: float) -> list[np.ndarray]:
+def _sides(center: ArrayLike, size: ArrayLike, yaw: float) -> list[np.ndarray]:
     c, s = np.cos(yaw), np.sin(yaw)
     corners = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]]) * np.array(size, float).reshape(2) / 2
     corners = corners @ np.array([[c, s], [-s, c]]) + np.array(center, float).reshape(2)

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 __all__ = ["Sensor", "encode", "info_line", "reply", "sum_character"]
+
+Answer = str | tuple[str, list[bytes]]  # status, with or without lines
 
 STEPS, FIRST, LAST, FRONT, LAST_STEP = 1024, 44, 725, 384, 768
 RATES = ("019200", "057600", "115200", "250000", "500000", "750000")
@@ -50,7 +53,7 @@ def sum_character(text: bytes) -> bytes:
     return bytes([0x30 + sum(text) % 64])
 
 
-def encode(values, width: int) -> bytes:
+def encode(values: int | np.ndarray, width: int) -> bytes:
     """Numbers as `width` characters each, most significant six bits first (section 6)."""
     shifts = 6 * np.arange(width - 1, -1, -1)
     return ((np.atleast_1d(values)[:, None] >> shifts & 0x3F) + 0x30).astype(np.uint8).tobytes()
@@ -62,7 +65,7 @@ def info_line(text: str) -> bytes:
     return raw + b";" + sum_character(raw)
 
 
-def reply(echo: str, status: str, lines=()) -> bytes:
+def reply(echo: str, status: str, lines: Iterable[bytes] = ()) -> bytes:
     """A reply of SCIP 2.0."""
     raw = status.encode("ascii")
     return b"\n".join([echo.encode("latin-1"), raw + sum_character(raw), *lines]) + b"\n\n"
@@ -116,7 +119,7 @@ class Sensor:
 
     def __init__(
         self,
-        cast,
+        cast: Callable[[], np.ndarray],
         now: float,
         serial: str = "H0614967",
         scip1: bool = True,
@@ -295,7 +298,7 @@ class Sensor:
         answer = getattr(self, f"_{command.lower()}")(given, now)
         return answer if isinstance(answer, tuple) else (answer, [])
 
-    def _vv(self, given, now):
+    def _vv(self, given: str, now: float) -> Answer:
         return "00", [
             info_line(text)
             for text in (
@@ -307,7 +310,7 @@ class Sensor:
             )
         ]
 
-    def _pp(self, given, now):
+    def _pp(self, given: str, now: float) -> Answer:
         return "00", [
             info_line(text)
             for text in (
@@ -322,7 +325,7 @@ class Sensor:
             )
         ]
 
-    def _ii(self, given, now):
+    def _ii(self, given: str, now: float) -> Answer:
         broken = self.trouble >= 50 or self.simulation in (1, 2)
         works = "Error detected" if broken else "Sensor is checking" if self.trouble else "Sensor works well"
         speed, mode = 60.0 / self.period, "Sensitive" if self.sensitive else "Normal"
@@ -339,22 +342,22 @@ class Sensor:
             )
         ]
 
-    def _bm(self, given, now):
+    def _bm(self, given: str, now: float) -> Answer:
         if self._present_trouble() >= 50:
             return "01"
         was, self.laser = self.laser, True
         return "02" if was else "00"
 
-    def _qt(self, given, now):
+    def _qt(self, given: str, now: float) -> Answer:
         self.laser, self._stream, self._told = False, None, 0
         return "00"
 
-    def _rs(self, given, now):
+    def _rs(self, given: str, now: float) -> Answer:
         self.reset(now)
         self.firmware_update = False
         return "00"
 
-    def _tm(self, given, now):
+    def _tm(self, given: str, now: float) -> Answer:
         if given == "1":
             return ("00", [(stamp := encode(self.timer(now), 4)) + sum_character(stamp)]) if self.adjusting else "04"
         if given not in ("0", "2"):
@@ -365,7 +368,7 @@ class Sensor:
         self.adjusting = given == "0"
         return "00"
 
-    def _ss(self, given, now):
+    def _ss(self, given: str, now: float) -> Answer:
         if not given.isdigit():
             return "01"
         if given == "038400":
@@ -377,7 +380,7 @@ class Sensor:
         self.rate = int(given)
         return "00"
 
-    def _cr(self, given, now):
+    def _cr(self, given: str, now: float) -> Answer:
         if not given.isdigit():
             return "01"
         level = int(given)
@@ -389,7 +392,7 @@ class Sensor:
         self.rpm = rpm
         return "00"
 
-    def _hs(self, given, now):
+    def _hs(self, given: str, now: float) -> Answer:
         if given not in ("0", "1"):
             return "01"
         if int(given) == self.sensitive:
@@ -397,7 +400,7 @@ class Sensor:
         self.sensitive = int(given)
         return "00"
 
-    def _db(self, given, now):
+    def _db(self, given: str, now: float) -> Answer:
         if given not in ("01", "02", "03", "04", "05", "10"):
             return "01"
         if self.trouble:

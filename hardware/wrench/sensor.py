@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hardware.link import Device
 
@@ -55,8 +57,8 @@ class WrenchSensor(Device):
         *,
         on_valid: Callable[[bool, str, float], None] = lambda valid, reason, t: None,
         silence_timeout: float = 0.02,
-        max_load=np.nan,
-        **common,
+        max_load: ArrayLike = np.nan,
+        **common: Any,
     ):
         super().__init__(**common)
         self.on_valid, self.silence_timeout = on_valid, silence_timeout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class SerialWrenchSensor(WrenchSensor):
         **common: as for `WrenchSensor`.
     """
 
-    def __init__(self, path: str, **common):
+    def __init__(self, path: str, **common: Any):
         super().__init__(**common)
         self.path = str(path)
         self._port: SerialPort | None = None

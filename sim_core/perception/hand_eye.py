@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from sim_core.perception.poses import displaced, inverse, mean
@@ -51,7 +52,9 @@ class HandEye:
         return np.sqrt(np.diag(self.covariance))
 
 
-def hand_eye(X_BH, X_CT, camera: str = "hand", sigma: tuple[float, float] | None = None) -> HandEye:
+def hand_eye(
+    X_BH: ArrayLike, X_CT: ArrayLike, camera: str = "hand", sigma: tuple[float, float] | None = None
+) -> HandEye:
     """Pose of a camera from n >= 3 poses that turn about at least two axes.
 
     Args:

@@ -17,10 +17,11 @@ Source of the weights: Huber and Ronchetti, Robust Statistics (2009), 4.8 and 7.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["Mounting", "Wall", "box", "estimate_mounting", "predicted_ranges"]
 
@@ -168,7 +169,7 @@ def _rays(angles: np.ndarray) -> np.ndarray:
     return np.stack((np.cos(angles), np.sin(angles), np.zeros_like(angles)), axis=1)
 
 
-def predicted_ranges(angles, pose, walls: Sequence[Wall], height: float = 0.0) -> np.ndarray:
+def predicted_ranges(angles: ArrayLike, pose: ArrayLike, walls: Sequence[Wall], height: float = 0.0) -> np.ndarray:
     """What a scanner at `pose` (x, y, yaw, pitch, roll) sees, shape of angles [m]; inf where no wall is met."""
     pose = np.asarray(pose, float)
     u = _rays(np.asarray(angles, float)) @ _rotation(*pose[2:])[0].T
@@ -183,7 +184,14 @@ def default_accuracy(ranges: np.ndarray) -> np.ndarray:
 class _Problem:
     """Weighted residuals of all valid readings as a function of the pose."""
 
-    def __init__(self, angles, ranges, walls, height, accuracy):
+    def __init__(
+        self,
+        angles: np.ndarray,
+        ranges: np.ndarray,
+        walls: Sequence[Wall],
+        height: float,
+        accuracy: Callable[[np.ndarray], np.ndarray],
+    ):
         self.rays, self.ranges, self.height = _rays(angles), ranges, height
         self.walls = _Walls(walls)
         self.sigma = np.broadcast_to(np.asarray(accuracy(ranges), float), ranges.shape)
@@ -229,7 +237,7 @@ def _weights(e: np.ndarray, scale: float) -> np.ndarray:
     return np.where(np.abs(e) < TUKEY * scale, (1.0 - np.clip(np.abs(e) / (TUKEY * scale), 0.0, 1.0) ** 2) ** 2, 0.0)
 
 
-def _normal_equations(e, J, scale):
+def _normal_equations(e: np.ndarray, J: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
     w = _weights(e, scale)
     return J.T @ (w[:, None] * J), J.T @ (w * np.where(w > 0.0, e, 0.0))
 
@@ -250,14 +258,14 @@ def _observed_step(H: np.ndarray, g: np.ndarray, prior: np.ndarray, needed: floa
 
 
 def estimate_mounting(
-    angles,
-    scans,
+    angles: ArrayLike,
+    scans: ArrayLike,
     walls: Sequence[Wall],
-    guess=(0.0, 0.0, 0.0),
+    guess: Sequence[float] = (0.0, 0.0, 0.0),
     *,
     height: float = 0.0,
     tilt: bool = True,
-    accuracy=default_accuracy,
+    accuracy: Callable[[np.ndarray], np.ndarray] = default_accuracy,
 ) -> Mounting:
     """The scanner's pose in the base frame.
 
@@ -326,7 +334,17 @@ def _with_tilt(problem: _Problem, level: np.ndarray, scale: float) -> tuple[np.n
     return best, finest, any(apart)
 
 
-def _result(problem, pose, H, e, used, scale, height, tilted, ambiguous) -> Mounting:
+def _result(
+    problem: _Problem,
+    pose: np.ndarray,
+    H: np.ndarray,
+    e: np.ndarray,
+    used: np.ndarray,
+    scale: float,
+    height: float,
+    tilted: bool,
+    ambiguous: bool,
+) -> Mounting:
     free = np.arange(5) if tilted else np.arange(3)
     prior = PRIOR[free]
     directions, known = _directions(H[np.ix_(free, free)], prior, 25.0)
