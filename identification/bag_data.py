@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class Table(Protocol):
     def joint_states(self, *, joints: Sequence[str]) -> JointSeries: ...
 
 
+@runtime_checkable
 class Bag(Table, Protocol):
     """A recording that says which robot it is of: recording.BagReader."""
 

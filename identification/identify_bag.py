@@ -91,7 +91,9 @@ def identify(
         reader.require("joint_states", "robot_description", "run_info")
         nominal, source = read_description(reader, robot)
         data = read_windows(reader, nominal, begin, end)
-        model, spec, with_delay = free_parameters(source, free or default_names(nominal.name), attaching(blueprint))
+        model, spec, with_delay = free_parameters(
+            source, list(free or default_names(nominal.name)), attaching(blueprint)
+        )
         config = replace(config, delay=DelayPrior() if with_delay else None)
         history = identify_stretches(model, spec, data.windows, config, detect, progress)
     return BagIdentification(

@@ -16,7 +16,8 @@ def describe_changes(history: History) -> list[str]:
     for i, change in enumerate(history.changes):
         names = history.changed(i)
         if names:
-            old, new = ({e.name: e for e in history.stretches[k].found.after} for k in (i, i + 1))
+            found = [stretch.found for stretch in history.stretches[i : i + 2] if stretch.found is not None]
+            old, new = ({e.name: e for e in one.after} for one in found)
             what = ", ".join(f"{n} {old[n].value:.4g} -> {new[n].value:.4g} {new[n].unit}" for n in names)
         else:
             what = "no single quantity differs significantly"
@@ -50,12 +51,12 @@ def changes_section(report: Report, history: History) -> None:
         ["change at [s]", "95 % interval [s]", "held-out cost, one set / two", "gain in standard errors"],
         [[f"{c.time:.3f}", f"[{c.lower:.3f}, {c.upper:.3f}]", c.factor, c.errors] for c in history.changes],
     )
-    stretches = [s for s in history.stretches if s.found is not None]
+    stretches = [(s, s.found) for s in history.stretches if s.found is not None]
     names = [(e.name, e.unit) for e in history.found.after]
     moved = {name for i in range(len(history.changes)) for name in history.changed(i)}
-    estimates = [{e.name: e for e in s.found.after} for s in stretches]
+    estimates = [{e.name: e for e in found.after} for _, found in stretches]
     report.table(
-        ["parameter", "unit", *(f"{s.begin:.2f} to {s.end:.2f} s" for s in stretches), "changed"],
+        ["parameter", "unit", *(f"{s.begin:.2f} to {s.end:.2f} s" for s, _ in stretches), "changed"],
         [
             [
                 name,

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from identification.identify_changes import changes_section
 from reporting import PALETTE, Report, Result, figure
 from sim_core.inference.fit.identify import Identification
 from sim_core.inference.fit.stretches import History
+from sim_core.multibody import RobotModel
 
-__all__ = ["identification_report"]
+__all__ = ["autocorrelation", "identification_report", "residuals"]
 
 MEASURED, BEFORE, AFTER = "#444444", PALETTE[1], PALETTE[0]
 MAX_LAG = 20
 
 
-def identification_report(history: History, model, result: Result, source: str, notes: list[str], truth=None) -> Report:
+def identification_report(
+    history: History,
+    model: RobotModel,
+    result: Result,
+    source: str,
+    notes: Sequence[str],
+    truth: Mapping[str, float] | None = None,
+) -> Report:
     """Report of one identification: the changes of the robot, if any, and the last stretch.
 
     Args:
-        history: what was found. model: RobotModel. result: its checks. source: what was read.
+        history: what was found. model: that it belongs to. result: its checks. source: what was read.
         notes: sentences about the data.
         truth: {name of a quantity: true value}, where it is known (simulated runs).
     """
@@ -67,7 +77,7 @@ def _warnings(found: Identification) -> list[str]:
     return sentences
 
 
-def _parameters(report: Report, found: Identification, truth: dict) -> None:
+def _parameters(report: Report, found: Identification, truth: Mapping[str, float]) -> None:
     """Table, and every interval before and after on one scale: the prior's standard deviations."""
     headers = ["parameter", "unit", "before", "after", "95 % interval", "std / prior std"]
     rows = []
@@ -81,7 +91,7 @@ def _parameters(report: Report, found: Identification, truth: dict) -> None:
     report.section("Parameters").table(headers + (["truth", "interval"] if truth else []), rows)
     # Two scales: the prior's, where one sees what was learnt, and, beside a truth, the estimate's own.
     fig, axes = figure(1, 2 if truth else 1, size=(8.4, 0.26 * len(found.after) + 1.2), sharey=True)
-    left, right = axes if truth else (axes, None)
+    left, right = axes if truth else (axes, axes)
     y = np.arange(len(found.after))[::-1]
     for row, a, b in zip(y, found.before, found.after):
         left.plot([-1.96, 1.96], [row, row], color=BEFORE, lw=5, alpha=0.3)
@@ -99,7 +109,7 @@ def _parameters(report: Report, found: Identification, truth: dict) -> None:
     report.figure(fig, "Intervals of 95 %.")
 
 
-def _forecasts(report: Report, found: Identification, joints) -> None:
+def _forecasts(report: Report, found: Identification, joints: Sequence[str]) -> None:
     """One stretch of the held-out part, predicted open loop."""
     before, after = found.forecast_before, found.forecast_after
     n = len(joints)
@@ -129,9 +139,9 @@ def _forecasts(report: Report, found: Identification, joints) -> None:
     )
 
 
-def _residuals(report: Report, found: Identification, joints) -> None:
+def _residuals(report: Report, found: Identification, joints: Sequence[str]) -> None:
     """Normalised residuals over time, and their autocorrelation inside segments."""
-    r = found.solution.rollout.residual / found.solution.scale
+    r, scale = residuals(found)
     problem, n = found.problem, len(joints)
     t = problem.times[:, None] + problem.dt * (problem.first + np.arange(r.shape[1]))
     report.section(
@@ -156,12 +166,19 @@ def _residuals(report: Report, found: Identification, joints) -> None:
     axes[1].set_xlabel("lag [ms]")
     axes[1].legend(ncols=2)
     report.figure(fig)
-    scale = found.solution.scale
     report.table(
         ["joint", "position std", "velocity std"],
         [[joint, scale[j], scale[n + j]] for j, joint in enumerate(joints)],
         "Noise estimated from the residuals [rad or m, rad/s or m/s].",
     )
+
+
+def residuals(found: Identification) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals (S, K, nx) of all segments in units of their standard deviations, and those (nx,) [SI]."""
+    rollout, scale = found.solution.rollout, found.solution.scale
+    if rollout is None or scale is None:
+        raise ValueError("expected a fit, found one whose start did not roll out; identify() keeps none of those")
+    return rollout.residual / scale, scale
 
 
 def autocorrelation(r: np.ndarray, lags: np.ndarray) -> np.ndarray:

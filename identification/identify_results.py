@@ -41,7 +41,7 @@ def write_identification(
             "model_hash": outcome.model_hash,
             **networks_meta(outcome.blueprint, outcome.model),
         }
-        spec, seed = outcome.found.problem.spec, outcome.result.seed
+        spec, seed = outcome.found.problem.spec, outcome.result.seed or 0
         laplace_posterior(outcome.found, spec, DRAWS, seed, meta).save(run / "posterior.npz")
         if outcome.result.passed:
             save_parameters(run / "parameters.yaml", parameter_file(outcome), attached(outcome.model))

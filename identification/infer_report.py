@@ -24,7 +24,7 @@ AT_LIMIT = 0.01
 CORNER = 12
 # A run whose mean log density rose by more than this [nat] over its last fifth has not arrived.
 RISE = 1.0
-# Windows whose ends lie farther apart than this [sigma_def] are no trajectory (acceptance list of CSVGD).
+# Windows whose ends lie farther apart than this [sigma_def] are no trajectory.
 DEFECT = 2.0
 
 
@@ -62,7 +62,8 @@ def inference_warnings(inference: Inference) -> list[str]:
         found.append(
             f"Not converged: the mean log density still rose by {rise:.3g} over the last fifth of the iterations; ask for more."
         )
-    if trace is not None and len(defect := trace.extra.get("defect", ())) and not defect[-1] <= DEFECT:
+    defect = np.empty(0) if trace is None else trace.extra.get("defect", np.empty(0))
+    if len(defect) and not defect[-1] <= DEFECT:
         found.append(
             f"The windows do not join: defects of {defect[-1]:.3g} sigma_def, {DEFECT:g} at most are expected; "
             "ask for more iterations or fewer windows."

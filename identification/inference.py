@@ -9,7 +9,7 @@ last fifth in time judges the posterior, the rest is what it is inferred from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.samplers import METHODS, Trace, sample
 from sim_core.inference.shooting.likelihood import Evaluation, MultipleShooting
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
+from sim_core.inference.shooting.shooting import DelayPrior
 from sim_core.multibody import RobotModel
 
 __all__ = ["Held", "Inference", "Step", "infer"]
@@ -156,7 +157,7 @@ def infer(
             source,
             limits,
             training,
-            config.windows,
+            config.windows or 1,
             config.sigma_obs,
             config.sigma_def,
             config.combine,
@@ -232,7 +233,7 @@ def violation(z: np.ndarray) -> float:
 
 
 def _limits(
-    source: str, config: InferConfig, networks: Sequence[Blueprint]
+    source: str, config: InferConfig, networks: tuple[Blueprint, ...]
 ) -> tuple[RobotModel, dict[str, tuple[float, float]]]:
     """Model, and limits of everything that is free; those given win over the ones from priors.
 
@@ -243,7 +244,7 @@ def _limits(
     if config.free:
         # The delay is the sensor's; particles are over what the simulator is made of.
         limits = natural_limits(source, [name for name in config.free if name != "sensor.delay"])[1]
-    limits.update({name: tuple(map(float, pair)) for name, pair in config.limits.items()})
+    limits.update({name: (float(low), float(high)) for name, (low, high) in config.limits.items()})
     if weights := [name for name in limits if name.startswith("augmentation.")]:
         raise UnusableInput(
             f"{weights[0]} is a network's weight, and weights are held; name physical quantities (weights are trained: "
@@ -254,7 +255,7 @@ def _limits(
 
 def _laplace(
     source: str,
-    networks: Sequence[Blueprint],
+    networks: tuple[Blueprint, ...],
     windows: list[Window],
     parameters: LimitedParameters,
     config: InferConfig,
@@ -263,12 +264,8 @@ def _laplace(
 ) -> ParticlePosterior:
     """Draws from the Gaussian about the optimum of `identify`, in its own coordinates, as natural quantities."""
     model, spec, with_delay = free_parameters(source, list(config.free), attaching(networks))
-    options = {"seed": config.seed, "held_out": config.held_out}
-    if with_delay:
-        from sim_core.inference.shooting.shooting import DelayPrior
-
-        options["delay"] = DelayPrior()
-    found = identify(model, spec, windows, IdentifyConfig(**options), progress)
+    settings = IdentifyConfig(seed=config.seed, held_out=config.held_out, delay=DelayPrior() if with_delay else None)
+    found = identify(model, spec, windows, settings, progress)
     posterior = laplace_posterior(found, spec, config.particles, config.seed, {"method": GAUSS_NEWTON, **meta})
     values = posterior.values  # a Gaussian knows no limits
     return replace(

@@ -55,12 +55,12 @@ def read_recordings(
     windows: list[Window] = []
     notes: list[str] = []
     for recording in recordings:
-        if not hasattr(recording, "robot_description"):
-            if not robot:
-                raise UnusableInput("a table holds no robot; name it with --robot")
-            model, text = model_with(robot, []), robot
-        else:
+        if isinstance(recording, Bag):
             model, text = read_description(recording, robot or None)
+        elif not robot:
+            raise UnusableInput("a table holds no robot; name it with --robot")
+        else:
+            model, text = model_with(robot, []), robot
         if nominal is not None and model.hash != nominal.hash:
             raise UnusableInput(
                 f"the recordings are of two robots: '{nominal.name}' and '{model.name}', or two versions of one"

@@ -98,7 +98,8 @@ class SpreadDensity(Box):
         return np.concatenate(self._each("log_p", z, starts))
 
     def log_p_and_grad(self, z: np.ndarray, starts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        return tuple(map(np.concatenate, zip(*self._each("log_p_and_grad", z, starts))))
+        log_p, grad = map(np.concatenate, zip(*self._each("log_p_and_grad", z, starts)))
+        return log_p, grad
 
     def evaluate(
         self,
@@ -120,15 +121,16 @@ class SpreadDensity(Box):
         for at in range(0, count, self._chunk):
             rows = [a[at : at + self._chunk] if isinstance(a, np.ndarray) else a for a in arguments]
             jobs.append((self._digest, None if self._sent else self._payload, method, rows))
-        answers = spread(_evaluate, jobs, self._executor)
+        answers: list[tuple[Any, int] | None] = spread(_evaluate, jobs, self._executor)
         # A worker that came late, or in place of a lost one, has not seen the recipe yet.
         unknown = [i for i, answer in enumerate(answers) if answer is None]
         again = spread(_evaluate, [(self._digest, self._payload, *jobs[i][2:]) for i in unknown], self._executor)
         for i, answer in zip(unknown, again):
             answers[i] = answer
+        known = [answer for answer in answers if answer is not None]
         self._sent = True
-        self.not_finite += sum(masked for _, masked in answers)
-        return [result for result, _ in answers]
+        self.not_finite += sum(masked for _, masked in known)
+        return [result for result, _ in known]
 
 
 _DENSITIES: OrderedDict[str, MultipleShooting] = OrderedDict()

@@ -18,7 +18,7 @@ from identification.recordings import cut, read_recordings
 from recording import BagError
 from sim_core.augmentation.augment import AugmentationError, augment
 from sim_core.augmentation.blueprint_file import BlueprintFileError, load_blueprints
-from sim_core.augmentation.training import STAGES, Fit, Stage, fit
+from sim_core.augmentation.training import STAGES, Evaluation, Fit, Stage, fit
 from sim_core.augmentation.trajectory_error import TrajectoryError
 from sim_core.inference.data.trajectories import Trajectories
 from sim_core.inference.fit.identify import dynamics_at
@@ -82,10 +82,10 @@ class Trained:
 
 def stages_of(config: TrainConfig) -> tuple[Stage, ...]:
     """The stages of a training: one-step, then horizons that grow up to the longest."""
-    stages = STAGES[:1] if config.loss == "one-step" else STAGES
-    if config.horizon:
-        shorter = [s for s in stages if s.horizon < config.horizon]
-        stages = (*shorter, Stage(config.horizon, STAGES[-1].iterations)) if config.loss == "trajectory" else stages
+    stages: tuple[Stage, ...] = STAGES[:1] if config.loss == "one-step" else STAGES
+    if longest := config.horizon:
+        shorter = [s for s in stages if s.horizon is not None and s.horizon < longest]
+        stages = (*shorter, Stage(longest, STAGES[-1].iterations)) if config.loss == "trajectory" else stages
     if config.iterations:
         stages = tuple(Stage(s.horizon, config.iterations, s.optimiser, s.rate, s.clip) for s in stages)
     return tuple(stages)
@@ -95,14 +95,14 @@ def train(
     recordings: Iterable[Bag | Table],
     blueprint: str | Path,
     config: TrainConfig = TrainConfig(),
-    on_row: Callable[[dict], None] = lambda row: None,
+    on_row: Callable[[Evaluation], None] = lambda row: None,
 ) -> Trained:
     """Train the networks of a blueprint file on recordings.
 
     Args:
         recordings: of `recording.open_recording`; all of one robot model.
         blueprint: path of its YAML file.
-        on_row: told each row of the history; what it raises ends the training, and comes through.
+        on_row: told each evaluation of the loss; what it raises ends the training, and comes through.
 
     Raises:
         UnusableInput: recordings, a blueprint or settings that cannot be used.
@@ -115,7 +115,7 @@ def train(
     training, held = cut(windows, config.length, config.held_out)
     fitted = fit(hybrid, training, stages=stages_of(config), dynamics=dynamics_at(hybrid, training.dt), callback=on_row)
     with_networks, without = dynamics_at(hybrid, training.dt), dynamics_at(plain, training.dt)
-    errors = {}
+    errors: dict[str, float] = {}
     for name, horizon in (("one-step", 1), ("roll-out", None)):
         a, b = (
             np.sqrt(TrajectoryError(d, held, training.scale).value(p, horizon))

@@ -7,7 +7,7 @@ every joint. The arm follows Fourier series under torque control (PD on the late
 measurements plus the nominal model's feed-forward), a real MCAP bag is written, and
 `refit identify` reads it.
 
-Target (issue 2, section 6): truth inside the 95 % interval in >= 90 % of 20 seeds.
+Own target: truth inside the 95 % interval in >= 90 % of 20 seeds.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from sim_core.multibody.model import build
 from sim_core.multibody.model.parameters import NamedEstimate
 from sim_core.plant import MujocoPlant
 
-SOURCE = "issue 2, section 6"
+SOURCE = "own target"
 ROBOT = "panda"
 FREE = [*default_names(ROBOT), "link5.mass_com"]
 STUDIES = {"without friction": FREE, "with friction": [*FREE, "joint*.friction"]}
-# Least share of 20 seeds for the parameter that does worst. The issue's for what the issue names; of the 29 parameters
-# with friction, even exact intervals leave one below 18 of 20 in nine studies of ten, below 15 in one of a hundred.
+# Least share of 20 seeds for the parameter that does worst: the own target without friction. Of the 29 parameters with
+# friction, even exact intervals leave one below 18 of 20 in nine studies of ten, and below 15 in one of a hundred.
 WORST = {
     "without friction": (0.9, ">=", "1", SOURCE),
     "with friction": (0.75, ">=", "1", "exact intervals, 99 of 100 studies"),

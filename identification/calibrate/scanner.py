@@ -78,7 +78,7 @@ def calibrate_scanner(reader: BagReader, settings: ScannerSettings) -> Calibrati
     guess, height, tilt = settings.guess, settings.height, settings.tilt
     if (room is None) == (walls is None):
         raise UnusableInput("say where the walls are: either --room LENGTHxWIDTH or --walls FILE")
-    known = _read_walls(walls) if walls is not None else _room(room, settings.center, settings.room_yaw)
+    known = _read_walls(walls) if walls is not None else _room(str(room), settings.center, settings.room_yaw)
     reader.require(topic)
     angles, scans, frame = _scans(reader, topic)
     modelled = _modelled(reader, settings.robot, base, frame)
@@ -119,9 +119,7 @@ def _read_walls(path: Path) -> list[Wall]:
     """Walls of a YAML list of {from: [x, y], to: [x, y], lean: angle}."""
     try:
         entries = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return [
-            Wall(tuple(map(float, e["from"])), tuple(map(float, e["to"])), float(e.get("lean", 0.0))) for e in entries
-        ]
+        return [Wall(_point(e["from"]), _point(e["to"]), float(e.get("lean", 0.0))) for e in entries]
     except OSError as error:
         raise UnusableInput(f"--walls {path}: cannot be read ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
@@ -132,6 +130,11 @@ def _read_walls(path: Path) -> list[Wall]:
         ) from None
 
 
+def _point(values: Sequence[float]) -> tuple[float, float]:
+    x, y = map(float, values)
+    return x, y
+
+
 def _scans(reader: BagReader, topic: str) -> tuple[np.ndarray, np.ndarray, str]:
     """Angles (n,) [rad] and up to SCANS scans (k, n) [m], NaN where nothing valid was measured, and their frame."""
     kind = reader.topics[reader.resolve(topic)].message_type
@@ -139,12 +142,13 @@ def _scans(reader: BagReader, topic: str) -> tuple[np.ndarray, np.ndarray, str]:
         raise UnusableInput(f"'{topic}' holds {kind}, expected sensor_msgs/msg/LaserScan; name another --topic")
     count = reader.topics[reader.resolve(topic)].count
     chosen = set(np.linspace(0, count - 1, min(SCANS, count)).round().astype(int))
-    rows, angles, frame = [], None, ""
+    rows: list[np.ndarray] = []
+    angles, frame = np.empty(0), ""
     for k, (_, message) in enumerate(reader.messages(topic)):
         if k not in chosen:
             continue
         ranges = np.asarray(message.ranges, float)
-        if angles is None:
+        if not rows:
             angles, frame = (
                 message.angle_min + message.angle_increment * np.arange(len(ranges)),
                 message.header.frame_id,

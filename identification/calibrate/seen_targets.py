@@ -166,7 +166,7 @@ def _static_transforms(reader: BagReader) -> StaticTransforms:
     return found
 
 
-def _pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
+def _pose(position: Sequence[float] | np.ndarray, quaternion: Sequence[float] | np.ndarray) -> np.ndarray:
     """Pose (4, 4) of a position and a quaternion x, y, z, w."""
     X = np.eye(4)
     X[:3, :3], X[:3, 3] = Rotation.from_quat(quaternion).as_matrix(), position

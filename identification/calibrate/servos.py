@@ -17,7 +17,7 @@ from identification.calibrate.page import start_page
 from identification.calibrate.parameter_files import ros_parameters
 from identification.errors import UnusableInput, unusable_input
 from identification.identify_bag import BagIdentification, identify, parameter_file
-from identification.identify_report import autocorrelation
+from identification.identify_report import autocorrelation, residuals
 from recording import BagError, BagReader
 from reporting import PALETTE, Progress, Report, Result, figure
 from sim_core.inference.fit.identify import Identification, IdentifyConfig
@@ -271,7 +271,7 @@ def _forecast_figure(report: Report, found: Identification, joints: Sequence[str
 
 
 def _residual_figure(report: Report, found: Identification, joints: Sequence[str]) -> None:
-    r, problem, n = found.solution.rollout.residual / found.solution.scale, found.problem, len(joints)
+    (r, _), problem, n = residuals(found), found.problem, len(joints)
     report.section(
         "Residuals",
         "Autocorrelation of the velocities' residuals: what stays above the band is unmodelled, such as "
