@@ -25,7 +25,7 @@ from reporting.figures import figure
 from sim_core.multibody import Dynamics, load_model
 
 STEPS, PAIRS = 100, 50
-SOURCE = "issue 2, section 2"
+SOURCE = "own target"
 SIZES = {"quick": (1, 128), "full": (1, 8, 32, 128, 512, 4096)}
 #: seconds after which a call that takes long is not repeated in further rounds
 ENOUGH = 5.0

@@ -35,7 +35,7 @@ from sim_core.inference.shooting.likelihood import MultipleShooting
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.multibody import Dynamics, load_model
 
-SOURCE = "issue 4, targets"
+SOURCE = "own target"
 WINDOWS, STEPS = 10, 40
 PARTICLES = {"double pendulum": 100, "Panda and box": 50}
 COUNTS = {"quick": (16, 64, 256), "full": (16, 64, 256, 1024, 4096)}
@@ -193,7 +193,7 @@ def against_one(result: Result, size: str, progress) -> list[dict]:
                 bound,
                 "<",
                 "1",
-                "spec 06, item 13",
+                SOURCE,
             )
     return rows
 

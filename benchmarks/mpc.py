@@ -28,7 +28,7 @@ TARGET = np.array([0.45, 0.25, 0.40])  # of the hand [m]
 STATE = np.r_[np.full(7, 0.1), np.full(7, 0.02)]
 CONTROL, HAND, TERMINAL = 1e-4, 1e3, 10.0  # TERMINAL multiplies state and hand at the last knot
 ITERATIONS, ROUNDS = 10, 40
-SOURCE = "issue 2, section 3"
+SOURCE = "own target"
 
 
 def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:

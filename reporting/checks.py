@@ -1,7 +1,7 @@
 """A measured number beside its target, and the collection of them that decides an exit code.
 
 result = Result("identify_panda", seed=1, size="quick")
-result.check("payload mass error", 0.031, 0.05, "<=", unit="1", source="issue 2, section 5")
+result.check("payload mass error", 0.031, 0.05, "<=", unit="1", source="own target")
 result.print()
 result.to_json("out.json")
 raise SystemExit(result.exit_code)

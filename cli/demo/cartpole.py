@@ -315,7 +315,7 @@ def scores(episodes: list[EpisodeTrace]) -> list[float]:
 
 
 def check(story: CartpoleStory, seed: int) -> Result:
-    """Hold the run against the acceptance list; one seed, the experiments run ten."""
+    """Hold the run against the targets of the experiments; this is one seed, they run ten."""
     result = Result(f"demo-{story.description.name.replace('_', '-')}", seed=seed)
     if story.change is None:
         _check_swing_up(result, story)

@@ -21,10 +21,9 @@ from reporting.html import Report
 from reporting.progress import Progress, SilentProgress
 
 TARGETS = _ampc_report.Targets(
-    item=10,
     score=0.85,
     kept=False,
-    precheck={
+    prototype={
         "adaptive": "0.52 in episode 1, 0.89 from episode 2 (4 seeds)",
         "exact model": "0.91 (Euler model, 1 seed)",
         "frozen at 2": "0.001, 0.002",

@@ -20,10 +20,9 @@ from reporting.html import Report
 from reporting.progress import Progress, SilentProgress
 
 TARGETS = _ampc_report.Targets(
-    item=11,
     score=0.75,
     kept=True,
-    precheck={
+    prototype={
         "adaptive": "0.81 to 0.84 from episode 2 (4 seeds)",
         "exact model": "0.83 (1 seed)",
         "frozen at 2": "0.07, 0.00",

@@ -6,7 +6,7 @@ sum likelihood of the ten (single shooting; CSVGD with ten windows is shown besi
 roll-outs are compared with the fifty recordings by the k-nearest-neighbour estimates of both
 Kullback-Leibler divergences and by the maximum mean discrepancy.
 
-Published (thesis section 4.1.5.1, Fig. 4.4, no numbers): SVGD wins all metrics but the likelihood.
+Published (Heiden, PhD thesis (USC 2022), section 4.1.5.1 and Fig. 4.4, no numbers): SVGD wins all metrics but the likelihood.
 The covariance of the lengths and the tuning of the methods are not printed; ours are below.
 """
 
@@ -29,7 +29,7 @@ from sim_core.inference.samplers import sample
 from sim_core.inference.shooting.likelihood import MultipleShooting, SingleShooting
 
 TIERS = ("inference",)
-SOURCE = "spec 06, item 8"
+SOURCE = "own target, after Heiden, PhD thesis (USC 2022), section 4.1.5.1"
 MEAN = np.array([1.5, 2.0])  # published
 COVARIANCE = np.array([[0.04, 0.036], [0.036, 0.09]])  # std 0.2 and 0.3 m, correlation 0.6
 TRAINING, TEST, STEPS, SAMPLES = 10, 50, 400, 100

@@ -3,7 +3,7 @@
 Two double pendulums with different lengths swing for 3 s from rest at (90, 0) degrees. SVGD draws 100
 particles from either set likelihood: a mixture over the recordings (Eq. 4.4) or their product (Eq. A.2).
 
-Published (thesis section A.1.2, no numbers, lengths not printed): with the product the posterior sits
+Published (Heiden, PhD thesis (USC 2022), section A.1.2; no numbers, lengths not printed): with the product the posterior sits
 at the average of the two settings, with the sum the particles split onto both. The share of each mode
 is that of its basin among the starting points, so the pair below has basins of similar size; the other
 two pairs that were tried, and what they gave, are in docs/results/inference.md.
@@ -26,7 +26,7 @@ from sim_core.host.executors import spread
 from sim_core.inference.samplers import sample
 from sim_core.inference.shooting.likelihood import SingleShooting
 
-SOURCE = "spec 06, item 6"
+SOURCE = "own target, after Heiden, PhD thesis (USC 2022), section A.1.2"
 TRUTHS = np.array([[1.5, 2.0], [3.0, 1.5]])  # [m]
 STEPS, PARTICLES, ITERATIONS, NEAR = 300, 100, 500, 0.2
 COMBINE = ("sum", "product")

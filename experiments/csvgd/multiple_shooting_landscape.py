@@ -3,8 +3,8 @@
 One recording of 400 steps of 0.01 s (lengths 1.5 and 2 m, from rest at (90, 0) degrees); the log
 likelihood on a 50 x 50 grid of lengths in [0.5, 5]^2 m, shooting states set to the measured ones.
 
-Published (thesis Fig. 4.2, no numbers): single shooting has many local maxima, ten windows few.
-Reference of the specification for a point-mass pendulum: 8 -> 1, the maximum within a grid cell of the truth.
+Published (Heiden, PhD thesis (USC 2022), Fig. 4.2, no numbers): single shooting has many local maxima, ten windows few.
+A prototype on a point-mass pendulum counted 8 maxima and 1, the latter within a grid cell of the truth.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reporting import Report, Result, SilentProgress, figure
 from reporting.posterior import likelihood_slice
 from sim_core.inference.shooting.likelihood import MultipleShooting
 
-SOURCE = "spec 06, item 7"
+SOURCE = "own target, after Heiden, PhD thesis (USC 2022), Fig. 4.2"
 TRUTH = np.array([1.5, 2.0])
 GRID = 50
 WINDOWS = {"quick": (1, 10), "full": (1, 2, 4, 10, 20, 40)}
@@ -70,7 +70,9 @@ def local_maxima(log_p: np.ndarray) -> np.ndarray:
 
 
 def report(result: Result, axis, panels, maxima) -> Report:
-    page = Report("Shooting windows and the likelihood's landscape", f"{result.size}; thesis Fig. 4.2")
+    page = Report(
+        "Shooting windows and the likelihood's landscape", f"{result.size}; Heiden, PhD thesis (USC 2022), Fig. 4.2"
+    )
     page.checks(result)
     title = lambda w: "single shooting" if w == 1 else f"{w} windows"
     page.section("Log likelihood", "Over both lengths, each by its own colours, the lowest quarter cut off.")

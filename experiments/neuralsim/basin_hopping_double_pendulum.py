@@ -3,7 +3,7 @@
 The true lengths are 3 m and 4 m; the cost is the mean squared error of both joint angles over a swing. From each cell of a
 grid over 0.1 to 10 m one L-BFGS search is run, and one parallel basin hopping whose first worker starts there.
 
-Source: thesis Fig. 4.10; the grid's range from the public plot script.
+Source: Heiden, PhD thesis (USC 2022), Fig. 4.10; the grid's range from the public plot script.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reporting import Progress, Report, Result, SilentProgress, figure
 from sim_core.augmentation.basin_hopping import Hopping, basin_hopping, local_minimum
 from sim_core.host.executors import spread
 
-SOURCE = "thesis Fig. 4.10, spec 07 item 6"
+SOURCE = "own target, after Heiden, PhD thesis (USC 2022), Fig. 4.10"
 TRUTH = np.array([3.0, 4.0])  # [m]
 LOWER, UPPER = np.full(2, 0.1), np.full(2, 10.0)  # [m]
 FOUND = 0.05  # [m], largest distance from the truth that counts

@@ -5,7 +5,7 @@ velocity. One network per joint torque reads the positions and velocities of bot
 Gauss-Newton steps decides which it keeps; the rest is refitted on roll-outs. Rival: a feed-forward network that learns
 the whole one-step dynamics from the same samples, and from many more.
 
-Source: Heiden et al., NeuralSim, ICRA 2021, section IV and Fig. 9; thesis Fig. 4.16.
+Source: Heiden et al., NeuralSim, ICRA 2021, section IV and Fig. 9; Heiden, PhD thesis (USC 2022), Fig. 4.16.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sim_core.host.executors import spread
 from sim_core.multibody import Dynamics
 
 TIERS = ("learning",)
-SOURCE = "thesis Fig. 4.16, spec 07 items 11, 12"
+SOURCE = "own target, after Heiden, PhD thesis (USC 2022), Fig. 4.16"
 DAMPING = np.array([0.2, 0.1])  # [N m s/rad]
 STEPS = 15
 SAMPLES = 400  # one-step pairs the hybrid learns from

@@ -29,7 +29,7 @@ from sim_core.augmentation import (
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.multibody import Dynamics
 
-SOURCE = "spec 07 item 5"
+SOURCE = "own target"
 DAMPING = np.array([0.2, 0.1])  # [N m s/rad]
 START = np.array([[1.5, 0.5, 0.0, 0.0]])
 # Stribeck: what the joint resists with while it slides slowly, quickly, and how both fade in; and what grows with speed.

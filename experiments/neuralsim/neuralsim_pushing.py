@@ -10,7 +10,7 @@ point's place, the direction of its slip and its normal force. Held-out pushes d
 With $REFIT_MCUBE_PUSHES set to a folder of MCube's recordings of one surface (recording/mcube_pushes.py), the square's
 pushes there take the world's place; what the network learned can then not be held against a true field.
 
-Targets: spec of NeuralSim, acceptance 8 (synthetic substitute for MCube's recordings where they are missing).
+The targets are this project's own; where MCube's recordings are missing, synthetic pushes take their place.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from sim_core.augmentation import Blueprint, Network, Stage, TrajectoryError, at
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.multibody import Dynamics
 
-SOURCE = "NeuralSim, N3"
+SOURCE = "own target, after Heiden et al., NeuralSim, ICRA 2021 (planar pushing)"
 VARIABLE = "REFIT_MCUBE_PUSHES"
 SECONDS = 1.0
 LOAD = MASS * G / 25  # of a point [N]

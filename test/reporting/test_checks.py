@@ -69,14 +69,14 @@ def test_a_run_passes_only_if_it_checked_something_and_all_of_it_passed():
 
 def test_json_document(tmp_path):
     result = Result("identify", seed=3, size="quick")
-    result.check("mass", np.float64(2.0), (1.9, 2.1), "in", unit="kg", source="spec 03")
+    result.check("mass", np.float64(2.0), (1.9, 2.1), "in", unit="kg", source="own target")
     result.check("lost", math.nan, 1.0, "<=")
     result.detail("curve", np.array([1.0, math.inf]))
     document = json.loads(result.to_json(tmp_path / "deep" / "out.json").read_text())
     assert list(document)[:7] == ["name", "passed", "seed", "size", "machine", "versions", "checks"]
     assert document["checks"][0] == {
         "name": "mass", "value": 2.0, "target": [1.9, 2.1], "relation": "in",
-        "unit": "kg", "source": "spec 03", "passed": True,
+        "unit": "kg", "source": "own target", "passed": True,
     }  # fmt: skip
     assert document["checks"][1]["value"] is None and document["checks"][1]["passed"] is False
     assert document["details"]["curve"] == [1.0, None]

@@ -16,7 +16,7 @@ angles = st.lists(st.floats(-100.0, 100.0), min_size=6, max_size=6)
 
 
 def test_a_command_by_hand():
-    """Spec 21.6: 50 | 10 + mode | 6 x int16 LE at 32767/150 per degree | -sum. 10 deg is 2184.47 = 0888 and so on."""
+    """The frame is 50 | 10 + mode | 6 x int16 LE at 32767/150 per degree | -sum. 10 deg is 2184.47 = 0888 and so on."""
     counts = [2184, 4369, 6553, 8738, 10922, -13107]
     payload = bytes((0x50, 0x12)) + struct.pack("<6h", *counts)
     frame = bytes((0x7E,)) + payload + bytes((-sum(payload) & 0xFF,)) + bytes((0x7E,))

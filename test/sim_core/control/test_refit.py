@@ -33,7 +33,7 @@ def make(dynamics, spec=None, **changes):
 
 @pytest.mark.parametrize("initial_state, length", [("free", 25), ("measured", 1)])
 def test_noise_free_recovery(dynamics, initial_state, length):
-    """Spec 03, item 13 asks for 5 %."""
+    """Within 5 %, the project's own target."""
     result = make(dynamics, initial_state=initial_state, segment_length=length).fit(record(dynamics))
     assert result.accepted, result.reason
     np.testing.assert_allclose(result.p[:5], TRUTH[:5], rtol=1e-4)

@@ -48,7 +48,7 @@ def swing(model, seconds, seed=0):
 
 
 def test_a_payload_that_appears_in_the_hand_is_relearnt(panda):
-    """Issue 2: mass within 5 % and inside its interval, at most 3 s after the change."""
+    """Mass within 5 % and inside its interval, at most 3 s after the change."""
     spec = FreeParameters(panda, [BodyInertia("hand")])
     config = OnlineConfig(change=ChangeConfig(noise=NOISE), refit=RefitConfig(time_budget=np.inf))
     online = OnlineRefit(panda, spec, config)
@@ -180,7 +180,7 @@ def throw(seed, transitions):
 
 @pytest.mark.parametrize("transitions", [50, 140])
 def test_double_cartpole_from_two(transitions):
-    """Spec 03, items 9, 10 and 13: rank 8, six inert parameters, loss at least ten times lower, base parameters within 5 %."""
+    """Rank 8, six inert parameters, loss at least ten times lower, base parameters within 5 %."""
     model = load_model("double_cartpole")
     refit = Refit(
         model, cartpole_spec(model, 2.0), RefitConfig(segment_length=1, initial_state="measured", time_budget=np.inf)

@@ -63,7 +63,7 @@ def test_the_normal_force_is_smooth_where_contact_begins_and_ends(at):
 
 @pytest.mark.parametrize("mu", [0.3, 0.7])
 def test_a_block_sticks_below_and_slides_above_its_friction_angle(mu):
-    """Spec 07, acceptance 3: sticks for tan a < 0.9 mu, slides above 1.1 mu, within 5 % of Coulomb's acceleration."""
+    """Sticks for tan a < 0.9 mu, slides above 1.1 mu, within 5 % of Coulomb's acceleration."""
     X = slide(block(mu, np.arctan(0.88 * mu)), 1.0)
     # It was dropped from no depth at all, so it slips until it rests; then the law creeps with v_t atanh(tan a / mu) / 4.
     creep = 0.01 * np.arctanh(0.88) / 4
@@ -159,7 +159,7 @@ def test_a_ball_never_bounces_higher():
 
 
 def test_gradients_of_twenty_steps_with_contact():
-    """Spec 07, acceptance 2: reverse sweep of a sliding, tilting block against central differences, relative 1e-4."""
+    """Reverse sweep of a sliding, tilting block against central differences, relative 1e-4."""
     model = block(0.5, 0.3, dt=0.001)
     f = Dynamics(model)
     rng = np.random.default_rng(0)

@@ -117,7 +117,7 @@ def test_a_sliding_ball_ends_up_rolling(impact_time):
 
 @pytest.mark.parametrize("mu, impact_time", [(0.3, "step"), (0.7, "step"), (0.7, "continuous")])
 def test_a_table_sticks_below_and_slides_above_its_friction_angle(mu, impact_time):
-    """Spec 07, acceptance 3; four feet share the load."""
+    """Four feet share the load."""
     text = FLOOR.format(mu=mu) + TABLE.format(mu=mu)
     start = [0, 0, -1e-4, 0, 0, 0, 0, 0]
     choices = {"contact_pairs": (("floor", "*"),), "impact_time": impact_time}

@@ -61,7 +61,7 @@ def test_a_force_cannot_be_heard_before_it_is_there():
 
 
 def test_gradients_of_twenty_steps_with_contact_and_network():
-    """Spec 07, acceptance 2: weights, controls, parameters and start of a pushed foot against central differences."""
+    """Weights, controls, parameters and start of a pushed foot against central differences."""
     text = TWO_FEET.replace("</worldbody>", '</worldbody><actuator><motor joint="ax"/></actuator>')
     rub = Blueprint(
         "rub",
