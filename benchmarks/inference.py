@@ -40,7 +40,7 @@ WINDOWS, STEPS = 10, 40
 PARTICLES = {"double pendulum": 100, "Panda and box": 50}
 COUNTS = {"quick": (16, 64, 256), "full": (16, 64, 256, 1024, 4096)}
 ITERATIONS = 20  # of a run that is timed
-ALONE = {"CPU": 10.0, "GPU": 3.0}  # item 13: 100 particles take less than so many times as long as one
+ALONE = {"CPU": 10.0, "GPU": 3.0}  # own target: 100 particles take less than so many times as long as one
 SAME = 3  # iterations after which ours and JAX's are compared
 
 

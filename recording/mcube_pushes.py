@@ -96,11 +96,11 @@ class PushFile:
         return f"{self.path}, {self.member}" if self.member else str(self.path)
 
     def read(self, period: float) -> Push:
-        """The push, resampled to one clock from when all three sensors speak until one falls silent.
+        """The push, resampled to one clock over the time in which all three sensors give data.
 
         Poses are interpolated; force is the mean over each period. The tracker at times takes the object for one turned by
-        quarters (its markers look alike): jumps by such angles are taken out. The sensor's convention leaves it open whose force
-        is told: the one under which the tip does work on the object, as a pusher must, is taken.
+        quarters (its markers look alike): jumps by such angles are taken out. The sensor's convention does not say which body's
+        force is recorded: of both signs the one is taken under which the tip does work on the object, as a pusher must.
 
         Raises:
             PushError: it cannot be read, lacks a list, or the lists do not fit each other.

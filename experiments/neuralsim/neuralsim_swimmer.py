@@ -142,7 +142,7 @@ def data_curve(at, schedule, few, many, seed, stage):
 
 
 def judge(result, media):
-    """Acceptance item 9: after step 200, on the swims whose begin was seen and on others."""
+    """After step 200, on the swims whose begin was seen and on others."""
     for medium, found in media.items():
         models = found["models"]
         for which in ("seen", "unseen"):
@@ -170,7 +170,7 @@ def judge(result, media):
 
 
 def judge_data(result, curve):
-    """Acceptance item 10: ten times the swims do not make the LSTM as good."""
+    """Ten times the swims do not make the LSTM as good."""
     n = max(map(int, curve["LSTM"])) // 10
     ratio = curve["LSTM"][str(10 * n)] / curve[BEST][str(n)]
     result.check(

@@ -28,7 +28,7 @@ from sim_core.multibody.model.cartpole_parameters import base_parameters, cartpo
 from sim_core.plant import MujocoPlant
 
 DT, STEPS, EPISODES = 0.02, 140, 10
-NOISE = 0.005  # standard deviation of all measured states, item 16
+NOISE = 0.005  # standard deviation of all measured states
 #: fits are bounded by evaluations, never by time: the same seed gives the same result anywhere
 #: an open-loop double pendulum multiplies errors by a million; the floor lets a fit without noise
 #: go on until rounding is left (with noise the floor is out of reach and changes nothing)
@@ -265,7 +265,7 @@ def parameter_error(lab: Lab, p: np.ndarray) -> dict[str, float]:
     return {n: abs(found[n] - truth[n]) / (abs(truth[n]) or abs(truth["h1.z"])) for n in truth}
 
 
-# -- safety, item 18 -------------------------------------------------------------------------------
+# -- safety -------------------------------------------------------------------------------
 
 
 def corrupted_batches(lab: Lab, episode: Episode) -> dict[str, bool]:

@@ -39,7 +39,7 @@ class ConeBlock:
 
     @property
     def name(self) -> str:
-        """Name of the CasADi function and of the C function, which says all of the block."""
+        """Name of the CasADi function and of the C function, which describes the block completely."""
         return f"cone_{self.n}_{self.nv}_{self.iterations}"
 
     @classmethod

@@ -91,7 +91,7 @@ class DenseBlock:
 
     @property
     def name(self) -> str:
-        """Name of the CasADi function and of the C function, which says all of the block."""
+        """Name of the CasADi function and of the C function, which describes the block completely."""
         biases = "".join("01"[b] for b in self.biases)
         return "_".join(["dense", *map(str, self.widths), *self.activations, biases])
 

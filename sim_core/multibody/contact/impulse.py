@@ -138,6 +138,6 @@ def _corrected(points: Sequence[ContactPoint], impulses: ca.SX, h: float, taps: 
             force = impulses[i] / h
             corrected = taps(f"{point.name}.{name}", force)
             if corrected is not force:
-                # The difference: a network that says nothing changes no bit.
+                # Add the difference, so that a network whose output is zero does not change a single bit.
                 changed[i] = impulses[i] + h * (corrected - force)
     return changed

@@ -206,7 +206,7 @@ class BodyInertia(Block):
         if self.kind == "payload":
             start = np.array([c.prior_mean for c in self.coordinates(model)])
             change = pi[:4] - self._nominal(model)[:4]
-            # Without mass there is no COM to speak of; keep the prior's.
+            # Without mass there is no COM; the prior's stays.
             return np.r_[change[0], change[1:] / change[0] if abs(change[0]) > 1e-12 else start[1:]]
         return np.r_[np.log(pi[0]) if self._logarithmic else pi[0], pi[1:4] / pi[0]]
 

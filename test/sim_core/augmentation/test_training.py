@@ -32,7 +32,7 @@ def swings(model, p, rng, count=3, steps=120):
 
 @pytest.mark.parametrize("evaluation", ["inlined", "dense"])
 def test_gradients_of_a_hundred_steps_equal_central_differences(pendulum, rng, evaluation):
-    """State, controls, physics and every weight (item 2 of the acceptance list asks for 1e-4)."""
+    """State, controls, physics and every weight to 1e-4."""
     b = blueprint(hidden=(8, 6), evaluation=evaluation)
     hybrid = augment(pendulum, b.with_weights(0.3 * rng.normal(size=b.n_weights)))
     dynamics, p = Dynamics(hybrid), hybrid.parameters.nominal
