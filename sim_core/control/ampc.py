@@ -114,7 +114,13 @@ class AdaptiveMpc:
             their episodes one after the other.
     """
 
-    def __init__(self, task: Task, config: AmpcConfig = AmpcConfig(), p=None, solver: PlanSolver | None = None):
+    def __init__(
+        self,
+        task: Task,
+        config: AmpcConfig = AmpcConfig(),
+        p: np.ndarray | None = None,
+        solver: PlanSolver | None = None,
+    ) -> None:
         self.task, self.config = task, config
         self.solver = solver or solver_for(task.model, task.cost, task.ilqr, particles=config.particles)
         self.stop_control = np.clip(np.zeros(self.solver.nu), self.solver.u_lower, self.solver.u_upper)
@@ -131,7 +137,7 @@ class AdaptiveMpc:
         """Parameters in use."""
         return self._current
 
-    def set_parameters(self, p, revision: int) -> None:
+    def set_parameters(self, p: np.ndarray, revision: int) -> None:
         """Use p (np_,), or one for each particle (N, np_), from the next solve on. The newest wins if several arrive in between.
 
         Raises:
@@ -149,7 +155,7 @@ class AdaptiveMpc:
         self._queue = deque([self.stop_control.copy() for _ in range(self.config.delay_steps)])
         self._last = None  # (x, control applied since then)
 
-    def command(self, x, t: float) -> Command:
+    def command(self, x: np.ndarray, t: float) -> Command:
         """The command for state x (nx,) measured at time t [s]."""
         x = np.array(x, float)
         if x.shape != (self.solver.nx,):

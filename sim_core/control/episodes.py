@@ -13,6 +13,7 @@ window until the episode ends.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -76,8 +77,14 @@ class AdaptiveRun:
     """
 
     def __init__(
-        self, plant, mpc: AdaptiveMpc, refit: Refit | None = None, xi=None, steps: int = 140, refit_every: int = 50
-    ):
+        self,
+        plant: Any,
+        mpc: AdaptiveMpc,
+        refit: Refit | None = None,
+        xi: np.ndarray | None = None,
+        steps: int = 140,
+        refit_every: int = 50,
+    ) -> None:
         self.plant, self.mpc, self.refit = plant, mpc, refit
         self.xi = None if refit is None else np.array(refit.spec.prior_mean if xi is None else xi)
         self.steps, self.refit_every = steps, refit_every

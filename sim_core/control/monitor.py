@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class PredictionMonitor:
         window, factor, history: see above; history in transitions.
     """
 
-    def __init__(self, resolution, window: int = 20, factor: float = 3.0, history: int = 300):
+    def __init__(self, resolution: np.ndarray, window: int = 20, factor: float = 3.0, history: int = 300) -> None:
         self.resolution = np.asarray(resolution, float)
         if not np.all(self.resolution > 0):
             raise ValueError("resolution must be > 0 for every state")
@@ -43,7 +44,9 @@ class PredictionMonitor:
         recent = list(self._errors)[-self.window :]
         return len(recent) == self.window and np.median(recent) > self.factor * self.baseline
 
-    def update(self, x, u, x_next, predicted, watching: bool = True) -> bool:
+    def update(
+        self, x: np.ndarray, u: np.ndarray, x_next: np.ndarray, predicted: np.ndarray, watching: bool = True
+    ) -> bool:
         """Add a transition and its prediction; True when a change is declared by it.
 
         Not watching: transitions are kept for ``rejudge``, and nothing is declared.
@@ -65,7 +68,7 @@ class PredictionMonitor:
                     history.popleft()
         return declared
 
-    def rejudge(self, predict) -> None:
+    def rejudge(self, predict: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
         """Parameters changed: predict all kept transitions again and take their median as baseline.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -258,7 +258,7 @@ class PlanSolver:
             self.K[:], self.k[:], self._mu = 0, 0, self.config.mu_init
         return self._result(*outcome)
 
-    def solve_best_of(self, x0: np.ndarray, starts: Sequence[np.ndarray], **options) -> IlqrResult:
+    def solve_best_of(self, x0: np.ndarray, starts: Sequence[np.ndarray], **options: Any) -> IlqrResult:
         """Solve from every start (H, nu) in turn and keep the cheapest plan."""
         best, plan = None, None
         for U0 in starts:

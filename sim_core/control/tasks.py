@@ -7,7 +7,7 @@ the sets used are one feasible choice found with the exact model. Panda: an end-
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
@@ -89,7 +89,7 @@ def cartpole_swing_up(
     accelerations = w.acceleration > 0  # at zero weight the feature would only cost time
     accel = build.accel(model)
 
-    def features(x, u, p):
+    def features(x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
         """(p, p', sin and cos of absolute orientations, rates of the joints, accelerations)."""
         q, v = x[: model.nq], x[model.nq :]
         angles = ca.cumsum(q[1:])  # absolute: what upright means for the second pole
@@ -103,7 +103,7 @@ def cartpole_swing_up(
     reference = cost.reference(horizon)
     limit = model.u_upper[0]
 
-    def starts():
+    def starts() -> list[np.ndarray]:
         """Zero, and one period of a sine over the horizon at +-1 and +-0.3 of the force limit."""
         sine = np.sin(2 * np.pi * np.arange(horizon) / horizon)[:, None]
         return [a * limit * sine for a in (0.0, 1.0, -1.0, 0.3, -0.3)]
@@ -122,7 +122,7 @@ def cartpole_swing_up(
     )
 
 
-def swing_up_reward(x) -> np.ndarray:
+def swing_up_reward(x: np.ndarray) -> np.ndarray:
     """Smooth reward of the DeepMind Control Suite's cart-pole without its control term.
 
     upright * centred * slow, each in [0, 1]: mean height of the poles; 0.1^(p/2)^2 and
@@ -149,7 +149,11 @@ Path = Callable[[float], np.ndarray]
 
 
 def figure_eight(
-    centre=(0.5, 0.0, 0.45), width: float = 0.15, height: float = 0.08, period: float = 4.0, ramp: float = 1.0
+    centre: Sequence[float] = (0.5, 0.0, 0.45),
+    width: float = 0.15,
+    height: float = 0.08,
+    period: float = 4.0,
+    ramp: float = 1.0,
 ) -> Path:
     """A figure eight in the plane x = centre[0], starting at its centre from rest.
 
@@ -162,7 +166,7 @@ def figure_eight(
     """
     centre = np.asarray(centre, float)
 
-    def path(t):
+    def path(t: float) -> np.ndarray:
         t = max(float(t), 0.0)
         s = t - ramp / 2 if t > ramp else t * t / (2 * ramp)  # constant acceleration, then speed
         phase = 2 * np.pi * s / period
@@ -175,7 +179,7 @@ def frame_tracking(
     model: RobotModel,
     path: Path,
     frame: str = "hand_site",
-    orientation=None,
+    orientation: np.ndarray | None = None,
     horizon: int = 20,
     dt: float = 0.02,
     integrator: str | None = None,
@@ -214,11 +218,11 @@ def frame_tracking(
     )
     holding = _holding_control(model)
 
-    def reference(t):
+    def reference(t: float) -> np.ndarray:
         points = np.array([path(t + k * dt) for k in range(horizon + 1)])
         return cost.reference(horizon, position=points, orientation=orientation.ravel())
 
-    def error(x, t):
+    def error(x: np.ndarray, t: float) -> float:
         here, _ = pose(x[: model.nq], nominal)
         return float(np.linalg.norm(np.asarray(here).ravel() - path(t)))
 

@@ -9,6 +9,7 @@ simulators", RSS 2019; settings: thesis, sections A.2.4 and B.1.3.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ class Fit:
     held_out: np.ndarray
     best: int
 
-    def standardised(self, s) -> torch.Tensor:
+    def standardised(self, s: np.ndarray) -> torch.Tensor:
         return torch.as_tensor(np.clip((s - self.mean) / self.std, -CLIP, CLIP), dtype=torch.float32)
 
     def sample(self, s: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
@@ -56,8 +57,8 @@ class Fit:
 
 
 def fit(
-    z,
-    s,
+    z: np.ndarray,
+    s: np.ndarray,
     features: str = "mdn",
     components: int = 10,
     epochs: int = 300,
@@ -65,8 +66,8 @@ def fit(
     seed: int = 0,
     batch: int = 500,
     patience: int | None = 60,
-    track=lambda epochs: epochs,
-    stop=lambda epoch, loss: False,
+    track: Callable[[range], Iterable[int]] = lambda epochs: epochs,
+    stop: Callable[[int, float], bool] = lambda epoch, loss: False,
 ) -> Fit:
     """Train q(z | s) on pairs z (N, M) in [0, 1], s (N, F), by Adam on batches drawn anew every epoch.
 
@@ -98,7 +99,7 @@ def fit(
     with torch.no_grad():
         basis = density.basis(S).contiguous()
 
-    def misfit(rows):
+    def misfit(rows: torch.Tensor) -> torch.Tensor:
         return -density.log_prob_given(Z[rows], basis[rows]).mean()
 
     training, test = len(Z) - few, slice(few)

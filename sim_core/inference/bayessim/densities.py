@@ -26,7 +26,7 @@ class ConditionalMixture(nn.Module):
         n: dimension of theta.   components: K.
     """
 
-    def __init__(self, basis: nn.Module, network: nn.Module, out: int, n: int, components: int):
+    def __init__(self, basis: nn.Module, network: nn.Module, out: int, n: int, components: int) -> None:
         super().__init__()
         self.n, self.components, self.basis, self.network = n, components, basis, network
         self.head = nn.Linear(out, components * (1 + 2 * n + n * (n - 1) // 2))
@@ -52,7 +52,7 @@ class ConditionalMixture(nn.Module):
         return log_mixture(self.raw(basis), theta.T)
 
     @torch.no_grad()
-    def mixture(self, s: torch.Tensor):
+    def mixture(self, s: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """w (K,), mu (K, n), L (K, n, n) given one summary s (F,)."""
         n = self.n
         logits, mu, log_diagonal, below = split(self.raw(self.basis(s[None])), n)
@@ -73,17 +73,17 @@ class ConditionalMixture(nn.Module):
 class FourierFeatures(nn.Module):
     """sqrt(2 / D) cos(W s + b) with fixed random W, b: their inner products approximate a stationary kernel."""
 
-    def __init__(self, frequencies: torch.Tensor, phase: torch.Tensor):
+    def __init__(self, frequencies: torch.Tensor, phase: torch.Tensor) -> None:
         super().__init__()
         self.register_buffer("W", frequencies)
         self.register_buffer("b", phase)
 
-    def forward(self, s):
+    def forward(self, s: torch.Tensor) -> torch.Tensor:
         return math.sqrt(2 / len(self.b)) * torch.cos(s @ self.W.T + self.b)
 
 
 def random_frequencies(
-    kernel: str, count: int, dimension: int, generator: torch.Generator, dtype=torch.float32
+    kernel: str, count: int, dimension: int, generator: torch.Generator, dtype: torch.dtype = torch.float32
 ) -> torch.Tensor:
     """Frequencies (count, dimension) from the spectral density of a kernel of length scale 1.
 
@@ -103,7 +103,9 @@ def mdn(s: torch.Tensor, n: int, components: int, generator: torch.Generator, wi
     return ConditionalMixture(nn.Identity(), network, width, n, components)
 
 
-def mdrff(kernel: str, s: torch.Tensor, n: int, components: int, generator: torch.Generator, count: int = 128):
+def mdrff(
+    kernel: str, s: torch.Tensor, n: int, components: int, generator: torch.Generator, count: int = 128
+) -> ConditionalMixture:
     """Length scale: the median distance between summaries, from 500 of them."""
     few = s[torch.randperm(len(s), generator=generator)[:500]]
     scale = torch.pdist(few).median().clamp_min(1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 
@@ -11,7 +12,7 @@ __all__ = ["LOG_DIAGONAL", "log_mixture", "split"]
 LOG_DIAGONAL = (-3.0, 7.0)  # standard deviations between 1e-3 and 20 of the range
 
 
-def split(raw: torch.Tensor, n: int):
+def split(raw: torch.Tensor, n: int) -> tuple[torch.Tensor, ...]:
     """Views of raw (K, P, B), P = 1 + 2 n + n (n-1) / 2: logits (K, B), mu (K, n, B), log of L's diagonal (K, n, B), L below
     it column by column (K, n (n-1) / 2, B)."""
     return raw[:, 0], raw[:, 1 : 1 + n], raw[:, 1 + n : 1 + 2 * n], raw[:, 1 + 2 * n :]
@@ -28,7 +29,7 @@ def log_mixture(raw: torch.Tensor, theta: torch.Tensor) -> torch.Tensor:
 
 class _LogMixture(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, raw, theta):
+    def forward(ctx: Any, raw: torch.Tensor, theta: torch.Tensor) -> torch.Tensor:
         n = len(theta)
         logits, mu, log_diagonal, below = split(raw, n)
         log_diagonal = log_diagonal.clamp(*LOG_DIAGONAL)
@@ -43,7 +44,7 @@ class _LogMixture(torch.autograd.Function):
         return log_q - 0.5 * n * math.log(2 * math.pi)
 
     @staticmethod
-    def backward(ctx, bar):
+    def backward(ctx: Any, bar: torch.Tensor) -> tuple[torch.Tensor, None]:
         raw, log_w, apart, diagonal, white, inside, log_q = ctx.saved_tensors
         n = apart.shape[1]
         below = split(raw, n)[3]

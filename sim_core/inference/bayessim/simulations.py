@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -33,9 +35,9 @@ class Simulations:
 
 
 def simulate(
-    density,
+    density: Any,
     z: np.ndarray,
-    names=tuple(SUMMARIES),
+    names: Sequence[str] = tuple(SUMMARIES),
     every: int = 20,
     depth: int = 3,
     noise: float = 0.0,

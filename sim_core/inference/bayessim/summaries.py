@@ -8,6 +8,7 @@ Source: thesis, section A.2.4; Ramos, Possas, Fox, BayesSim, RSS 2019.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,19 +20,19 @@ __all__ = ["SUMMARIES", "difference", "downsampled", "statistics", "summary"]
 LAGS = (5, 10, 20, 50, 100)
 
 
-def downsampled(x, every: int = 20):
+def downsampled(x: np.ndarray, every: int = 20) -> np.ndarray:
     """Every 20th state, one after the other."""
     x = np.asarray(x)[..., ::every, :]
     return x.reshape(*x.shape[:-2], -1)
 
 
-def difference(x, every: int = 20):
+def difference(x: np.ndarray, every: int = 20) -> np.ndarray:
     """Of the steps s_t - s_{t-1}: every 20th, their mean, their variance."""
     tau = np.diff(x, axis=-2)
     return np.concatenate([downsampled(tau, every), tau.mean(-2), tau.var(-2)], axis=-1)
 
 
-def statistics(x, lags=LAGS):
+def statistics(x: np.ndarray, lags: Sequence[int] = LAGS) -> np.ndarray:
     """Mean, variance, correlations between dimensions, autocorrelations of each dimension at five lags [steps].
 
     A dimension that does not move has correlation 0.
@@ -60,7 +61,7 @@ SUMMARIES = {
 }
 
 
-def summary(name: str, every: int = 20, depth: int = 3):
+def summary(name: str, every: int = 20, depth: int = 3) -> Callable[[np.ndarray], np.ndarray]:
     """The function of that name.
 
     Args:

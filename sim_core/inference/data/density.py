@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["Box", "LogDensity", "concatenated"]
+
+Part = TypeVar("Part")
 
 
 @runtime_checkable
@@ -47,7 +51,7 @@ class Box:
         ValueError: limits that are not finite, or a lower one that is not below the upper one.
     """
 
-    def __init__(self, names, lower, upper):
+    def __init__(self, names: Iterable[str], lower: ArrayLike, upper: ArrayLike) -> None:
         self.names = tuple(names)
         self.lower, self.upper = (np.asarray(a, dtype=float) for a in (lower, upper))
         self.n = len(self.names)
@@ -61,13 +65,13 @@ class Box:
     def width(self) -> np.ndarray:
         return self.upper - self.lower
 
-    def theta(self, z):
+    def theta(self, z: np.ndarray) -> np.ndarray:
         return self.lower + self.checked(z) * self.width
 
-    def z(self, theta):
+    def z(self, theta: np.ndarray) -> np.ndarray:
         return (self.checked(theta) - self.lower) / self.width
 
-    def checked(self, a) -> np.ndarray:
+    def checked(self, a: ArrayLike) -> np.ndarray:
         """`a` as floats (..., M).
 
         Raises:
@@ -79,7 +83,7 @@ class Box:
         return a
 
 
-def concatenated(parts):
+def concatenated(parts: Sequence[Part]) -> Part:
     """Results of slices of the particles, dataclasses of arrays with a row for each, put together again."""
     kind = type(parts[0])
     return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in kind.__dataclass_fields__))

@@ -38,21 +38,21 @@ def _gaussian() -> RobustLoss:
 
 
 def _huber(c: float = HUBER_TUNING) -> RobustLoss:
-    def rho(r):
+    def rho(r: np.ndarray) -> np.ndarray:
         a = np.abs(r)
         return np.where(a <= c, 0.5 * r * r, c * (a - 0.5 * c))
 
-    def weight(r):
+    def weight(r: np.ndarray) -> np.ndarray:
         return c / np.maximum(np.abs(r), c)
 
-    def curvature(r):
+    def curvature(r: np.ndarray) -> np.ndarray:
         return (np.abs(r) <= c).astype(float)
 
     return RobustLoss("huber", rho, weight, curvature)
 
 
 def _pseudo_huber(c: float = HUBER_TUNING) -> RobustLoss:
-    def root(r):
+    def root(r: np.ndarray) -> np.ndarray:
         return np.sqrt(1.0 + (r / c) ** 2)
 
     return RobustLoss(
@@ -87,7 +87,7 @@ def robust_loss(name: str) -> RobustLoss:
     return LOSSES[name]()
 
 
-def robust_scale(residual: np.ndarray, axis=None, robust: bool = True) -> np.ndarray:
+def robust_scale(residual: np.ndarray, axis: int | tuple[int, ...] | None = None, robust: bool = True) -> np.ndarray:
     """Standard deviation of zero-mean residuals.
 
     Median absolute value when `robust` (half of the data may be outliers),

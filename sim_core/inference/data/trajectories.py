@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,7 +75,7 @@ class Trajectories:
         y = None if self.y is None else self.y[:, start : stop + 1]
         return replace(self, x=self.x[:, start : stop + 1], u=self.u[:, start:stop], y=y)
 
-    def pick(self, which) -> Trajectories:
+    def pick(self, which: int | slice | np.ndarray | list[int]) -> Trajectories:
         """Some of the trajectories, by index, slice or mask."""
         y = None if self.y is None else self.y[which]
         return replace(self, x=self.x[which], u=self.u[which], y=y)
@@ -91,7 +92,7 @@ class Trajectories:
         h = self.steps // count
         samples = h * np.arange(count)[:, None] + np.arange(h + 1)
 
-        def cut(a, index):
+        def cut(a: np.ndarray, index: np.ndarray) -> np.ndarray:
             return a[:, index].reshape(len(a) * count, index.shape[1], a.shape[2])
 
         y = None if self.y is None else cut(self.y, samples)
@@ -105,7 +106,7 @@ def standard_deviation(a: np.ndarray) -> np.ndarray:
     return np.where(std > 1e-9 * (1.0 + np.abs(rows).max(axis=0)), std, 1.0)
 
 
-def unwrapped(x: np.ndarray, angles) -> np.ndarray:
+def unwrapped(x: np.ndarray, angles: Iterable[int]) -> np.ndarray:
     """`x` (..., T+1, nx) with the columns `angles` made continuous over time: jumps above pi become turns."""
     x = np.array(x, dtype=float)
     angles = list(angles)

@@ -23,6 +23,8 @@ refined between neighbours as in Bai, Estimating Multiple Breaks One at a Time (
 Logistic Regression Diagnostics (1981).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cache
 
@@ -32,6 +34,7 @@ from sim_core.host.threads import single_threaded
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.least_squares import Solution, minimise
 from sim_core.inference.shooting.shooting import ShootingProblem
+from sim_core.system import System
 
 __all__ = ["Change", "ChangeConfig", "find_changes", "held_out_costs", "segment_costs"]
 
@@ -123,7 +126,7 @@ class Cut:
 class _Search:
     """Cuts of a problem's segments a..b (b not included)."""
 
-    def __init__(self, problem: ShootingProblem, config: ChangeConfig):
+    def __init__(self, problem: ShootingProblem, config: ChangeConfig) -> None:
         self.problem, self.config = problem, config
         spacing = problem.stride * problem.dt
         self.shortest = max(2, int(np.ceil(config.shortest / spacing - 1e-6)))
@@ -304,10 +307,12 @@ class _Switching:
     """Roll-outs of which number s leaves the physical vector `before` for the given one at step switches[s]; no coordinate
     of theta is free."""
 
-    def __init__(self, dynamics, before: np.ndarray, switches: np.ndarray):
+    def __init__(self, dynamics: System, before: np.ndarray, switches: np.ndarray) -> None:
         self._dynamics, self._before, self._switches = dynamics, before, switches
 
-    def rollout_sensitivity(self, starts, controls, p, dpdxi):
+    def rollout_sensitivity(
+        self, starts: np.ndarray, controls: np.ndarray, p: np.ndarray, dpdxi: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         S, K = controls.shape[:2]
         each, step, joint = np.arange(S)[:, None], np.arange(K + 1), self._switches[:, None]
         X, A = self._from(starts, controls, self._before)
@@ -328,7 +333,7 @@ class _Fixed:
     n = 0
     prior_mean = prior_std = lower = upper = np.zeros(0)
 
-    def __init__(self, p: np.ndarray):
+    def __init__(self, p: np.ndarray) -> None:
         self._p = p
 
     def to_physical(self, xi: np.ndarray) -> np.ndarray:

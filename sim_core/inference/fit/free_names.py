@@ -12,8 +12,11 @@
 Names may hold wildcards.
 """
 
+from __future__ import annotations
+
 import difflib
 import fnmatch
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +25,7 @@ from scipy.stats import norm, qmc
 from config.description import RobotError
 from config.robot import load_robot
 from sim_core.multibody import FreeParameters, load_model
+from sim_core.multibody.model.model import RobotModel
 from sim_core.multibody.model.parameter_blocks import (
     BodyInertia,
     BodyPosition,
@@ -51,7 +55,9 @@ class FreeNameError(ValueError):
     """A name of a free parameter that the model does not have."""
 
 
-def free_parameters(source, names: list[str], attach=None):
+def free_parameters(
+    source: str | Path, names: list[str], attach: Callable[[RobotModel], RobotModel] | None = None
+) -> tuple[RobotModel, FreeParameters, bool]:
     """Model, free parameters and whether the sensor delay is free.
 
     Args:
@@ -90,7 +96,9 @@ def default_names(robot: str | Path) -> list[str]:
     return list(identify.free if identify else DEFAULTS)
 
 
-def model_with(source, names, attach=None):
+def model_with(
+    source: str | Path, names: Iterable[str], attach: Callable[[RobotModel], RobotModel] | None = None
+) -> RobotModel:
     """The model, loaded with the friction and geometry that the names ask for, and with what `attach` adds to it."""
     attach = attach or (lambda model: model)
     model = attach(load_model(source))
@@ -109,7 +117,7 @@ def model_with(source, names, attach=None):
     return model
 
 
-def natural_limits(source, names: list[str]):
+def natural_limits(source: str | Path, names: list[str]) -> tuple[RobotModel, dict[str, tuple[float, float]]]:
     """Model, and limits of the natural quantities (mass, COM, inertia, damping, ...) that the names stand for.
 
     The limits are those of the middle 99 % of the prior, a little rounded up.

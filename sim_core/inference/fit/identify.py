@@ -7,7 +7,10 @@ the prior's and the fitted parameters. Starts are the prior mean and a Sobol seq
 the prior; each is fitted to the end, and how many agree with the best is reported.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm, qmc
@@ -17,6 +20,9 @@ from sim_core.inference.fit.covariance import Posterior, posterior
 from sim_core.inference.fit.least_squares import Ending, Solution, minimise
 from sim_core.inference.shooting.shooting import DelayPrior, Rollout, ShootingProblem
 from sim_core.multibody import Dynamics
+from sim_core.multibody.model.model import RobotModel
+from sim_core.multibody.model.parameters import FreeParameters
+from sim_core.system import System
 
 __all__ = [
     "Forecast",
@@ -148,7 +154,12 @@ class IdentificationError(ValueError):
 
 
 def identify(
-    model, spec, windows: list[Window], config: IdentifyConfig = IdentifyConfig(), progress=None, dynamics=None
+    model: RobotModel,
+    spec: FreeParameters,
+    windows: list[Window],
+    config: IdentifyConfig = IdentifyConfig(),
+    progress: Any = None,
+    dynamics: System | None = None,
 ) -> Identification:
     """Fit the free coordinates (and the delay) of a model to windows, in order of time.
 
@@ -189,13 +200,15 @@ def identify(
     )
 
 
-def dynamics_at(model, dt: float, threads: int = 1) -> Dynamics:
+def dynamics_at(model: RobotModel, dt: float, threads: int = 1) -> Dynamics:
     """Roll-outs at the period dt [s] of a recording, in steps of the model, on so many threads."""
     model.require_scalar_joints("Identification")
     return Dynamics(model, dt=dt, substeps=max(1, round(dt / model.timestep)), threads=threads)
 
 
-def shooting_problem(dynamics, spec, windows: list[Window], duration: float, config: IdentifyConfig) -> ShootingProblem:
+def shooting_problem(
+    dynamics: System, spec: FreeParameters, windows: list[Window], duration: float, config: IdentifyConfig
+) -> ShootingProblem:
     """Windows in segments of `duration` [s], or of what they hold.
 
     Raises:

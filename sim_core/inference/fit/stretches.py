@@ -9,7 +9,10 @@ Changes are sought in all of the data; each stretch between them is then identif
 own held-out part. What lies within a change's interval and a margin around it belongs to neither side.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -24,6 +27,8 @@ from sim_core.inference.fit.identify import (
     identify,
     shooting_problem,
 )
+from sim_core.multibody.model.model import RobotModel
+from sim_core.multibody.model.parameters import FreeParameters
 
 __all__ = ["History", "Stretch", "cut_at", "identify_stretches"]
 
@@ -72,12 +77,12 @@ class History:
 
 
 def identify_stretches(
-    model,
-    spec,
+    model: RobotModel,
+    spec: FreeParameters,
     windows: list[Window],
     config: IdentifyConfig = IdentifyConfig(),
     detect: ChangeConfig | None = ChangeConfig(),
-    progress=None,
+    progress: Any = None,
 ) -> History:
     """Find the changes of the robot and identify every stretch between them.
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.spatial.distance import cdist
 
 __all__ = ["kl_knn", "mmd"]
 
 
-def kl_knn(P, Q, k: int = 3) -> float:
+def kl_knn(P: np.ndarray, Q: np.ndarray, k: int = 3) -> float:
     """k-nearest-neighbour estimate of d_KL(P || Q) in nats, from samples P (n, d) and Q (m, d).
 
         d/n sum_i log(nu_k(i) / rho_k(i)) + log(m / (n - 1)),
@@ -41,7 +43,9 @@ def kl_knn(P, Q, k: int = 3) -> float:
         return float(d * np.mean(np.log(nu) - np.log(rho)) + np.log(m / (n - 1)))
 
 
-def mmd(X, Y, bandwidths=(0.25, 0.5, 1.0, 2.0, 4.0), unbiased: bool = True) -> float:
+def mmd(
+    X: np.ndarray, Y: np.ndarray, bandwidths: Sequence[float] = (0.25, 0.5, 1.0, 2.0, 4.0), unbiased: bool = True
+) -> float:
     """Squared maximum mean discrepancy of samples X (n, d) and Y (m, d), unbiased: about 0, and sometimes below, for one
     distribution. With unbiased=False each sample counts as its own neighbour: never negative, 0 where the sets coincide
     (for sets that are no independent draws, such as recordings and simulations from the same start states).

@@ -7,14 +7,21 @@ X = ParticlePosterior.load("posterior.npz").rollout(dynamics, parameters, x0, U)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from config.whole_file import whole_file
+from sim_core.inference.data.density import LogDensity
+from sim_core.inference.samplers.sampler import Samples
+from sim_core.inference.shooting.maps import ParameterMap
+from sim_core.system import System
 
 __all__ = ["ParticlePosterior"]
 
@@ -71,7 +78,7 @@ class ParticlePosterior:
             raise ValueError(f"posterior weights: expected numbers >= 0 of sum 1, found sum {self.weights.sum():g}")
 
     @classmethod
-    def of(cls, density, samples, meta=None) -> ParticlePosterior:
+    def of(cls, density: Any, samples: Samples, meta: Mapping[str, Any] | None = None) -> ParticlePosterior:
         """What a sampling method drew (`samples.z`, `.log_p`) from a density; shooting states are left out."""
         M = len(getattr(density, "parameters", density).names)
         facts = {
@@ -110,7 +117,7 @@ class ParticlePosterior:
     def std(self) -> np.ndarray:
         return np.sqrt(self.weights @ (self.values - self.mean) ** 2)
 
-    def quantile(self, q) -> np.ndarray:
+    def quantile(self, q: ArrayLike) -> np.ndarray:
         """Weighted quantiles (len(q), M) for q in [0, 1]."""
         q = np.atleast_1d(np.asarray(q, dtype=float))
         order = np.argsort(self.values, axis=0)
@@ -127,7 +134,7 @@ class ParticlePosterior:
         keys = ("name", "unit", "mean", "std", "median", "q05", "q95", "best", "lower", "upper")
         return [dict(zip(keys, [*row[:2], *map(float, row[2:])])) for row in columns]
 
-    def reweighted(self, log_weights) -> ParticlePosterior:
+    def reweighted(self, log_weights: np.ndarray) -> ParticlePosterior:
         """The same particles with weights proportional to exp(log_weights) (N,)."""
         log_weights = np.asarray(log_weights, dtype=float)
         if not np.isfinite(log_weights).any() or np.isnan(log_weights).any():
@@ -142,7 +149,7 @@ class ParticlePosterior:
 
     # ---- in motion ----------------------------------------------------------------------------------------------
 
-    def rollout(self, dynamics, parameters, x0, U) -> np.ndarray:
+    def rollout(self, dynamics: System, parameters: ParameterMap, x0: np.ndarray, U: np.ndarray) -> np.ndarray:
         """States X (N, ..., H+1, nx) of every particle from x0 (..., nx) under U (..., H, nu).
 
         A particle whose roll-out diverges has NaN or infinity there, the others do not notice.
@@ -156,13 +163,13 @@ class ParticlePosterior:
         p = parameters.to_physical(self.values).reshape(self.count, *(1,) * (x0.ndim - 1), -1)
         return dynamics.rollout(x0, np.asarray(U, dtype=float), p)
 
-    def log_predictive(self, density) -> float:
+    def log_predictive(self, density: LogDensity) -> float:
         """log sum_i w_i p(data | theta_i): how well the set as a whole predicts the density's trajectories (held out)."""
         return float(logsumexp(density.log_p(density.z(self.values)), b=self.weights))
 
     # ---- as a file ----------------------------------------------------------------------------------------------
 
-    def save(self, path) -> Path:
+    def save(self, path: str | Path) -> Path:
         """Write one .npz: arrays, and a head in YAML (names, units, meta). Whole or not at all; nothing is pickled."""
         head = {"format": FORMAT, "names": list(self.names), "units": list(self.units), "meta": _plain(self.meta)}
         arrays = {name: getattr(self, name) for name in ("lower", "upper", "values", "log_p", "weights")}
@@ -171,7 +178,7 @@ class ParticlePosterior:
         return Path(path)
 
     @classmethod
-    def load(cls, path) -> ParticlePosterior:
+    def load(cls, path: str | Path) -> ParticlePosterior:
         """The posterior that `save` wrote.
 
         Raises:

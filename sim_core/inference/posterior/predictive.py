@@ -19,6 +19,8 @@ import numpy as np
 
 from sim_core.inference.data.trajectories import Trajectories
 from sim_core.inference.posterior.metrics import kl_knn, mmd
+from sim_core.inference.shooting.maps import ParameterMap
+from sim_core.system import System
 
 __all__ = ["Discrepancy", "discrepancy", "replicas", "simulated"]
 
@@ -43,18 +45,20 @@ class Discrepancy:
     finite: float
 
 
-def replicas(starts, copies: int = 4, shift: int = 1):
+def replicas(starts: np.ndarray, copies: int = 4, shift: int = 1) -> np.ndarray:
     """Windows (name, first frame) each `copies` times, `shift` frames apart."""
     return [(name, first + shift * k) for name, first in starts for k in range(copies)]
 
 
-def simulated(dynamics, parameters, theta: np.ndarray, recorded: Trajectories) -> np.ndarray:
+def simulated(dynamics: System, parameters: ParameterMap, theta: np.ndarray, recorded: Trajectories) -> np.ndarray:
     """Roll-outs (N, R, T+1, nx) of theta (N, M) from the first states of R recorded trajectories."""
     p = parameters.to_physical(theta)
     return dynamics.rollout(recorded.x[:, 0], recorded.u, p[:, None, :])
 
 
-def discrepancy(X: np.ndarray, recorded: Trajectories, scale=None, sigma_obs: float = 0.2, k: int = 3) -> Discrepancy:
+def discrepancy(
+    X: np.ndarray, recorded: Trajectories, scale: np.ndarray | None = None, sigma_obs: float = 0.2, k: int = 3
+) -> Discrepancy:
     """Compare simulations X (N, R, T+1, nx) with R recorded trajectories; the known first states are left out.
 
     Args:

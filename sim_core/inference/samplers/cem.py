@@ -10,7 +10,9 @@ from sim_core.inference.samplers.sampler import Run, Sampler, sobol
 __all__ = ["CEM", "Mixture"]
 
 
-def cem(run: Run, iterations: int, kernels: int = 3, elite: float = 0.2, smoothing: float = 0.5, floor: float = 1e-3):
+def cem(
+    run: Run, iterations: int, kernels: int = 3, elite: float = 0.2, smoothing: float = 0.5, floor: float = 1e-3
+) -> tuple[np.ndarray, np.ndarray]:
     """Populations of N drawn from a mixture that is refitted to the best of each.
 
     The first population are Sobol points; samples beyond the limits are reflected. It maximises rather than samples: the
@@ -41,11 +43,11 @@ def cem(run: Run, iterations: int, kernels: int = 3, elite: float = 0.2, smoothi
 class Mixture:
     """Gaussians with weights (K,), means (K, M) and covariances (K, M, M)."""
 
-    def __init__(self, weights, means, covariances):
+    def __init__(self, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> None:
         self.weights, self.means, self.covariances = weights, means, covariances
 
     @classmethod
-    def fit(cls, x: np.ndarray, kernels: int, rng: np.random.Generator, floor: float, sweeps: int = 10):
+    def fit(cls, x: np.ndarray, kernels: int, rng: np.random.Generator, floor: float, sweeps: int = 10) -> Mixture:
         """Expectation-maximisation on x (N, M) from k-means++ centres; `floor`^2 is added to every variance."""
         n, m = x.shape
         kernels = min(kernels, n)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from config.whole_file import whole_file
+from sim_core.inference.samplers.sampler import Run
 
 __all__ = ["Checkpoint"]
 
@@ -20,14 +21,14 @@ class Checkpoint:
         identity: what must be equal for a run to go on (method, sizes, seed, options); plain data.
     """
 
-    def __init__(self, path, identity: dict, every: int = 50):
+    def __init__(self, path: str | Path | None, identity: dict, every: int = 50) -> None:
         self.path = None if path is None else Path(path)
         self.every, self._identity = every, json.loads(json.dumps(identity, default=_plain))
 
     def due(self, iteration: int) -> bool:
         return self.path is not None and iteration % self.every == 0
 
-    def save(self, run, iteration: int, arrays: dict[str, np.ndarray]) -> None:
+    def save(self, run: Run, iteration: int, arrays: dict[str, np.ndarray]) -> None:
         """Write the file, whole or not at all."""
         if self.path is None:
             return
@@ -35,7 +36,7 @@ class Checkpoint:
         with whole_file(self.path) as partial, partial.open("wb") as file:
             np.savez(file, head=np.array(json.dumps(head)), **arrays)
 
-    def load(self, run) -> tuple[int, dict[str, np.ndarray]] | None:
+    def load(self, run: Run) -> tuple[int, dict[str, np.ndarray]] | None:
         """(iterations done, arrays) of the run that stopped here, whose bookkeeping `run` takes over; None: none has.
 
         Raises:

@@ -11,7 +11,9 @@ from sim_core.inference.samplers.sampler import Run, Sampler, Tail
 __all__ = ["CMA_ES"]
 
 
-def cma_es(run: Run, iterations: int, sigma: float = 0.25, population: int | None = None, restarts: bool = True):
+def cma_es(
+    run: Run, iterations: int, sigma: float = 0.25, population: int | None = None, restarts: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """Maximises the density; the last N candidates are returned.
 
     An optimiser, here for comparison: the spread of what it returns is that of its search distribution, which shrinks.
@@ -43,7 +45,7 @@ def cma_es(run: Run, iterations: int, sigma: float = 0.25, population: int | Non
 class _Search:
     """One run of the strategy and its last candidates."""
 
-    def __init__(self, run: Run, start, sigma, population):
+    def __init__(self, run: Run, start: np.ndarray, sigma: float, population: int) -> None:
         import cma
 
         # The library would draw from and seed NumPy's global generator.
@@ -61,7 +63,7 @@ class _Search:
             self.strategy = cma.CMAEvolutionStrategy(start, sigma, options)
         self.tail, self.best = Tail(run.samples, run.n), -np.inf
 
-    def step(self, run: Run):
+    def step(self, run: Run) -> tuple[np.ndarray, np.ndarray]:
         z = np.clip(np.array(self.strategy.ask()), 0, 1)
         log_p = run.log_p(z)
         # The strategy only ranks, but refuses infinity: zero density is made worse than the worst.

@@ -9,7 +9,9 @@ from sim_core.inference.samplers.sampler import Run, Sampler, sobol
 __all__ = ["EMCEE"]
 
 
-def stretch(run: Run, iterations: int, stretch: float = 2.0, walkers: int | None = None):
+def stretch(
+    run: Run, iterations: int, stretch: float = 2.0, walkers: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """An ensemble of walkers; each moves along a line through another one, half of them at a time.
 
     Walkers start at Sobol points; beyond the limits the density is zero. The walkers' last positions are returned.
@@ -25,7 +27,7 @@ def stretch(run: Run, iterations: int, stretch: float = 2.0, walkers: int | None
     least = max(run.samples, 2 * run.n + 2)
     walkers = max(walkers or 0, least + least % 2)
 
-    def log_p(z):
+    def log_p(z: np.ndarray) -> np.ndarray:
         inside = ((z >= 0) & (z <= 1)).all(1)
         value = np.full(len(z), -np.inf)
         if inside.any():

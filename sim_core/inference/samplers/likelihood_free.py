@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from sim_core.inference.samplers.sampler import Run, Sampler, sobol
+
+if TYPE_CHECKING:
+    from sim_core.inference.bayessim import Simulations
 
 __all__ = ["BAYESSIM"]
 
@@ -14,14 +19,14 @@ def bayessim(
     iterations: int,
     statistics: str = "downsampled",
     features: str = "mdn",
-    simulations=10_000,
+    simulations: int | Simulations = 10_000,
     components: int = 10,
     step: float = 5e-3,
     patience: int | None = 60,
     every: int = 20,
     depth: int = 3,
     noise: float = 0.0,
-):
+) -> tuple[np.ndarray, np.ndarray]:
     """Simulate the prior once, in batched roll-outs; train; draw N samples at the recording.
 
     Of several recordings each has its own network, and an equal share of the samples: the mixture that the sum over
@@ -60,7 +65,7 @@ def bayessim(
     drawn = []
     for r, share in enumerate(shares):
 
-        def stop(epoch, loss, r=r):
+        def stop(epoch: int, loss: float, r: int = r) -> bool:
             run.record(r * iterations + epoch, np.empty((0, run.n)), np.empty(0), held_out=loss)
             return run.cancelled
 

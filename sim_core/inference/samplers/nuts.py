@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,7 @@ def nuts(
     target_accept: float = 0.8,
     max_tree_depth: int = 10,
     dense_mass: bool = False,
-):
+) -> tuple[np.ndarray, np.ndarray]:
     """One chain of Hamiltonian Monte Carlo with self-tuned length, step and metric, from the centre of the limits.
 
     Moves in y with z = sigmoid(y), where the limits are at infinity; the map's Jacobian is part of the density. The last
@@ -41,7 +43,7 @@ def nuts(
     kept = min(run.samples, iterations)
     warmup = min(iterations // 2, iterations - kept) if warmup is None else min(warmup, iterations - kept)
 
-    def evaluate(y):
+    def evaluate(y: np.ndarray) -> tuple[np.float64, np.ndarray]:
         """Potential and gradient as plain arrays; NumPy alone in here: JAX waiting for itself would never wake up."""
         y = np.asarray(y)
         log_p, grad = run.log_p_and_grad(sigmoid(y)[None])
@@ -54,7 +56,7 @@ def nuts(
         shapes = (jax.ShapeDtypeStruct((), jnp.float64), jax.ShapeDtypeStruct((run.n,), jnp.float64))
 
         @jax.custom_vjp
-        def potential(y):
+        def potential(y: Any) -> Any:
             return jax.pure_callback(evaluate, shapes, y)[0]
 
         # The gradient comes with the value, and waits for the backward sweep.
@@ -90,7 +92,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 @contextlib.contextmanager
-def double_precision(jax):
+def double_precision(jax: Any) -> Iterator[None]:
     """JAX in 64 bits. A setting of the whole process, because callbacks arrive on threads of JAX's own, which know nothing
     of the caller's context; so one chain runs at a time, and the former setting comes back."""
     with _ONE_AT_A_TIME:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+
+from sim_core.inference.data.density import LogDensity
 
 __all__ = ["Run", "Sampler", "Samples", "Tail", "Trace", "sobol"]
 
@@ -79,7 +82,14 @@ class Run:
         callback: f(iteration, z (N, M), log_p (N,)) after every iteration; a true answer ends the run.
     """
 
-    def __init__(self, density, samples: int, seed: int, progress=None, callback=None):
+    def __init__(
+        self,
+        density: LogDensity,
+        samples: int,
+        seed: int,
+        progress: Any = None,
+        callback: Callable[[int, np.ndarray, np.ndarray], object] | None = None,
+    ) -> None:
         self.density, self.n, self.samples, self.seed = density, density.n, samples, seed
         self.rng = np.random.default_rng(seed)
         self.progress, self.callback = progress, callback
@@ -97,7 +107,7 @@ class Run:
         log_p, grad = self.density.log_p_and_grad(z)
         return self._masked(log_p, grad)
 
-    def evaluate(self, *arguments):
+    def evaluate(self, *arguments: Any) -> Any:
         """`MultipleShooting.evaluate`, counted like the others."""
         evaluation = self.density.evaluate(*arguments)
         self._masked(evaluation.log_p)
@@ -111,7 +121,7 @@ class Run:
         self._best = max(self._best, log_p.max(initial=-np.inf))
         return log_p, None if grad is None else np.where(bad[:, None], 0.0, grad)
 
-    def iterate(self, iterations: int, text: str, first: int = 0):
+    def iterate(self, iterations: int, text: str, first: int = 0) -> Iterator[int]:
         """Yield first .. iterations - 1 under the progress bar until the callback wants an end."""
         stage = self.progress.stage(text, total=iterations) if self.progress else None
         try:
@@ -181,7 +191,7 @@ class Run:
 class Tail:
     """The last `count` points of one or several chains, in order."""
 
-    def __init__(self, count: int, n: int):
+    def __init__(self, count: int, n: int) -> None:
         self._z, self._log_p = np.empty((count, n)), np.empty(count)
         self._count, self._pushed = count, 0
 

@@ -20,7 +20,7 @@ def sgld(
     epsilon: float = 1e-8,
     chains: int = 1,
     longest: float = 0.05,
-):
+) -> tuple[np.ndarray, np.ndarray]:
     """z <- z + alpha/2 A d log p/dz + N(0, alpha A), reflected at the limits.
 
     With preconditioning A = 1 / (epsilon + sqrt(V)), V <- beta V + (1 - beta) grad^2 (the thesis' variant, without the

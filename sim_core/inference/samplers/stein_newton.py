@@ -24,7 +24,7 @@ def common_metric(information: np.ndarray) -> np.ndarray:
     return information[np.sort(middle)].mean(axis=0)
 
 
-def newton_system(z, score, information) -> tuple[np.ndarray, np.ndarray]:
+def newton_system(z: np.ndarray, score: np.ndarray, information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Drive (N, M) and curvature Q (N, M, M) of particles z (N, M); Q_i^-1 drive_i is a full Newton step.
 
         drive_i = sum_j [k_ji score_j + d k_ji / dz_j] / sum_j k_ij,     Q_i = sum_j k_ij F_j / sum_j k_ij
@@ -53,6 +53,6 @@ def newton_system(z, score, information) -> tuple[np.ndarray, np.ndarray]:
     return (K @ (score - y / n) + y / n) @ L.T, np.einsum("ij,jkl->ikl", K, F)
 
 
-def shortened(step, reach: float) -> np.ndarray:
+def shortened(step: np.ndarray, reach: float) -> np.ndarray:
     """Steps (N, M) of which no coordinate is longer than `reach`, in their direction."""
     return step * np.minimum(1.0, reach / np.maximum(np.abs(step).max(axis=1, initial=0.0), reach))[:, None]

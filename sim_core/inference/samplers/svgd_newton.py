@@ -157,7 +157,13 @@ class NewtonSVGD:
 
 
 def limited_step(
-    Q, drive, z, multipliers, c: float, sigma_lim: float, rounds: int = 10
+    Q: np.ndarray,
+    drive: np.ndarray,
+    z: np.ndarray,
+    multipliers: np.ndarray,
+    c: float,
+    sigma_lim: float,
+    rounds: int = 10,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Newton steps (N, M) that see where they would meet a limit, and their squared lengths in the metric Q (N,).
 
@@ -180,7 +186,7 @@ def limited_step(
     return step, np.einsum("nm,nmk,nk->n", step, Q, step)
 
 
-def limit_force(z, multipliers, c: float, sigma_lim: float) -> np.ndarray:
+def limit_force(z: np.ndarray, multipliers: np.ndarray, c: float, sigma_lim: float) -> np.ndarray:
     """Force (N, M) of the limits as inequalities g <= 0 with multipliers (N, M), those of upper limits negative: inwards by
     max(0, lambda + c g) / sigma_lim with g = -z / sigma_lim or (z - 1) / sigma_lim. The next multipliers are sigma_lim times
     the same with their step for c.

@@ -7,15 +7,12 @@ where the model fits. One forward sweep of the roll-out's sensitivities gives it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from sim_core.inference.data.density import concatenated
 from sim_core.inference.shooting.recorded import HUBER
-
-if TYPE_CHECKING:
-    from sim_core.inference.shooting.likelihood import MultipleShooting
 
 __all__ = ["Curvature", "ShootingCurvature"]
 
@@ -71,7 +68,7 @@ class ShootingCurvature:
     2010, for the elimination of the shooting states (`Curvature.condensed`).
     """
 
-    def __init__(self, shooting: MultipleShooting) -> None:
+    def __init__(self, shooting: Any) -> None:
         self._shooting, self._maps = shooting, shooting.kernel.maps()
 
     def __call__(self, z: np.ndarray, start: np.ndarray, damping: float) -> Curvature:

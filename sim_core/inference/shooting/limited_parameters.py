@@ -9,12 +9,15 @@ person would write down, and its density is uniform between them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import casadi as ca
 import numpy as np
 
 from sim_core.codegen import compile_library
 from sim_core.inference.data.density import Box
 from sim_core.multibody.equations import inertia
+from sim_core.multibody.model.model import RobotModel
 
 __all__ = ["LimitedParameters"]
 
@@ -39,7 +42,12 @@ class LimitedParameters(Box):
         names, lower, upper, n: see `Box`. units: of theta.
     """
 
-    def __init__(self, model, limits, ties=None):
+    def __init__(
+        self,
+        model: RobotModel,
+        limits: Mapping[str, tuple[float, float]],
+        ties: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> None:
         """
         Args:
             model: RobotModel.
@@ -123,19 +131,19 @@ class LimitedParameters(Box):
             ten[k] = fields.get(field, ten[k])
         return ten
 
-    def to_physical(self, xi):
+    def to_physical(self, xi: np.ndarray) -> np.ndarray:
         """Physical vectors (..., np_) of theta (..., n)."""
         return self._library.call("to_physical", self.checked(xi))[0]
 
-    def expression(self, theta):
+    def expression(self, theta: ca.SX) -> ca.SX:
         """p as SX of symbolic theta (n,), for graphs that contain the parameters' map."""
         return self._p(theta)
 
-    def pullback(self, xi, pbar):
+    def pullback(self, xi: np.ndarray, pbar: np.ndarray) -> np.ndarray:
         """dL/dtheta (..., n) at theta (..., n) from dL/dp (..., np_)."""
         return self._library.call("pullback", self.checked(xi), pbar)[0]
 
-    def from_physical(self, p):
+    def from_physical(self, p: np.ndarray) -> np.ndarray:
         """theta (n,) of a physical vector (np_,); least squares where a name moves several quantities."""
         p = np.asarray(p, dtype=float)
         if p.shape != (self.model.np_,):

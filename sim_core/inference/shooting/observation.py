@@ -5,11 +5,12 @@ from __future__ import annotations
 import casadi as ca
 
 from sim_core.multibody.model import build
+from sim_core.multibody.model.model import RobotModel
 
 __all__ = ["frame_positions", "observed"]
 
 
-def frame_positions(model, *frames) -> ca.Function:
+def frame_positions(model: RobotModel, *frames: str) -> ca.Function:
     """f(x, p) -> world positions (3 len(frames),) [m] of sites or bodies."""
     x, p = ca.SX.sym("x", model.nx), ca.SX.sym("p", model.np_)
     return ca.Function(
@@ -17,7 +18,7 @@ def frame_positions(model, *frames) -> ca.Function:
     )
 
 
-def observed(observe, x, p, np_: int):
+def observed(observe: ca.Function | None, x: ca.SX, p: ca.SX, np_: int) -> ca.SX:
     """SX column of the observations of a state x under parameters p (np_,).
 
     Args:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
 
 from sim_core.codegen import cuda
-from sim_core.inference.shooting.shooting_kernel import RUNTIME, Job, ShootingKernel
+from sim_core.inference.shooting.job import RUNTIME, Job, Launchable
 
 __all__ = ["ShootingOnCuda"]
 
@@ -23,13 +27,21 @@ class ShootingOnCuda:
         CudaUnavailable: no NVRTC, driver or GPU.
     """
 
-    def __init__(self, kernel: ShootingKernel, device: cuda.Device | None = None):
+    def __init__(self, kernel: Launchable, device: cuda.Device | None = None) -> None:
         self._kernel, self._device = kernel, device or cuda.Device()
         self._data = {name: self._device.upload(getattr(kernel.recorded, name)) for name in Job.DATA}
         self._modules, self._room = {}, {}
         self._one_at_a_time = threading.Lock()  # calls share the room
 
-    def __call__(self, given, out, damping: float, seeds: int, form: str, gradient: bool) -> None:
+    def __call__(
+        self,
+        given: Sequence[np.ndarray | None],
+        out: Sequence[np.ndarray],
+        damping: float,
+        seeds: int,
+        form: str,
+        gradient: bool,
+    ) -> None:
         """Fill `out` = (misfit, d, offsetbar, thetabar) from `given` = (theta, offsets, multipliers); see ShootingKernel."""
         with self._one_at_a_time:
             self._run(given, out, damping, seeds, form, gradient)
@@ -70,7 +82,7 @@ class ShootingOnCuda:
         return self._device.load(compile_kernels(self._kernel, seeds, form))
 
 
-def compile_kernels(kernel: ShootingKernel, seeds: int, form: str, architecture=None):
+def compile_kernels(kernel: Launchable, seeds: int, form: str, architecture: str | None = None) -> Path:
     """Path of the compiled kernels; needs no GPU when `architecture` (e.g. "sm_80") is given."""
     return cuda.compile_cuda(
         "refit_shooting_cuda",

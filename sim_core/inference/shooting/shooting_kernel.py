@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Mapping
 from itertools import accumulate
-from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -18,31 +19,17 @@ import numpy as np
 from sim_core.codegen import compile_library, cuda
 from sim_core.codegen.library import check, pointer
 from sim_core.codegen.stages import stages
+from sim_core.inference.shooting.job import RUNTIME, Job
 from sim_core.inference.shooting.maps import GraphMaps
 from sim_core.inference.shooting.observation import observed
 from sim_core.inference.shooting.recorded import HUBER, Recorded, pull
+from sim_core.multibody.rollout.rollout import Dynamics
 
 __all__ = ["ShootingKernel"]
 
-RUNTIME = Path(__file__).parent / "runtime"
 DEVICES = ("auto", "cpu", "cuda")
 GPU_FROM = 512  # windows: with fewer a GPU waits for its slowest thread longer than a core takes for all (an estimate)
 WORTH_A_THREAD = 1e5  # operations on a block of lanes, some 25 us: what starting a thread costs
-
-
-class Job(ctypes.Structure):
-    """`shooting_job` of runtime/shooting.h."""
-
-    DATA = ("start", "u", "y", "per_sigma", "scale", "per_defect")
-    GIVEN = ("theta", "offsets", "multipliers")
-    EACH = ("misfit_each", "thetabar_each")
-    RESULTS = ("misfit", "d", "offsetbar", "thetabar")
-    _fields_ = [
-        *((name, ctypes.c_void_p) for name in (*DATA, *GIVEN, *EACH, *RESULTS, "records")),
-        *((name, ctypes.c_int64) for name in ("particles", "trajectories", "windows", "steps")),
-        ("damping", ctypes.c_double),
-        ("gradient", ctypes.c_int64),
-    ]
 
 
 class ShootingKernel:
@@ -62,8 +49,14 @@ class ShootingKernel:
     """
 
     def __init__(
-        self, dynamics, parameters, recorded: Recorded, observe=None, loss: str = "gaussian", device: str = "auto"
-    ):
+        self,
+        dynamics: Dynamics,
+        parameters: Any,
+        recorded: Recorded,
+        observe: ca.Function | None = None,
+        loss: str = "gaussian",
+        device: str = "auto",
+    ) -> None:
         if device not in DEVICES:
             raise ValueError(f"device: expected one of {', '.join(DEVICES)}, found '{device}'")
         self.dynamics, self.n = dynamics, parameters.n
@@ -92,8 +85,15 @@ class ShootingKernel:
         return GraphMaps(*self._maps)
 
     def __call__(
-        self, theta, offsets=None, multipliers=None, damping=1.0, form="vector", separate=False, gradient=True
-    ):
+        self,
+        theta: np.ndarray,
+        offsets: np.ndarray | None = None,
+        multipliers: np.ndarray | None = None,
+        damping: float = 1.0,
+        form: str = "vector",
+        separate: bool = False,
+        gradient: bool = True,
+    ) -> tuple[np.ndarray, ...]:
         """
         Args:
             theta: (N, n).
@@ -143,18 +143,18 @@ class ShootingKernel:
 
     # ---- what the CPU's and the GPU's form share -----------------------------------------------------------------
 
-    def functions(self, seeds: int, form: str):
+    def functions(self, seeds: int, form: str) -> dict[str, ca.Function]:
         """C name -> function, for a reverse sweep in `seeds` columns and a form of the constraints."""
         if seeds not in self._stages:
             names = "prepare", "step", "step_vjp"
             self._stages[seeds] = dict(zip(names, stages(self._step, _step_vjp(self._step, seeds))))
         return self._stages[seeds] | {"misfit": self._misfit, "defect": _defect(self.dynamics.nx, form)}
 
-    def defines(self, seeds: int):
+    def defines(self, seeds: int) -> dict[str, int]:
         """Macros of runtime/shooting.h."""
         return {"SEEDS": seeds, "SUBSTEPS": self.dynamics.substeps}
 
-    def job(self, N: int, damping: float, gradient: bool, addresses) -> Job:
+    def job(self, N: int, damping: float, gradient: bool, addresses: Mapping[str, int | None]) -> Job:
         """What a launch with N particles takes; addresses: name -> address, or None."""
         W, S = self._windows
         return Job(

@@ -125,8 +125,9 @@ def test_hand_over_from_another_thread_is_whole(mpc, model):
 
     thread = threading.Thread(target=write)
     thread.start()
-    x = hanging(model)
-    for k in range(200):
+    x, k = hanging(model), 0
+    while k < 200 or len(set(seen)) <= 20:  # a busy machine may let the writer run rarely
+        k += 1
         seen.append(mpc.command(x, k * DT).revision)
         revision = mpc.revision
         np.testing.assert_array_equal(
