@@ -219,8 +219,8 @@ def _relearnt(used, change: float, mass: float, name: str) -> float:
     return np.inf if good is None else good - change
 
 
-def check(story: ArmStory, seed: int) -> Result:
-    """Hold the run against its targets."""
+def check(story: ArmStory, seed: int, judge_deadlines: bool = True) -> Result:
+    """Hold the run against its targets; deadlines, which are the machine's as well, only if asked to."""
     result = Result(f"demo-{story.description.name.replace('_', '-')}", seed=seed)
     mass, low, high = story.estimate(f"{story.payload}.mass")
     truth = story.truth[f"{story.payload}.mass"]
@@ -233,7 +233,8 @@ def check(story: ArmStory, seed: int) -> Result:
     result.check("re-learnt after", story.relearnt, RELEARN, "<=", "s", SOURCE)
     for name, run in (("without refit", story.without), ("with refit", story.with_refit)):
         result.check(f"control rate in simulated time, {name}", round(run.timing.rate, 3), 50.0, ">=", "Hz", SOURCE)
-        result.check(f"deadlines met, {name}", run.timing.met, 0.99, ">=", "1", SOURCE)
+        if judge_deadlines:
+            result.check(f"deadlines met, {name}", run.timing.met, 0.99, ">=", "1", SOURCE)
     result.check(
         "refits that the bag reproduces bit for bit", story.reproduced[0], story.reproduced[1], "==", "", "replay"
     )
