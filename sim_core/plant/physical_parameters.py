@@ -39,7 +39,8 @@ def read_parameter_file(path: str | Path, robot: str) -> tuple[dict[str, float],
 
     try:
         file = ParameterFile.load(Path(path).expanduser())
-        file.open(robot)
+        # Networks that the values were found beside stay out: the plant is MuJoCo's physics alone.
+        file.open(robot, attach=lambda model: model)
     except ValueError as error:
         raise PlantError(str(error)) from error
     delay = file.sensor.get("delay")

@@ -184,6 +184,7 @@ def test_options_that_do():
     assert _validate(double_cartpole, "robust", "pole_mass=10", 10) == ("pole_mass", 10.0)
 
 
+@pytest.mark.process
 def test_a_picture_is_drawn_or_its_absence_explained(tmp_path: Path):
     from cli.demo.pictures import Film, draw
 
