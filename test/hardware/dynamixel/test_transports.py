@@ -188,19 +188,19 @@ def test_damaged_replies_are_asked_for_again(opened, emulator, name):
 
 @pytest.mark.parametrize("name", TRANSPORTS)
 def test_late_replies_bring_no_wrong_value(opened, emulator, name):
-    """Replies that come 22 ms late, 7 ms past the time-out and within one more reply time."""
-    bus = opened(name, latency=0.015)
+    """Replies that come 80 ms late: past the time-out of 60 ms, and 40 ms, also of a busy machine, before the fence ends."""
+    bus = opened(name, latency=0.06)
     spans = {132: 4, 144: 2, 116: 4, 146: 1, 32: 2}
     expected = {address: bus.read(1, address, length) for address, length in spans.items()}
-    emulator.inject("late_reply", p=0.05, by=0.022)
+    emulator.inject("late_reply", p=0.1, by=0.08)
     missed = 0
-    for k in range(1000):
+    for k in range(300):
         address = list(expected)[k % 5]
         try:
             assert bus.read(1, address, len(expected[address])) == expected[address], f"read {k}"
         except NotAnswering:
             missed += 1
-    assert missed >= 20 and emulator.stats()["faults"]["late_reply"] >= 20
+    assert missed >= 15 and emulator.stats()["faults"]["late_reply"] >= 15
 
 
 @pytest.mark.parametrize("name", TRANSPORTS)
