@@ -94,7 +94,7 @@ def memory() -> Iterator[Finding]:
 
 def disk() -> Iterator[Finding]:
     free = shutil.disk_usage(ROOT).free / 2**30
-    needed = 1.0 if (ROOT / ".venv").exists() else 6.0  # the environment itself takes 3 to 4 GiB
+    needed = 1.0 if (ROOT / ".venv").exists() else 3.0  # the base takes 1 GiB, with all tiers 4
     if free < needed:
         yield Finding("disk", ESSENTIAL, f"{free:.1f} GiB free here, {needed:.0f} needed", "Free some space.")
     else:
