@@ -6,19 +6,30 @@ torch.set_num_threads(1); the kernels have their own `threads`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from sim_core.multibody.rollout.rollout import Dynamics
+__all__ = ["Rollouts", "rollout"]
 
-__all__ = ["rollout"]
+
+class Rollouts(Protocol):
+    """What torch differentiates through; `Dynamics` is one, and its documentation explains the calls."""
+
+    dtype: np.dtype
+
+    def rollout(self, x0: np.ndarray, U: np.ndarray, p: np.ndarray) -> np.ndarray: ...
+
+    def rollout_vjp(
+        self, x0: np.ndarray, U: np.ndarray, p: np.ndarray, X: np.ndarray, Xbar: np.ndarray, summed: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 
 
 class _Rollout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, dynamics: Dynamics, x0: torch.Tensor, U: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, dynamics: Rollouts, x0: torch.Tensor, U: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
         X = torch.from_numpy(dynamics.rollout(*(t.detach().numpy() for t in (x0, U, p))))
         ctx.dynamics = dynamics
         ctx.save_for_backward(x0, U, p, X)
@@ -33,7 +44,7 @@ class _Rollout(torch.autograd.Function):
         return None, *(torch.from_numpy(bar).sum_to_size(t.shape) for bar, t in zip(bars, inputs))
 
 
-def rollout(dynamics: Dynamics, x0: torch.Tensor, U: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+def rollout(dynamics: Rollouts, x0: torch.Tensor, U: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
     """Differentiable X (..., H+1, nx) from x0 (..., nx), U (..., H, nu), p (..., np_).
 
     Raises:
