@@ -6,7 +6,7 @@ degrees, everything else in SI.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar
 
@@ -272,7 +272,9 @@ class Robot:
                 f"controller: a task of kind {self.task.kind} needs {fitting[0]}, found '{self.controller}'"
             )
         if isinstance(self.task, Track | SwingUp) and self.refit is None:
-            raise ValueError(f"refit is missing; {self.controller} needs it: {', '.join(_names(Refit))}")
+            raise ValueError(
+                f"refit is missing; {self.controller} needs it: {', '.join(field.name for field in fields(Refit))}"
+            )
         if self.demo and (self.task is None or self.task.kind != DEMO_TASKS[self.demo.kind]):
             raise ValueError(
                 f"demo.kind: '{self.demo.kind}' shows a task of kind {DEMO_TASKS[self.demo.kind]}, "
@@ -311,7 +313,3 @@ class Robot:
     def model(self) -> Path:
         """The MJCF file."""
         return self.folder / f"{self.name}.xml"
-
-
-def _names(kind: type) -> list[str]:
-    return list(kind.__dataclass_fields__)

@@ -124,7 +124,7 @@ def load_robot(robot: str | Path) -> Robot:
     path = folder / "robot.yaml"
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        found = read(Robot, document, name=folder.name, folder=folder)
+        found: Robot = read(Robot, document, name=folder.name, folder=folder)
     except FileNotFoundError:
         raise RobotError(f"{path} is missing; expected at least 'title: <what people call the robot>' in it") from None
     except yaml.YAMLError as error:

@@ -200,7 +200,7 @@ class Recorder(RefitNode):
     def _on_parameters(self, name: str, values: dict) -> None:
         self._info["parameters"][name] = values
         if values.get("robot") and not self._info["robot"]:
-            self._info["robot"] = values["robot"]
+            self._info["robot"] = Path(values["robot"]).stem  # of a folder anywhere its name, as the model has it
             threading.Thread(target=self._hash_model, args=(values["robot"],), daemon=True).start()
         if name.endswith("/sim_plant"):
             self._info["seed"] = values.get("seed")
