@@ -28,9 +28,10 @@ from hardware.dynamixel.gripper import Gripper
 from hardware.dynamixel.health import Health, stand
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays, some
 from hardware.dynamixel.limits import Limits
+from hardware.dynamixel.presence import Presence
 from hardware.dynamixel.readout import Readout, parts
 from hardware.dynamixel.services import ServoServices
-from hardware.dynamixel.servo_setup import ServoLimits, goal_to_present, hold_in_servo, prepare, set_torque, watchdog
+from hardware.dynamixel.servo_setup import goal_to_present, hold_in_servo, set_torque, watchdog
 from hardware.dynamixel.tables import VELOCITY
 from hardware.dynamixel.transport import StatusError, Transport
 from hardware.dynamixel.transports import transport_named
@@ -40,7 +41,6 @@ from hardware.link.serial_port import latency_timer
 __all__ = ["GroupOptions", "ServoGroup"]
 
 ABSENT_AFTER = 0.1  # [s] without a reply: a servo that restarts is silent for longer
-PROBE_PERIOD = 0.5  # [s] between two looks for absent servos
 SLICE = 1e-3  # [s] between two looks for commands while a cycle's rest is waited out
 WATCHDOG_EXPIRED = 255  # register 98 is -1 (e-manual, "Bus Watchdog")
 BRAKE_TIME, AT_REST = 0.5, 0.05  # [s] and [rad/s] of stopping before torque goes off
@@ -118,14 +118,11 @@ class ServoGroup(Device):
         self._lock = threading.RLock()
         self._transport = transport_named(options.transport)
         self._bus: Transport | None = None
-        self._servos: list[ServoLimits | None] = [None] * n
-        self._present = np.zeros(n, bool)
-        self._last_valid = np.zeros(n)
-        self._torque_due = np.zeros(n, bool)
+        self._presence = Presence(joints, self.limits, max(ABSENT_AFTER, 3.0 / options.rate))
         self._released = False  # torque has been switched off once, at the first contact
         self._mode_changed = False  # a hold left servos in another operating mode
         self._fast = options.fast_sync_read
-        self._last_probe = self._last_goals = 0.0
+        self._last_goals = 0.0
         self._noticed: dict[str, float] = {}
 
     # ---- connecting ----------------------------------------------------------------------------------
@@ -134,14 +131,14 @@ class ServoGroup(Device):
             self._bus = self._open_bus()
             # Whatever was under way when the last connection ended has gone once the line is quiet.
             self._bus.drain(quiet=0.005, limit=0.5)
-            self._servos = [None] * len(self.joints)
+            self._presence.forget()
             failures = []
             for k, joint in enumerate(self.joints):
                 try:
                     try:
-                        self._prepare(k, release=not self._released)
-                    except NotAnswering:
-                        self._prepare(k, release=not self._released)  # one lost reply makes no servo absent
+                        self._presence.make_ready(self._bus, k, release=not self._released)
+                    except NotAnswering:  # one lost reply makes no servo absent
+                        self._presence.make_ready(self._bus, k, release=not self._released)
                 except (NotAnswering, StatusError) as error:
                     failures.append(f"{joint.name}: {error}")
             if len(failures) == len(self.joints):
@@ -167,27 +164,18 @@ class ServoGroup(Device):
             f"(echo 1 > /sys/bus/usb-serial/devices/<port>/latency_timer)",
         )
         models = sorted({joint.model.name for joint in self.joints})
-        firmware = sorted({str(servo.firmware) for servo in self._servos if servo})
+        firmware = sorted({str(servo.firmware) for servo in self._presence.accepts if servo})
         return Identity(" + ".join(models), "ids " + ",".join(str(j.id) for j in self.joints), " + ".join(firmware))
 
     def _open_bus(self) -> Transport:
         return self._transport.open(self.path, self.baud, self.protocol, self.counters, self.options.latency)
 
-    def _prepare(self, k: int, release: bool) -> None:
-        self._servos[k] = None
-        self._present[k] = False
-        servo = prepare(self._bus, self.joints[k], release)
-        self._servos[k] = servo
-        self._present[k] = True
-        self._last_valid[k] = time.monotonic()
-        self.limits.temperature_limit[k] = servo.temperature
-
     def _absent_changed(self) -> None:
         """The cycle asks those who are there."""
         spans: dict[int, list[int]] = {}
-        for k in np.flatnonzero(self._present):
+        for k in self._presence.which():
             indirect = self.joints[k].model.indirect
-            spans.setdefault(indirect.data if indirect else 0, []).append(int(k))
+            spans.setdefault(indirect.data if indirect else 0, []).append(k)
         self._readouts = [
             Readout(self._bus, self.arrays, self.joints, part, self._fast)
             for which in spans.values()
@@ -197,15 +185,12 @@ class ServoGroup(Device):
             self._bus,
             self.joints,
             self.arrays,
-            [servo if there else None for servo, there in zip(self._servos, self._present, strict=True)],
+            [
+                accepts if here else None
+                for accepts, here in zip(self._presence.accepts, self._presence.here, strict=True)
+            ],
         )
-        for k, joint in enumerate(self.joints):
-            stand(
-                self.faults,
-                f"{joint.name}/absent",
-                not self._present[k],
-                f"joint {joint.name} (id {joint.id}) does not answer: check its cable and power",
-            )
+        self._presence.report(self.faults)
 
     def _close(self) -> None:
         with self._lock:
@@ -219,8 +204,8 @@ class ServoGroup(Device):
     def _start(self) -> None:
         with self._lock:
             if self._mode_changed:
-                for k in np.flatnonzero(self._present):
-                    self._prepare(k, release=False)
+                for k in self._presence.which():
+                    self._presence.make_ready(self._bus, k, release=False)
                 self._mode_changed = False
                 self._absent_changed()
             self.torque_on = False
@@ -238,12 +223,12 @@ class ServoGroup(Device):
             self._read(between=self._send_waiting)
             now = time.monotonic()
             self._mind_the_absent(now)
-            self._health.judge(state, self._present, self.torque_on)
+            self._health.judge(state, self._presence.here, self.torque_on)
             self._wake_the_watched(state)
             if some(state.valid):
                 self.before_goals()
                 self._send_goals(now)
-            elif now - self._last_valid.max() > self.options.error_timeout:
+            elif self._presence.quiet_for(now) > self.options.error_timeout:
                 raise NotAnswering(f"no servo on {self.path} has answered for {self.options.error_timeout:g} s")
             self.counters.add("cycles")
         if some(state.valid):
@@ -291,31 +276,19 @@ class ServoGroup(Device):
         self._writer.cap(now, cap, self.limits.factor)
 
     def _mind_the_absent(self, now: float) -> None:
-        """Servos leave the cycle after ABSENT_AFTER without a reply; those that come back are made ready again.
-
-        So is every servo that has restarted unnoticed: its block is not mapped any more, what it holds is no position.
-        """
-        state = self.joint_state
-        self._last_valid[state.valid] = now
-        silent = now - self._last_valid > max(ABSENT_AFTER, 3.0 / self.options.rate)
-        gone = self._present & (silent & some(state.valid) | state.restarted)
-        if some(gone):
-            self._present &= ~gone
-            self.counters.add("servos_lost", int(gone.sum()))
+        """Servos leave the cycle and are looked for; those that come back are made ready again."""
+        state, presence = self.joint_state, self._presence
+        if gone := presence.watch(state, now):
+            self.counters.add("servos_lost", gone)
             self._absent_changed()
-        if not some(~self._present) or now - self._last_probe < PROBE_PERIOD and not some(state.restarted):
+        if not presence.look_is_due(state, now):
             return
-        self._last_probe = now
         state.restarted[:] = False
-        back = []
-        for k in np.flatnonzero(~self._present):
-            with contextlib.suppress(NotAnswering, StatusError):
-                self._prepare(k, release=self._torque_due[k])
-                back.append(k)
+        back = presence.look(self._bus)
         for k in back:
             try:
-                if self._torque_due[k]:
-                    self._torque_due[k] = False
+                if presence.torque_due[k]:
+                    presence.torque_due[k] = False
                     set_torque(self._bus, self.joints[k], self.torque_on)
                 self._watch_over(k)
             except Disconnected:
@@ -346,7 +319,7 @@ class ServoGroup(Device):
             try:
                 watchdog(self._bus, self.joints[k], 0.0)
                 if self.torque_on:
-                    goal_to_present(self._bus, self.joints[k], self._servos[k])
+                    goal_to_present(self._bus, self.joints[k], self._presence.accepts[k])
                 self._watch_over(k)
             except (NotAnswering, StatusError):
                 continue  # the next cycle sees it once more
@@ -356,7 +329,7 @@ class ServoGroup(Device):
         watchdog(self._bus, self.joints[k], self.options.bus_watchdog)
 
     def _arm_watchdogs(self) -> None:
-        for k in np.flatnonzero(self._present):
+        for k in self._presence.which():
             self._watch_over(k)
 
     # ---- not enabled ---------------------------------------------------------------------------------
@@ -374,7 +347,7 @@ class ServoGroup(Device):
             if self.torque_on and self.options.on_deactivate == "brake":
                 self._brake()
             failures = []
-            for k in np.flatnonzero(self._present):
+            for k in self._presence.which():
                 joint = self.joints[k]
                 try:
                     watchdog(self._bus, joint, 0.0)
@@ -397,7 +370,7 @@ class ServoGroup(Device):
                 hold_in_servo(self._bus, joint)
                 self._mode_changed = True
             else:
-                goal_to_present(self._bus, joint, self._servos[k])
+                goal_to_present(self._bus, joint, self._presence.accepts[k])
         else:
             set_torque(self._bus, joint, False)
 
@@ -469,19 +442,19 @@ class ServoGroup(Device):
         if self.gripper is not None:
             self.gripper.reset()
         refused = []
-        for k in np.flatnonzero(self._present):
+        for k in self._presence.which():
             joint = self.joints[k]
             try:
                 watchdog(self._bus, joint, 0.0)  # one that has expired refuses goals
                 if on:
-                    goal_to_present(self._bus, joint, self._servos[k])
+                    goal_to_present(self._bus, joint, self._presence.accepts[k])
                 set_torque(self._bus, joint, on)
             except (Disconnected, NotAnswering):
                 raise
             except DeviceError as error:
                 refused.append(str(error))
         self._arm_watchdogs()
-        self._torque_due = ~self._present  # those who are not there follow when they come
+        self._presence.torque_due = ~self._presence.here  # those who are not there follow when they come
         self.torque_on = on
         return "; ".join(refused)
 
@@ -504,17 +477,15 @@ class ServoGroup(Device):
 
     def present(self, k: int) -> bool:
         """Whether joint k's servo is connected and takes part in the cycle."""
-        return self._bus is not None and bool(self._present[k])
+        return self._bus is not None and bool(self._presence.here[k])
 
     def expect_back(self, which: Sequence[int]) -> None:
         """Servos of these joints restart: they leave the cycle until they answer again."""
         with self._lock:
-            for k in which:
-                self._present[k] = False
-                self.joint_state.hardware_error[k] = 0
+            self._presence.dismiss(which)
+            self.joint_state.hardware_error[list(which)] = 0
             if which:
                 self._absent_changed()
-            self._last_probe = time.monotonic()
 
     def _notice(self, kind: str, sentence: str) -> None:
         now = time.monotonic()
