@@ -322,7 +322,8 @@ class StepSystem:
         """Arrays with one batch dimension each, and the batch dimensions they came with."""
         known = {"x": (self.nx,), "x0": (self.nx,), "u": (self.nu,), "p": (self.np_,), "U": (None, self.nu)}
         known |= {"X": (None, self.nx), "Xbar": (None, self.nx), "dpdxi": (self.np_, None)}
-        arrays, steps = [], None
+        arrays: list[tuple[np.ndarray, int]] = []
+        steps = 0
         for name, value in arguments:
             a, core = np.asarray(value, dtype=float), known[name]
             own = a.shape[len(a.shape) - len(core) :]

@@ -44,7 +44,7 @@ class TorchSystem(StepSystem):
         self, x: np.ndarray, u: np.ndarray, p: np.ndarray, after: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         with torch.no_grad():
-            _, pull = vjp(self._step, *_tensors(x, u, p))
+            pull = vjp(self._step, *_tensors(x, u, p))[1]
             xbar, ubar, pbar = (a.numpy() for a in pull(*_tensors(after)))
         return xbar, ubar, pbar
 

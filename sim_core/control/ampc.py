@@ -150,10 +150,11 @@ class AdaptiveMpc:
         self.solver.reset()
         self.solver.p = self._current.p
         self._plan: IlqrResult | None = None
-        self._plan_time = self._sample_time = None
+        self._plan_time = 0.0
+        self._sample_time: float | None = None
         self._failures, self._restart = 0, True
         self._queue = deque([self.stop_control.copy() for _ in range(self.config.delay_steps)])
-        self._last = None  # (x, control applied since then)
+        self._last: tuple[np.ndarray, np.ndarray] | None = None  # (x, control applied since then)
 
     def command(self, x: np.ndarray, t: float) -> Command:
         """The command for state x (nx,) measured at time t [s]."""

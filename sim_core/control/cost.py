@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import casadi as ca
 import numpy as np
@@ -26,7 +26,6 @@ from sim_core.codegen import compile_library
 from sim_core.codegen.library import Library
 from sim_core.multibody.model import build
 from sim_core.multibody.model.model import RobotModel
-from sim_core.system import System
 
 __all__ = [
     "ControlTerm",
@@ -40,7 +39,7 @@ __all__ = [
 ]
 
 Weights = float | Sequence[float]
-Simulated = RobotModel | System
+Simulated = Any  # RobotModel or System; the terms of frames and limits ask for the former
 
 
 class HorizonCost(Protocol):
@@ -322,9 +321,9 @@ def _least_squares(e: ca.SX, w: ca.SX, z: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
 
 
 def _spread(weights: Weights, n: int, what: str) -> np.ndarray:
-    weights = np.asarray(weights, float)
-    if weights.ndim > 1 or weights.size not in (1, n):
-        raise ValueError(f"{what}: expected 1 or {n} weights, found {weights.size}")
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError(f"{what}: weights must be finite and >= 0, found {weights.tolist()}")
-    return np.broadcast_to(weights, (n,)).copy() if n else np.zeros(0)
+    w = np.asarray(weights, float)
+    if w.ndim > 1 or w.size not in (1, n):
+        raise ValueError(f"{what}: expected 1 or {n} weights, found {w.size}")
+    if not np.all(np.isfinite(w)) or np.any(w < 0):
+        raise ValueError(f"{what}: weights must be finite and >= 0, found {w.tolist()}")
+    return np.broadcast_to(w, (n,)).copy() if n else np.zeros(0)

@@ -89,6 +89,8 @@ class BoxIlqr(PlanSolver):
         RuntimeError: there is no C compiler.
     """
 
+    cost: Cost
+
     def __init__(
         self,
         model: RobotModel,

@@ -260,15 +260,17 @@ class PlanSolver:
 
     def solve_best_of(self, x0: np.ndarray, starts: Sequence[np.ndarray], **options: Any) -> IlqrResult:
         """Solve from every start (H, nu) in turn and keep the cheapest plan."""
-        best, plan = None, None
+        best: IlqrResult | None = None
         for U0 in starts:
             result = self.solve(x0, U0, **options)
             if best is None or (result.status.usable and not result.cost >= best.cost):
-                best = result
-                plan = [a.copy() for a in (self.X, self.U, self.K, self.k)] + [self._mu]
+                best, mu = result, self._mu
+                plan = [a.copy() for a in (self.X, self.U, self.K, self.k)]
+        if best is None:
+            raise ValueError("expected at least one start, found none")
         for array, kept in zip((self.X, self.U, self.K, self.k), plan):
             array[:] = kept
-        self._mu, self._warm = plan[-1], best.status.usable
+        self._mu, self._warm = mu, best.status.usable
         return best
 
     def _result(

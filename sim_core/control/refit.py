@@ -273,7 +273,7 @@ class Refit:
         Raises:
             ValueError: a System that steps at another period.
         """
-        if self._own_period and not np.isclose(self._dynamics.dt, dt, rtol=1e-3):
+        if self._own_period and self._dynamics is not None and not np.isclose(self._dynamics.dt, dt, rtol=1e-3):
             raise ValueError(
                 f"expected samples every {self._dynamics.dt} s as {self._dynamics.name} steps, found {dt} s"
             )

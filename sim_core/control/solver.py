@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def solver_for(
     Raises:
         ValueError: what the system and the settings disagree about, in one sentence.
     """
-    limits = {"u_lower": u_lower, "u_upper": u_upper, "particles": particles}
+    limits: dict[str, Any] = {"u_lower": u_lower, "u_upper": u_upper, "particles": particles}
     if not isinstance(cost, Cost) or not (is_compiled(system) or hasattr(system, "parameters")):
         return SystemIlqr(cast(System, system), cost, config, **limits)
     if not is_compiled(system):

@@ -93,7 +93,7 @@ class SystemIlqr(PlanSolver):
         cost = self._first_rollout()
         if not np.isfinite(cost):
             return ended(IlqrStatus.DIVERGED, cost)
-        moved, model = True, None
+        moved = True
         while spent < iterations:
             spent += 1
             if moved:
@@ -110,9 +110,9 @@ class SystemIlqr(PlanSolver):
                 return ended(IlqrStatus.CONVERGED, cost)
             better = self._line_search(cost, expected)
             moved = better is not None
-            if not moved and not self._regularise_more():
+            if better is None and not self._regularise_more():
                 return ended(IlqrStatus.STALLED, cost)
-            if moved:
+            if better is not None:
                 self._mu = 0.0 if self._mu * 0.2 < self.config.mu_min else self._mu * 0.2
                 before, cost = cost, better
                 if before - cost <= worth:

@@ -118,7 +118,7 @@ def cartpole_swing_up(
         resolution=np.r_[np.full(model.nq, 1e-4), np.full(model.nv, 1e-3)],
         reference=lambda t: reference,
         starts=starts,
-        error=lambda x, t: 1.0 - swing_up_reward(x),
+        error=lambda x, t: float(1.0 - swing_up_reward(x)),
     )
 
 
@@ -164,13 +164,13 @@ def figure_eight(
     Returns:
         t [s] -> position (3,) [m]; the centre for t <= 0.
     """
-    centre = np.asarray(centre, float)
+    middle = np.asarray(centre, float)
 
     def path(t: float) -> np.ndarray:
         t = max(float(t), 0.0)
         s = t - ramp / 2 if t > ramp else t * t / (2 * ramp)  # constant acceleration, then speed
         phase = 2 * np.pi * s / period
-        return centre + np.array([0.0, width * np.sin(phase), height * np.sin(2 * phase) / 2])
+        return middle + np.array([0.0, width * np.sin(phase), height * np.sin(2 * phase) / 2])
 
     return path
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 __all__ = ["Box", "LogDensity", "concatenated"]
 
-Part = TypeVar("Part")
+Part = TypeVar("Part", bound=Any)
 
 
 @runtime_checkable

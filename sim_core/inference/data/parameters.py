@@ -59,9 +59,9 @@ class ParameterBox(Box):
         self._at, self._base = np.array([known[name] for name in self.names]), np.array(system.nominal, dtype=float)
         self.prior_mean = np.clip(self._base[self._at], self.lower, self.upper)
         self.prior_std = self.width / 4
-        for i, name in enumerate(self.names):
-            if name in (prior or {}):
-                self.prior_mean[i], self.prior_std[i] = prior[name]
+        for name, (mean, std) in (prior or {}).items():
+            i = self.names.index(name)
+            self.prior_mean[i], self.prior_std[i] = mean, std
         if not (self.prior_std > 0).all():
             raise ValueError(f"expected prior standard deviations > 0, found {self.prior_std.tolist()}")
 

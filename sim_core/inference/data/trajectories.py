@@ -9,6 +9,8 @@ import numpy as np
 
 __all__ = ["Trajectories", "standard_deviation", "unwrapped"]
 
+Rows = int | slice | np.ndarray | list[int]
+
 
 @dataclass(frozen=True)
 class Trajectories:
@@ -75,7 +77,7 @@ class Trajectories:
         y = None if self.y is None else self.y[:, start : stop + 1]
         return replace(self, x=self.x[:, start : stop + 1], u=self.u[:, start:stop], y=y)
 
-    def pick(self, which: int | slice | np.ndarray | list[int]) -> Trajectories:
+    def pick(self, which: Rows) -> Trajectories:
         """Some of the trajectories, by index, slice or mask."""
         y = None if self.y is None else self.y[which]
         return replace(self, x=self.x[which], u=self.u[which], y=y)

@@ -13,6 +13,7 @@ differ, and simulations that all end up near the middle look best. With replicas
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +46,7 @@ class Discrepancy:
     finite: float
 
 
-def replicas(starts: np.ndarray, copies: int = 4, shift: int = 1) -> np.ndarray:
+def replicas(starts: Iterable[tuple[str, int]], copies: int = 4, shift: int = 1) -> list[tuple[str, int]]:
     """Windows (name, first frame) each `copies` times, `shift` frames apart."""
     return [(name, first + shift * k) for name, first in starts for k in range(copies)]
 

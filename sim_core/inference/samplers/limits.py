@@ -1,10 +1,16 @@
 """Ways to keep a method inside the unit cube: reflection, and a map of the cube onto the whole space."""
 
+from typing import overload
+
 import numpy as np
 
 __all__ = ["logit", "reflect", "sigmoid", "sigmoid_log_slope"]
 
 
+@overload
+def reflect(z: np.ndarray) -> np.ndarray: ...
+@overload
+def reflect(z: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 def reflect(z: np.ndarray, velocity: np.ndarray | None = None) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """z folded back into [0, 1] at the walls, however far it went; a velocity turns with an odd number of folds."""
     turns = np.floor(z)

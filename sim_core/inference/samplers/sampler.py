@@ -90,7 +90,8 @@ class Run:
         progress: Any = None,
         callback: Callable[[int, np.ndarray, np.ndarray], object] | None = None,
     ) -> None:
-        self.density, self.n, self.samples, self.seed = density, density.n, samples, seed
+        self.density: Any = density  # more than a LogDensity where a method asks for more
+        self.n, self.samples, self.seed = density.n, samples, seed
         self.rng = np.random.default_rng(seed)
         self.progress, self.callback = progress, callback
         self.evaluations = self.not_finite = 0

@@ -86,7 +86,7 @@ class NewtonCSVGD:
             "sigma_lim": self.sigma_lim,
             "starts": starts.shape,
         }
-        file, first, curvature = Checkpoint(checkpoint, identity), 0, None
+        file, first = Checkpoint(checkpoint, identity), 0
         if (resumed := file.load(run)) is not None:
             first, arrays = resumed
             z, starts, on_defects, on_limits = (arrays[name] for name in ("z", "starts", "on_defects", "on_limits"))

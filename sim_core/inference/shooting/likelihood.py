@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -27,6 +27,7 @@ from sim_core.inference.shooting.curvature import Curvature, ShootingCurvature
 from sim_core.inference.shooting.recorded import Recorded, pull
 from sim_core.inference.shooting.shooting_kernel import ShootingKernel
 from sim_core.inference.shooting.system_shooting import SystemShooting
+from sim_core.multibody.rollout.rollout import Dynamics
 from sim_core.system import Observation, System, is_compiled
 
 __all__ = ["Evaluation", "ExtendedShooting", "MultipleShooting", "SingleShooting"]
@@ -134,7 +135,9 @@ class MultipleShooting(Box):
         self.recorded = Recorded(
             S, cut.x[:, 0], cut.u, y, 1.0 / sigma, self.state_scale, 1.0 / (self.state_scale * self.sigma_def)
         )
-        self.observe, self.measured, self._curvature = observe, all_y, None
+        self.observe: Any = observe
+        self.measured = all_y
+        self._curvature: ShootingCurvature | None = None
         self.kernel = self._kernel(loss, device)
         # Densities are over normalised observations and states.
         self._log_norm_obs = -S * cut.steps * np.log(np.sqrt(2 * np.pi) * sigma / self.scale).sum()
@@ -149,7 +152,9 @@ class MultipleShooting(Box):
                 f"{self.dynamics.name}, found {type(self.observe).__name__}"
             )
         if compiled:
-            return ShootingKernel(self.dynamics, self.parameters, self.recorded, self.observe, loss, device)
+            return ShootingKernel(
+                cast(Dynamics, self.dynamics), self.parameters, self.recorded, self.observe, loss, device
+            )
         if device == "cuda":
             raise ValueError(f"device 'cuda' needs a step that is a CasADi graph, and {self.dynamics.name} has none")
         return SystemShooting(self.dynamics, self.parameters, self.recorded, self.observe, loss)
@@ -162,7 +167,7 @@ class MultipleShooting(Box):
                 trajectories.x, np.broadcast_to(self.dynamics.nominal, (*trajectories.x.shape[:2], self.dynamics.np_))
             )
         x = trajectories.x.reshape(-1, trajectories.x.shape[2]).T
-        p = ca.DM(self.dynamics.model.parameters.nominal) if observe is not None else ca.DM()
+        p = ca.DM(self.dynamics.nominal) if observe is not None else ca.DM()
         y = trajectories.x if observe is None else observe(*(x, p)[: observe.n_in()]).full().T
         return y.reshape(*trajectories.x.shape[:2], -1)
 
@@ -176,7 +181,7 @@ class MultipleShooting(Box):
         log_p, grad, _ = self.joint(z, starts)
         return log_p, grad
 
-    def joint(self, z: np.ndarray, starts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def joint(self, z: np.ndarray, starts: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
         """log p_ms with the density of its defects (N,), and its gradients with respect to z (N, M) and starts (N, R, S-1, nx)."""
         simulation = _Simulation(self, z, starts)
         d = simulation.defects

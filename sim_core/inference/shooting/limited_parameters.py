@@ -72,7 +72,9 @@ class LimitedParameters(Box):
         layout = self.model.parameters
         theta = ca.SX.sym("theta", self.n)
         p = ca.SX(layout.nominal)
-        bodies, taken, self.units = {}, {}, ()
+        bodies: dict[str, dict[str, ca.SX]] = {}
+        taken: dict[tuple[str | int, str | None], str] = {}
+        self.units: tuple[str, ...] = ()
         for i, (name, quantities) in enumerate(self._moves.items()):
             for quantity, factor in quantities.items():
                 where, field = self._place(quantity)

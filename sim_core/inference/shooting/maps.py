@@ -76,7 +76,8 @@ class ArrayMaps:
     """Of parameters with a `pullback` and an Observation, for a System whose step is no graph."""
 
     def __init__(self, system: System, parameters: ParameterMap, observe: Observation | None) -> None:
-        self.plain, self._system, self._parameters, self._observe = observe is None, system, parameters, observe
+        self.plain, self._system, self._parameters = observe is None, system, parameters
+        self._observe: Any = observe
 
     def physical(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = np.broadcast_to(np.eye(self._system.np_), (len(theta), self._system.np_, self._system.np_))

@@ -164,7 +164,7 @@ class ShootingProblem:
             return np.array(xi, float)
         return np.append(xi, self.delay.mean if delay is None else delay)
 
-    def subset(self, keep: np.ndarray) -> ShootingProblem:
+    def subset(self, keep: np.ndarray | slice) -> ShootingProblem:
         """The same problem over the segments selected by a boolean mask or indices."""
         other = object.__new__(ShootingProblem)
         other.__dict__.update(self.__dict__)

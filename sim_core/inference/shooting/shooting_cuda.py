@@ -9,6 +9,7 @@ import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,8 @@ class ShootingOnCuda:
     def __init__(self, kernel: Launchable, device: cuda.Device | None = None) -> None:
         self._kernel, self._device = kernel, device or cuda.Device()
         self._data = {name: self._device.upload(getattr(kernel.recorded, name)) for name in Job.DATA}
-        self._modules, self._room = {}, {}
+        self._modules: dict[tuple[int, str], Any] = {}
+        self._room: dict[str, Any] = {}
         self._one_at_a_time = threading.Lock()  # calls share the room
 
     def __call__(

@@ -85,7 +85,7 @@ class SystemShooting:
         for i in range(0, N, chunk):
             rows = slice(i, i + chunk)
             with np.errstate(all="ignore"):
-                self._part(theta[rows], *(a[rows] for a in given), damping, form, gradient, [a[rows] for a in out])
+                self._part(theta[rows], given[0][rows], given[1][rows], damping, form, gradient, [a[rows] for a in out])
         return out
 
     def _part(
