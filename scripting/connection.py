@@ -110,7 +110,9 @@ class Connection:
         plant = self.facts.simulated or client.has_service(GetSimulationState, "get_simulation_state")
         self.world = World(client) if plant else None
         simulated = self.facts.simulated and self.world is not None
-        self.motion = SimulatedMotion(self.world) if simulated else RealMotion(client, controller, drivers)
+        self.motion = (
+            SimulatedMotion(self.world) if simulated else RealMotion(client, self.monitor, controller, drivers)
+        )
 
     # -- of a graph that was launched here ---------------------------------------------------------
 
@@ -177,7 +179,9 @@ class Connection:
                     if name != controller and client.has_service(GetState, f"{name}/get_state")
                 ]
                 wait_until_active(client, nodes, timeout)
-                wait_until_connected(client, {}, timeout)
+                learns = ["refit/parameters"] if "refit_worker" in nodes else []
+                # What was learnt and halted before comes as soon as writer and reader know each other.
+                wait_until_connected(client, {}, timeout, ["controller/status", "supervisor/status", *learns])
 
             connection = cls(client, prepare)
             connection.learn_facts(controller)

@@ -74,6 +74,8 @@ def _wait(
                 followed, moved = stamp - begin, time.monotonic()
                 squares.append(error * error)
                 progress(followed)
+        if monitor.shut_down:
+            raise client.error(f"the supervisor shut down after {followed:.2f} s of the path: its graph is ending")
         if monitor.halted:
             return ended(Outcome.HALTED, f"the supervisor halted the robot after {followed:.2f} s: {monitor.halted}")
         if time.monotonic() - moved > ANSWER_TIMEOUT:

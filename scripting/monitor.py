@@ -19,12 +19,13 @@ class Monitor:
 
     Attributes:
         halted: the supervisor's sentence while it halts, else "".
+        shut_down: whether the supervisor has ended, after which no controller commands.
         learnt: the newest accepted parameter set.
         said: what the controller said last of its own state.
     """
 
     def __init__(self, client: GraphClient):
-        self.halted, self.said, self.learnt = "", "", Learnt({})
+        self.halted, self.said, self.shut_down, self.learnt = "", "", False, Learnt({})
         self._looking = threading.Lock()
         self._status = client.poll(ControllerStatus, "controller/status", COMMAND)
         client.subscribe(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER)
@@ -42,7 +43,8 @@ class Monitor:
         return seen
 
     def _on_supervisor(self, message: SupervisorStatus) -> None:
-        halted = message.state in (SupervisorStatus.STATE_HALTED, SupervisorStatus.STATE_SHUTDOWN)
+        self.shut_down = message.state == SupervisorStatus.STATE_SHUTDOWN
+        halted = message.state == SupervisorStatus.STATE_HALTED
         self.halted = (message.message or "no reason given") if halted else ""
 
     def _on_parameters(self, message: ParameterSet) -> None:

@@ -13,9 +13,12 @@ from std_srvs.srv import Trigger
 from nodes.framework.polled import take
 from nodes.framework.qos import COMMAND
 from scripting.client import ANSWER_TIMEOUT, GraphClient
+from scripting.monitor import Monitor
 from scripting.world import World
 
 __all__ = ["Motion", "RealMotion", "SimulatedMotion"]
+
+LIFT_TIMEOUT = 5.0  # [s] for a lifted halt to be said; one that is not lifted is the verb's result
 
 
 class Motion(Protocol):
@@ -55,14 +58,14 @@ class RealMotion:
     """The controller is active or not; without it the servos enter their own stop state.
 
     Args:
-        client: of the graph.
+        client: of the graph. monitor: of what is said in it.
         controller: name of its node.
         drivers: names of drivers that are activated before the robot can move, those that move it last; empty: they are
             somebody else's.
     """
 
-    def __init__(self, client: GraphClient, controller: str, drivers: Sequence[str] = ()):
-        self._client, self._controller, self._drivers = client, controller, list(drivers)
+    def __init__(self, client: GraphClient, monitor: Monitor, controller: str, drivers: Sequence[str] = ()):
+        self._client, self._monitor, self._controller, self._drivers = client, monitor, controller, list(drivers)
         self._stopped = False  # by `stand`
 
     def stands(self) -> bool:
@@ -77,6 +80,7 @@ class RealMotion:
         if self._stopped:
             # A controller that fell silent is a case for the supervisor; this halt was asked for here, so it is lifted here.
             self._client.call(Trigger, "resume")
+            self._client.until(lambda: not self._monitor.halted, LIFT_TIMEOUT, "while the supervisor lifted its halt")
             self._stopped = False
         return None
 

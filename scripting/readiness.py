@@ -43,21 +43,31 @@ def wait_until_active(
         client.until(lambda: False, 0.05, f"while waiting for {missing[0]}")
 
 
-def wait_until_connected(client: GraphClient, readers: Mapping[str, int], timeout: float) -> None:
-    """Until each topic has so many readers: active is not yet connected, and what is said before discovery is complete is
-    lost.
+def wait_until_connected(
+    client: GraphClient, readers: Mapping[str, int], timeout: float, writers: Sequence[str] = ()
+) -> None:
+    """Until each topic has so many readers, and one writer: active is not yet connected, and what is said before discovery
+    is complete is lost.
+
+    Args:
+        readers: topic -> number. writers: topics that somebody has to write to.
 
     Raises:
         GraphError: a topic has fewer; the text names it.
     """
-    count = client.node.count_subscribers
-    if not client.until(
-        lambda: all(count(topic) >= wanted for topic, wanted in readers.items()),
-        timeout,
-        "while its nodes found each other",
-    ):
-        short = ", ".join(
-            f"{topic} has {count(topic)} of {n} readers" for topic, n in readers.items() if count(topic) < n
-        )
-        raise client.error(f"the nodes did not find each other within {timeout:g} s: {short}")
+    node = client.node
+
+    def lacking() -> list[str]:
+        read = {topic: node.count_subscribers(topic) for topic in readers}
+        return [
+            *(
+                f"{topic} has {count} of {readers[topic]} readers"
+                for topic, count in read.items()
+                if count < readers[topic]
+            ),
+            *(f"nobody writes to {topic}" for topic in writers if not node.count_publishers(topic)),
+        ]
+
+    if not client.until(lambda: not lacking(), timeout, "while its nodes found each other"):
+        raise client.error(f"the nodes did not find each other within {timeout:g} s: {', '.join(lacking())}")
     time.sleep(SETTLE)

@@ -33,8 +33,8 @@ _started = itertools.count()  # robots of this process, for domains of their own
 class Robot:
     """See docs/scripting.md. Made by `start` or `join`; ends with the `with` block, or by `close`.
 
-    A simulated robot that was started here stands still, its time too, until a verb lets it move. Waits end with a
-    GraphError whose text says what was missing. Any thread may call; one verb that moves the robot runs at a time.
+    A robot that was started here stands still until a verb lets it move. Waits end with a GraphError whose text says what
+    was missing. Any thread may call; one verb that moves the robot runs at a time.
 
     Attributes:
         name: in config/robots.
@@ -189,10 +189,10 @@ class Robot:
 
     def start_path(self, duration: float, *, stop_after: bool = True) -> Task[PathResult]:
         """`follow_path` that does not wait: ask the task `is_done()`, for its `result()`, or to `cancel()`."""
-        return self._verbs.begin(self._path(duration, stop_after, lambda t: None), "follow_path")
+        return self._verbs.begin(self._path(duration, stop_after), "follow_path")
 
     def _path(
-        self, duration: float, stop_after: bool, progress: Callable[[float], None]
+        self, duration: float, stop_after: bool, progress: Callable[[float], None] = lambda t: None
     ) -> Callable[[threading.Event], PathResult]:
         from scripting.following import follow
 
@@ -273,10 +273,9 @@ class Robot:
         Raises:
             UsageError: this robot is real.
         """
-        connection = self._ready
-        if connection.world is None:
+        if (world := self._ready.world) is None:
             raise UsageError(f"{self.name} is real: its world is changed by hand")
-        return connection.world
+        return world
 
     def change_world(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Change the simulated robot or what it holds; nobody tells the controller.

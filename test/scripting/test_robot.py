@@ -50,6 +50,14 @@ def fresh(panda):
     return panda
 
 
+def wait_until(condition, deadline=30.0):
+    """AssertionError if it does not become true within so many seconds."""
+    end = time.monotonic() + deadline
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 # ---- a path ------------------------------------------------------------------------------------------------------
 
 
@@ -75,10 +83,11 @@ def test_a_payload_is_learnt(fresh):
     fresh.change_world([PAYLOAD])
     fresh.follow_path(1.5).check()
     deadline = time.monotonic() + 30.0  # the last fit may still run
-    while abs(fresh.learnt()["hand.payload.mass"].value - 2.0) > 0.1:
+    mass = None
+    while mass is None or abs(mass.value - 2.0) > 0.1:
         assert time.monotonic() < deadline, str(fresh.learnt())
         fresh.follow_path(0.5).check()
-    mass = fresh.learnt()["hand.payload.mass"]
+        mass = fresh.learnt().get("hand.payload.mass")
     assert mass.unit == "kg" and mass.interval[0] < mass.value < mass.interval[1]
 
 
@@ -110,9 +119,10 @@ def test_a_task_is_asked_and_cancelled(fresh):
         task.result(0.2)
     with pytest.raises(UsageError, match="panda is busy"):
         fresh.follow_path(1.0)
+    wait_until(lambda: fresh.world.time > 0.2)
     task.cancel()
     result = task.result(30.0)
-    assert result.outcome is Outcome.CANCELED and 0.0 < result.duration < 1000.0
+    assert result.outcome is Outcome.CANCELED and result.duration <= fresh.world.time < 1000.0
     assert fresh.world.stands_still
 
 
@@ -135,9 +145,9 @@ def test_going_on_after_the_path(fresh):
 
 def test_a_reset_by_somebody_else_is_told(fresh):
     fresh.follow_path(0.5)
+    begun = fresh.world.time
     task = fresh.start_path(1000.0)
-    with pytest.raises(TimeoutError):
-        task.result(0.5)
+    wait_until(lambda: fresh.world.time > begun + 0.5)
     fresh.world.reset(time=True)
     result = task.result(30.0)
     assert result.outcome is Outcome.INTERRUPTED and "went back" in result.message
@@ -153,13 +163,15 @@ def test_a_halt_is_a_result_until_it_is_lifted(fresh):
     fresh.world.restore()
     fresh.world.reset(time=True)
     fresh.go()
-    deadline = time.monotonic() + 30.0
-    while fresh.halted:
-        assert time.monotonic() < deadline, fresh.halted
+
+    def lifted() -> bool:
         try:
             fresh.resume()
         except ScriptError:  # until the first good state has been seen
-            time.sleep(0.1)
+            pass
+        return not fresh.halted
+
+    wait_until(lifted)
     assert fresh.follow_path(0.3), fresh.halted
 
 
@@ -203,10 +215,15 @@ def test_joining_from_another_process_leaves_the_graph_running(fresh):
     fresh.follow_path(1.0)
     revision = fresh.learnt().revision
     script = f"""
+import time
 from scripting import Robot
 with Robot.join() as robot:
     robot.wait_until_ready()
-    assert robot.name == "panda" and robot.learnt().revision >= {revision}, robot.learnt()
+    end = time.monotonic() + 30.0
+    while robot.learnt().revision < {revision}:  # what was said before it joined
+        assert time.monotonic() < end, robot.learnt()
+        time.sleep(0.02)
+    assert robot.name == "panda"
     print(robot.follow_path(0.5).outcome.name, robot.world.stands_still)
     robot.start_path(1000.0)
 """
@@ -239,7 +256,7 @@ def test_a_dead_graph_is_told(panda):
     """The last test of this file: the Panda's graph ends."""
     task = panda.start_path(1000.0)
     os.kill(panda._graph.pid, signal.SIGINT)
-    with pytest.raises(GraphError, match=r"the graph ended .*\n.*graph.log, last lines:"):
+    with pytest.raises(GraphError, match=r"(the graph ended|the supervisor shut down) .*\n.*graph.log, last lines:"):
         task.result(60.0)
     panda.close()
     panda.close()

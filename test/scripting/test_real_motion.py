@@ -1,0 +1,44 @@
+"""A robot whose time nobody can stop: its controller is switched off and on, and the path goes on.
+
+A Panda at half speed stands for it: its servos hold it without commands, as those of a real arm do.
+"""
+
+import threading
+
+import pytest
+from lifecycle_msgs.msg import State
+
+from scripting import Outcome, Robot
+from scripting.following import follow
+from scripting.motion import RealMotion
+
+pytestmark = pytest.mark.graph
+
+
+@pytest.fixture(scope="module")
+def connection(domain):
+    with Robot.start("panda", refit=False, real_time_factor=0.5) as robot:
+        robot.go()
+        yield robot._ready
+
+
+def test_it_stands_and_goes_on(connection):
+    client, monitor = connection.client, connection.monitor
+    motion = RealMotion(client, monitor, "adaptive_mpc")
+    first = follow(client, monitor, motion, 0.8, True, lambda t: None, threading.Event())
+    assert first.outcome is Outcome.SUCCEEDED, first
+    assert motion.stands() and client.lifecycle_state("adaptive_mpc") == State.PRIMARY_STATE_INACTIVE
+    # The supervisor misses the commands; the verb that comes next knows why.
+    assert client.until(lambda: monitor.halted, 30.0, "while the supervisor halted")
+    second = follow(client, monitor, motion, 0.5, True, lambda t: None, threading.Event())
+    assert second.outcome is Outcome.SUCCEEDED, second
+    assert second.tracking_error < 0.02  # from the path's beginning it would be 0.15 m away
+
+
+def test_a_halt_of_somebody_else_is_not_lifted(connection):
+    client, monitor = connection.client, connection.monitor
+    RealMotion(client, monitor, "adaptive_mpc").stand()
+    assert client.until(lambda: monitor.halted, 30.0, "while the supervisor halted")
+    other = RealMotion(client, monitor, "adaptive_mpc")
+    result = follow(client, monitor, other, 0.5, True, lambda t: None, threading.Event())
+    assert result.outcome is Outcome.HALTED and "no joint command" in result.message
