@@ -93,6 +93,7 @@ class PushFile:
 
     @property
     def label(self) -> str:
+        """Where the recording is, for messages."""
         return f"{self.path}, {self.member}" if self.member else str(self.path)
 
     def read(self, period: float) -> Push:

@@ -113,6 +113,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
+        """Whether the measurement meets its target; NaN and None never do."""
         value = self.value
         if value is None or (_is_number(value) and math.isnan(value)):
             return False
@@ -121,6 +122,7 @@ class Check:
         return bool(RELATIONS[self.relation](value, self.target))
 
     def to_dict(self) -> dict[str, Any]:
+        """The check in JSON's own types, with its verdict as "passed"."""
         return _plain(
             {
                 "name": self.name,
@@ -171,9 +173,11 @@ class Result:
 
     @property
     def exit_code(self) -> int:
+        """What a command ends with: 0 where every check passed, else 1."""
         return EXIT_OK if self.passed else EXIT_CHECK_FAILED
 
     def to_dict(self) -> dict[str, Any]:
+        """All of the result in JSON's own types, with the machine and the versions it was measured on."""
         document = {
             "name": self.name,
             "passed": self.passed,
@@ -222,6 +226,7 @@ class Result:
 
     @property
     def title(self) -> str:
+        """Name, size and seed."""
         size = f", {self.size}" if self.size else ""
         seed = "" if self.seed is None else f", seed {self.seed}"
         return f"{self.name}{size}{seed}"

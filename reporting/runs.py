@@ -31,6 +31,7 @@ class RunDirectory:
         return str(self.path)
 
     def write_json(self, name: str, document: Any) -> Path:
+        """Write `document` as the file `name` in the folder; returns its path."""
         return write_json(self.path / name, document)
 
 

@@ -119,7 +119,7 @@ def _warn_once() -> None:
 
 
 class Library:
-    """Functions that can be called on batches of numpy arrays.
+    """Functions that can be called on batches of numpy arrays; `compile_library` makes it.
 
     Attributes:
         functions: name -> CasADi function.
@@ -267,6 +267,7 @@ class Batch:
         return np.broadcast_to(a, (self.size, *core)) if self.shared[i] else a.reshape(self.size, *core)
 
     def empty(self, core: Sequence[int]) -> np.ndarray:
+        """An array of the batch whose entries have the shape `core`, not initialised."""
         return np.empty(self.lead + tuple(core), self.dtype)
 
 
@@ -301,6 +302,7 @@ def _batch_shape(array: np.ndarray, core: tuple[int, ...], owner: str, name: obj
 
 
 def pointer(array: np.ndarray) -> int:
+    """Address of an array's first element."""
     return array.__array_interface__["data"][0]
 
 

@@ -120,6 +120,7 @@ class Serial(Executor):
     """Computes each job in this thread at the moment it is submitted."""
 
     def submit(self, function: Callable[..., Outcome], /, *args: Any, **kwargs: Any) -> Future[Outcome]:
+        """A future that already holds the result, or what the function raised."""
         future: Future[Any] = Future()
         try:
             future.set_result(function(*args, **kwargs))
@@ -152,11 +153,17 @@ class LocalProcesses(Executor):
         self._closed = False
 
     def submit(self, function: Callable[..., Outcome], /, *args: Any, **kwargs: Any) -> Future[Outcome]:
+        """Compute function(*args, **kwargs) in one of the processes; all of it must be picklable.
+
+        Raises:
+            RuntimeError: the processes have been shut down.
+        """
         job = _Job(partial(function, *args, **kwargs))
         self._send(job)
         return job.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes; as `concurrent.futures.Executor.shutdown`."""
         with self._lock:
             self._closed, pool = True, self._pool
         if pool is not None:

@@ -1,6 +1,6 @@
 """Sensors of a robot that stands on the ground: an IMU on its trunk, and the force under its feet.
 
-They are those of the MJCF: framequat, gyro and accelerometer called imu_orientation, imu_angular_velocity and
+The MJCF declares them: a framequat, a gyro and an accelerometer called imu_orientation, imu_angular_velocity and
 imu_linear_acceleration, and touch sensors named after the feet.
 """
 
@@ -20,8 +20,13 @@ _IMU = ("imu_orientation", "imu_angular_velocity", "imu_linear_acceleration")
 
 @dataclass(frozen=True)
 class Imu:
-    """quaternion wxyz of the trunk in the world (4,); angular_velocity (3,) [rad/s] and linear_acceleration (3,) [m/s^2,
-    +9.81 upwards at rest] in the IMU's axes."""
+    """One reading of the IMU.
+
+    Attributes:
+        quaternion: orientation of the trunk in the world, wxyz (4,).
+        angular_velocity: in the IMU's axes, (3,) [rad/s].
+        linear_acceleration: in the IMU's axes, gravity included, so +9.81 upwards at rest; (3,) [m/s^2].
+    """
 
     quaternion: np.ndarray
     angular_velocity: np.ndarray
@@ -30,8 +35,13 @@ class Imu:
 
 @dataclass(frozen=True)
 class BaseState:
-    """position (3,) [m] and linear_velocity (3,) [m/s] of the trunk's origin in the world, quaternion wxyz (4,),
-    angular_velocity (3,) [rad/s] in its own axes."""
+    """True motion of the trunk.
+
+    Attributes:
+        position, linear_velocity: of the trunk's origin in the world, (3,) each [m], [m/s].
+        quaternion: orientation in the world, wxyz (4,).
+        angular_velocity: in the trunk's own axes, (3,) [rad/s].
+    """
 
     position: np.ndarray
     quaternion: np.ndarray
@@ -40,7 +50,7 @@ class BaseState:
 
 
 class BaseSensors:
-    """Reads and spoils the sensors of one model.
+    """Reads the sensors of one model and adds noise to them.
 
     Args:
         model: the nominal MuJoCo model.

@@ -160,18 +160,22 @@ class MujocoPlant:
     # ---- time and motion -------------------------------------------------------------------
     @property
     def t(self) -> float:
+        """Simulated time [s]."""
         return self._steps * self.physics_step
 
     @property
     def true_q(self) -> np.ndarray:
+        """True joint positions (n,) [rad or m]."""
         return self.world.data.qpos[self.world.qpos]
 
     @property
     def true_v(self) -> np.ndarray:
+        """True joint velocities (n,) [rad/s or m/s]."""
         return self.world.data.qvel[self.world.dof]
 
     @property
     def effort(self) -> np.ndarray:
+        """Joint efforts (n,) [N m or N] as the servos account for them."""
         tau = np.zeros(len(self.joints))
         tau[self.world.joint_of] = self.world.ratio * self.u
         return tau
@@ -214,7 +218,7 @@ class MujocoPlant:
         self._no_command = reason
 
     def drive(self, effort: ArrayLike) -> None:
-        """Servos outside the plant drive it from now on: joint efforts of the next ticks, shape (n,) [N m or N]."""
+        """Joint efforts (n,) [N m or N] of the next ticks; from now on servos outside the plant drive it."""
         self._drive = self._vector("effort", effort, len(self.joints))
 
     def tick(self) -> None:

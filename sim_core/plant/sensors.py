@@ -75,6 +75,7 @@ class DelayLine:
         self.clear()
 
     def clear(self) -> None:
+        """Forget all inputs; zero is in force."""
         self._pending: deque = deque()
         self._now = np.zeros(self._size)
 

@@ -29,8 +29,13 @@ _ROBOT_JOINTS = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLI
 
 @dataclasses.dataclass(frozen=True)
 class EntityState:
-    """Pose and velocity in the world: position [m], quaternion wxyz, linear [m/s] and angular
-    [rad/s] velocity of the body's origin, world axes."""
+    """Pose and velocity of a body in the world.
+
+    Attributes:
+        position: of the body's origin, (3,) [m].
+        quaternion: orientation, wxyz (4,).
+        linear, angular: velocity of the body's origin, in world axes, (3,) each [m/s], [rad/s].
+    """
 
     position: np.ndarray
     quaternion: np.ndarray

@@ -28,8 +28,16 @@ __all__ = ["LegCommand", "TrotConfig", "TrotController"]
 
 @dataclass(frozen=True)
 class TrotConfig:
-    """gait; height: of the centre of mass [m]; friction: assumed at every foot; early_contact: share of the swing after
-    which a foot that touches stands; swing: SwingConfig; offset_free: OffsetFreeConfig."""
+    """Settings of the controller.
+
+    Attributes:
+        gait: when each foot stands and when it swings.
+        height: of the centre of mass above the ground [m].
+        friction: coefficient that is assumed at every foot.
+        early_contact: share of the swing after which a foot that touches the ground counts as standing.
+        swing: of the swinging legs.
+        offset_free: of the correction of the references.
+    """
 
     gait: Gait = TROT
     height: float = 0.27
@@ -41,9 +49,16 @@ class TrotConfig:
 
 @dataclass(frozen=True)
 class LegCommand:
-    """effort, position, velocity, kp, kd: (12,), joints leg by leg [N m, rad, rad/s, N m/rad, N m s/rad].
+    """What the legs' servos shall do until the next command; joints are ordered leg by leg.
 
-    stance: the solver's answer; observation: what it was asked; base: the estimate; standing: legs that carry, (4,) bool.
+    Attributes:
+        effort: feed-forward torques (12,) [N m].
+        position, velocity: references (12,) [rad], [rad/s].
+        kp, kd: gains of the servos (12,) [N m/rad], [N m s/rad].
+        stance: the answer of the stance solver.
+        observation: what the solver was asked.
+        base: the estimated motion of the trunk.
+        standing: legs that carry the robot, (4,) bool.
     """
 
     effort: np.ndarray
@@ -58,10 +73,12 @@ class LegCommand:
 
 
 class TrotController:
-    """See the module's docstring.
+    """The controller of one robot; the module's docstring shows its use.
 
     Args:
-        robot: QuadrupedRobot. solver: of the stance legs. config: TrotConfig.
+        robot: constants of the robot.
+        solver: finds the torques of the legs that stand.
+        config: settings.
     """
 
     def __init__(self, robot: QuadrupedRobot, solver: StanceSolver, config: TrotConfig = TrotConfig()) -> None:
@@ -72,7 +89,7 @@ class TrotController:
         self.reset()
 
     def reset(self) -> None:
-        """The robot stands at time `t` of the next command; the gait begins there."""
+        """Start anew: the robot stands at the time of the next command, and the gait begins there."""
         self.estimator.reset()
         self.solver.reset()
         self.swing.reset()
@@ -145,7 +162,15 @@ class TrotController:
         yaw_rate: float,
         height: float,
     ) -> Observation:
-        """The stance solver's 41 inputs."""
+        """The 41 inputs of the stance solver.
+
+        Args:
+            base: estimated motion of the trunk.
+            feet: in the trunk's frame, (4, 3) [m].
+            standing: legs that carry the robot, (4,) bool.
+            desired_velocity: in the heading frame, (3,) [m/s]. yaw_rate: desired [rad/s].
+            height: desired, of the centre of mass above the ground [m].
+        """
         o = Observation()
         o.velocity[:] = base.velocity + np.cross(base.angular_velocity, base.R_HB @ self.robot.com)
         o.orientation[:2] = base.rpy[:2]

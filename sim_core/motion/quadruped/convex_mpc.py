@@ -62,8 +62,14 @@ class ConvexMpcConfig:
 
 @dataclass(frozen=True)
 class ConvexMpcSolution:
-    """forces: of the ground on the feet, heading frame, (H, 4, 3) [N]; iterations and status: OSQP's; times [s]: of the
-    whole solve, and of it OSQP's own."""
+    """Outcome of one solve.
+
+    Attributes:
+        forces: of the ground on the feet, in the heading frame, (H, 4, 3) [N].
+        iterations, status: as OSQP reports them.
+        time: of the whole solve [s].
+        osqp_time: the part of it that OSQP took [s].
+    """
 
     forces: np.ndarray
     iterations: int

@@ -1,7 +1,8 @@
 """The trunk's motion from an IMU and the legs: orientation as the IMU says, velocity by a Kalman filter.
 
-Nothing comes from ground truth. A standing foot does not move, so its motion relative to the trunk tells the trunk's
-velocity, v = -(omega x r + J qd) plus what the round foot rolls; between touch-downs the accelerometer carries it on.
+Nothing comes from ground truth. A standing foot does not move, so its motion relative to the trunk gives the trunk's
+velocity, v = -(omega x r + J qd) plus what the round foot rolls. While no foot stands firmly, the velocity follows from
+integrating the accelerometer.
 
 Source: Bloesch et al., State Estimation for Legged Robots, RSS 2012, reduced to the velocity.
 """
@@ -21,8 +22,13 @@ _SPIKE = 10.0  # [m/s^2]
 
 @dataclass(frozen=True)
 class ImuSample:
-    """quaternion wxyz of the trunk in the world, (4,); angular_velocity (3,) [rad/s] and linear_acceleration (3,) [m/s^2,
-    gravity included: +9.81 along z at rest] in the trunk's axes."""
+    """One reading of the IMU on the trunk.
+
+    Attributes:
+        quaternion: orientation of the trunk in the world, wxyz (4,).
+        angular_velocity: in the trunk's axes, (3,) [rad/s].
+        linear_acceleration: in the trunk's axes, gravity included, so +9.81 along z at rest; (3,) [m/s^2].
+    """
 
     quaternion: np.ndarray
     angular_velocity: np.ndarray
@@ -31,8 +37,15 @@ class ImuSample:
 
 @dataclass(frozen=True)
 class BaseEstimate:
-    """roll, pitch, yaw [rad]; R_HB (3, 3) from the trunk to the heading frame; in the heading frame velocity of the trunk's
-    origin (3,) [m/s] and angular_velocity (3,) [rad/s]; height of the origin above the standing feet's ground [m]."""
+    """Estimated motion of the trunk. The heading frame has the trunk's origin and yaw, and its z axis points up.
+
+    Attributes:
+        rpy: roll, pitch and yaw (3,) [rad].
+        R_HB: rotation from the trunk's frame to the heading frame, (3, 3).
+        velocity: of the trunk's origin, in the heading frame, (3,) [m/s].
+        angular_velocity: of the trunk, in the heading frame, (3,) [rad/s].
+        height: of the trunk's origin above the ground under the standing feet [m].
+    """
 
     rpy: np.ndarray
     R_HB: np.ndarray
@@ -59,7 +72,7 @@ class BaseEstimator:
         self.reset()
 
     def reset(self) -> None:
-        """The robot stands; forget the rest."""
+        """Forget the past: the robot stands still."""
         self._v_W = np.zeros(3)
         self._variance = 0.0
         self._height = np.nan
@@ -75,11 +88,12 @@ class BaseEstimator:
         J: np.ndarray,
         standing: np.ndarray,
     ) -> BaseEstimate:
-        """Take measurements that came `dt` [s] after the last.
+        """The estimate after measurements that came `dt` [s] after the last ones.
 
         Args:
-            q, qd: joint angles and velocities (4, 3).
-            feet, J: of `QuadrupedRobot` at q.
+            imu: reading of the IMU.
+            q, qd: joint angles and velocities (4, 3) [rad], [rad/s].
+            feet, J: positions (4, 3) [m] and Jacobians (4, 3, 3) of the feet at q, see `QuadrupedRobot`.
             standing: legs whose feet rest on the ground, (4,) bool.
         """
         R_WB = rotation_from_quaternion(imu.quaternion)

@@ -1,4 +1,4 @@
-"""From the programme's answers to a network: collect, train, done.
+"""Training a network to imitate the quadratic programme: collect its answers on walks, then fit the network to them.
 
     data = collect(plant, robot, transitions=10_000, period=1/160, seed=0)
     net = train(data, hidden=(192, 192), seed=0)
@@ -52,7 +52,16 @@ class RandomTargets:
 
 @dataclass(frozen=True)
 class Dataset:
-    """observations (N, 41) and the programme's torques (N, 12) [N m]; episode (N,): which walk a row is from."""
+    """What the programme was asked and what it answered.
+
+    Attributes:
+        observations: (N, 41).
+        torques: answers of the programme (N, 12) [N m].
+        episode: number of the walk that each row is from, (N,).
+
+    Raises:
+        ValueError: shapes do not fit each other, or a number is not finite.
+    """
 
     observations: np.ndarray
     torques: np.ndarray
@@ -88,7 +97,7 @@ def collect(
         disturbance: standard deviation of the error added to the torques that are applied, held for 50 ms [N m]. What is
             written down stays the programme's answer, so the data show it returning from where it would not go itself: a
             network's small errors lead to such places.
-        advance: told how many transitions have been added.
+        advance: called with the number of transitions that have been added.
 
     Raises:
         RuntimeError: the programme could not keep the robot on its feet.
@@ -136,7 +145,7 @@ def train(
     Args:
         hidden: widths; (192, 192) is the published network, (192, 192, 192) the shipped one.
         margin: of the range in which the network may be asked, beyond what it saw, as a share of that.
-        advance: told the training loss after every epoch.
+        advance: called with the training loss after every epoch.
 
     Returns:
         StanceNet; meta holds the held-out RMS error of the standing legs' torques [N m] and how it was trained.

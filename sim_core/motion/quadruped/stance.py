@@ -1,5 +1,5 @@
-"""Stance solvers: 41 numbers in, twelve joint torques out. The quadratic programme, a network that imitates it, and the
-network with the programme behind it.
+"""Stance solvers turn an observation of 41 numbers into twelve joint torques. There are the quadratic programme and a
+network that imitates it, with the programme as its fallback.
 
     solver = QpStance(robot)
     solver = GuardedNetStance(robot, StanceNet.load("config/robots/quadruped/stance.safetensors"))
@@ -24,8 +24,14 @@ __all__ = ["GuardedNetStance", "QpStance", "Stance", "StanceSolver", "stance_tor
 
 @dataclass(frozen=True)
 class Stance:
-    """torques (4, 3) [N m]; solver: who found them, "osqp" or "neural"; time: spent [s]; reason: why the network was not
-    asked or not believed, "" where it was (or nobody asked for it)."""
+    """Answer of a stance solver.
+
+    Attributes:
+        torques: of the joints, zero for legs that do not stand, (4, 3) [N m].
+        solver: which one found them, "osqp" or "neural".
+        time: that it took [s].
+        reason: why a network was not asked or not believed; "" where it was, or where there is none.
+    """
 
     torques: np.ndarray
     solver: str
@@ -34,7 +40,7 @@ class Stance:
 
 
 class StanceSolver(Protocol):
-    """Anything that gives an observation its torques."""
+    """A way from an observation to torques; `reset` makes it forget what it remembers of the past."""
 
     def solve(self, observation: Observation) -> Stance: ...
 
@@ -67,6 +73,7 @@ class QpStance:
         return Stance(torques, "osqp", time.perf_counter() - start)
 
     def reset(self) -> None:
+        """Forget the last solution."""
         self.mpc.reset()
 
 
@@ -107,4 +114,5 @@ class GuardedNetStance:
         return Stance(torques, "osqp", time.perf_counter() - start, reason)
 
     def reset(self) -> None:
+        """Forget the programme's last solution."""
         self.qp.reset()

@@ -1,4 +1,4 @@
-"""Where a swinging foot shall be: from where it left the ground to where Raibert's rule puts it down.
+"""Paths of swinging feet, from where they left the ground to where Raibert's rule puts them down.
 
 Source: Raibert, Legged Robots That Balance (1986); in the form of Kim et al., Highly Dynamic Quadruped Locomotion via
 Whole-Body Impulse Control and Model Predictive Control (2019).
@@ -18,8 +18,13 @@ __all__ = ["SwingConfig", "SwingLegs"]
 
 @dataclass(frozen=True)
 class SwingConfig:
-    """clearance: highest point of a step [m]; feedback: placement per velocity error [s]; kp, kd: of the joints
-    [N m/rad, N m s/rad]."""
+    """Settings of the swinging legs.
+
+    Attributes:
+        clearance: highest point of a step above the ground [m].
+        feedback: how far a foot is put down beyond its place per error of the velocity [s].
+        kp, kd: gains of the joints [N m/rad], [N m s/rad].
+    """
 
     clearance: float = 0.06
     feedback: float = 0.03
@@ -33,6 +38,7 @@ class SwingLegs:
     Args:
         robot: QuadrupedRobot.
         stance, swing: durations [s].
+        config: settings.
     """
 
     def __init__(self, robot: QuadrupedRobot, stance: float, swing: float, config: SwingConfig = SwingConfig()) -> None:

@@ -24,7 +24,12 @@ FALLEN = 0.7  # [rad] of roll or pitch, from which no trot returns
 
 
 class ImuReading(Protocol):
-    """quaternion wxyz (4,), angular_velocity (3,) [rad/s], linear_acceleration (3,) [m/s^2]; the latter two in the IMU's axes."""
+    """What an IMU reads.
+
+    Attributes:
+        quaternion: orientation in the world, wxyz (4,).
+        angular_velocity, linear_acceleration: in the IMU's axes, (3,) each [rad/s], [m/s^2].
+    """
 
     quaternion: np.ndarray
     angular_velocity: np.ndarray
@@ -32,8 +37,13 @@ class ImuReading(Protocol):
 
 
 class BaseState(Protocol):
-    """Truth about the trunk: position (3,) [m] and linear_velocity (3,) [m/s] of its origin in the world, quaternion wxyz
-    (4,), angular_velocity (3,) [rad/s] in its own axes."""
+    """Truth about the trunk.
+
+    Attributes:
+        position, linear_velocity: of its origin in the world, (3,) each [m], [m/s].
+        quaternion: orientation in the world, wxyz (4,).
+        angular_velocity: in its own axes, (3,) [rad/s].
+    """
 
     position: np.ndarray
     quaternion: np.ndarray
@@ -45,7 +55,9 @@ class LeggedPlant(Protocol):
     """What a walk needs of whatever stands in for the robot; `sim_core.plant.MujocoPlant` is one.
 
     Attributes:
-        t: time [s]. joints: names. q, v: measured joint angles and rates, (12,) [rad], [rad/s].
+        t: time [s].
+        joints: names of the joints.
+        q, v: measured joint angles and rates, (12,) [rad], [rad/s].
     """
 
     t: float
@@ -68,7 +80,12 @@ class LeggedPlant(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """velocity forward and to the left (2,) [m/s]; yaw_rate [rad/s]."""
+    """What the robot is asked to do.
+
+    Attributes:
+        velocity: forward and to the left, (2,) [m/s].
+        yaw_rate: [rad/s].
+    """
 
     velocity: tuple[float, float] = (0.0, 0.0)
     yaw_rate: float = 0.0
@@ -76,23 +93,36 @@ class Target:
 
 @dataclass
 class Walk:
-    """Per control cycle: t [s]; velocity (3,) of the trunk in the heading frame and yaw rate, height of its origin, roll and
-    pitch, all true; target (3,): velocity and yaw rate; standing (4,) and touching (4,); observation (41,) and torques
-    (12,) of the stance solver, its time [s] and solver; fallen: when [s], or NaN."""
+    """Trace of a walk; each list has one entry per control cycle.
 
-    t: list = field(default_factory=list)
-    velocity: list = field(default_factory=list)
-    yaw_rate: list = field(default_factory=list)
-    height: list = field(default_factory=list)
-    tilt: list = field(default_factory=list)
-    estimate: list = field(default_factory=list)
-    target: list = field(default_factory=list)
-    standing: list = field(default_factory=list)
-    touching: list = field(default_factory=list)
-    observation: list = field(default_factory=list)
-    torques: list = field(default_factory=list)
-    time: list = field(default_factory=list)
-    solver: list = field(default_factory=list)
+    Attributes:
+        t: time [s].
+        velocity: true velocity of the trunk in the heading frame, (3,) [m/s].
+        yaw_rate: true [rad/s].
+        height: true height of the trunk's origin [m].
+        tilt: true roll and pitch (2,) [rad].
+        estimate: velocity that the estimator reports, (3,) [m/s].
+        target: velocity (2,) [m/s] and yaw rate [rad/s] that were asked for.
+        standing: legs that the controller lets carry, (4,) bool.
+        touching: feet that touch the ground, (4,) bool.
+        observation, torques: input (41,) and answer (12,) [N m] of the stance solver.
+        time, solver: how long the solver took [s], and which one it was.
+        fallen: when the robot fell [s]; NaN where it did not.
+    """
+
+    t: list[float] = field(default_factory=list)
+    velocity: list[tuple[float, float, float]] = field(default_factory=list)
+    yaw_rate: list[float] = field(default_factory=list)
+    height: list[float] = field(default_factory=list)
+    tilt: list[tuple[float, float]] = field(default_factory=list)
+    estimate: list[np.ndarray] = field(default_factory=list)
+    target: list[tuple[float, float, float]] = field(default_factory=list)
+    standing: list[np.ndarray] = field(default_factory=list)
+    touching: list[np.ndarray] = field(default_factory=list)
+    observation: list[np.ndarray] = field(default_factory=list)
+    torques: list[np.ndarray] = field(default_factory=list)
+    time: list[float] = field(default_factory=list)
+    solver: list[str] = field(default_factory=list)
     fallen: float = np.nan
 
     def array(self, name: str) -> np.ndarray:

@@ -96,14 +96,17 @@ def _plane_point(plane: Shape, point: ca.SX, radius: float) -> Gap:
 
 
 def plane_sphere(plane: Shape, sphere: Shape) -> list[Gap]:
+    """One gap, under the sphere's centre."""
     return [_plane_point(plane, sphere.r, sphere.size[0])]
 
 
 def plane_capsule(plane: Shape, capsule: Shape) -> list[Gap]:
+    """Two gaps, one under each end."""
     return [_plane_point(plane, end, capsule.size[0]) for end in _ends(capsule)]
 
 
 def plane_box(plane: Shape, box: Shape) -> list[Gap]:
+    """Eight gaps, one under each corner."""
     return [_plane_point(plane, corner, 0.0) for corner in _corners(box)]
 
 
@@ -111,10 +114,12 @@ def plane_box(plane: Shape, box: Shape) -> list[Gap]:
 
 
 def sphere_sphere(a: Shape, b: Shape) -> list[Gap]:
+    """One gap, between the centres."""
     return [_between(a.r, b.r, a.size[0], b.size[0])]
 
 
 def sphere_capsule(sphere: Shape, capsule: Shape) -> list[Gap]:
+    """One gap, at the point of the axis that is nearest to the sphere."""
     axis, half = capsule.R[:, 2], capsule.size[1]
     nearest = capsule.r + axis * _clamp(ca.dot(axis, sphere.r - capsule.r), -half, half)
     return [_between(sphere.r, nearest, sphere.size[0], capsule.size[0])]
@@ -153,6 +158,7 @@ def _point_box(point: ca.SX, radius: float, box: Shape) -> Gap:
 
 
 def sphere_box(sphere: Shape, box: Shape) -> list[Gap]:
+    """One gap, to the nearest point of the box, or its shallowest face where the centre is inside."""
     return [_point_box(sphere.r, sphere.size[0], box)]
 
 

@@ -95,7 +95,7 @@ def link_inertias(model: Tree, p: ca.SX) -> list[RigidInertia]:
 
 
 def momentum(body_inertia: RigidInertia, w: ca.SX, v: ca.SX) -> SpatialVector:
-    """Angular and linear momentum about the link's origin."""
+    """Angular and linear momentum, (3,) each, about the link's origin, of a body that turns at w and moves at v."""
     m, h, I = body_inertia
     return I @ w + cross(h, v), m * v + cross(w, h)
 

@@ -1,7 +1,7 @@
 """Drag of a medium at rest on every body, by MuJoCo's inertia-box model.
 
-A body is taken for the box of uniform density that has its inertia: with half-sizes r, their mean r_eq, and the velocity
-(w, v) of its COM in the box's axes,
+A body counts as the box of uniform density that has its inertia. With the box's half-sizes r, their mean r_eq, and the
+velocity (w, v) of its COM in the box's axes, moment n and force f of the medium are
 
     f_i = -2 rho r_j r_k |v_i| v_i - 6 pi mu r_eq v_i
     n_i = -rho r_i (r_j^4 + r_k^4) |w_i| w_i / 2 - 8 pi mu r_eq^3 w_i

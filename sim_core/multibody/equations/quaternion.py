@@ -1,7 +1,8 @@
 """Unit quaternions (w, x, y, z) over CasADi scalars, as orientations of ball joints.
 
-Every function is differentiable to any order wherever it is defined, no rotation included: near it, sines over their
-angles come from their series, chosen by `if_else`, whose other branch is kept away from the singularity.
+Every function is differentiable to any order wherever it is defined, also where there is no rotation at all: near zero
+angles, sines over their angles come from their series. `if_else` chooses between the two, and its other branch is kept
+away from the singularity.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def multiply(a: ca.SX, b: ca.SX) -> ca.SX:
 
 
 def rotation_matrix(q: ca.SX) -> ca.SX:
-    """Orientation (3, 3) of q (4,), which need not be of unit length: its direction counts alone."""
+    """Orientation (3, 3) of a quaternion q (4,), which need not be of unit length: only its direction counts."""
     w, x, y, z = (q[k] for k in range(4))
     s = 2 / ca.dot(q, q)
     return ca.vertcat(

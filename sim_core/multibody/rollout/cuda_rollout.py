@@ -42,6 +42,7 @@ class CudaRollout:
         self._module = self._device.load(compile_kernels(dynamics))
 
     def rollout(self, x0: ArrayLike, U: ArrayLike, p: ArrayLike) -> np.ndarray:
+        """As `Dynamics.rollout`."""
         d = self.dynamics
         batch, steps = d._horizon("rollout", x0, U, p)
         X = np.empty((steps + 1, d.nx, batch.size), d.dtype)
@@ -51,6 +52,7 @@ class CudaRollout:
     def rollout_vjp(
         self, x0: ArrayLike, U: ArrayLike, p: ArrayLike, X: ArrayLike, Xbar: ArrayLike
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `Dynamics.rollout_vjp`, one gradient per robot."""
         d = self.dynamics
         batch, steps = d._horizon("rollout_vjp", x0, U, p, ("X", X), ("Xbar", Xbar))
         bars = [np.zeros((*shape, batch.size), d.dtype) for shape in ((d.nx,), (steps, d.nu), (d.np_,))]
