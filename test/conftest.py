@@ -27,6 +27,7 @@ GRAPH_FIXTURES = {"ros", "shared_ros", "probe"}
 PROCESS = tuple(
     PurePath(name)
     for name in (
+        "cli/demo/test_reports.py",
         "cli/test_doctor.py",
         "cli/test_doctor_devices.py",
         "cli/test_main.py",
@@ -54,17 +55,19 @@ PROCESS = tuple(
         "hardware/serial_wrench",
         "hardware/urg/test_clients.py",
         "hardware/urg/test_device.py",
+        "hardware/urg/test_show.py",
         "launch",
         "nodes/framework/test_config.py",
         "pip_ros",
         "recording/test_bags.py",
+        "sim_core/codegen/test_compiler.py",
         "sim_core/host",
         "test_architecture.py",
     )
 )
 
 #: programs that a pure test may call: compilers of its kernels, and what describes the machine in a report
-TOOLS = {"cc", "gcc", "g++", "c++", "clang", "git", "ldconfig", "lscpu", "nvidia-smi", "nvcc"}
+TOOLS = {"cc", "gcc", "g++", "c++", "clang", "git", "ldconfig", "lscpu", "nm", "nvidia-smi", "nvcc"}
 
 
 def _kind(item: pytest.Item) -> str:
@@ -76,7 +79,34 @@ def _kind(item: pytest.Item) -> str:
 
 # ---- order -------------------------------------------------------------------------------------------------------
 #: what the longest files take on two cores [s]; they start first, so that the end is not one long straggler
-LONG: dict[str, float] = {}
+LONG: dict[str, float] = {
+    "launch/test_lockstep.py": 70,
+    "launch/test_devices.py": 70,
+    "nodes/control/test_refit_blueprint.py": 70,
+    "nodes/learning/test_augmentation.py": 70,
+    "test_architecture.py": 65,
+    "nodes/learning/test_inference.py": 60,
+    "nodes/plant/test_sim_plant.py": 60,
+    "nodes/supervision/test_recorder.py": 55,
+    "launch/test_bad_messages.py": 55,
+    "sim_core/inference/samplers/test_samplers.py": 55,
+    "hardware/dynamixel/test_device.py": 50,
+    "environment/test_script.py": 50,
+    "cli/test_calibrate.py": 45,
+    "pip_ros/test_launch_pytest.py": 45,
+    "launch/test_killed.py": 40,
+    "launch/test_two_robots.py": 40,
+    "launch/test_time.py": 40,
+    "benchmarks/test_dynamics_benchmark.py": 40,
+    "hardware/urg/test_device.py": 40,
+    "hardware/audio/test_audio_device.py": 35,
+    "nodes/devices/test_audio.py": 35,
+    "sim_core/control/test_refit_robots.py": 30,
+    "sim_core/control/test_refit_online.py": 30,
+    "sim_core/multibody/test_friction.py": 30,
+    "nodes/devices/test_realsense.py": 30,
+    "sim_core/host/test_executors.py": 30,
+}
 
 
 def _length(item: pytest.Item) -> float:

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from pathlib import Path
 
 import rclpy
@@ -26,7 +26,7 @@ from rclpy.node import Node
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import SetSimulationState
 
-__all__ = ["DEADLINE", "LAUNCH", "Messages", "Probe", "Processes", "include", "seconds", "until"]
+__all__ = ["DEADLINE", "LAUNCH", "Messages", "Probe", "Processes", "include", "seconds", "settled", "until"]
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 DEADLINE = 60.0  # [s] of wall time, for anything that has to happen
@@ -53,6 +53,20 @@ def until(condition: Callable[[], object], what: str, deadline: float = DEADLINE
             return value
         time.sleep(0.02)
     raise AssertionError(f"did not happen within {deadline:.0f} s: {what}")
+
+
+def settled(messages: Sized, still: float = 1.0) -> int:
+    """How many there are once none has come for `still` [s]: what was under way has arrived."""
+    count, since = len(messages), time.monotonic()
+
+    def rests():
+        nonlocal count, since
+        if len(messages) != count:
+            count, since = len(messages), time.monotonic()
+        return time.monotonic() - since > still
+
+    until(rests, f"nothing comes for {still:g} s")
+    return count
 
 
 def seconds(stamp) -> float:

@@ -9,7 +9,7 @@ import launch_pytest
 import numpy as np
 import pytest
 from launch import LaunchDescription
-from launched import Processes, include, seconds, until
+from launched import Processes, include, seconds, settled, until
 from refit_interfaces.action import RunEpisode
 from refit_interfaces.msg import JointCommand, ParameterSet
 from sensor_msgs.msg import JointState
@@ -106,9 +106,9 @@ def test_score_of_the_offline_library(lockstep, probe, watched, offline):
 def test_pause_and_steps_change_nothing(lockstep, probe, watched, offline):
     states, commands, _ = watched
     reset(probe)
-    started = len(commands)
-    steps = []
     probe.set_state(SimulationState.STATE_PAUSED)
+    started = settled(commands)
+    steps = []
     handle = start_episode(probe, lambda message: steps.append(message.feedback.step))
 
     def time():

@@ -3,7 +3,7 @@
 import launch_pytest
 import pytest
 from launch import LaunchDescription
-from launched import Processes, include, seconds, until
+from launched import Processes, include, seconds, settled, until
 from rcl_interfaces.srv import GetParameters
 from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
 from rosgraph_msgs.msg import Clock
@@ -135,7 +135,7 @@ def test_pause_and_reset_of_one(robots, left, right):
     left.start(), right.start()
     with Undisturbed(right):
         left.set_state(SimulationState.STATE_PAUSED)
-        right.states.wait_next()  # whatever left sent before has arrived
+        settled(left.states)  # whatever left sent before has arrived
         stands = left.states[-1].header.stamp
         later = seconds(right.states[-1].header.stamp) + 0.3
         right.states.wait_next(lambda m: seconds(m.header.stamp) > later)

@@ -20,6 +20,8 @@ REACHED = {
     "cleanup": "unconfigured",
     "shutdown": "finalized",
 }
+#: [s] of wall time for anything that has to happen, far beyond what an idle machine needs; no test is about how long
+PATIENCE = 120.0
 ENTRY = "import sys; from nodes.framework.entry import {name} as main; sys.exit(main())"
 
 
@@ -70,7 +72,7 @@ class Ros:
         """One lifecycle transition; fails the test if it is refused."""
         assert self.try_transition(node, label), f"{node} could not {label}"
 
-    def try_transition(self, node, label, timeout=30.0):
+    def try_transition(self, node, label, timeout=PATIENCE):
         """Whether the transition succeeded; by the node's own state where the answer is lost, as launch does it."""
         from lifecycle_msgs.msg import Transition
         from lifecycle_msgs.srv import ChangeState, GetState
@@ -96,11 +98,10 @@ class Ros:
                 self.node.destroy_client(client)
 
     # ---- communication ---------------------------------------------------------------------
-    def call(self, kind, name, /, timeout=15.0, **fields):
+    def call(self, kind, name, /, timeout=PATIENCE, **fields):
         """A service's response."""
         client = self.node.create_client(kind, name)
         try:
-            # Discovery under load takes its time; no test here is about how long.
             self.until(client.service_is_ready, timeout, f"service {name}")
             future = client.call_async(kind.Request(**fields))
             self.until(future.done, timeout, f"answer of {name}")
@@ -145,7 +146,7 @@ class Ros:
         while time.monotonic() < end:
             self._executor.spin_once(timeout_sec=max(0.0, min(0.05, end - time.monotonic())))
 
-    def until(self, condition, timeout=15.0, what="condition"):
+    def until(self, condition, timeout=PATIENCE, what="condition"):
         """Handle what arrives until `condition()`; fails the test after `timeout` seconds."""
         end = time.monotonic() + timeout
         while not condition():

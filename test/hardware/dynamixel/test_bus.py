@@ -94,7 +94,7 @@ def test_a_late_reply_is_not_the_next_answer(scripted):
         protocol2.status(1, 0, b"\x78\x00"),
         protocol2.status(1, 0, b"\xfc\x03\x2a"),
     )
-    bus, script = scripted([(0.03, position)], pong, voltage, latency=0.02)
+    bus, script = scripted([(0.3, position)], pong, voltage, latency=0.2)
     with pytest.raises(NotAnswering):
         bus.read(1, 132, 2)
     assert bus.read(1, 144, 2) == b"\x78\x00"

@@ -360,9 +360,10 @@ def test_a_missing_servo_hides_nobody_and_comes_back(emulated, grouped):
     emulator.inject("drop_id", id=2)
     until(lambda: "b/absent" in group.faults, "the loss")
     assert "id 2" in group.faults["b/absent"] and group.state is State.STREAMING
-    before, t0 = len(group.samples), time.monotonic()
+    before = len(group.samples)
     until(lambda: len(group.samples) > before + 100, "samples of the others")
-    assert 100 / (time.monotonic() - t0) > 60.0  # a look for it twice a second costs little
+    # A look for it twice a second costs little: the cycles between the looks come at their rate.
+    assert np.median(np.diff([t for t, _, _ in group.samples[before:]])) < 1 / 60.0
     assert all(valid.tolist() == [True, False, True] for _, _, valid in group.samples[before:])
     emulator.clear("drop_id")
     until(lambda: group.joint_state.valid.all() and not group.faults, "its return")

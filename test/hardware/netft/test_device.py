@@ -111,7 +111,12 @@ def test_counters_equal_what_was_injected(box, streaming):
             for fault in faults:
                 box.inject(fault, p=0.05)
             n = device.counters.samples
-            assert device.wait_for(lambda: device.counters.samples > n + 400, PATIENCE)
+            assert device.wait_for(
+                lambda: (
+                    device.counters.samples > n + 400 and (account_of(box, device)[0] - did0)[:3].sum() > 10
+                ),
+                PATIENCE,
+            )
             for fault in faults:
                 box.clear(fault)
             n = device.counters.samples

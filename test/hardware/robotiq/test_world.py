@@ -96,7 +96,11 @@ def test_width_and_object(plant):
             plant.gap,
         )
         for width in (0.060, 0.020, 0.075):
-            state = settled(driver.go_to(width, 0.15, 60.0))
+            for _ in range(5):
+                state = settled(driver.go_to(width, 0.15, 60.0))
+                # A busy machine may hold the plant: then the finger stands, and the gripper takes that for an object.
+                if state.status.contact is Contact.ARRIVED:
+                    break
             assert state.status.contact is Contact.ARRIVED
             assert abs(state.width - plant.gap) <= 0.001 and abs(plant.gap - width) <= 0.001, (
                 state.width,

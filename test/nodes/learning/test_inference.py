@@ -93,7 +93,7 @@ def inferred(node, bag):
     busy = send(node, bag)
     assert not busy.accepted  # one at a time
     answer = result(node, handle)
-    node.until(lambda: heard, 10.0, "the posterior")
+    node.until(lambda: heard, what="the posterior")
     return answer, feedback, heard
 
 
@@ -117,7 +117,7 @@ def test_a_bag_becomes_a_latched_posterior_with_feedback_and_report(node, inferr
     )
     assert list(heard[-1].values) == list(found.values)
     late = node.listen(ParticleSet, "/inference/posterior", LATCHED)  # a late joiner hears it too
-    node.until(lambda: late, 10.0, "the latched posterior")
+    node.until(lambda: late, what="the latched posterior")
 
 
 def test_the_same_seed_gives_the_same_posterior(node, bag, inferred):

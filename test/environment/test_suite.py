@@ -1,0 +1,72 @@
+"""What `./refit test` runs: every system has an experiment in it, every module its types or its place in the list."""
+
+import importlib.util
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def suite():
+    """test/run.py as a module."""
+    spec = importlib.util.spec_from_file_location("refit_test_run", ROOT / "test" / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_one_experiment_of_each_system_is_run(suite):
+    from cli import catalog
+
+    folders = {name: entry.module.split(".")[1] for name, entry in catalog.entries("experiments").items()}
+    assert {folders[name] for name in suite.EXPERIMENTS} == set(folders.values())
+    assert suite.BENCHMARK in catalog.entries("benchmarks")
+
+
+@pytest.mark.parametrize(
+    ("words", "spreads"),
+    [
+        (["-m", "pure"], True),
+        (["test/hardware", "-x"], True),
+        (["test/hardware/urg/test_protocol.py::test_a"], False),
+        (["-n", "2"], False),
+        (["--co"], False),
+    ],
+)
+def test_files_named_one_by_one_are_not_spread(suite, words, spreads):
+    assert bool(suite.spread(words)) is spreads
+
+
+@pytest.mark.parametrize(
+    ("line", "closes"),
+    [
+        ("===== 2900 passed, 3 skipped in 600.00s (0:10:00) =====", True),
+        ("= 1 failed, 7 passed, 37 deselected, 1 warning in 154.72s (0:02:34) =", True),
+        ("2 passed in 0.10s", True),
+        ("(14 durations < 5s hidden.  Use -vv to show these durations.)", False),
+    ],
+)
+def test_the_closing_line_is_known(suite, line, closes):
+    assert bool(suite.CLOSING.match(line)) is closes
+
+
+def test_every_step_is_run_and_a_failure_is_told(suite, monkeypatch, capsys):
+    monkeypatch.setattr(suite, "STYLE", {"lint": ("no_such_module",)})
+    monkeypatch.setattr(suite, "call", lambda words: 1)
+    monkeypatch.setattr(suite, "run_pytest", lambda words: (0, "== 5 passed in 1.00s =="))
+    monkeypatch.setattr(suite, "run_commands", lambda: {"demo": lambda: 0})
+    assert suite.main([]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "== 5 passed in 1.00s =="
+    assert [line.split()[:2] for line in lines[-4:-1]] == [["FAILED", "lint,"], ["ok", "tests,"], ["ok", "demo,"]]
+
+
+def test_modules_without_types_exist(suite):
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+    for table in settings["overrides"]:
+        for name in table["module"]:
+            path = ROOT / name.removesuffix(".*").replace(".", "/")
+            assert path.is_dir() or path.with_suffix(".py").is_file(), f"{name} in pyproject.toml is gone"
