@@ -1,4 +1,4 @@
-"""Bags: rosbag2 recordings in MCAP, written and read without a ROS installation; and tables in their place."""
+"""Bags: rosbag2 recordings in MCAP, written and read without a ROS installation, and CSV tables that can take their place."""
 
 from recording.bag_reader import BagError, BagReader, JointSeries
 from recording.bag_writer import BagWriter

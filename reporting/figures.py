@@ -1,4 +1,4 @@
-"""Figures in one look, without pyplot's global state (safe in threads, nothing left open)."""
+"""Figures of one style, without pyplot's global state: safe in threads, and no figure stays open."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Attached:
 
     @property
     def name(self) -> str:
-        """Of the network."""
+        """Name of the network."""
         return self.blueprint.name
 
     @property

@@ -121,7 +121,7 @@ class Blueprint:
 
     @property
     def weight_names(self) -> list[str]:
-        """Of the weights in the physical vector."""
+        """Names of the weights in the physical vector, (n_weights,)."""
         return [f"augmentation.{self.name}.{name}" for name in self.network.weight_names(*self.shape)]
 
     def with_weights(self, weights: ArrayLike) -> Blueprint:

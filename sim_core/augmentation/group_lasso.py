@@ -40,7 +40,7 @@ class Step(TypedDict):
 
 @dataclass
 class Discovery:
-    """What is left of a network's inputs.
+    """Which inputs of the networks survive the penalties.
 
     Attributes:
         model: RobotModel with the sparse weights.

@@ -4,8 +4,8 @@
     save_blueprints("friction.yaml", attached(fitted.model))
 
 The error of long roll-outs is a rough function of the weights, that of short ones tells little about slow effects. So
-each horizon starts where the shorter one ended. Gradients are clipped in length: one roll-out on the edge of divergence
-says nothing about where to go.
+each horizon starts where the shorter one ended. Gradients are clipped in length, because a roll-out on the edge of
+divergence has a large gradient whose direction means nothing.
 
 Source: Heiden et al., NeuralSim, ICRA 2021 (physics first, trajectory error); growing horizons and clipping are ours.
 """

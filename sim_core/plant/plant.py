@@ -222,7 +222,7 @@ class MujocoPlant:
         self._drive = self._vector("effort", effort, len(self.joints))
 
     def tick(self) -> None:
-        """One servo tick under the command in force, or in the stop state; or as `drive` says.
+        """One servo tick under the command in force, in the stop state, or with the efforts given to `drive`.
 
         Raises:
             PlantError: the simulation diverged.

@@ -1,8 +1,8 @@
-"""References under which the walk has no lasting error: what the robot does beyond its model is estimated and taken off.
+"""References under which the walk has no lasting error: the robot's deviation from its model is estimated and subtracted.
 
-The programme settles away from its reference: its forces cost over a finite horizon, so that it lifts too early, and it knows neither
-of the feet that touch down nor of a load nobody told of (docs/quadruped.md). The loop of robot and programme is modelled as a lag
-with a constant disturbance on its output,
+The programme by itself settles beside its reference. Its forces cost something over a finite horizon, so that it lifts too early,
+and it knows neither the blows of the feet that touch down nor a load that it was not told of (docs/quadruped.md). The loop of robot
+and programme is modelled as a lag with a constant disturbance on its output,
 
     dy/dt = (r - y) / tau,   measured = y + d,
 
@@ -60,7 +60,7 @@ class OffsetFree:
     def reference(self, dt: float, asked: np.ndarray, measured: np.ndarray) -> np.ndarray:
         """r (4,) that makes `measured` (4,) go to `asked` (4,); dt [s] since the last call.
 
-        What is not finite changes nothing.
+        Measurements that are not finite change nothing.
         """
         if np.isfinite(measured).all():
             if self._model is None:

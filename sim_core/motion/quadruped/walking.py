@@ -148,7 +148,7 @@ class Walk:
         return float(np.linalg.norm(error.mean(0)))
 
     def mean_height(self, settle: float) -> float:
-        """Of the trunk's origin from `settle` [s] on [m]; NaN after a fall."""
+        """Mean height of the trunk's origin from `settle` [s] on [m]; NaN after a fall."""
         return np.nan if np.isfinite(self.fallen) else float(self.array("height")[self.after(settle)].mean())
 
 

@@ -11,7 +11,8 @@ by projected Gauss-Seidel (codegen/cone.py), and v' = v + M^-1 J' p. What touche
 "continuous"  d < 0 by the end of the step, from the time t = d / -v_n on:  b_n = max(0, -e (v_n + a) - a) - v_n, a =
               (t / h - 1/2) times what the other forces add to v_n over the step: it bounces with the velocity at which it
               touches, and is subject to them for the rest. Each impulse moves positions for h - t only. Velocity and
-              time of an impact then depend on where and how fast the step began: gradients have what "step" leaves out.
+              time of an impact then depend on where and how fast the step began, and gradients contain this dependence,
+              which "step" leaves out.
 
 Source: Heiden et al., NeuralSim, ICRA 2021 (contact model NCP); Stewart, Trinkle, An Implicit Time-Stepping Scheme for
 Rigid Body Dynamics with Inelastic Collisions and Coulomb Friction, IJNME 39, 1996. Time of impact in gradients: Hu et al.,
@@ -40,7 +41,7 @@ ITERATIONS = 50
 def after_impulses(
     model: ContactTree, q: ca.SX, v_start: ca.SX, v: ca.SX, p: ca.SX, h: float, taps: Taps
 ) -> tuple[ca.SX, ca.SX]:
-    """What contact impulses make of a step of h [s].
+    """Velocities after contact impulses in a step of h [s].
 
     Args:
         q, v_start: state (nq,), (nv,) at its start.

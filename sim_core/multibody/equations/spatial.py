@@ -103,7 +103,7 @@ class ArticulatedInertia:
 
     @classmethod
     def rigid(cls, m: ca.SX, h: ca.SX, I: ca.SX) -> ArticulatedInertia:
-        """Of a rigid body with mass m, first moment h (3,) and rotational inertia I (3, 3) about the origin."""
+        """Inertia of a rigid body with mass m, first moment h (3,) and rotational inertia I (3, 3) about the origin."""
         return cls(ca.SX(I), skew(h), m * ca.SX(np.eye(3)))
 
     def __add__(self, other: ArticulatedInertia) -> ArticulatedInertia:

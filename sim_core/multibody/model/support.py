@@ -1,4 +1,4 @@
-"""What a compiled model may contain: an error for what the engine cannot do, a note for what only the plant does."""
+"""Checks of a compiled model: an error for what the engine does not support, a note for what acts in the plant only."""
 
 from __future__ import annotations
 
