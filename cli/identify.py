@@ -126,10 +126,10 @@ def identify(
             "threads": threads or len(os.sched_getaffinity(0)),
         }
         return infer_command(bag, free, limits, config, cluster, checkpoint, allow_truncated, out, json, console)
-    bag = bag[0]
+    recording = bag[0]
     with progress_for(console) as progress, as_command_error(UnusableInput):
         outcome = identify_bag.identify(
-            bag,
+            recording,
             free,
             robot,
             begin,
@@ -140,7 +140,7 @@ def identify(
             ChangeConfig() if changes is Changes.AUTO else None,
             blueprint,
         )
-    folder = write_identification(outcome, str(bag), out)
+    folder = write_identification(outcome, str(recording), out)
     outcome.result.print(console)
     _print_parameters(console, outcome)
     console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def _rise(mean: np.ndarray) -> float:
 def write_inference(
     inference: Inference,
     result: Result,
-    folder: str | Path,
+    folder: str | os.PathLike[str],
     source: str,
     truth: Mapping[str, float] | None = None,
 ) -> None:

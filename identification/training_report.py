@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from sim_core.augmentation.blueprint_file import save_blueprints
 __all__ = ["training_report", "write_training"]
 
 
-def write_training(trained: Trained, folder: str | Path, source: str) -> None:
+def write_training(trained: Trained, folder: str | os.PathLike[str], source: str) -> None:
     """report.html, and the trained blueprint as blueprint.yaml with its weights, into a folder.
 
     Args:

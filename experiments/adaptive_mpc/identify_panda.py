@@ -28,10 +28,10 @@ from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.host.executors import spread
 from sim_core.inference.fit.free_names import default_names, free_parameters
 from sim_core.inference.fit.identify import IdentifyConfig
-from sim_core.multibody import load_model
+from sim_core.multibody import RobotModel, load_model
 from sim_core.multibody.equations.inertia import com_inertia, from_com
 from sim_core.multibody.model import build
-from sim_core.multibody.model.parameters import NamedEstimate
+from sim_core.multibody.model.parameters import FreeParameters, NamedEstimate
 from sim_core.plant import MujocoPlant
 
 SOURCE = "own target"
@@ -181,7 +181,7 @@ def judge(result: Result, study: str, outcomes: list[Outcome]) -> None:
 # -- the hidden robot ------------------------------------------------------------------------
 
 
-def draw_hidden(model, rng: np.random.Generator) -> Hidden:
+def draw_hidden(model: RobotModel, rng: np.random.Generator) -> Hidden:
     """A tool like a box of even density in the hand; link 5; damping, and friction where it is free; delay."""
     layout = model.parameters
     p = {}
@@ -203,7 +203,7 @@ def draw_hidden(model, rng: np.random.Generator) -> Hidden:
     return Hidden(p, float(rng.uniform(0.001, 0.005)))
 
 
-def true_values(spec, model, hidden: Hidden) -> dict[str, float]:
+def true_values(spec: FreeParameters, model: RobotModel, hidden: Hidden) -> dict[str, float]:
     """The reported quantities' true values."""
     xi = spec.from_physical(model.parameters.values(hidden.p))
     return {**{e.name: e.value for e in spec.report(xi, np.zeros((spec.n, spec.n)))}, "sensor.delay": hidden.delay}
@@ -212,7 +212,9 @@ def true_values(spec, model, hidden: Hidden) -> dict[str, float]:
 # -- the motion ------------------------------------------------------------------------------
 
 
-def fourier_reference(model, duration: float, dt: float, rng: np.random.Generator, harmonics: int = 5):
+def fourier_reference(
+    model: RobotModel, duration: float, dt: float, rng: np.random.Generator, harmonics: int = 5
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Joint references q, qd, qdd, each (T, n): Fourier series about home that start at rest.
 
     Every joint uses 45 % of its room and at most 60 % of its velocity limit; a raised cosine
@@ -278,7 +280,7 @@ def record_fourier(
 class RunWriter:
     """The topics a recorded run has, as the nodes write them."""
 
-    def __init__(self, bag: BagWriter, plant, nominal, parameters: dict | None = None):
+    def __init__(self, bag: BagWriter, plant: MujocoPlant, nominal: RobotModel, parameters: dict | None = None) -> None:
         self._bag = bag
         self._types = typestore("sensor_msgs/msg/JointState", "std_msgs/msg/String").types
         bag.add_topic("/joint_states", "sensor_msgs/msg/JointState")
@@ -288,7 +290,7 @@ class RunWriter:
             bag.add_topic(topic, "std_msgs/msg/String")
             bag.write_message(topic, 0, text(data=content))
 
-    def state(self, plant, received: float | None = None) -> None:
+    def state(self, plant: MujocoPlant, received: float | None = None) -> None:
         """One joint state; `received` [s] is the recorder's clock, the plant's own by default."""
         stamp = round(plant.t * 1e9)
         types = self._types

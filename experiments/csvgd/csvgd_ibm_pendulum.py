@@ -9,18 +9,22 @@ IBM's recordings come with the project (`data/ibm-double-pendulum`); REFIT_DOUBL
 
 from __future__ import annotations
 
+import functools
 import time
-from dataclasses import dataclass, field
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from experiments.problems.ibm_pendulum import HELD_OUT, VALIDATION, Study, row
-from reporting import PALETTE, TRUTH, Report, Result, SilentProgress, figure
-from sim_core.inference.samplers import sample
+from reporting import PALETTE, TRUTH, Progress, Report, Result, SilentProgress, figure
+from reporting.progress import Stage
+from sim_core.host.executors import spread
+from sim_core.inference.samplers import Trace, sample
 
 TIERS = ("inference", "learning")
-SOURCE = "thesis, Tab. 4.1 and A.1"
+SOURCE = "Heiden, PhD thesis (USC 2022), Tab. 4.1 and A.1"
 SIZES = {"quick": (40, 1000), "full": (100, 2000)}  # particles, iterations
 METRICS = {"kl_real_sim": "KL(real||sim)", "kl_sim_real": "KL(sim||real)", "mmd": "MMD"}
 
@@ -70,41 +74,63 @@ SINGLE = {
     "bayessim": _grid("bayessim", [{"statistics": "downsampled", "features": "mdrff-matern"}]),
 }
 MULTIPLE = {name: SINGLE[name] for name in ("emcee", "cem", "sgld", "nuts")}
+#: shooting, method
+Key = tuple[str, str]
 CSVGD = [Setting("csvgd", {}, sigma_def=sigma_def) for sigma_def in (0.03, 0.1)]
 
 
-@dataclass
+@dataclass(frozen=True)
+class Job:
+    """A method in one setting, with single or multiple shooting."""
+
+    shooting: str
+    setting: Setting
+    size: str
+    seed: int
+
+
+@dataclass(frozen=True)
 class Outcome:
+    """What a setting drew.
+
+    Attributes:
+        z: particles. score: of their prediction of the validation windows. seconds: that it took.
+        tried: every setting of the method, with its score.
+    """
+
     setting: Setting
     z: np.ndarray
     evaluations: int
     seconds: float
-    trace: object
-    tried: list = field(default_factory=list)
+    trace: Trace
+    score: float
+    tried: tuple[dict, ...] = ()
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress: Progress = SilentProgress(),
+    run_directory: Path | None = None,
+    executor: Executor | None = None,
+) -> Result:
     """All methods, single shooting, then the baselines with multiple shooting, on the same windows.
 
     Raises:
         FileNotFoundError: no recordings.
     """
-    study = Study.load()
     result = Result("csvgd_ibm_pendulum", seed=seed, size=size)
-    jobs = [("single shooting", name, grid) for name, grid in SINGLE.items()]
-    jobs += [("multiple shooting", "csvgd", CSVGD)] + [
-        ("multiple shooting", name, grid) for name, grid in MULTIPLE.items()
-    ]
-    outcomes = {}
-    with progress.stage("methods", total=len(jobs)) as stage:
-        for shooting, name, grid in jobs:
-            stage.say(f"{name}, {shooting}")
-            if shooting == "multiple shooting" and name in MULTIPLE and name != "sgld":
-                grid = [outcomes["single shooting", name].setting]  # the step of SGLD depends on the number of unknowns
-            outcomes[shooting, name] = infer(
-                study, shooting, grid if size == "full" else grid[:1], size, seed, progress
-            )
-            stage.advance()
+    grids = {("single shooting", name): grid for name, grid in SINGLE.items()}
+    grids |= {("multiple shooting", name): grid for name, grid in {"csvgd": CSVGD, **MULTIPLE}.items()}
+    # With multiple shooting, chains take the setting that was best without; but SGLD's step depends on the number of unknowns.
+    inherited = [("multiple shooting", name) for name in MULTIPLE if name != "sgld"]
+    tried = {key: grid if size == "full" else grid[:1] for key, grid in grids.items() if key not in inherited}
+    with progress.stage("methods and settings", total=sum(map(len, tried.values())) + len(inherited)) as stage:
+        compute = functools.partial(best_settings, size, seed, progress, stage, executor)
+        outcomes = compute(tried)
+        outcomes |= compute({key: [outcomes["single shooting", key[1]].setting] for key in inherited})
+    outcomes = {key: outcomes[key] for key in grids}
+    study = study_of()
     found = {key: study.score(outcome.z, study.held_out) for key, outcome in outcomes.items()}
     judge(result, study, outcomes, found)
     result.detail(
@@ -119,34 +145,51 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
     return result
 
 
-def infer(study: Study, shooting: str, grid: list[Setting], size: str, seed: int, progress) -> Outcome:
-    """Run every setting of a method and keep the one that predicts the validation windows best."""
-    particles, iterations = SIZES[size]
-    best, tried = None, []
-    for setting in grid:
-        if setting.method == "csvgd":
-            density = study.multiple(setting.sigma_obs, setting.sigma_def)
-        elif shooting == "multiple shooting":
-            density = study.multiple(setting.sigma_obs, setting.sigma_def).extended()
-        else:
-            density = study.single(setting.sigma_obs)
-        began = time.monotonic()
-        draws = sample(
-            setting.method,
-            density,
-            particles,
-            budget(setting.method, iterations),
-            seed,
-            progress,
-            **options(setting, size),
+@functools.cache
+def study_of() -> Study:
+    """What all methods share, read once in each process."""
+    return Study.load()
+
+
+def drawn(job: Job, progress: Progress = SilentProgress()) -> Outcome:
+    """Particles of one method in one setting, and how well they predict the validation windows."""
+    study, setting, (particles, iterations) = study_of(), job.setting, SIZES[job.size]
+    if setting.method == "csvgd":
+        density = study.multiple(setting.sigma_obs, setting.sigma_def)
+    elif job.shooting == "multiple shooting":
+        density = study.multiple(setting.sigma_obs, setting.sigma_def).extended()
+    else:
+        density = study.single(setting.sigma_obs)
+    began = time.monotonic()
+    draws = sample(
+        setting.method,
+        density,
+        particles,
+        budget(setting.method, iterations),
+        job.seed,
+        progress,
+        **options(setting, job.size),
+    )
+    seconds = time.monotonic() - began
+    return Outcome(setting, draws.z, draws.evaluations, seconds, draws.trace, validation_score(study, draws.z))
+
+
+def best_settings(
+    size: str, seed: int, progress: Progress, stage: Stage, executor: Executor | None, grids: dict[Key, list[Setting]]
+) -> dict[Key, Outcome]:
+    """Run every setting of every method, and keep for each method the one that predicts the validation windows best."""
+    work = functools.partial(drawn, progress=progress if executor is None else SilentProgress())
+    jobs = [Job(key[0], setting, size, seed) for key, grid in grids.items() for setting in grid]
+    outcomes = iter(spread(work, jobs, executor, lambda count: stage.advance()))
+    best = {}
+    for key, grid in grids.items():
+        mine = [next(outcomes) for _ in grid]
+        tried = tuple(
+            {**o.setting.options, "sigma_obs": o.setting.sigma_obs, "log p on validation windows": o.score}
+            for o in mine
         )
-        outcome = Outcome(setting, draws.z, draws.evaluations, time.monotonic() - began, draws.trace)
-        score = validation_score(study, draws.z)
-        tried.append({**setting.options, "sigma_obs": setting.sigma_obs, "log p on validation windows": score})
-        if best is None or score > best[0]:
-            best = score, outcome
-    best[1].tried = tried
-    return best[1]
+        best[key] = replace(max(mine, key=lambda outcome: outcome.score), tried=tried)  # the first among equals
+    return best
 
 
 def budget(method: str, iterations: int) -> int:
@@ -217,11 +260,11 @@ def judge(result: Result, study: Study, outcomes, found) -> None:
     theta = study.parameters.theta(outcomes["multiple shooting", "csvgd"].z)
     beyond = np.maximum(study.parameters.lower - theta, theta - study.parameters.upper) / study.parameters.width
     result.check(
-        "CSVGD: largest step over a limit, share of its range", float(beyond.max()), 0.01, "<=", "1", "spec 06, item 5"
+        "CSVGD: largest step over a limit, share of its range", float(beyond.max()), 0.01, "<=", "1", "own target"
     )
     trace = outcomes["multiple shooting", "csvgd"].trace
     result.check(
-        "CSVGD: largest defect [sigma_def]", float(trace.extra["defect"][-1]), 2.0, "<=", "1", "spec 06, item 5"
+        "CSVGD: largest defect [sigma_def]", float(trace.extra["defect"][-1]), 2.0, "<=", "1", "own target"
     )
     result.detail("windows", {"held out": HELD_OUT, "validation": VALIDATION})
     result.detail(
@@ -237,7 +280,7 @@ def judge(result: Result, study: Study, outcomes, found) -> None:
                 "published": (
                     PUBLISHED if shooting == "single shooting" or name == "csvgd" else PUBLISHED_MULTIPLE
                 ).get(name),
-                "tried": outcomes[shooting, name].tried,
+                "tried": list(outcomes[shooting, name].tried),
             }
             for (shooting, name), d in found.items()
         ],

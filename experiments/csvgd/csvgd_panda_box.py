@@ -11,6 +11,9 @@ Source: Heiden et al. 2022, section V-C; thesis, section 4.1.5.3, table 4.1, app
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,17 +30,18 @@ from experiments.problems.panda_box import (
     empty_box,
     record,
 )
-from reporting import PALETTE, TRUTH, Report, Result, SilentProgress, figure
-from sim_core.inference.bayessim import simulate
+from reporting import PALETTE, TRUTH, Progress, Report, Result, SilentProgress, figure
+from sim_core.host.executors import spread
+from sim_core.inference.bayessim import Simulations, simulate
 from sim_core.inference.data.trajectories import Trajectories
-from sim_core.inference.samplers import sample, sobol
+from sim_core.inference.samplers import Samples, sample, sobol
 from sim_core.inference.shooting.likelihood import MultipleShooting, SingleShooting
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.inference.shooting.observation import frame_positions
 from sim_core.multibody import Dynamics
 
 TIERS = ("inference", "learning")
-SOURCE = "thesis table 4.1, appendix A.2.5; spec 06, acceptance 11"
+SOURCE = "own target, after Heiden, PhD thesis (USC 2022), Tab. 4.1 and appendix A.2.5"
 SIGMA_OBS = 0.1  # of one sample, in units of the markers' motion
 CORRELATION = 0.2  # [s] over which errors of the model last; samples closer than that do not count as independent
 WINDOWS = 5
@@ -58,6 +62,10 @@ EVERY = 200
 PUBLISHED |= {"bayessim, mdn": -17.4039, "bayessim, matern": -17.6395}
 #: particles; iterations in phase I and, for SVGD, in phase II; of the chains in phase II; of CSVGD; simulations for BayesSim
 SIZES = {"quick": (24, 100, 300, 100, 40, 2000), "full": (50, 500, 1500, 500, 100, 10_000)}
+
+
+#: entries of the physical vector: names and values
+Values = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
@@ -120,51 +128,100 @@ class Problem:
         return np.full(y.shape[-1], np.sqrt(y.var(0).mean()))
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress: Progress = SilentProgress(),
+    run_directory: Path | None = None,
+    executor: Executor | None = None,
+) -> Result:
     """Find the box, then the weights by every method."""
-    particles, first, second, chain, newton, simulations = SIZES[size]
+    _, first, second, chain, newton, _ = SIZES[size]
     result = Result("csvgd_panda_box", seed=seed, size=size)
-    empty = find_box(result, particles, {"csvgd": newton, "svgd": first, "emcee": first}, seed, progress)
-    model = box_model(weights=True, values=empty)
-    loaded = Problem.of(model, LimitedParameters(model, WEIGHT_LIMITS), WEIGHTS, seed + 10)
-    samples = {}
-    for method in METHODS:
-        iterations = {"csvgd": newton, "svgd": second}.get(method, chain)
-        samples[method] = draw(method, loaded, particles, iterations, seed, progress)
-    samples |= likelihood_free(loaded, particles, simulations, seed, progress)
+    empty = find_box(result, {"csvgd": newton, "svgd": first, "emcee": first}, seed, progress, executor)
+    steps = {method: {"csvgd": newton, "svgd": second}.get(method, chain) for method in METHODS}
+    jobs = [Job(empty, method, size, seed, count) for method, count in steps.items()]
+    jobs += [Job(empty, method, size, seed) for method in LIKELIHOOD_FREE]
+    samples = {job.method: s for job, s in zip(jobs, drawn_by(jobs, "the weights", progress, executor))}
+    loaded = problem_of(empty, seed)
     judge(result, loaded, samples)
     if run_directory is not None:
         report(result).write(Path(run_directory) / "report.html")
     return result
 
 
-def draw(method: str, problem: Problem, particles: int, iterations: int, seed: int, progress):
-    """Samples of the training motion's posterior; the constrained method sees it in windows."""
+@dataclass(frozen=True)
+class Job:
+    """One method on one phase.
+
+    Attributes:
+        empty: None: phase I; else what it found, and phase II.
+        method: of METHODS, or of LIKELIHOOD_FREE. iterations: None: the method's own.
+    """
+
+    empty: Values | None
+    method: str
+    size: str
+    seed: int
+    iterations: int | None = None
+
+
+def drawn_by(jobs: list[Job], what: str, progress: Progress, executor: Executor | None) -> list[Samples]:
+    """Samples of every job."""
+    work = functools.partial(draw, progress=progress if executor is None else SilentProgress())
+    with progress.stage(what, total=len(jobs)) as stage:
+        return spread(work, jobs, executor, lambda count: stage.advance())
+
+
+def draw(job: Job, progress: Progress = SilentProgress()) -> Samples:
+    """Samples of the training motion's posterior; the constrained method sees it in windows.
+
+    BayesSim's simulated samples carry the likelihood's noise: being 0.8 s apart, they are independent.
+    """
+    problem, particles, method = problem_of(job.empty, job.seed), SIZES[job.size][0], job.method
     likelihood = problem.likelihood(WINDOWS if method == "csvgd" else 1)
-    return sample(method, likelihood, particles, iterations, seed, progress, **(ADAM if method == "svgd" else {}))
+    options = ADAM if method == "svgd" else {}
+    if method in LIKELIHOOD_FREE:
+        options = {
+            "features": LIKELIHOOD_FREE[method],
+            "simulations": simulations_of(job.empty, job.seed, SIZES[job.size][5]),
+        }
+        method = "bayessim"
+    return sample(method, likelihood, particles, job.iterations, job.seed, progress, **options)
 
 
-def likelihood_free(problem: Problem, particles: int, simulations: int, seed: int, progress) -> dict:
-    """BayesSim's samples. Simulated samples carry the likelihood's noise: being 0.8 s apart, they are independent."""
-    likelihood = problem.likelihood()
-    shared = simulate(
-        likelihood, sobol(simulations, likelihood.n, seed), ("downsampled",), every=EVERY, noise=SIGMA_OBS, seed=seed
+@functools.lru_cache(maxsize=2)
+def problem_of(empty: Values | None, seed: int) -> Problem:
+    """Phase I of a seed, or phase II around the empty box that was found; both are kept in each process."""
+    if empty is None:
+        model = box_model()
+        return Problem.of(model, LimitedParameters(model, BOX_LIMITS), (), seed)
+    model = box_model(weights=True, values=dict(empty))
+    return Problem.of(model, LimitedParameters(model, WEIGHT_LIMITS), WEIGHTS, seed + 10)
+
+
+@functools.lru_cache(maxsize=1)
+def simulations_of(empty: Values, seed: int, count: int) -> Simulations:
+    """What both of BayesSim's densities learn from, made once in each process."""
+    likelihood = problem_of(empty, seed).likelihood()
+    return simulate(
+        likelihood, sobol(count, likelihood.n, seed), ("downsampled",), every=EVERY, noise=SIGMA_OBS, seed=seed
     )
-    return {
-        name: sample(
-            "bayessim", likelihood, particles, seed=seed, progress=progress, features=features, simulations=shared
-        )
-        for name, features in LIKELIHOOD_FREE.items()
-    }
 
 
-def find_box(result: Result, particles: int, iterations: dict[str, int], seed: int, progress) -> dict[str, float]:
-    """Phase I; entries of the physical vector of CSVGD's mean, by name."""
-    model = box_model()
-    empty = Problem.of(model, LimitedParameters(model, BOX_LIMITS), (), seed)
-    truth = empty_box()
+def find_box(
+    result: Result,
+    iterations: Mapping[str, int],
+    seed: int,
+    progress: Progress,
+    executor: Executor | None = None,
+) -> Values:
+    """Phase I by some methods; entries of the physical vector of CSVGD's mean."""
+    empty, truth = problem_of(None, seed), empty_box()
+    model = empty.dynamics.model
     rows = []
-    found = {method: draw(method, empty, particles, count, seed, progress) for method, count in iterations.items()}
+    jobs = [Job(None, method, result.size, seed, count) for method, count in iterations.items()]
+    found = dict(zip(iterations, drawn_by(jobs, "the empty box", progress, executor)))
     theta = {name: empty.parameters.theta(s.z) for name, s in found.items()}
     held_out = {name: empty.predictive_log_p(s.z) for name, s in found.items()}
     for k, name in enumerate(empty.parameters.names):
@@ -187,16 +244,16 @@ def find_box(result: Result, particles: int, iterations: dict[str, int], seed: i
         0.0,
         ">",
         "nats",
-        "spec 06, E4",
+        "Heiden, PhD thesis (USC 2022), section 4.1.5.3",
     )
     # The mean, not the best: COM and inertia grow together without a trace in the motion of the empty box, so that the best
     # particle's size is a matter of noise, and the weights would have to make up for it.
     p = empty.parameters.to_physical(theta["csvgd"].mean(0))
     moved = np.flatnonzero(p != model.parameters.nominal)
-    return {model.parameters.names[i]: float(p[i]) for i in moved}
+    return tuple((model.parameters.names[i], float(p[i])) for i in moved)
 
 
-def judge(result: Result, loaded: Problem, samples: dict) -> None:
+def judge(result: Result, loaded: Problem, samples: dict[str, Samples]) -> None:
     """Held-out log p, labelings, region of the true places, tilt of the box."""
     rows, score = [], {}
     for method, s in samples.items():
