@@ -158,9 +158,9 @@ class LimitTerm:
     def _hinges(self, model: RobotModel, q: ca.SX, v: ca.SX) -> Iterator[tuple[float, ca.SX]]:
         centre, half = (model.q_upper + model.q_lower) / 2, (model.q_upper - model.q_lower) / 2
         for i in np.flatnonzero(np.isfinite(half)):
-            yield self.position, ca.fabs(q[i] - centre[i]) - self.margin * half[i]
+            yield self.position, ca.fabs(q[int(i)] - centre[i]) - self.margin * half[i]
         for i in np.flatnonzero(np.isfinite(model.v_limit)):
-            yield self.velocity, ca.fabs(v[i]) - self.margin * model.v_limit[i]
+            yield self.velocity, ca.fabs(v[int(i)]) - self.margin * model.v_limit[i]
 
     @property
     def weights(self) -> float:

@@ -1,19 +1,28 @@
 """Tasks: what the controller plans for, with the numbers that make it work.
 
-Cart-poles: cost of spec "Interactive Differentiable Simulation" (Heiden et al. 2019) on the
-feature state (p, p', sin, cos per pole, pole rates, accelerations). Its weights are not published;
-the sets used are one feasible choice found with the exact model. Panda: an end-effector path.
+Cart-poles: the cost of Heiden et al., "Interactive Differentiable Simulation" (2019), on the feature
+state (p, p', sin, cos per pole, pole rates, accelerations). Its weights are not published; the sets
+used are one feasible choice, found with the exact model. Panda: an end-effector path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from sim_core.control.cost import ControlTerm, Cost, FeatureTerm, FrameOrientation, FramePosition, LimitTerm, StateTerm
+from sim_core.control.cost import (
+    ControlTerm,
+    Cost,
+    FeatureTerm,
+    FrameOrientation,
+    FramePosition,
+    LimitTerm,
+    StateTerm,
+)
 from sim_core.control.plan import IlqrConfig
 from sim_core.multibody import RobotModel
 from sim_core.multibody.model import build
@@ -24,7 +33,7 @@ class Task:
     """What AdaptiveMpc needs to know.
 
     Attributes:
-        name, model, cost: as they say.
+        name, model, cost: as they say; the model is a RobotModel or any other System.
         ilqr: solver settings; ilqr.dt is the control period.
         resolution: (nx,) smallest believable one-step prediction error of each state [SI].
         reference: time [s] -> (H+1, nr) references of the knots from then on.
@@ -33,7 +42,7 @@ class Task:
     """
 
     name: str
-    model: RobotModel
+    model: Any
     cost: Cost
     ilqr: IlqrConfig
     resolution: np.ndarray

@@ -46,13 +46,13 @@ class Fit:
     def sample(self, s: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
         """z (count, M) inside [0, 1] given the summary s (F,); draws beyond the limits are drawn again, at last clipped."""
         generator = torch.Generator().manual_seed(seed)
-        s = self.standardised(s)
-        z = self.density.sample(s, count, generator)
+        given = self.standardised(s)
+        z = self.density.sample(given, count, generator)
         for _ in range(100):
             outside = ((z < 0) | (z > 1)).any(1)
             if not outside.any():
                 break
-            z[outside] = self.density.sample(s, int(outside.sum()), generator)
+            z[outside] = self.density.sample(given, int(outside.sum()), generator)
         return np.clip(z.double().numpy(), 0.0, 1.0)
 
 
@@ -99,7 +99,7 @@ def fit(
     with torch.no_grad():
         basis = density.basis(S).contiguous()
 
-    def misfit(rows: torch.Tensor) -> torch.Tensor:
+    def misfit(rows: torch.Tensor | slice) -> torch.Tensor:
         return -density.log_prob_given(Z[rows], basis[rows]).mean()
 
     training, test = len(Z) - few, slice(few)

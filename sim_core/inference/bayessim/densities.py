@@ -73,6 +73,9 @@ class ConditionalMixture(nn.Module):
 class FourierFeatures(nn.Module):
     """sqrt(2 / D) cos(W s + b) with fixed random W, b: their inner products approximate a stationary kernel."""
 
+    W: torch.Tensor
+    b: torch.Tensor
+
     def __init__(self, frequencies: torch.Tensor, phase: torch.Tensor) -> None:
         super().__init__()
         self.register_buffer("W", frequencies)

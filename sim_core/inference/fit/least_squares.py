@@ -15,6 +15,7 @@ Methods for Non-Linear Least Squares Problems (2004).
 import enum
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,12 +48,15 @@ class Ending(enum.Enum):
 
 @dataclass(frozen=True)
 class Solution:
-    """Where the minimiser ended."""
+    """Where the minimiser ended.
+
+    A start that did not roll out has neither roll-out nor equations (None): look at `ending` first.
+    """
 
     theta: np.ndarray
-    rollout: Rollout | None  # None if the start did not roll out
-    normal: NormalEquations | None
-    scale: np.ndarray | None
+    rollout: Rollout
+    normal: NormalEquations
+    scale: np.ndarray
     ending: Ending
     evaluations: int
     costs: list[float]
@@ -87,12 +91,12 @@ def minimise(
     rollout = _evaluate(problem, theta, problem.measured_starts if starts is None else starts)
     deadline = time.perf_counter() + time_budget  # after the first roll-out, which may compile its kernel
     if rollout is None:
-        return Solution(theta, None, None, scale, Ending.NOT_FINITE, 1, [])
+        return _nowhere(theta, scale)
     scale = scale if fixed_scale else problem.common_scale(rollout)
     final = fixed_scale  # do the scales have their final form?
     normal = _normal_equations(problem, rollout, scale)
     if normal is None:
-        return Solution(theta, None, None, scale, Ending.NOT_FINITE, 1, [])
+        return _nowhere(theta, scale)
     evaluations, costs = 1, [normal.cost]
     damping, growth = 1e-3, GROWTH
     while True:
@@ -138,6 +142,11 @@ def minimise(
             scale = problem.own_scale(rollout, normal.leverage) if final else problem.common_scale(rollout)
             normal = problem.normal_equations(rollout, scale)
     return Solution(rollout.theta, rollout, normal, scale, ending, evaluations, costs)
+
+
+def _nowhere(theta: np.ndarray, scale: Any) -> Solution:
+    nothing: Any = None
+    return Solution(theta, nothing, nothing, scale, Ending.NOT_FINITE, 1, [])
 
 
 def _evaluate(problem: ShootingProblem, theta: np.ndarray, starts: np.ndarray) -> Rollout | None:

@@ -3,7 +3,7 @@
     argmin_xi  sum_t | f(x_t, u_t, p(xi)) - x_{t+1} |^2 / std^2        (Eq. 2.6)
 
 Residuals are divided by each feature's standard deviation over the data, a choice that the
-document leaves open. No prior, no robust loss, no uncertainty weighting: it is here to be
+source leaves open. No prior, no robust loss, no uncertainty weighting: it is here to be
 compared with. Give it a spec whose coordinates are the raw physical numbers.
 
 Source: Heiden, PhD thesis (USC 2022), Algorithm 3 and Eq. 2.6.
@@ -23,7 +23,7 @@ def minimise_one_step(problem: ShootingProblem, xi0: np.ndarray, iterations: int
 
     Args:
         problem: segments of one step, fixed starts, Gaussian loss.
-        iterations: cap on L-BFGS iterations (the document: 30, typically done within 10).
+        iterations: cap on L-BFGS iterations (the source: 30, typically done within 10).
     """
     spread = np.std(problem.observed.reshape(-1, problem.nx), axis=0)
     scale = np.where(spread > 1e-9, spread, 1.0)

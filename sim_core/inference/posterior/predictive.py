@@ -71,7 +71,7 @@ def discrepancy(
     # Beyond 1e6 standard deviations distances overflow and nothing is told apart.
     good = (np.isfinite(sim) & (np.abs(np.where(np.isfinite(sim), sim, 0)) < 1e6)).all((1, 2, 3))
     if good.mean() < 0.5:
-        return Discrepancy(*[np.nan] * 5, float(good.mean()))
+        return Discrepancy(np.nan, np.nan, np.nan, np.nan, np.nan, float(good.mean()))
     real_flat, rows = real.reshape(len(real), -1), []
     for one in sim[good]:
         flat = one.reshape(len(one), -1)
@@ -86,5 +86,6 @@ def discrepancy(
                 np.sqrt(np.mean((one - real) ** 2)),
             )
         )
-    rows = np.array(rows)
-    return Discrepancy(*rows[:, :4].mean(0).tolist(), float(np.median(rows[:, 4])), float(good.mean()))
+    table = np.array(rows)
+    kl_real_sim, kl_sim_real, distance, log_p = table[:, :4].mean(0).tolist()
+    return Discrepancy(kl_real_sim, kl_sim_real, distance, log_p, float(np.median(table[:, 4])), float(good.mean()))

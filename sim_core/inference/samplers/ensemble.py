@@ -27,14 +27,16 @@ def stretch(
     least = max(run.samples, 2 * run.n + 2)
     walkers = max(walkers or 0, least + least % 2)
 
-    def log_p(z: np.ndarray) -> np.ndarray:
+    def inside_the_limits(z: np.ndarray) -> np.ndarray:
         inside = ((z >= 0) & (z <= 1)).all(1)
         value = np.full(len(z), -np.inf)
         if inside.any():
             value[inside] = run.log_p(z[inside])
         return value
 
-    sampler = emcee.EnsembleSampler(walkers, run.n, log_p, vectorize=True, moves=emcee.moves.StretchMove(a=stretch))
+    sampler = emcee.EnsembleSampler(
+        walkers, run.n, inside_the_limits, vectorize=True, moves=emcee.moves.StretchMove(a=stretch)
+    )
     start = emcee.State(
         sobol(walkers, run.n, run.seed), random_state=np.random.RandomState(run.seed % 2**32).get_state()
     )

@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from sim_core.codegen import compile_library, cuda
-from sim_core.codegen.library import check, pointer
+from sim_core.codegen.library import Library, check, pointer
 from sim_core.codegen.stages import stages
 from sim_core.inference.shooting.job import RUNTIME, Job
 from sim_core.inference.shooting.maps import GraphMaps
@@ -69,12 +69,15 @@ class ShootingKernel:
             raise ValueError(
                 f"expected {y.numel()} observations per sample as from the observation map, found {recorded.y.shape[-1]}"
             )
-        self._misfit, self._stages, self._libraries = _misfit(x, theta, y, loss), {}, {}
+        self._misfit = _misfit(x, theta, y, loss)
+        self._stages: dict[int, dict[str, ca.Function]] = {}
+        self._libraries: dict[tuple[int, str, bool], Library] = {}
         self.recorded = Recorded(
             recorded.windows, *(np.ascontiguousarray(getattr(recorded, name), dynamics.dtype) for name in Job.DATA)
         )
         self._addresses = {name: pointer(getattr(self.recorded, name)) for name in Job.DATA}
-        self._cuda, self._cuda_from = None, math.inf
+        self._cuda: Any = None
+        self._cuda_from = math.inf
         if device == "cuda" or (device == "auto" and cuda.usable()):
             from sim_core.inference.shooting.shooting_cuda import ShootingOnCuda
 
