@@ -3,13 +3,14 @@
     FOLDER/plywood/rect1/motion_surface=plywood_shape=rect1_a=0_v=100_i=0.000_s=0.300_t=-0.349.json
     FOLDER/plywood/rect1/rect1_json.zip                      # the same files, as downloaded
 
-A file is {"object_pose": [[t, x, y, yaw], ...], "tip_pose": [[t, x, y, yaw], ...], "ft_wrench": [[t, fx, fy, tz], ...]} in
-seconds, metres, radians, newtons and the robot's frame, each list with a clock and a rate (about 250 Hz) of its own. The name
-tells the surface, the object, acceleration a [mm/s^2] and speed v [mm/s] of the tip (a = 0: constant speed; v = -1: none was
-set), the side i that is pushed, where on it (s, 0 to 1) and at what angle to its normal (t [rad]).
+A file is {"object_pose": [[t, x, y, yaw], ...], "tip_pose": [[t, x, y, yaw], ...], "ft_wrench": [[t, fx, fy, tz], ...]}
+in seconds, metres, radians, newtons and the robot's frame, each list with a clock and a rate (about 250 Hz) of its own.
+The name tells the surface, the object, acceleration a [mm/s^2] and speed v [mm/s] of the tip (a = 0: constant speed; v
+= -1: none was set), the side i that is pushed, where on it (s, 0 to 1) and at what angle to its normal (t [rad]).
 
 Source: Yu, Bauza, Fazeli, Rodriguez, More than a Million Ways to Be Pushed, IROS 2016; fields and units as its public
-programmes read them (mcubelab/pdproc, peterkty/pnpush). The same recordings are published as HDF5, which is not read here.
+programmes read them (mcubelab/pdproc, peterkty/pnpush). The same recordings are published as HDF5, which is not read
+here.
 """
 
 from __future__ import annotations
@@ -99,9 +100,10 @@ class PushFile:
     def read(self, period: float) -> Push:
         """The push, resampled to one clock over the time in which all three sensors give data.
 
-        Poses are interpolated; force is the mean over each period. The tracker at times takes the object for one turned by
-        quarters (its markers look alike): jumps by such angles are taken out. The sensor's convention does not say which body's
-        force is recorded: of both signs the one is taken under which the tip does work on the object, as a pusher must.
+        Poses are interpolated; force is the mean over each period. The tracker at times takes the object for one turned
+        by quarters (its markers look alike): jumps by such angles are taken out. The sensor's convention does not say
+        which body's force is recorded: of both signs the one is taken under which the tip does work on the object, as a
+        pusher must.
 
         Raises:
             PushError: it cannot be read, lacks a list, or the lists do not fit each other.

@@ -30,8 +30,8 @@ def corner_plot(
 ) -> Figure:
     """Histograms of every quantity and scatter plots of every pair.
 
-    The axes show where the particles are; a limit that lies within is a dashed line. Scatter rather than smoothed density:
-    kernel estimates bleed over limits that no particle crosses.
+    The axes show where the particles are; a limit that lies within is a dashed line. Scatter rather than smoothed
+    density: kernel estimates bleed over limits that no particle crosses.
 
     Args:
         values: particles (N, M).

@@ -3,9 +3,10 @@
     F(w) = sum_t |r_t(w)|^2 / (T nx)  +  kappa_1 |W_0|_1  +  kappa_g sum_i |W_0[:, i]|_2  +  lambda |w_rest|^2
 
 r_t is the error of one step from a measured state, each state's in units of that error's RMS without networks: F counts
-what the equations leave unexplained, so that kappa means the same for strong and for weak effects. Each iteration linearises r and
-solves the convex remainder, penalties included, to the end: its zeros are exact, not small. A Levenberg term keeps steps
-where the linear model holds. Plain gradient descent on the L1 norm never reaches zero, and takes thousands of steps.
+what the equations leave unexplained, so that kappa means the same for strong and for weak effects. Each iteration
+linearises r and solves the convex remainder, penalties included, to the end: its zeros are exact, not small. A
+Levenberg term keeps steps where the linear model holds. Plain gradient descent on the L1 norm never reaches zero, and
+takes thousands of steps.
 
 Source: Heiden et al., NeuralSim, ICRA 2021, Eq. 10 (L1 and ridge); Feng & Simon, Sparse-Input Neural Networks, 2017, for
 the groups; Lee, Sun, Saunders, Proximal Newton-type methods, 2014.

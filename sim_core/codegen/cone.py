@@ -26,9 +26,9 @@ TINY = 1e-24
 class ConeBlock:
     """(J Y + diag cfm) p = b for impulses p (3 n,) of n points, (normal, tangent, tangent) each, p_n >= 0, |p_t| <= mu p_n.
 
-    `function` is f(Jt, Y, b, cfm, mu, touching) -> p with Jt = J' and Y = M^-1 J', both (nv, 3 n), b (3 n,), cfm (n,), mu
-    (n,) and touching (n,), 1 where the point takes part, else 0. An iteration solves each point's rows in turn for the
-    others as they are and draws the result into the cone. The matrix J Y itself is not made: Y p is carried along.
+    `function` is f(Jt, Y, b, cfm, mu, touching) -> p with Jt = J' and Y = M^-1 J', both (nv, 3 n), b (3 n,), cfm (n,),
+    mu (n,) and touching (n,), 1 where the point takes part, else 0. An iteration solves each point's rows in turn for
+    the others as they are and draws the result into the cone. The matrix J Y itself is not made: Y p is carried along.
     """
 
     n: int

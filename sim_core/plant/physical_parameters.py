@@ -1,8 +1,8 @@
 """Identified physical parameters written into a MuJoCo model.
 
 Names are those of the multibody model's physical vector: "link3.mass", "link3.h.x" (first moment m c), "link3.I.xx"
-(rotational inertia about the body frame's origin), "link3.pos.x" of a body or site, "joint1.damping", "joint1.armature",
-"joint1.frictionloss", "joint1.stiffness", "joint1.gear" (an actuator's), and "gravity.z".
+(rotational inertia about the body frame's origin), "link3.pos.x" of a body or site, "joint1.damping",
+"joint1.armature", "joint1.frictionloss", "joint1.stiffness", "joint1.gear" (an actuator's), and "gravity.z".
 """
 
 from __future__ import annotations

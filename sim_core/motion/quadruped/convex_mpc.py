@@ -9,9 +9,10 @@ is a double integrator driven by a = B u + g with a constant B. Its exact discre
 
     pos_k = pos_0 + k dt vel_0 + sum_{j<k} dt^2 (k - j - 1/2) a_j,    vel_k = vel_0 + sum_{j<k} dt a_j
 
-with pos = (Theta, p), vel = (omega, v); so the condensed Hessian is two Kronecker products, and no matrix exponential is
-needed. The friction pyramid |f_x|, |f_y| <= mu f_z, 0 <= f_z <= f_max holds for standing feet, f = 0 for the others. The
-contacts stay as they are over the horizon, as in the published controller: the solution is a function of one observation.
+with pos = (Theta, p), vel = (omega, v); so the condensed Hessian is two Kronecker products, and no matrix exponential
+is needed. The friction pyramid |f_x|, |f_y| <= mu f_z, 0 <= f_z <= f_max holds for standing feet, f = 0 for the others.
+The contacts stay as they are over the horizon, as in the published controller: the solution is a function of one
+observation.
 
 Source: Di Carlo et al., Dynamic Locomotion in the MIT Cheetah 3 Through Convex Model-Predictive Control, IROS 2018; weights
 and constants as in Heiden, NeuralSim (2021) and the Tiny Differentiable Simulator.

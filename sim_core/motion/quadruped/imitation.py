@@ -95,8 +95,8 @@ def collect(
     Args:
         episode: transitions of a walk; every walk starts anew with targets of its own.
         disturbance: standard deviation of the error added to the torques that are applied, held for 50 ms [N m]. What is
-            written down stays the programme's answer, so the data show it returning from where it would not go itself: a
-            network's small errors lead to such places.
+            written down stays the programme's answer, so the data show it returning from where it would not go itself:
+            a network's small errors lead to such places.
         advance: called with the number of transitions that have been added.
 
     Raises:

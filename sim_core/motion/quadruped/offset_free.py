@@ -1,14 +1,15 @@
 """References under which the walk has no lasting error: the robot's deviation from its model is estimated and subtracted.
 
-The programme by itself settles beside its reference. Its forces cost something over a finite horizon, so that it lifts too early,
-and it knows neither the blows of the feet that touch down nor a load that it was not told of (docs/quadruped.md). The loop of robot
-and programme is modelled as a lag with a constant disturbance on its output,
+The programme by itself settles beside its reference. Its forces cost something over a finite horizon, so that it lifts
+too early, and it knows neither the blows of the feet that touch down nor a load that it was not told of
+(docs/quadruped.md). The loop of robot and programme is modelled as a lag with a constant disturbance on its output,
 
     dy/dt = (r - y) / tau,   measured = y + d,
 
-d is observed from what the model does not explain, and the programme is asked for r = asked - d. Where everything is at rest the
-measured value is then the one asked for, whatever the lag and whatever pushes. After a step of the reference the model lags as
-the robot does, so that d does not wind up. All of it goes in by the references, so the programme stays a function of 41 inputs.
+d is observed from what the model does not explain, and the programme is asked for r = asked - d. Where everything is at
+rest the measured value is then the one asked for, whatever the lag and whatever pushes. After a step of the reference
+the model lags as the robot does, so that d does not wind up. All of it goes in by the references, so the programme
+stays a function of 41 inputs.
 
 Source: Maeder, Borrelli, Morari, Linear offset-free model predictive control, Automatica 45 (2009); output disturbance model.
 """

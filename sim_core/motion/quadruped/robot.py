@@ -138,7 +138,8 @@ class QuadrupedRobot:
     def rolling(self, q: np.ndarray, up: np.ndarray) -> np.ndarray:
         """How fast the feet's centres go over the ground per joint rate while the feet roll on it, (4, 3, 3) [m/rad].
 
-        A sphere that rolls about w without slipping moves by w x (radius up). `up`: vertical in the trunk's frame, (3,).
+        A sphere that rolls about w without slipping moves by w x (radius up). `up`: vertical in the trunk's frame,
+        (3,).
         """
         axes = self._axes(q)
         return np.cross(axes, self.foot_radius * up).transpose(0, 2, 1)
@@ -146,8 +147,8 @@ class QuadrupedRobot:
     def leg_torques(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, up: np.ndarray) -> np.ndarray:
         """Joint torques (4, 3) [N m] under which the legs move so, (4, 3) each, on a trunk that goes straight ahead.
 
-        Newton and Euler link by link, in the trunk's frame, rotors included; at rest it is what holds the legs' own weight.
-        `up` as in `rolling`.
+        Newton and Euler link by link, in the trunk's frame, rotors included; at rest it is what holds the legs' own
+        weight. `up` as in `rolling`.
         """
         R_x, R_y = _rotations_x(q[:, 0]), _rotations_y(np.stack([0.0 * q[:, 0], q[:, 1], q[:, 1] + q[:, 2]], 1))
         R = R_x[:, None] @ R_y  # of hip, thigh and calf, (4, 3, 3, 3)

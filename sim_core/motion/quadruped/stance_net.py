@@ -1,7 +1,7 @@
 """A small network as plain matrices: 41 observations in, twelve torques out, without a framework at run time.
 
-41-192-192-12 as published, or 41-192-192-192-12 as the published code ships it; ELU, linear output. Scaling of inputs and
-outputs is folded into the first and last layer. A file of it is one safetensors file with a text header.
+41-192-192-12 as published, or 41-192-192-192-12 as the published code ships it; ELU, linear output. Scaling of inputs
+and outputs is folded into the first and last layer. A file of it is one safetensors file with a text header.
 
 Source: Heiden, NeuralSim (2021), MPC imitation: two hidden layers of 192, ELU.
 """

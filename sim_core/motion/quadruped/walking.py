@@ -1,7 +1,7 @@
 """A plant and a controller in one loop, and what is measured of the walk.
 
-The loop is the node's without ROS: the plant's servos run the law of the last command at every tick, a new command comes
-at the control rate. The controller sees sensors only; the trace keeps the truth beside it.
+The loop is the node's without ROS: the plant's servos run the law of the last command at every tick, a new command
+comes at the control rate. The controller sees sensors only; the trace keeps the truth beside it.
 """
 
 from __future__ import annotations

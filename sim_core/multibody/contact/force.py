@@ -21,8 +21,8 @@ def contact_force(model: ContactTree, q: ca.SX, v: ca.SX, p: ca.SX, taps: Taps) 
     Each point hands its quantities through `taps`, in this order: NAME.point.x .y .z (in the world), .penetration,
     .normal_velocity (approaching: negative), .relative_velocity.x .y, .direction.x .y (v / sqrt(v^2 + v_t^2) of the
     latter: of length one, less when slow), .normal_force, .tangential_force.x .y (on the second geom, along the two
-    tangents; for a floor with its normal up these are the world's x and y). Networks can read all of them, and can correct
-    all but points and directions.
+    tangents; for a floor with its normal up these are the world's x and y). Networks can read all of them, and can
+    correct all but points and directions.
     """
     points = contact_points(model, q, v, p)
     return push_apart(model, q, p, points, [_force(model, point, p, taps) for point in points])

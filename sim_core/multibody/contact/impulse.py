@@ -9,14 +9,14 @@ by projected Gauss-Seidel (codegen/cone.py), and v' = v + M^-1 J' p. What touche
 
 "step"        d < 0 at the start of the step:  b_n = -(1 + e) v_n - beta d / h.
 "continuous"  d < 0 by the end of the step, from the time t = d / -v_n on:  b_n = max(0, -e (v_n + a) - a) - v_n, a =
-              (t / h - 1/2) times what the other forces add to v_n over the step: it bounces with the velocity at which it
-              touches, and is subject to them for the rest. Each impulse moves positions for h - t only. Velocity and
+              (t / h - 1/2) times what the other forces add to v_n over the step: it bounces with the velocity at which
+              it touches, and is subject to them for the rest. Each impulse moves positions for h - t only. Velocity and
               time of an impact then depend on where and how fast the step began, and gradients contain this dependence,
               which "step" leaves out.
 
 Source: Heiden et al., NeuralSim, ICRA 2021 (contact model NCP); Stewart, Trinkle, An Implicit Time-Stepping Scheme for
-Rigid Body Dynamics with Inelastic Collisions and Coulomb Friction, IJNME 39, 1996. Time of impact in gradients: Hu et al.,
-DiffTaichi: Differentiable Programming for Physical Simulation, ICLR 2020, section 4 (positions); velocities as the
+Rigid Body Dynamics with Inelastic Collisions and Coulomb Friction, IJNME 39, 1996. Time of impact in gradients: Hu et
+al., DiffTaichi: Differentiable Programming for Physical Simulation, ICLR 2020, section 4 (positions); velocities as the
 saltation matrix of the event has them, Kong et al., Saltation Matrices, Proc. IEEE 112(6), 2024.
 """
 
@@ -49,8 +49,8 @@ def after_impulses(
         taps: each point hands its quantities through, first .point.x .y .z (in the world), .penetration, .normal_velocity
             (approaching: negative), .relative_velocity.x .y (all three without the impulses), .friction_coefficient and
             .restitution of all points, then .normal_force and .tangential_force.x .y of all: impulses over h, on the
-            second geom. Networks can read all of them, and can correct all but the points. Corrected forces act as they are,
-            even where they lie outside the friction cone.
+            second geom. Networks can read all of them, and can correct all but the points. Corrected forces act as they
+            are, even where they lie outside the friction cone.
 
     Returns:
         Velocity (nv,) at the end, and the mean one (nv,) that takes the positions there.

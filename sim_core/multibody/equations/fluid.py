@@ -6,8 +6,8 @@ velocity (w, v) of its COM in the box's axes, moment n and force f of the medium
     f_i = -2 rho r_j r_k |v_i| v_i - 6 pi mu r_eq v_i
     n_i = -rho r_i (r_j^4 + r_k^4) |w_i| w_i / 2 - 8 pi mu r_eq^3 w_i
 
-rho and mu, density and viscosity, are entries of p. The boxes are constants of the model as loaded: a body whose mass or
-COM is estimated keeps its shape.
+rho and mu, density and viscosity, are entries of p. The boxes are constants of the model as loaded: a body whose mass
+or COM is estimated keeps its shape.
 
 Source: MuJoCo documentation, Computation, "Passive forces", "Inertia model".
 """

@@ -2,10 +2,11 @@
 
     M a = f + phi,    phi_j = D_j (-b_j v_j - a_j)  bounded to  [-eta_j, eta_j]
 
-f holds all other forces, eta is the friction loss; -b v would bring the joint to rest at rate b. A joint sticks where the
-force stays within its bounds: it then feels D as additional inertia, some 9 times its own. Beyond them it slides and
-the force is +-eta. D and b are the plant's regularisation, not physics: MuJoCo's compiler takes them from
-solimpfriction, solreffriction and the nominal model's inverse inertia at qpos0, and they stay when masses are estimated.
+f holds all other forces, eta is the friction loss; -b v would bring the joint to rest at rate b. A joint sticks where
+the force stays within its bounds: it then feels D as additional inertia, some 9 times its own. Beyond them it slides
+and the force is +-eta. D and b are the plant's regularisation, not physics: MuJoCo's compiler takes them from
+solimpfriction, solreffriction and the nominal model's inverse inertia at qpos0, and they stay when masses are
+estimated.
 
 Source: MuJoCo documentation, Computation, "Friction loss" and "Constraint model"; details as measured.
 """

@@ -44,7 +44,8 @@ def exponential(phi: ca.SX) -> ca.SX:
 def displacement_rate(phi: ca.SX, w: ca.SX) -> ca.SX:
     """d phi / dt (3,) of a body that has turned by the vector phi (3,) [rad] and turns at w (3,) [rad/s] in its own axes.
 
-    The inverse of the exponential's derivative: w + phi x w / 2 + (1 - x cot x) / (4 x^2) phi x (phi x w), x = |phi| / 2.
+    The inverse of the exponential's derivative: w + phi x w / 2 + (1 - x cot x) / (4 x^2) phi x (phi x w)
+    with x = |phi| / 2.
     Source: Iserles, Munthe-Kaas, Norsett, Zanna, Lie-group methods, Acta Numerica 9 (2000), section 2.6.
     """
     t = ca.dot(phi, phi) / 4

@@ -1,13 +1,13 @@
 """What the equations know of a robot: links in a tree, each moved by one joint, with rigidly mounted bodies.
 
-A `Link` moves by one joint relative to its parent link. A `Body` of the model file is mounted on a link: the last one of
-its own joints or, without joints, that of the nearest moving ancestor. Every mounted body keeps ten inertial parameters
-of its own, so a payload in a fixed `hand` is estimated as the hand's inertia.
+A `Link` moves by one joint relative to its parent link. A `Body` of the model file is mounted on a link: the last one
+of its own joints or, without joints, that of the nearest moving ancestor. Every mounted body keeps ten inertial
+parameters of its own, so a payload in a fixed `hand` is estimated as the hand's inertia.
 
-The origin of a link's frame is the joint's anchor. Its axes are those of the body, turned where needed so that the joint
-moves along a coordinate axis. Only the equations see link frames; every public quantity is given in body frames. A ball
-is one link with a quaternion in q and three rates in v; a free joint is four links, three slides along the world's axes
-and a ball, in MuJoCo's order and conventions.
+The origin of a link's frame is the joint's anchor. Its axes are those of the body, turned where needed so that the
+joint moves along a coordinate axis. Only the equations see link frames; every public quantity is given in body frames.
+A ball is one link with a quaternion in q and three rates in v; a free joint is four links, three slides along the
+world's axes and a ball, in MuJoCo's order and conventions.
 """
 
 from __future__ import annotations

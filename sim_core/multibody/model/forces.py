@@ -119,8 +119,9 @@ def resisting_force(
     """`joint_force`, and K (nv, nv): how strongly forces resist velocities.
 
     K_ii = -d force_i / d v_i of passive forces, to which `with_actuators` adds the actuators' and the whole, symmetric,
-    matrix of a fluid's drag. K is that of the equations alone: networks and contacts act explicitly. Their derivative would enter every step, and
-    the derivative of that would enter every gradient. The scheme keeps its order without it.
+    matrix of a fluid's drag. K is that of the equations alone: networks and contacts act explicitly. Their derivative
+    would enter every step, and the derivative of that would enter every gradient. The scheme keeps its order without
+    it.
     """
     passive, driven, dragging, pushing = applied_forces(model, q, v, u, p, taps or Taps(model, p))
     tau = passive + driven + dragging + pushing

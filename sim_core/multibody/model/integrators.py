@@ -9,11 +9,12 @@ implicitfast         mujoco_euler with actuators' velocity feedback implicit as 
 
 The last two solve (M + h K) (v' - v) / h = tau(q, v) - b(q, v) with K = -d tau / d v, which is diagonal for joint
 forces: h K is added to the armature, and the same articulated-body recursion solves it. Only `implicitfast` in a fluid has
-a full K, and solves with M + h K itself. Constrained friction joins tau with the force it has in M a = tau - b. `mujoco_euler` is MuJoCo's Euler (its flag eulerdamp) and `implicitfast` its
-implicitfast integrator. Contact impulses act at the end of the velocity's step, so they need a scheme of one stage.
+a full K, and solves with M + h K itself. Constrained friction joins tau with the force it has in M a = tau - b.
+`mujoco_euler` is MuJoCo's Euler (its flag eulerdamp) and `implicitfast` its implicitfast integrator. Contact impulses
+act at the end of the velocity's step, so they need a scheme of one stage.
 
-Balls turn by the exponential of a displacement. `rk4` integrates the displacement itself (Munthe-Kaas), because rates in
-the body's axes at different orientations do not add up beyond order two.
+Balls turn by the exponential of a displacement. `rk4` integrates the displacement itself (Munthe-Kaas), because rates
+in the body's axes at different orientations do not add up beyond order two.
 """
 
 from __future__ import annotations

@@ -196,8 +196,8 @@ class Dynamics:
                 quicker and need a fraction of the memory.
 
         Returns:
-            dL/dx0 (..., nx), dL/dU (..., H, nu), dL/dp (..., np_), one per robot even where inputs were shared; `summed`:
-            dL/dp (np_,), not finite where any robot's is not.
+            dL/dx0 (..., nx), dL/dU (..., H, nu), dL/dp (..., np_), one per robot even where inputs were shared;
+            `summed`: dL/dp (np_,), not finite where any robot's is not.
 
         Raises:
             ValueError: `summed`, and p differs between the robots.
