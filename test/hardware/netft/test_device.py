@@ -112,9 +112,7 @@ def test_counters_equal_what_was_injected(box, streaming):
                 box.inject(fault, p=0.05)
             n = device.counters.samples
             assert device.wait_for(
-                lambda: (
-                    device.counters.samples > n + 400 and (account_of(box, device)[0] - did0)[:3].sum() > 10
-                ),
+                lambda: device.counters.samples > n + 400 and (account_of(box, device)[0] - did0)[:3].sum() > 10,
                 PATIENCE,
             )
             for fault in faults:
