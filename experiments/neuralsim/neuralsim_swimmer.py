@@ -11,7 +11,9 @@ Source: Heiden et al., NeuralSim, ICRA 2021, section IV-B; Heiden, PhD thesis (U
 
 from __future__ import annotations
 
-from dataclasses import replace
+import functools
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +21,10 @@ import torch
 
 from experiments.problems.lstm import Schedule, train
 from experiments.problems.swimmer import MEDIA, VARIANTS, in_vacuum, recorded
-from reporting import PALETTE, Report, Result, SilentProgress, figure
+from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.augmentation import Stage, augment, fit
+from sim_core.host.executors import spread
+from sim_core.inference.data.trajectories import Trajectories
 from sim_core.multibody import Dynamics
 
 TIERS = ("learning",)
@@ -36,21 +40,49 @@ SIZES = {  # schedule of the LSTM, its decays of weights (the best counts), numb
 }
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
+@dataclass(frozen=True)
+class Job:
+    """One model in one medium: "vacuum", "LSTM" or a key of VARIANTS, which sees the begin of so many swims."""
+
+    medium: str
+    model: str
+    size: str
+    seed: int
+    swims: int = SWIMS
+
+
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress: Progress = SilentProgress(),
+    run_directory: Path | None = None,
+    executor: Executor | None = None,
+) -> Result:
     """Train and judge every model in every medium; then errors against the number of swims seen, in water at 25 °C.
 
     Returns:
         Result; details hold the media's table, training costs, growth of errors and the data curve.
     """
-    torch.set_num_threads(1)
     result = Result("neuralsim_swimmer", seed=seed, size=size)
-    schedule, decays, few, many = SIZES[size]
-    with progress.stage("models", total=len(MEDIA) * (1 + len(VARIANTS)) + len(few) + len(many) - 2) as stage:
-        media = {medium: study(medium, schedule, decays, seed, stage) for medium in MEDIA}
-        result.detail("media", {medium: summary(found) for medium, found in media.items()})
-        judge(result, media)
-        result.detail("data", data_curve(media[STUDIED], schedule, few, many, seed, stage))
-        judge_data(result, result.details["data"])
+    *_, few, many = SIZES[size]
+    jobs = [Job(medium, model, size, seed) for medium in MEDIA for model in ("vacuum", *VARIANTS, "LSTM")]
+    jobs += [Job(STUDIED, BEST, size, seed, n) for n in few if n != SWIMS]
+    jobs += [Job(STUDIED, "LSTM", size, seed, n) for n in many if n != SWIMS]
+    with progress.stage("models", total=len(jobs)) as stage:
+        found = dict(zip(jobs, spread(foreseen, jobs, executor, lambda count: stage.advance())))
+    media = {}
+    for medium in MEDIA:
+        models = {job.model: f for job, f in found.items() if job.medium == medium and job.swims == SWIMS}
+        swims, others = motions(medium, seed)
+        media[medium] = {"models": models, "swims": swims, "others": others}
+    result.detail("media", {medium: summary(found) for medium, found in media.items()})
+    judge(result, media)
+    curve = {
+        name: {job.swims: f.unseen for job, f in found.items() if job.medium == STUDIED and job.model == name}
+        for name in (BEST, "LSTM")
+    }
+    result.detail("data", {name: {str(n): points[n] for n in sorted(points)} for name, points in curve.items()})
+    judge_data(result, result.details["data"])
     if run_directory is not None:
         report(result).write(Path(run_directory) / "report.html")
     return result
@@ -59,19 +91,26 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
 # -- one medium ------------------------------------------------------------------------------
 
 
-def study(medium, schedule, decays, seed, stage):
-    """Every model trained in one medium, and what it foresees: name -> Foreseen; with the swims themselves."""
-    swims, others = recorded(medium, SWIMS, AHEAD, seed), recorded(medium, SWIMS, AHEAD, seed + 1_000)
-    seen = swims.slice(0, SEEN)
-    found = {"vacuum": hybrid(in_vacuum(), None, swims, others)}
-    for name, blueprint in VARIANTS.items():
-        stage.say(f"{medium}: network {name}")
-        found[name] = trained_hybrid(blueprint(), seen, swims, others, seed)
-        stage.advance()
-    stage.say(f"{medium}: LSTM")
-    found["LSTM"] = best_lstm(seen, swims, others, schedule, decays, seed)
-    stage.advance()
-    return {"models": found, "swims": swims, "others": others}
+@functools.lru_cache(maxsize=1)
+def motions(medium: str, seed: int) -> tuple[Trajectories, Trajectories]:
+    """The swims whose begin is seen, and others; of the medium that was asked for last."""
+    return recorded(medium, SWIMS, AHEAD, seed), recorded(medium, SWIMS, AHEAD, seed + 1_000)
+
+
+def foreseen(job: Job) -> Foreseen:
+    """Train a model, and let it foresee the swims."""
+    torch.set_num_threads(1)
+    swims, others = motions(job.medium, job.seed)
+    if job.model == "vacuum":
+        return hybrid(in_vacuum(), None, swims, others)
+    if job.model != "LSTM":
+        seen = swims.pick(slice(0, job.swims)).slice(0, SEEN)
+        return trained_hybrid(VARIANTS[job.model](), seen, swims, others, job.seed)
+    schedule, decays, *_ = SIZES[job.size]
+    if job.swims == SWIMS:
+        return best_lstm(swims.slice(0, SEEN), swims, others, schedule, decays, job.seed)
+    more = recorded(job.medium, job.swims, SEEN, job.seed)
+    return best_lstm(more, swims, others, schedule, (0.0,), job.seed)
 
 
 class Foreseen:
@@ -116,26 +155,6 @@ def best_lstm(seen, swims, others, schedule, decays, seed):
     best = min(found, key=lambda f: f.seen + f.unseen)
     best.seen, best.unseen = min(f.seen for f in found), min(f.unseen for f in found)
     return best
-
-
-def data_curve(at, schedule, few, many, seed, stage):
-    """Error on other swims against the number of swims seen, per model."""
-    swims, others = at["swims"], at["others"]
-    curve = {name: {SWIMS: at["models"][name].unseen} for name in (BEST, "LSTM")}
-    for n in few:
-        if n not in curve[BEST]:
-            stage.say(f"network {BEST}: {n} swims")
-            curve[BEST][n] = trained_hybrid(
-                VARIANTS[BEST](), swims.pick(slice(0, n)).slice(0, SEEN), swims, others, seed
-            ).unseen
-            stage.advance()
-    for n in many:
-        if n not in curve["LSTM"]:
-            stage.say(f"LSTM: {n} swims")
-            more = recorded(STUDIED, n, SEEN, seed)
-            curve["LSTM"][n] = best_lstm(more, swims, others, schedule, (0.0,), seed).unseen
-            stage.advance()
-    return {name: {str(n): points[n] for n in sorted(points)} for name, points in curve.items()}
 
 
 # -- judgement -------------------------------------------------------------------------------
