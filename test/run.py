@@ -49,8 +49,8 @@ CLOSING = re.compile(r"^=*\s*(?:\d+ [a-z]+,? ?)+ in [\d.]+s.*$")
 
 
 def workers() -> int:
-    """How many tests run side by side: twice the cores, since most of a test is waiting."""
-    return 2 * max(2, len(os.sched_getaffinity(0)))
+    """How many tests run side by side: twice the cores, since most of a test is waiting; each takes up to 1.5 GB."""
+    return min(8, 2 * max(2, len(os.sched_getaffinity(0))))
 
 
 def spread(words: Sequence[str]) -> list[str]:
