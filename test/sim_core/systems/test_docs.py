@@ -10,7 +10,7 @@ from sim_core.control.plan import IlqrStatus
 from sim_core.control.refit import Refit, RefitConfig
 from sim_core.inference.data.window import Window
 from sim_core.multibody import Dynamics, FreeParameters, load_model
-from sim_core.multibody.model.parameters import JointDamping
+from sim_core.multibody.model.parameter_blocks import JointDamping
 from sim_core.system import System
 
 PAGE = Path(__file__).parents[3] / "docs" / "systems.md"
@@ -32,11 +32,13 @@ def test_the_pages_example():
 def test_rigid_bodies_are_refitted_alike_as_a_model_and_as_a_system():
     model = load_model("cartpole")
     spec = FreeParameters(model, [JointDamping(name) for name in model.joint_names])
-    system = Dynamics(model, dt=0.01, substeps=round(0.01 / model.timestep))
+    t = 0.01 * np.arange(151)
+    dt = float(np.median(np.diff(t)))  # what the refit takes for the period, to the bit
+    system = Dynamics(model, dt=dt, substeps=round(dt / model.timestep))
     U = 3 * np.sin(0.15 * np.arange(150))[:, None]
     X = system.rollout([0.0, 3.0, 0.0, 0.0], U, spec.to_physical(spec.prior_mean + 0.3 * spec.prior_std))
     X = X + 1e-5 * np.random.default_rng(0).standard_normal(X.shape)
-    window = Window(0.01 * np.arange(151), X[:, :2], X[:, 2:], U)
+    window = Window(t, X[:, :2], X[:, 2:], U)
     config = RefitConfig(time_budget=np.inf)
     found, expected = (Refit(simulator, spec, config).fit(window) for simulator in (system, model))
     assert expected.accepted and np.array_equal(found.xi, expected.xi) and found.reason == expected.reason
