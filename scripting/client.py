@@ -68,7 +68,7 @@ class GraphClient:
         self.node = Node(f"script_{os.getpid()}", context=self._context, namespace=namespace or None)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
-        self._thread = threading.Thread(target=self._spin, name="graph client", daemon=True)
+        self._thread: threading.Thread | None = threading.Thread(target=self._spin, name="graph client", daemon=True)
         self._thread.start()
 
     def _spin(self) -> None:
@@ -136,7 +136,7 @@ class GraphClient:
         client = self._client(kind, name)
         return self.until(client.service_is_ready, timeout, f"while looking for service {name}")
 
-    def call(self, kind: type, name: str, request: Any = None, timeout: float = ANSWER_TIMEOUT) -> Any:
+    def call(self, kind: Any, name: str, request: Any = None, timeout: float = ANSWER_TIMEOUT) -> Any:
         """A service's response.
 
         Raises:

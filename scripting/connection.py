@@ -109,10 +109,10 @@ class Connection:
         self.facts = Facts(told["robot"], controller, told.get("mode", ""), bool(told["use_sim_time"]))
         plant = self.facts.simulated or client.has_service(GetSimulationState, "get_simulation_state")
         self.world = World(client) if plant else None
-        simulated = self.facts.simulated and self.world is not None
-        self.motion = (
-            SimulatedMotion(self.world) if simulated else RealMotion(client, self.monitor, controller, drivers)
-        )
+        if self.facts.simulated and self.world is not None:
+            self.motion = SimulatedMotion(self.world)
+        else:
+            self.motion = RealMotion(client, self.monitor, controller, drivers)
 
     # -- of a graph that was launched here ---------------------------------------------------------
 

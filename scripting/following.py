@@ -55,7 +55,8 @@ def _wait(
     cancelled: threading.Event,
 ) -> PathResult:
     """Until so much time has passed since `begin` [s], or since the first cycle that is seen."""
-    followed, squares, moved = 0.0, [], time.monotonic()
+    followed, moved = 0.0, time.monotonic()
+    squares: list[float] = []
 
     def ended(outcome: Outcome, message: str = "") -> PathResult:
         error = math.sqrt(sum(squares) / len(squares)) if squares else math.nan

@@ -50,8 +50,8 @@ class LaunchedGraph:
     """
 
     def __init__(self, launch: str, arguments: Mapping[str, object], domain: int, folder: Path | None = None):
-        self._temporary = Path(tempfile.mkdtemp(prefix="refit-script-")) if folder is None else None
-        folder = self._temporary or Path(folder)
+        self._temporary = None if folder else Path(tempfile.mkdtemp(prefix="refit-script-"))
+        folder = folder or self._temporary or Path()
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "graph.log"
         self._closing = threading.Lock()
@@ -102,7 +102,8 @@ class LaunchedGraph:
             self._process.wait()
             self._guard.kill()
             self._guard.wait()
-            self._guard.stdin.close()
+            if self._guard.stdin is not None:
+                self._guard.stdin.close()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
 

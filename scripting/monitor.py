@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from refit_interfaces.msg import ControllerStatus, ParameterSet, SupervisorStatus
 
@@ -35,6 +36,7 @@ class Monitor:
         """(stamp of the state answered [s], tracking error) of the cycles by plan that were seen since the last look."""
         seen = []
         with self._looking:
+            message: Any
             for message, _ in take(self._status):
                 self.said = message.message
                 if message.state == ControllerStatus.STATE_TRACKING:

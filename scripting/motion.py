@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from lifecycle_msgs.msg import State, Transition
@@ -94,6 +94,7 @@ class RealMotion:
 
         def rests() -> bool:
             nonlocal since
+            message: Any
             for message, _ in take(states):
                 stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
                 moves = np.max(np.abs(message.velocity), initial=0.0) > limits["rest_velocity"]

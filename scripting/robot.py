@@ -86,8 +86,8 @@ class Robot:
             raise UsageError(str(error)) from None
         if domain is None:
             domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + (os.getpid() + next(_started)) % 100))
-        first = {"paused": True} if Path(launch).name.startswith("sim") else {"drivers": "by_hand"}
-        given: dict[str, object] = {"robot": robot, "namespace": namespace, **first, **arguments}
+        first = ("paused", True) if Path(launch).name.startswith("sim") else ("drivers", "by_hand")
+        given: dict[str, object] = {"robot": robot, "namespace": namespace, first[0]: first[1], **arguments}
         if record is not None:
             given |= {"record": True, "run_directory": record}
         graph = LaunchedGraph(launch, given, domain, None if record is None else Path(record))

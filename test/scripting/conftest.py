@@ -5,6 +5,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
@@ -34,6 +35,18 @@ class Marked:
         while self.left():
             assert time.monotonic() < end, self.left()
             time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory):
+    """Makes the parameter file of a supervisor that waits out a busy machine's pauses: name=value [s]."""
+
+    def make(**limits):
+        path = tmp_path_factory.mktemp("parameters") / "patient.yaml"
+        path.write_text(yaml.safe_dump({"/**/supervisor": {"ros__parameters": limits}}))
+        return path
+
+    return make
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.graph
 
 
 @pytest.fixture(scope="module")
-def connection(domain):
-    with Robot.start("panda", refit=False, real_time_factor=0.5) as robot:
+def connection(domain, patient):
+    with Robot.start("panda", refit=False, real_time_factor=0.5, params_file=patient(state_age_limit=5.0)) as robot:
         robot.go()
         yield robot._ready
 

@@ -22,11 +22,13 @@ PAYLOAD = {"action": "attach", "frame": "hand", "mass": 2.0}
 
 
 @pytest.fixture(scope="module")
-def robots(domain, tmp_path_factory):
+def robots(domain, patient, tmp_path_factory):
     """Both in one domain, a namespace separates them; they get ready at the same time."""
+    # A supervisor that gets no time while the others run on would halt them.
+    limits = patient(state_age_limit=5.0, future_limit=5.0, command_age_limit=5.0)
     with (
-        Robot.start("panda", record=tmp_path_factory.mktemp("panda"), **QUICK) as panda,
-        Robot.start("cartpole", namespace="left", prior="start", **QUICK) as cartpole,
+        Robot.start("panda", record=tmp_path_factory.mktemp("panda"), params_file=limits, **QUICK) as panda,
+        Robot.start("cartpole", namespace="left", prior="start", params_file=limits, **QUICK) as cartpole,
     ):
         yield panda.wait_until_ready(), cartpole.wait_until_ready()
 
