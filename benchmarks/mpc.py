@@ -209,7 +209,8 @@ def _refit(result: Result, progress, seed: int, windows) -> None:
     """Time of one refit of a payload (4 parameters) against the length of its window at 500 Hz."""
     from sim_core.control.refit import Refit, RefitConfig
     from sim_core.multibody import Dynamics
-    from sim_core.multibody.model.parameters import BodyInertia, FreeParameters
+    from sim_core.multibody.model.parameter_blocks import BodyInertia
+    from sim_core.multibody.model.parameters import FreeParameters
 
     model = load_model("panda")
     spec = FreeParameters(model, [BodyInertia("hand", kind="payload")])

@@ -25,8 +25,9 @@ from sim_core.control.tasks import (
 from sim_core.multibody import RobotModel
 from sim_core.multibody.model import build
 from sim_core.multibody.model.cartpole_parameters import cartpole_spec, point_mass_equivalent
+from sim_core.multibody.model.parameter_blocks import BodyInertia, JointFriction
 from sim_core.multibody.model.parameter_file import ParameterFile
-from sim_core.multibody.model.parameters import BodyInertia, FreeParameters, JointFriction
+from sim_core.multibody.model.parameters import FreeParameters
 
 __all__ = [
     "blueprint_of",

@@ -8,7 +8,7 @@ import numpy as np
 
 from sim_core.codegen.dense import ACTIVATIONS, DenseBlock
 
-__all__ = ["ACTIVATIONS", "Network"]
+__all__ = ["Network"]
 
 #: Up to so many weights a network is written out scalar by scalar, beyond it is a dense block (docs/kernels.md).
 INLINED = 500

@@ -17,35 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_core.multibody.model.model import RobotModel
-from sim_core.multibody.model.parameter_blocks import (
-    Block,
-    BodyInertia,
-    BodyPosition,
-    Coordinate,
-    Gear,
-    Gravity,
-    JointArmature,
-    JointDamping,
-    JointFriction,
-    JointStiffness,
-    LinkLength,
-    Quantity,
-)
+from sim_core.multibody.model.parameter_blocks import Block, Coordinate, Quantity
 
-__all__ = [
-    "BodyInertia",
-    "BodyPosition",
-    "Coordinate",
-    "FreeParameters",
-    "Gear",
-    "Gravity",
-    "JointArmature",
-    "JointDamping",
-    "JointFriction",
-    "JointStiffness",
-    "LinkLength",
-    "NamedEstimate",
-]
+__all__ = ["FreeParameters", "NamedEstimate"]
 
 Z95 = 1.959963984540054  # 97.5 % quantile of the standard normal distribution
 

@@ -13,7 +13,7 @@ from sim_core.control.refit_online import OnlineConfig, OnlineRefit
 from sim_core.inference.data.window import Window
 from sim_core.multibody import FreeParameters, load_model
 from sim_core.multibody.model.cartpole_parameters import base_parameters, cartpole_spec
-from sim_core.multibody.model.parameters import BodyInertia
+from sim_core.multibody.model.parameter_blocks import BodyInertia
 from sim_core.plant import MujocoPlant
 
 NOISE = (1e-5, 1e-3)

@@ -9,10 +9,9 @@ from sim_core.multibody import identifiability, load_model
 from sim_core.multibody.equations import inertia
 from sim_core.multibody.model import build
 from sim_core.multibody.model.cartpole_parameters import base_parameters, cartpole_spec, point_mass_equivalent
-from sim_core.multibody.model.parameters import (
+from sim_core.multibody.model.parameter_blocks import (
     BodyInertia,
     BodyPosition,
-    FreeParameters,
     Gear,
     Gravity,
     JointArmature,
@@ -21,6 +20,7 @@ from sim_core.multibody.model.parameters import (
     JointStiffness,
     LinkLength,
 )
+from sim_core.multibody.model.parameters import FreeParameters
 
 
 @pytest.fixture(scope="module")
