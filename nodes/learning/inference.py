@@ -29,7 +29,7 @@ from nodes.framework.parameter_book import other_model
 from nodes.framework.particles import matrix, one_set, particle_set, state_names, vectors_of
 from nodes.framework.qos import LATCHED
 from nodes.learning.inference_job import infer_job
-from sim_core.augmentation import detach, with_weights
+from sim_core.augmentation import attaching, detach, with_weights
 from sim_core.inference.fit.free_names import model_with
 from sim_core.inference.posterior.herding import herd
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
@@ -220,7 +220,7 @@ class Inference(RefitNode):
         """(model, Dynamics) of a set's robot; compiled once."""
         key = (particles.robot, particles.model_hash, particles.blueprint, tuple(particles.names), step)
         if key not in self._models:
-            model = model_with(particles.robot, list(particles.names), particles.blueprint or None)
+            model = model_with(particles.robot, list(particles.names), attaching(particles.blueprint or None))
             if why := other_model(particles.model_hash, model.hash):
                 raise ValueError(f"the particles of '{particles.robot}' were {why}; infer them again")
             substeps = max(1, round(step / model.timestep)) if step else 1
@@ -246,7 +246,7 @@ class Inference(RefitNode):
         """A posterior's file as a message."""
         posterior = ParticlePosterior.load(path)
         robot, blueprint = posterior.meta.get("robot", ""), posterior.meta.get("blueprint", "")
-        model = model_with(robot, list(posterior.names), blueprint or None)
+        model = model_with(robot, list(posterior.names), attaching(blueprint))
         if blueprint and posterior.meta.get("networks") != model.hash.partition("+")[2]:
             raise ValueError(f"{path}: its networks {blueprint} have been trained on since; infer it again")
         vectors = LimitedParameters(
