@@ -127,7 +127,7 @@ class FrameFinder:
         dropped: bytes that belong to no frame: before the first flag, or of one too long.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.dropped = 0
         self._frame: bytearray | None = None  # None: no flag yet
         self._escaped = False

@@ -71,19 +71,21 @@ class SampleClock:
         """
         elapsed = (number + self.lost) / self.rate
         late = arrival - self._arrivals.to_host(elapsed, arrival)
+        first = self._arrivals.offset
+        assert first is not None  # to_host has just set it
         gap = self._missing(arrival, late)
         if elapsed < LISTENING or not self._by_age:
             self._by_age.append(arrival - age - elapsed)
             self._start = float(np.quantile(self._by_age, TRUSTED))
         if not self.locked:
             # Until the window is full an even earlier callback may come; the clocks part by no more than 1 ms meanwhile.
-            self._latency = self._arrivals.offset - self._start
+            self._latency = first - self._start
             self.locked = elapsed >= WINDOW
             if elapsed >= 2.0 * LISTENING:
                 self.latency = self._latency
             elif elapsed < LISTENING and self.latency is not None:
                 self._latency = min(self._latency, self.latency + AGREES)
-        wanted = self._arrivals.offset - self._latency
+        wanted = first - self._latency
         self.offset = wanted if self.offset is None else self.offset + min(max(wanted - self.offset, -STEP), STEP)
         # More samples than time has passed: a card at another rate, or one that repeats itself. No stamp is of the future.
         self.offset = min(self.offset, arrival - elapsed)

@@ -39,7 +39,7 @@ class StreamFormat:
     name: str = "S16LE"  # of the sample format
     chunk_ms: float = 20.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         sample_format(self.name)
 
     @property

@@ -61,7 +61,7 @@ class GroupOptions:
     fast_sync_read: bool = True  # one common reply of several servos, if all of them know how
     transport: str = "refit"  # who speaks on the bus; see transports.TRANSPORTS
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if 0.0 < self.bus_watchdog < 3.0 / self.rate:
             raise DeviceError(
                 f"bus_watchdog {1e3 * self.bus_watchdog:g} ms is shorter than three cycles at {self.rate:g} Hz: "

@@ -7,6 +7,7 @@ k_e = V / omega_no_load. So k_t k_e is not that of an ideal machine: the gear's 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import pi
 from typing import Any, NamedTuple
@@ -235,11 +236,11 @@ def _p1_table(
     firmware: int,
     baud: int,
     angle: int,
-    volts: tuple[int, int],
-    gains: list[Register],
-    goal_high: int,
-    tail: list[Register],
-    resolution: int,
+    volts: int,
+    gains: Sequence[Register],
+    goal_range: tuple[int, int],
+    tail: Sequence[Register],
+    resolution: Sequence[Register],
     temperature: int = 80,
 ) -> tuple[Register, ...]:
     """The table that AX and MX share under Protocol 1.0."""
@@ -264,10 +265,10 @@ def _p1_table(
                 Register("torque_enable", 24, 1, 0, 0, 1),
                 Register("led", 25, 1, 0, 0, 1),
                 *gains,
-                Register("goal_position", 30, 2, 0, *goal_high, limit=("cw_angle_limit", "ccw_angle_limit")),
+                Register("goal_position", 30, 2, 0, *goal_range, limit=("cw_angle_limit", "ccw_angle_limit")),
                 Register("moving_speed", 32, 2, 0, 0, 2047),
                 Register("torque_limit", 34, 2, 1023, 0, 1023),
-                _read_only("present_position", 36, 2, signed=goal_high[0] < 0),
+                _read_only("present_position", 36, 2, signed=goal_range[0] < 0),
                 _read_only("present_speed", 38, 2),
                 _read_only("present_load", 40, 2),
                 _read_only("present_voltage", 42, 1),
@@ -288,7 +289,7 @@ MX28_P1 = _p1_table(
     baud=34,
     angle=4095,
     volts=160,
-    goal_high=(-28672, 28672),
+    goal_range=(-28672, 28672),
     resolution=[_eeprom("multi_turn_offset", 20, 2, 0, -24576, 24576), _eeprom("resolution_divider", 22, 1, 1, 1, 4)],
     gains=[
         Register("d_gain", 26, 1, 0, 0, 254),
@@ -317,7 +318,7 @@ def _ax(name: str, number: int, motor: Motor, temperature: int) -> Model:
         baud=1,
         angle=1023,
         volts=140,
-        goal_high=(0, 1023),
+        goal_range=(0, 1023),
         temperature=temperature,
         resolution=[],
         gains=AX_GAINS,

@@ -47,7 +47,7 @@ class ControlTable:
         self.model = model
         self.registers = {register.name: register for register in model.registers}
         self._at = {register.address + i: register for register in model.registers for i in range(register.size)}
-        self._pointers = {}  # address of an indirect data byte -> address of its pointer
+        self._pointers: dict[int, int] = {}  # address of an indirect data byte -> address of its pointer
         for block in model.indirect:
             for i in range(block.count):
                 pointer = Register(
@@ -183,11 +183,13 @@ class ControlTable:
             raise TableError(RANGE, register)
         if register.name == "operating_mode" and value not in self.model.modes:
             raise TableError(RANGE, register)
-        if register.limit is not None and not self._within(register, value):
+        if not self._within(register, value):
             raise TableError(LIMIT, register)
         return value
 
     def _within(self, register: Register, value: int) -> bool:
+        if register.limit is None:
+            return True
         low_name, high_name = register.limit
         if register.name == "goal_position" and not self.position_limited:
             return True

@@ -48,8 +48,8 @@ class GoalWriter:
             which = np.flatnonzero(mask & self._known)
             if not len(which):
                 return None, which
-            item = joints[which[0]].model.items[name]
-            return bus.codec.SyncWriteFrame(item.address, item.size, [joints[k].id for k in which]), which
+            item = joints[int(which[0])].model.items[name]
+            return bus.codec.SyncWriteFrame(item.address, item.size, [joints[k].id for k in which.tolist()]), which
 
         takes_current = arrays.takes_effort & ~arrays.is_pwm
         self._frames = {

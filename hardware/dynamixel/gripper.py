@@ -24,11 +24,11 @@ class JawMap:
     """
 
     def __init__(self, angles: Sequence[float], openings: Sequence[float]):
-        angles, openings = np.asarray(angles, dtype=float), np.asarray(openings, dtype=float)
-        if len(angles) != len(openings) or len(angles) < 2:
+        given, apart = np.asarray(angles, dtype=float), np.asarray(openings, dtype=float)
+        if len(given) != len(apart) or len(given) < 2:
             raise ValueError("a gripper's map needs as many openings as angles, at least two")
-        order = np.argsort(angles)
-        self.angles, self.openings = angles[order], openings[order]
+        order = np.argsort(given)
+        self.angles, self.openings = given[order], apart[order]
         steps = np.diff(self.openings)
         if (np.diff(self.angles) <= 0.0).any() or not ((steps > 0.0).all() or (steps < 0.0).all()):
             raise ValueError("a gripper's angles and openings must both be strictly monotonic")

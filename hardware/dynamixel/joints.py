@@ -59,7 +59,7 @@ class Joint:
     loop_i: float = 8.0
     loop_d: float = 0.5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.mode not in self.model.modes:
             raise DeviceError(
                 f"joint {self.name}: {self.model.name} has no operating mode {self.mode}, only "
@@ -84,8 +84,8 @@ class JointArrays:
     def __init__(self, joints: Sequence[Joint]):
         if not joints:
             raise DeviceError("no joints are configured: give joints.<name>.id and .model of at least one")
-        for what, values in (("name", [j.name for j in joints]), ("id", [j.id for j in joints])):
-            twice = sorted({str(v) for v in values if values.count(v) > 1})
+        for what, values in (("name", [j.name for j in joints]), ("id", [str(j.id) for j in joints])):
+            twice = sorted({v for v in values if values.count(v) > 1})
             if twice:
                 raise DeviceError(f"joints share the {what} {', '.join(twice)}: each needs its own")
         if len({j.model.protocol for j in joints}) > 1:

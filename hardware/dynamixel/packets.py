@@ -60,7 +60,8 @@ class FrameParser(ABC):
 
     def feed(self, data: bytes) -> list[Status]:
         """Replies completed by `data`, in order. Instructions (a half-duplex adapter's echo) are passed over."""
-        buffer, found = self._buffer, []
+        buffer = self._buffer
+        found: list[Status] = []
         buffer += data
         while True:
             start = buffer.find(self.HEADER)

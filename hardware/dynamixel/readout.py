@@ -90,6 +90,7 @@ class Readout:
         ids = [joints[k].id for k in which]
         if self.protocol == 2.0:
             self.block = BLOCK2
+            assert model.indirect is not None  # every model of Protocol 2.0 has the block
             self.group = bus.group_read(ids, model.indirect.data, BLOCK2.itemsize - 1, "fast" if fast else "sync")
         else:
             self.block = BLOCK1

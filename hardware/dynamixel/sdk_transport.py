@@ -180,6 +180,7 @@ class _Port(sdk.PortHandler):
 
     def __init__(self, path: str):
         super().__init__(path)
+        self.packet_timeout: float  # [ms] from `packet_start_time`, the library's
         self.missing = 0
 
     @property

@@ -145,6 +145,7 @@ def _write_where_different(bus: Transport, joint: Joint, now: dict, wanted: dict
 def _map_block(bus: Transport, joint: Joint) -> None:
     """Point the indirect slots at what every cycle reads."""
     indirect, items = joint.model.indirect, joint.model.items
+    assert indirect is not None  # every model of Protocol 2.0 has the block
     addresses = b""
     for name in BLOCK_ITEMS:
         item = items[name] if name in items else items["present_load"]

@@ -134,7 +134,7 @@ class Model:
     name: str
     number: int
     protocol: float
-    items: MappingProxyType = field(repr=False)
+    items: Mapping[str, Item] = field(repr=False)
     motor: Motor
     modes: tuple[int, ...]
     indirect: Indirect | None
@@ -153,7 +153,7 @@ class Model:
         return 2.0 * math.pi / self.counts_per_turn
 
 
-def _table(rows: str, ram: int) -> MappingProxyType:
+def _table(rows: str, ram: int) -> Mapping[str, Item]:
     """`address name size [signed] [directionBIT]` per line."""
     items = {}
     for row in rows.strip().splitlines():
@@ -163,7 +163,7 @@ def _table(rows: str, ram: int) -> MappingProxyType:
     return MappingProxyType(items)
 
 
-def _without(items: Mapping[str, Item], *names: str) -> MappingProxyType:
+def _without(items: Mapping[str, Item], *names: str) -> Mapping[str, Item]:
     return MappingProxyType({name: item for name, item in items.items() if name not in names})
 
 

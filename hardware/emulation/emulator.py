@@ -39,7 +39,7 @@ class Emulator(ABC):
     def __init__(self, faults: Faults | None = None):
         self.faults = faults or Faults()
         self.faults.on_fault, self.faults.on_clear = self._fault_begins, self._fault_ends
-        self.port = None
+        self.port: Any = None
         self._late: list[tuple[float, int, bytes]] = []
         self._number = itertools.count()
         self._inbox: queue.SimpleQueue = queue.SimpleQueue()
@@ -219,6 +219,8 @@ class Control(socketserver.ThreadingUnixStreamServer):
 
 
 class _Lines(socketserver.StreamRequestHandler):
+    server: Control
+
     def handle(self) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             for line in self.rfile:

@@ -71,6 +71,7 @@ class EmulatorProcess:
                 raise RuntimeError(f"the emulated {device} did not start:\n  " + "\n  ".join(self._said))
 
     def _listen(self) -> None:
+        assert self._process.stdout is not None  # a pipe
         for line in self._process.stdout:
             self._said.append(line.rstrip())
             if line.strip() == "READY":
@@ -132,6 +133,7 @@ class EmulatorProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(5.0)
+        assert self._process.stdin is not None  # a pipe
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         shutil.rmtree(self._folder, ignore_errors=True)

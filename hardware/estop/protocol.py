@@ -45,7 +45,7 @@ class HeartbeatFinder:
         noise: good heartbeats that something stood before.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.damaged = self.noise = 0
         self._line = b""
 

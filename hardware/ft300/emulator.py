@@ -44,8 +44,8 @@ class Ft300Emulator(Emulator):
     ):
         super().__init__(faults)
         self.port, self.source = port, source or WrenchSource()
-        letters, number = serial.split("-")
-        number = int(number)
+        letters, digits = serial.split("-")
+        number = int(digits)
         self._registers = {
             190: 0,
             191: 0,

@@ -30,7 +30,9 @@ class DeviceClock:
         """Forget the device's clock: it was restarted."""
         self.offset: float | None = None
         self._minima: deque[tuple[float, float]] = deque()  # (arrival, offset), offsets increasing
-        self._turns, self._last_device, self._last_arrival = 0, None, None
+        self._turns = 0
+        self._last_device: float | None = None
+        self._last_arrival: float | None = None
         self._count = 0
         self.resets += 1
 
@@ -66,6 +68,7 @@ class DeviceClock:
         if self.offset is None or not self.locked:
             self.offset = wanted
         else:
+            assert self._last_arrival is not None  # a locked clock has had samples
             limit = self.slew * max(arrival - self._last_arrival, 0.0)
             self.offset += min(max(wanted - self.offset, -limit), limit)
         self._last_arrival = arrival

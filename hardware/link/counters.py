@@ -19,7 +19,7 @@ class Counters:
 
     COMMON = ("samples", "dropped", "crc_errors", "timeouts", "resyncs", "reconnects")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._totals = dict.fromkeys(self.COMMON, 0)
         self._latencies: deque[float] = deque(maxlen=512)

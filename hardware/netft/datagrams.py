@@ -57,7 +57,7 @@ class DatagramReader:
         for k, message in enumerate(self._messages):
             message.header.vectors = ctypes.addressof(self._vectors) + k * step
             message.header.vector_count = 1
-        fields = np.frombuffer(self._messages, np.uint32).reshape(count, -1)
+        fields = np.frombuffer(memoryview(self._messages), np.uint32).reshape(count, -1)
         self._lengths = fields[:, _Message.length.offset // 4]
         self._flags = fields[:, _Message.header.offset // 4 + _Header.flags.offset // 4]
 

@@ -116,7 +116,7 @@ class SequenceAccount:
 
     HISTORY = 4096  # records a late one may be behind: half a second at 7 kHz
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.lost = self.late = self.duplicates = self.restarts = 0
         self.begin()
 

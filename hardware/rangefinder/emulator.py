@@ -42,8 +42,10 @@ class RangefinderEmulator(Emulator):
 
     def _measure(self) -> int:
         if self.faults.active("stuck") is None or not self._reading:
-            away = self.range is None or self.faults.active("no_echo") is not None
-            sensed = 5000 if away else round(1e3 * (self.range + self.faults.rng.gauss(0.0, self.noise)))
+            if self.range is None or self.faults.active("no_echo") is not None:
+                sensed = 5000
+            else:
+                sensed = round(1e3 * (self.range + self.faults.rng.gauss(0.0, self.noise)))
             self._reading = min(max(sensed, 300), 5000)
         return self._reading
 

@@ -24,7 +24,7 @@ class ReadingFinder:
         noise: good readings that something stood before.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.damaged = self.noise = 0
         self._line = b""
 

@@ -17,7 +17,7 @@ class Frost:
         frozen: streams that have repeated their image too often.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.frozen: set[str] = set()
         self._seen: dict[str, tuple[bytes, int]] = {}
 

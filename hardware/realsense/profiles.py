@@ -116,10 +116,10 @@ class CameraModel:
 
 def _modes(*sizes: str) -> tuple[Mode, ...]:
     return tuple(
-        Mode(*map(int, size.split("x")), fps)
-        for size in sizes
+        Mode(width, height, fps)
+        for width, height in (map(int, size.split("x")) for size in sizes)
         for fps in (30, 15, 6, 60)
-        if fps < 60 or int(size.split("x")[0]) <= 848
+        if fps < 60 or width <= 848
     )
 
 

@@ -23,7 +23,7 @@ class LiveStamps:
         jumps: leaps of the device's clock seen.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.clock = DeviceClock()
         self.jumps = 0
         self._last: dict[str, tuple[float, float]] = {}
@@ -60,7 +60,7 @@ class PlaybackStamps:
     clock = None
     jumps = 0
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._newest = float("-inf")
         self.restart()
 

@@ -15,7 +15,7 @@ from hardware.emulation.faults import Faults
 from hardware.emulation.modbus_slave import RegisterBank, RequestFinder, serve
 from hardware.emulation.pty_port import PtyPort
 from hardware.emulation.world import SharedWorld
-from hardware.robotiq.fingers import OwnFingers, WorldFingers
+from hardware.robotiq.fingers import Fingers, OwnFingers, WorldFingers
 from hardware.robotiq.gripper import GRIPPERS, INTERNAL, OVERCURRENT, UNDERVOLTAGE, Gripper
 
 __all__ = ["RobotiqEmulator", "arguments", "make"]
@@ -143,7 +143,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def make(options: argparse.Namespace, faults: Faults) -> RobotiqEmulator:
     mechanics = GRIPPERS[options.model]
     if options.world:
-        fingers = WorldFingers(
+        fingers: Fingers = WorldFingers(
             SharedWorld.open(options.world, timeout=10.0),
             options.joint,
             mechanics.stroke,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import yaml
@@ -25,7 +25,7 @@ AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 LINE = "{fx:.6g} {fy:.6g} {fz:.6g} {tx:.6g} {ty:.6g} {tz:.6g}\r\n"
 
 
-def _packed(number: float, kind: str, endian: str) -> bytes:
+def _packed(number: float, kind: str, endian: Literal["little", "big"]) -> bytes:
     """One number as the wire has it."""
     if kind[0] == "f":
         return np.array(number, f"{'<' if endian == 'little' else '>'}f{int(kind[1:]) // 8}").tobytes()
@@ -47,7 +47,7 @@ def _polynomial_remainder(data: bytes, polynomial: int, reflected: bool) -> int:
     return int("".join(map(str, bits)), 2)
 
 
-def _checksum(kind: str, endian: str, data: bytes) -> bytes:
+def _checksum(kind: str, endian: Literal["little", "big"], data: bytes) -> bytes:
     if kind == "sum8":
         return bytes((sum(data) % 256,))
     if kind == "xor8":

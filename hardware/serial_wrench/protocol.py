@@ -21,7 +21,7 @@ import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import yaml
@@ -109,7 +109,7 @@ class Description:
     header: bytes = b""
     fields: tuple[Field, ...] = ()
     checksum: str = "none"
-    checksum_endian: str = "little"
+    checksum_endian: Literal["little", "big"] = "little"
     checksum_header: bool = True
     pattern: re.Pattern | None = None
     scale: tuple[float, ...] = (1.0,) * 6
@@ -204,7 +204,7 @@ def load_description(path: str | Path) -> Description:
         raise DescriptionError(f"{path} is no YAML: {error}") from None
 
 
-def describe(values: dict) -> Description:
+def describe(values: dict[str, Any]) -> Description:
     """A description from the content of a file.
 
     Raises:
@@ -220,7 +220,7 @@ def describe(values: dict) -> Description:
         raise DescriptionError("give either fields (binary frames) or pattern (lines of text)")
     baud, rate = (_positive(values, key) for key in ("baud", "rate"))
     rated = _six(values.get("rated", [float("inf")] * 6), "rated")
-    common = dict(
+    common: dict[str, Any] = dict(
         model=str(values.get("model", "serial force-torque sensor")),
         baud=int(baud),
         rate=rate,
@@ -303,12 +303,12 @@ def _fields(entries: Any) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-def _checksum(entry: Any) -> tuple[str, str, bool]:
+def _checksum(entry: Any) -> tuple[str, Literal["little", "big"], bool]:
     entry = {"type": entry or "none"} if not isinstance(entry, dict) else entry
     kind, endian = str(entry.get("type", "none")), str(entry.get("endian", "little"))
     if kind not in CHECKSUMS or endian not in ENDIAN:
         raise DescriptionError(f"checksum is {endian} {kind}; types are {', '.join(CHECKSUMS)}, endian little or big")
-    return kind, endian, bool(entry.get("header", True))
+    return kind, "little" if endian == "little" else "big", bool(entry.get("header", True))
 
 
 def _pattern(text: Any) -> re.Pattern:

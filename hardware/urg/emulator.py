@@ -195,11 +195,11 @@ def make(options: argparse.Namespace, faults: Faults) -> UrgEmulator:
         )
     if options.world:
         world = SharedWorld.open(options.world, timeout=10.0)
-        scene = MujocoScene(world.mjcf, world.joints, lambda: world.state().q, options.site)
+        scene: Scene = MujocoScene(world.mjcf, world.joints, lambda: world.state().q, options.site)
     else:
         scene = Room(options.room)
     if options.tcp is not None:
-        port = TcpServerPort(options.ip, options.tcp)
+        port: PtyPort | TcpServerPort = TcpServerPort(options.ip, options.tcp)
     elif options.link:
         port = PtyPort(options.link, int(rate) if options.rs232 else None)
     else:

@@ -88,10 +88,10 @@ def _decode_blocks(blocks: bytes, count: int, width: int) -> np.ndarray:
     # A byte changed by 0x40 or 0x80 keeps the sum, but leaves the digits.
     if digits.max() > 0x3F:
         raise BadReply("a character of the data is no six-bit digit")
-    digits = digits.reshape(count, width).astype(np.int32)
-    value = digits[:, 0]
+    columns = digits.reshape(count, width).astype(np.int32)
+    value = columns[:, 0]
     for k in range(1, width):
-        value = value << 6 | digits[:, k]
+        value = value << 6 | columns[:, k]
     return value
 
 
@@ -239,7 +239,7 @@ class ReplyStream:
     #: more without a blank line is no reply: the longest, 769 steps of three characters, has 2,410 bytes
     LIMIT = 4096
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.bad_sums = 0
         self.resyncs = 0
         self._buffer = bytearray()

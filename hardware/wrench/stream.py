@@ -27,7 +27,9 @@ class WrenchDecoder(Protocol):
 
     crc_errors: int
     resyncs: int
-    pending: int
+
+    @property
+    def pending(self) -> int: ...
 
     def feed(self, data: bytes) -> list[np.ndarray]:
         """Wrenches of the frames that are complete now, oldest first, each (6,) [N, N m]."""
@@ -56,7 +58,8 @@ class FrameDecoder:
 
     def feed(self, data: bytes) -> list[np.ndarray]:
         """As `WrenchDecoder.feed`."""
-        buffer, found = self._buffer, []
+        buffer = self._buffer
+        found: list[np.ndarray] = []
         buffer += data
         while True:
             at = buffer.find(self.header)

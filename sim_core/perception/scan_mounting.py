@@ -46,7 +46,7 @@ class Wall:
     b: tuple[float, float]
     lean: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if np.hypot(self.b[0] - self.a[0], self.b[1] - self.a[1]) < 1e-6:
             raise ValueError(f"A wall has two different ends, not {self.a} twice.")
 
@@ -314,13 +314,13 @@ def _spread(e: np.ndarray) -> float:
 
 def _with_tilt(problem: _Problem, level: np.ndarray, scale: float) -> tuple[np.ndarray, float, bool]:
     """The best pose with a tilt if it fits significantly better than without; the spread; whether its sign is open."""
-    found = []
+    solved = []
     for pitch in (TILT_START, -TILT_START):
         for roll in (TILT_START, -TILT_START):
             start = level + np.array([0.0, 0.0, 0.0, pitch, roll])
-            found.append(problem.solve(start, np.arange(5), scales=(20.0, 5.0, scale, scale)))
-    finest = min(scale, *(_spread(problem.residuals(pose)[0]) for pose in found))
-    found = sorted((problem.cost(pose, finest), tuple(pose)) for pose in found)
+            solved.append(problem.solve(start, np.arange(5), scales=(20.0, 5.0, scale, scale)))
+    finest = min(scale, *(_spread(problem.residuals(pose)[0]) for pose in solved))
+    found = sorted((problem.cost(pose, finest), tuple(pose)) for pose in solved)
     best = np.array(found[0][1])
     gain = (problem.cost(level, finest) - found[0][0]) / finest**2
     if not np.isfinite(gain) or gain < SIGNIFICANT:

@@ -53,6 +53,7 @@ class LowPass:
 
     def _pass(self, x: np.ndarray) -> np.ndarray:
         n, s = len(x), self._state
+        assert s is not None  # __call__ has set it
         self._state = self._state_to_state[n] @ s + self._inputs_to_state[:, self.LONGEST - n :] @ x
         return self._state_to_outputs[:n] @ s + self._inputs_to_outputs[:n, :n] @ x
 
@@ -71,7 +72,7 @@ class Decimator:
 
     def __init__(self, factor: int, mean: bool):
         self.factor, self.mean = factor, mean
-        self.reset()
+        self._t, self._samples = np.empty(0), np.empty((0, 0))
 
     def __call__(self, t: np.ndarray, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Times (m,) and samples (m, k) that are complete with this block of times (n,) and samples (n, k)."""
