@@ -1,4 +1,4 @@
-"""BayesSim's twelve variants: a pendulum's two lengths, a filmed pendulum's 11 parameters, weights in a Panda's box (E6).
+"""BayesSim's twelve variants: a pendulum's two lengths, a filmed pendulum's 11 parameters, weights in a Panda's box.
 
 Two lengths of a simulated double pendulum, uniform between 0.5 and 5 m, truth 1.5 and 2 m; then the 11 parameters of the
 filmed one, where the variants stand beside CSVGD on the same held-out windows; then the box, where they see tracked markers

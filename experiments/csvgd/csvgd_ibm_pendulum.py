@@ -1,4 +1,4 @@
-"""Real double pendulum, 11 parameters: does CSVGD predict held-out swings better than any baseline (E3, E5)?
+"""Real double pendulum, 11 parameters: does CSVGD predict held-out swings better than any baseline?
 
 One second of film trains; ten held-out seconds judge, each simulated from its own measured start by every particle. The
 published numbers stand beside ours for their order only: neither the windows nor the sets behind them are known
@@ -221,7 +221,7 @@ def best_fit(study: Study, seed: int) -> float:
 
 
 def judge(result: Result, study: Study, outcomes, found) -> None:
-    """Checks of E3 and E5, and the tables."""
+    """The checks, and the tables."""
     ours = found["multiple shooting", "csvgd"]
     for metric, least in (("kl_real_sim", 0.3), ("kl_sim_real", 0.2)):
         name, value = runner_up(found, metric)
@@ -263,9 +263,7 @@ def judge(result: Result, study: Study, outcomes, found) -> None:
         "CSVGD: largest step over a limit, share of its range", float(beyond.max()), 0.01, "<=", "1", "own target"
     )
     trace = outcomes["multiple shooting", "csvgd"].trace
-    result.check(
-        "CSVGD: largest defect [sigma_def]", float(trace.extra["defect"][-1]), 2.0, "<=", "1", "own target"
-    )
+    result.check("CSVGD: largest defect [sigma_def]", float(trace.extra["defect"][-1]), 2.0, "<=", "1", "own target")
     result.detail("windows", {"held out": HELD_OUT, "validation": VALIDATION})
     result.detail(
         "methods",

@@ -6,7 +6,8 @@ MuJoCo with a bending lid that the model does not have; markers carry 0.5 mm of 
 
 Two equal weights may swap names: a posterior holds both labelings.
 
-Source: Heiden et al. 2022, section V-C; thesis, section 4.1.5.3, table 4.1, appendix A.2.5 (E4).
+Source: Heiden et al. 2022, section V-C; Heiden, PhD thesis (USC 2022), section 4.1.5.3, table 4.1,
+appendix A.2.5.
 """
 
 from __future__ import annotations
