@@ -75,4 +75,4 @@ def test_emergency_stop(ros):
 
 @pytest.mark.parametrize("node, config", [("rangefinder", RangefinderConfig), ("estop", EstopConfig)])
 def test_the_page_names_everything(documentation, node, config):
-    assert documentation.missing(f"{node}.md", config, f"nodes/{node}.py") == []
+    assert documentation.missing(f"{node}.md", config, f"nodes/devices/{node}.py") == []
