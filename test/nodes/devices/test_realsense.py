@@ -164,9 +164,10 @@ def test_profiles_filters_services_and_faults(ros, emulated):
     ros.until(lambda: len(depth) > 10, 20, "images")
     stamps = [stamp(m) for m in depth]
     assert stamps == sorted(set(stamps))
-    ros.until(lambda: health()[0] == 0, 20, "OK")
+    # The first status that is well may be older than the first second of measured delays.
+    ros.until(lambda: health()[0] == 0 and float(health()[2]["image_publish_p95_ms"]) > 0.0, 20, "OK, with delays")
     values = health()[2]
-    assert values["streams"] == "depth 15 Hz, color 15 Hz" and float(values["image_publish_p95_ms"]) > 0.0
+    assert values["streams"] == "depth 15 Hz, color 15 Hz"
 
     # R5: profile and filter while streaming
     def arrives(width, height):

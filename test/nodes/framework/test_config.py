@@ -206,7 +206,7 @@ def test_a_node_that_hangs_at_its_end_is_ended_and_shows_where(ros):
         .replace('print("stopped", flush=True)', "hang()")
         .replace(
             "class Busy",
-            "import ctypes, nodes.framework.lifecycle\nnodes.lifecycle.ENDING_LIMIT = 1.0\n"
+            "import ctypes, nodes.framework.lifecycle\nnodes.framework.lifecycle.ENDING_LIMIT = 1.0\n"
             "def hang(): ctypes.PyDLL(None).sleep(60)\nclass Busy",
         )
     )
