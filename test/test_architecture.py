@@ -305,6 +305,27 @@ print(*sys.modules)
     return set(done.stdout.split())
 
 
+@pytest.mark.parametrize("package", ["config", "sim_core", "hardware", "identification", "scripting"])
+def test_public_functions_are_typed(package):
+    """Every argument and result of every function and method whose name has no leading underscore."""
+    untyped = []
+    for path in modules(package):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
+                continue
+            arguments = [
+                *node.args.posonlyargs,
+                *node.args.args,
+                *node.args.kwonlyargs,
+                node.args.vararg,
+                node.args.kwarg,
+            ]
+            named = [argument for argument in arguments if argument is not None and argument.arg not in ("self", "cls")]
+            if node.returns is None or any(argument.annotation is None for argument in named):
+                untyped.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert not untyped, "\n".join(untyped)
+
+
 def test_algorithms_load_without_ros():
     """Every module of sim_core and identification, with ROS made unimportable."""
     names = [dotted(path) for package in ("sim_core", "identification") for path in modules(package)]
