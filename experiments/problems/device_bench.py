@@ -25,6 +25,7 @@ from pathlib import Path
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State, Transition
+from rclpy.node import Node
 
 from hardware.emulation.process import EmulatorProcess
 from nodes.framework.polled import take
@@ -204,6 +205,11 @@ class DeviceBench:
         return codes
 
     # -- the graph ---------------------------------------------------------------------------------
+    @property
+    def node(self) -> Node:
+        """The listener's rclpy node, for subscriptions of one's own; their callbacks run in a thread of its own."""
+        return self._client.node
+
     def _hear(self) -> None:
         """Take in what has been said."""
         now = time.monotonic()
