@@ -116,6 +116,24 @@ class GraphClient:
                 return None
         return future.result()
 
+    def send(self, make: Callable[[], Any]) -> Any:
+        """The future of a request, sent by the client's own thread.
+
+        rclpy notes a request after it has sent it, and drops an answer that another thread reads in between.
+
+        Args:
+            make: sends, and returns rclpy's future: `lambda: client.call_async(request)`.
+
+        Raises:
+            GraphError: the client has been closed.
+        """
+        sent = threading.Event()
+        task = self._executor.create_task(make)
+        task.add_done_callback(lambda _: sent.set())
+        if not sent.wait(ANSWER_TIMEOUT):
+            raise self.error("a request could not be sent, because the client has been closed")
+        return task.result()
+
     # -- services, actions, parameters -------------------------------------------------------------
 
     def _client(self, kind: type, name: str) -> Any:
@@ -145,7 +163,9 @@ class GraphClient:
         client = self._client(kind, name)
         if not self.until(client.service_is_ready, timeout, f"while looking for service {name}"):
             raise self.error(f"service {client.srv_name} is not there after {timeout:g} s; is its node running?")
-        answer = self.wait(client.call_async(request or kind.Request()), timeout, f"while asking service {name}")
+        answer = self.wait(
+            self.send(lambda: client.call_async(request or kind.Request())), timeout, f"while asking service {name}"
+        )
         if answer is None:
             raise self.error(f"service {client.srv_name} did not answer within {timeout:g} s")
         return answer
@@ -155,7 +175,9 @@ class GraphClient:
         client = self._client(GetState, f"{node}/get_state")
         if not client.service_is_ready():
             return None
-        answer = self.wait(client.call_async(GetState.Request()), ATTEMPT_TIMEOUT, f"while waiting for {node}")
+        answer = self.wait(
+            self.send(lambda: client.call_async(GetState.Request())), ATTEMPT_TIMEOUT, f"while waiting for {node}"
+        )
         return None if answer is None else int(answer.current_state.id)
 
     def change_state(
@@ -176,7 +198,11 @@ class GraphClient:
             # The answer may be lost while the graph is still being discovered: the state itself tells.
             if found is not None and client.service_is_ready():
                 request = ChangeState.Request(transition=Transition(id=transition))
-                self.wait(client.call_async(request), 20.0, f"while {node} changed its state")
+                self.wait(
+                    self.send(lambda request=request: client.call_async(request)),
+                    20.0,
+                    f"while {node} changed its state",
+                )
             self.check(f"while waiting for {node}")
             if gone():
                 raise self.error(f"node {node} ended before it was {LIFECYCLE_STATES[state]}; its log says why")
@@ -196,7 +222,8 @@ class GraphClient:
         client = self._client(GetParameters, service)
         while True:
             self.has_service(GetParameters, service, max(0.0, deadline - time.monotonic()))
-            answer = self.wait(client.call_async(GetParameters.Request(names=list(names))), ATTEMPT_TIMEOUT)
+            request = GetParameters.Request(names=list(names))
+            answer = self.wait(self.send(lambda request=request: client.call_async(request)), ATTEMPT_TIMEOUT)
             if answer is not None:
                 return dict(zip(names, map(parameter_value_to_python, answer.values)))
             if time.monotonic() > deadline:

@@ -40,7 +40,7 @@ def run_episode(
     if not client.until(action.server_is_ready, ANSWER_TIMEOUT, "while looking for run_episode"):
         raise client.error("the controller offers no run_episode; is it active?")
     goal = RunEpisode.Goal(steps=steps, refit_at_end=refit_at_end)
-    handle = client.wait(action.send_goal_async(goal), ANSWER_TIMEOUT)
+    handle = client.wait(client.send(lambda: action.send_goal_async(goal)), ANSWER_TIMEOUT)
     if handle is None or not handle.accepted:
         return EpisodeResult(Outcome.REFUSED, "the controller refused the episode")
     stood = motion.stands()
@@ -58,11 +58,11 @@ def run_episode(
 
 def _wait(client: GraphClient, handle, timeout: float, cancelled: threading.Event):
     """The answer to a goal, which is asked to end early when that is wanted."""
-    result, deadline, canceling = handle.get_result_async(), time.monotonic() + timeout, None
+    result, deadline, canceling = client.send(handle.get_result_async), time.monotonic() + timeout, None
     while not result.done():
         client.check("during an episode")
         if cancelled.is_set() and canceling is None:
-            canceling = handle.cancel_goal_async()
+            canceling = client.send(handle.cancel_goal_async)
         if time.monotonic() > deadline:
             raise client.error(f"the episode has no result after {timeout:g} s")
         time.sleep(LOOK_PERIOD)

@@ -224,7 +224,9 @@ class Probe:
         client = self._client(
             service, lambda: self.node.create_client(kind, service), lambda client: client.service_is_ready(), deadline
         )
-        return self._result(client.call_async(request or kind.Request()), f"service {service} answers", deadline)
+        return self._result(
+            self._sent(lambda: client.call_async(request or kind.Request())), f"service {service} answers", deadline
+        )
 
     def set_state(self, state: int) -> None:
         """Let time run, or stand still: one of SimulationState's."""
@@ -255,14 +257,22 @@ class Probe:
             action, lambda: ActionClient(self.node, kind, action), lambda client: client.server_is_ready(), deadline
         )
         handle = self._result(
-            client.send_goal_async(goal, feedback_callback=feedback), f"action {action} answers", deadline
+            self._sent(lambda: client.send_goal_async(goal, feedback_callback=feedback)),
+            f"action {action} answers",
+            deadline,
         )
         assert handle.accepted, f"{action} refused its goal"
         return handle
 
     def result(self, handle, deadline: float = DEADLINE):
         """The result of a goal; its status is not judged."""
-        return self._result(handle.get_result_async(), "the goal's result", deadline).result
+        return self._result(self._sent(handle.get_result_async), "the goal's result", deadline).result
+
+    def _sent(self, make: Callable):
+        """The future of a request that the spinning thread sends: rclpy drops an answer that comes before it is noted."""
+        task = self._executor.create_task(make)
+        until(task.done, "a request is sent")
+        return task.result()
 
     def _result(self, future, what: str, deadline: float):
         until(future.done, what, deadline)

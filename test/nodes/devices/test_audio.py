@@ -133,7 +133,7 @@ def test_tone_recording_and_stall_on_the_emulated_card(ros, microphone, tmp_path
         15,
         "ERROR in the stall",
     )
-    ros.until(lambda: np.diff(ear.stamps[n:], append=0.0).max() > 0.9, 60, "the gap of the stall, and sound after it")
+    ros.until(lambda: np.diff(ear.stamps[n:]).max(initial=0.0) > 0.9, 60, "the gap of the stall, and sound after it")
     assert np.diff(ear.stamps).min() > 0.0  # nothing is said twice
     code, seconds, output = ros.finish(node)
     assert code == 0 and "Traceback" not in output and seconds < 5.0
