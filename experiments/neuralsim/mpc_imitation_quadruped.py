@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import gc
 import time
-from dataclasses import replace
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from reporting import PALETTE, Report, Result, SilentProgress, figure
+from sim_core.host.executors import spread
 from sim_core.motion.quadruped.controller import TrotConfig, TrotController
 from sim_core.motion.quadruped.imitation import collect, train
 from sim_core.motion.quadruped.observation import Observation
 from sim_core.motion.quadruped.robot import LEGS, QuadrupedRobot, rotation_rpy
 from sim_core.motion.quadruped.stance import GuardedNetStance, QpStance, Stance
+from sim_core.motion.quadruped.stance_net import StanceNet
 from sim_core.motion.quadruped.walking import Target, Walk, walk
 from sim_core.plant import MujocoPlant
 
@@ -53,11 +56,43 @@ REAL = dict(
         dict(action="scale", target="*_calf.mass", factor=1.2),
     ],
 )
+PLANTS = {"nominal": NOISE, "real": REAL}
 FRICTION = 0.45
 
 
-def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_directory=None) -> Result:
-    """Collect, train, walk, time and disturb.
+@dataclass(frozen=True)
+class Job:
+    """One walk: on which robot, towards which goal, at which control rate; by the network, or by the programme."""
+
+    where: str
+    goal: str
+    rate: str
+    net: StanceNet | None
+    seed: int
+
+
+def walked(job: Job) -> tuple[Walk, int]:
+    """The walk, and how many cycles the programme answered in the network's place."""
+    robot = QuadrupedRobot.load("quadruped")
+    solver = QpStance(robot) if job.net is None else GuardedNetStance(robot, job.net)
+    trace = walk(
+        plant(job.seed, **PLANTS[job.where]),
+        TrotController(robot, solver),
+        lambda t: GOALS[job.goal],
+        SECONDS,
+        PERIODS[job.rate],
+    )
+    return trace, solver.fallbacks if isinstance(solver, GuardedNetStance) else 0
+
+
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress=SilentProgress(),
+    run_directory=None,
+    executor: Executor | None = None,
+) -> Result:
+    """Collect, train, walk, time and disturb. An executor computes the walks.
 
     Returns:
         Result; details hold the walks' measures, traces and timings. The network goes to `run_directory`.
@@ -68,7 +103,6 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
     transitions, epochs = SIZES[size]
     result = Result("mpc_imitation_quadruped", seed=seed, size=size)
     robot = QuadrupedRobot.load("quadruped")
-    plants = {"nominal": plant(seed, **NOISE), "real": plant(seed, **REAL)}
     with progress.stage("collecting transitions", total=transitions) as stage:
         data = collect(plant(seed + 1, **NOISE), robot, transitions, seed=seed, advance=stage.advance)
     nets = {}
@@ -79,24 +113,18 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
     published = nets["41-192-192-12"]
     if run_directory is not None:
         published.save(Path(run_directory) / "stance_net.safetensors")
-    solvers = {"OSQP": QpStance(robot), **{name: GuardedNetStance(robot, net) for name, net in nets.items()}}
-    walks = {}
-    cases = [(p, g, "160 Hz") for p in plants for g in GOALS] + [("nominal", "0.3 m/s", "300 Hz")]
+    solvers: dict[str, StanceNet | None] = {"OSQP": None, **nets}
+    cases = [(p, g, "160 Hz") for p in PLANTS for g in GOALS] + [("nominal", "0.3 m/s", "300 Hz")]
     if size == "quick":
         cases = [case for case in cases if case[1:] == ("0.3 m/s", "160 Hz")]
-    with progress.stage("walking", total=len(cases) * len(solvers)) as stage:
-        for where, goal, rate in cases:
-            for name, solver in solvers.items():
-                stage.say(f"{name}, {goal}, {where} robot")
-                before = getattr(solver, "fallbacks", 0)
-                trace = walk(
-                    plants[where], TrotController(robot, solver), lambda t: GOALS[goal], SECONDS, PERIODS[rate]
-                )
-                walks[where, goal, rate, name] = trace, getattr(solver, "fallbacks", 0) - before
-                stage.advance()
+    keys = [(*case, name) for case in cases for name in solvers]
+    jobs = [Job(where, goal, rate, solvers[name], seed) for where, goal, rate, name in keys]
+    with progress.stage("walking", total=len(jobs)) as stage:
+        walks = dict(zip(keys, spread(walked, jobs, executor, lambda count: stage.advance())))
     judge_walks(result, walks, robot)
-    time_solvers(result, robot, plants["nominal"], nets, 3.0 if size == "quick" else 10.0)
-    judge_faults(result, robot, plants["nominal"], published)
+    nominal = plant(seed, **NOISE)
+    time_solvers(result, robot, nominal, nets, 3.0 if size == "quick" else 10.0)
+    judge_faults(result, robot, nominal, published)
     result.detail("networks", {name: {"parameters": net.parameters, **net.meta} for name, net in nets.items()})
     return result
 

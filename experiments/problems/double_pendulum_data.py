@@ -153,6 +153,16 @@ def load_recording(path: str | os.PathLike) -> Recording:
 
 
 def windows(recordings: dict[str, Recording], starts: Iterable[tuple[str, int]], steps: int = 400) -> Trajectories:
-    """Windows (name, first frame) as trajectories without controls."""
+    """Windows (name, first frame) as trajectories without controls.
+
+    Raises:
+        RecordingError: a recording is not among those given, or is too short.
+    """
+    starts = list(starts)
+    if missing := sorted({name for name, _ in starts} - set(recordings), key=int):
+        raise RecordingError(
+            f"expected recordings {', '.join(sorted({name for name, _ in starts}, key=int))}, found none of the name "
+            f"{' or '.join(missing)}; {VARIABLE} names the folder they are read from."
+        )
     x = np.array([recordings[name].window(start, steps) for name, start in starts])
     return Trajectories(1 / RATE, x, np.zeros((len(x), steps, 0)))

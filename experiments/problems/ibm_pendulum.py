@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from experiments.problems.double_pendulum_data import load_recordings, windows
+from experiments.problems.double_pendulum_data import RecordingError, load_recordings, windows
+from identification.errors import unusable_input
 from sim_core.inference.data.trajectories import Trajectories
 from sim_core.inference.posterior.predictive import Discrepancy, discrepancy, replicas, simulated
 from sim_core.inference.shooting.likelihood import MultipleShooting, SingleShooting
@@ -61,10 +62,11 @@ class Study:
 
     @classmethod
     def load(cls, about: str = "I") -> Study:
-        """Raises FileNotFoundError without the recordings; the text says what to do."""
-        recordings = load_recordings()
+        """Raises UnusableInput where there are no recordings, or others than these; the text says what to do."""
         model = load_model("double_pendulum")
-        cut = [windows(recordings, which, STEPS) for which in (TRAINING, replicas(HELD_OUT), replicas(VALIDATION))]
+        with unusable_input(FileNotFoundError, RecordingError):
+            recordings = load_recordings()
+            cut = [windows(recordings, which, STEPS) for which in (TRAINING, replicas(HELD_OUT), replicas(VALIDATION))]
         return cls(Dynamics(model), limited(model, about), *cut)
 
     def single(self, sigma_obs: float = SIGMA_OBS) -> SingleShooting:

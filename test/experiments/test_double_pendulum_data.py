@@ -15,6 +15,8 @@ from experiments.problems.double_pendulum_data import (
     recordings_folder,
     windows,
 )
+from experiments.problems.ibm_pendulum import Study
+from identification import UnusableInput
 from sim_core.multibody import load_model
 from sim_core.multibody.model import build
 
@@ -119,6 +121,18 @@ def test_a_missing_folder_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("REFIT_DOUBLE_PENDULUM", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="found none; unset REFIT_DOUBLE_PENDULUM"):
         recordings_folder()
+
+
+def test_a_study_of_other_recordings_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("REFIT_DOUBLE_PENDULUM", str(tmp_path))
+    with pytest.raises(UnusableInput, match="found none; unset REFIT_DOUBLE_PENDULUM"):
+        Study.load()
+    write(tmp_path / "10.csv", motion()[0])
+    with pytest.raises(UnusableInput, match="expected frames 16000 to 16400, found 1200"):
+        Study.load()
+    (tmp_path / "10.csv").rename(tmp_path / "11.csv")
+    with pytest.raises(UnusableInput, match="expected recordings 10, found none of the name 10; REFIT_DOUBLE_PEND"):
+        Study.load()
 
 
 def test_compressed_files_say_the_same(tmp_path, monkeypatch):
