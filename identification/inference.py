@@ -214,7 +214,7 @@ def infer(
 class Watched:
     """A density that remembers its largest defect, and otherwise is what it watches over."""
 
-    def __init__(self, density: MultipleShooting | SpreadDensity):
+    def __init__(self, density: MultipleShooting | SpreadDensity) -> None:
         self._density, self.defect = density, 0.0
 
     def __getattr__(self, name: str) -> Any:

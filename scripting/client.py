@@ -58,7 +58,7 @@ class GraphClient:
         namespace: str = "",
         check: Callable[[str], None] = lambda when: None,
         error: Callable[[str], GraphError] = GraphError,
-    ):
+    ) -> None:
         self.error, self.check = error, check
         self._clients: dict[tuple[type, str], Any] = {}
         self._lock = threading.Lock()  # of the table of clients

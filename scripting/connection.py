@@ -73,7 +73,7 @@ class Connection:
     motion: Motion
     world: World | None
 
-    def __init__(self, client: GraphClient, prepare: Callable[[Connection, float], None]):
+    def __init__(self, client: GraphClient, prepare: Callable[[Connection, float], None]) -> None:
         self.client, self.monitor = client, Monitor(client)
         self._prepare, self._preparing, self._ready = prepare, threading.Lock(), False
 

@@ -49,7 +49,7 @@ class LaunchedGraph:
         log: path of what all nodes say.
     """
 
-    def __init__(self, launch: str, arguments: Mapping[str, object], domain: int, folder: Path | None = None):
+    def __init__(self, launch: str, arguments: Mapping[str, object], domain: int, folder: Path | None = None) -> None:
         self._temporary = None if folder else Path(tempfile.mkdtemp(prefix="refit-script-"))
         folder = folder or self._temporary or Path()
         folder.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ class Monitor:
         said: what the controller said last of its own state.
     """
 
-    def __init__(self, client: GraphClient):
+    def __init__(self, client: GraphClient) -> None:
         self.halted, self.said, self.shut_down, self.learnt = "", "", False, Learnt({})
         self._looking = threading.Lock()
         self._status = client.poll(ControllerStatus, "controller/status", COMMAND)

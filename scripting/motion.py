@@ -37,7 +37,7 @@ class Motion(Protocol):
 class SimulatedMotion:
     """Time runs, or it stands still."""
 
-    def __init__(self, world: World):
+    def __init__(self, world: World) -> None:
         self._world = world
 
     def stands(self) -> bool:
@@ -64,7 +64,7 @@ class RealMotion:
             somebody else's.
     """
 
-    def __init__(self, client: GraphClient, monitor: Monitor, controller: str, drivers: Sequence[str] = ()):
+    def __init__(self, client: GraphClient, monitor: Monitor, controller: str, drivers: Sequence[str] = ()) -> None:
         self._client, self._monitor, self._controller, self._drivers = client, monitor, controller, list(drivers)
         self._stopped = False  # by `stand`
 

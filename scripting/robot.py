@@ -43,7 +43,7 @@ class Robot:
 
     def __init__(
         self, connect: Callable[[], Connection], name: str, domain: int, namespace: str, graph: LaunchedGraph | None
-    ):
+    ) -> None:
         self.name, self.domain, self.namespace = name, domain, namespace
         self._connect, self._graph = connect, graph
         self._connection: Connection | None = None

@@ -26,7 +26,7 @@ class Task(Generic[R]):
         name: of the thread, for people who look at one.
     """
 
-    def __init__(self, work: Callable[[threading.Event], R], name: str):
+    def __init__(self, work: Callable[[threading.Event], R], name: str) -> None:
         self._future: Future[R] = Future()
         self._cancelled = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(work,), name=name, daemon=True)
@@ -74,7 +74,7 @@ class OneAtATime:
         who: is busy meanwhile, for the error's text.
     """
 
-    def __init__(self, who: str):
+    def __init__(self, who: str) -> None:
         self._who, self._busy = who, threading.Lock()
         self._task: Task[Any] | None = None
 

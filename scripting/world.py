@@ -33,7 +33,7 @@ class World:
         client: of the graph that the plant is in.
     """
 
-    def __init__(self, client: GraphClient):
+    def __init__(self, client: GraphClient) -> None:
         self._client = client
 
     # -- time --------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ class AbilityHand(Device):
         command_timeout: float = 0.1,
         reply_timeout: float = 0.05,
         **options: Any,
-    ):
+    ) -> None:
         super().__init__(**options)
         self.path, self.period, self.address, self.baud = path, 1.0 / rate, address, baud
         self.reply = Reply.CURRENT_TOUCH if touch else Reply.CURRENT_VELOCITY

@@ -68,7 +68,7 @@ class AbilityHandEmulator(Emulator):
     name = "ability_hand"
     longest_step = 0.002
 
-    def __init__(self, port: PtyPort, address: int = 0x50, faults: Faults | None = None):
+    def __init__(self, port: PtyPort, address: int = 0x50, faults: Faults | None = None) -> None:
         super().__init__(faults)
         self.port, self.address = port, address
         self.commands = self.damaged = self.unknown = self.api_exits = 0

@@ -56,7 +56,7 @@ class AudioDevice(Device):
 
     def __init__(
         self, source: Source, gain_db: float = 0.0, floor_dbfs: float = -80.0, stale_timeout: float = 0.5, **link: Any
-    ):
+    ) -> None:
         super().__init__(stale_timeout=stale_timeout, **link)
         self.source, self.gain, self.floor_dbfs = source, 10.0 ** (gain_db / 20.0), floor_dbfs
         self.level = LevelMeter(floor_dbfs)

@@ -61,7 +61,7 @@ class AudioEmulator(Emulator):
         faults: Faults | None = None,
         seed: int = 0,
         **values: Any,
-    ):
+    ) -> None:
         super().__init__(faults)
         self.rate, self.channels, self.form = rate, channels, sample_format(form)
         self.values = {"sound": "stethoscope", "frequency": 100.0, "level": 0.5, "click_period": 0.5}

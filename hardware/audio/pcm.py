@@ -92,7 +92,7 @@ class LevelMeter:
 
     SILENCE_DBFS = -200.0  # stands for the logarithm of zero
 
-    def __init__(self, floor_dbfs: float, window: float = 5.0):
+    def __init__(self, floor_dbfs: float, window: float = 5.0) -> None:
         self.floor_dbfs, self.window = floor_dbfs, window
         self.rms_dbfs, self.quiet = 0.0, 0.0
         self._chunks: deque[tuple[float, int, int]] = deque()  # duration, samples, clipped

@@ -37,7 +37,7 @@ class PulseServer:
         OSError: PulseAudio is not installed, or does not start; the text says why.
     """
 
-    def __init__(self, socket: str | os.PathLike, timeout: float = 20.0):
+    def __init__(self, socket: str | os.PathLike, timeout: float = 20.0) -> None:
         for program in ("pulseaudio", "pactl"):
             if shutil.which(program) is None:
                 raise OSError(f"{program} is not installed: sudo apt-get install pulseaudio pulseaudio-utils")
@@ -124,7 +124,7 @@ class PipeSource:
         stats: bytes sent, bytes lost because the pipe was full (nobody hears) or the source unplugged.
     """
 
-    def __init__(self, server: PulseServer, rate: int, channels: int, form: SampleFormat):
+    def __init__(self, server: PulseServer, rate: int, channels: int, form: SampleFormat) -> None:
         self.server, self.rate, self.channels, self.form = server, rate, channels, form
         self.stats = dict(sent=0, overflow=0, unplugged=0)
         self._path = server.folder / "source"

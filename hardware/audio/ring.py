@@ -41,7 +41,7 @@ class Ring:
         capacity: chunks.
     """
 
-    def __init__(self, frames: int, frame_bytes: int, capacity: int):
+    def __init__(self, frames: int, frame_bytes: int, capacity: int) -> None:
         self.frames, self.capacity = frames, capacity
         size = frames * frame_bytes
         memory = memoryview(bytearray(size * capacity))

@@ -46,7 +46,7 @@ class SampleClock:
         latency: of the callbacks, as far as it is known [s]; of the earlier stream until then.
     """
 
-    def __init__(self, rate: float, chunk: int, latency: float | None = None):
+    def __init__(self, rate: float, chunk: int, latency: float | None = None) -> None:
         self.rate, self.latency = rate, latency
         self.lost = 0
         self.locked = False

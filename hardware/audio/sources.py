@@ -64,7 +64,7 @@ class StreamFormat:
 class Source(ABC):
     """Opened, started, read, stopped, closed. One thread."""
 
-    def __init__(self, form: StreamFormat):
+    def __init__(self, form: StreamFormat) -> None:
         self.form = form
 
     @abstractmethod
@@ -141,7 +141,7 @@ class PortAudioSource(Source):
     _open_streams = 0
     _list_is_old = True
 
-    def __init__(self, form: StreamFormat, device: str = "default", server: str = ""):
+    def __init__(self, form: StreamFormat, device: str = "default", server: str = "") -> None:
         super().__init__(form)
         self.device, self.server = device, server
         self._stream = None
@@ -289,7 +289,7 @@ class FileSource(_PacedSource):
     The stream's channels are the file's first ones; where it has too few, its last one is repeated.
     """
 
-    def __init__(self, form: StreamFormat, path: str | os.PathLike, loop: bool = True):
+    def __init__(self, form: StreamFormat, path: str | os.PathLike, loop: bool = True) -> None:
         super().__init__(form)
         self.path, self.loop = Path(path), loop
         self._at = 0
@@ -329,7 +329,7 @@ class FileSource(_PacedSource):
 class SynthesisedSource(_PacedSource):
     """The synthesised stethoscope, the same on all channels."""
 
-    def __init__(self, form: StreamFormat, config: StethoscopeConfig | None = None, seed: int = 0):
+    def __init__(self, form: StreamFormat, config: StethoscopeConfig | None = None, seed: int = 0) -> None:
         super().__init__(form)
         self.config, self.seed = config or StethoscopeConfig(), seed
         self.stethoscope: Stethoscope | None = None

@@ -66,7 +66,7 @@ class Stethoscope:
         seed: of everything random.
     """
 
-    def __init__(self, config: StethoscopeConfig | None = None, rate: int = 44100, seed: int = 0):
+    def __init__(self, config: StethoscopeConfig | None = None, rate: int = 44100, seed: int = 0) -> None:
         self.config, self.rate = config or StethoscopeConfig(), rate
         self.events: deque[Event] = deque(maxlen=10_000)
         self._block = max(1, round(BLOCK * rate))

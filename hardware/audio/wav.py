@@ -33,7 +33,7 @@ class WavRecording:
         OSError: the file cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike, rate: int, channels: int, form: SampleFormat, frames: int):
+    def __init__(self, path: str | os.PathLike, rate: int, channels: int, form: SampleFormat, frames: int) -> None:
         self.path, self.channels, self.form, self.frames = Path(path), channels, form, frames
         self.written = self.overruns = self.missing = self.clipped = 0
         self._stored = form if form.is_integer else FORMATS["S32LE"]

@@ -37,7 +37,7 @@ class Bus(Transport):
         counters: Counters | None = None,
         latency: float = 0.02,
         return_delay: float = 5e-4,
-    ):
+    ) -> None:
         super().__init__(protocol, counters, latency, return_delay)
         self.port = port
         self.parser = self.codec.Parser()
@@ -121,7 +121,7 @@ class GroupRead(GroupReading):
     did not.
     """
 
-    def __init__(self, bus: Bus, ids: Sequence[int], address: int, length: int, how: str):
+    def __init__(self, bus: Bus, ids: Sequence[int], address: int, length: int, how: str) -> None:
         super().__init__(bus, ids, address, length, how)
         codec = bus.codec
         self.bus = bus

@@ -34,7 +34,7 @@ GRAVITY_AVERAGE = 0.3  # [s] over which efforts are averaged to learn what a pos
 class Goals:
     """One cycle's goals, shape (n,) each; NaN: not set. A servo that takes effort may be given a position instead."""
 
-    def __init__(self, n: int):
+    def __init__(self, n: int) -> None:
         self.position, self.velocity, self.effort = (np.full(n, np.nan) for _ in range(3))
 
     def clear(self) -> None:
@@ -64,7 +64,7 @@ class EffortLoop:
         kp, ki, kd: shape (n,) [N m/rad, N m/(rad s), N m s/rad].
     """
 
-    def __init__(self, kp: ArrayLike, ki: ArrayLike, kd: ArrayLike):
+    def __init__(self, kp: ArrayLike, ki: ArrayLike, kd: ArrayLike) -> None:
         self.kp, self.ki, self.kd = (np.asarray(k, dtype=float) for k in (kp, ki, kd))
         self.reset()
 
@@ -105,7 +105,7 @@ class StopLaw:
         stop_state: "hold" (where they stood), "damped" (-k_d qd) or "zero".
     """
 
-    def __init__(self, arrays: JointArrays, loop: EffortLoop, stop_state: str):
+    def __init__(self, arrays: JointArrays, loop: EffortLoop, stop_state: str) -> None:
         self.arrays, self.loop, self.stop_state = arrays, loop, stop_state
         self.hold = np.full(len(arrays.zero), np.nan)
         self._followed = np.zeros(len(arrays.zero), bool)
@@ -161,7 +161,7 @@ class JointFeedback(Source):
 
     name = "joint_command"
 
-    def __init__(self, arrays: JointArrays, loop: EffortLoop, which: np.ndarray, age_limit: float):
+    def __init__(self, arrays: JointArrays, loop: EffortLoop, which: np.ndarray, age_limit: float) -> None:
         self.loop, self.age_limit = loop, age_limit
         self._by_effort, self._by_position = which & arrays.takes_effort, which & arrays.takes_position
         self._received = -np.inf
@@ -203,7 +203,7 @@ class JointFeedback(Source):
 
 
 class _Stream(Source):
-    def __init__(self, which: Sequence[int], timeout: float):
+    def __init__(self, which: Sequence[int], timeout: float) -> None:
         self.which, self.timeout = np.asarray(which), timeout
         self._received = -np.inf
 

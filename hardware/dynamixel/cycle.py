@@ -20,7 +20,7 @@ class Beat:
         counters: "overruns" counts the periods lost.
     """
 
-    def __init__(self, period: float, counters: Counters):
+    def __init__(self, period: float, counters: Counters) -> None:
         self.period, self.counters = period, counters
         self._next = self._last = 0.0
         self._jitter: deque[float] = deque(maxlen=1000)

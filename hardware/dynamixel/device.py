@@ -93,7 +93,7 @@ class ServoGroup(Device):
 
     def __init__(
         self, path: str, baud: int, joints: Sequence[Joint], options: GroupOptions = GroupOptions(), **link: Any
-    ):
+    ) -> None:
         super().__init__(**link)
         self.path, self.baud, self.joints, self.options = path, baud, tuple(joints), options
         self.arrays = JointArrays(joints)

@@ -59,7 +59,9 @@ class Bus:
         counts: packets by kind.
     """
 
-    def __init__(self, specs: list[ServoSpec], on_event: Callable[[str], None] = print, strict_stuffing: bool = False):
+    def __init__(
+        self, specs: list[ServoSpec], on_event: Callable[[str], None] = print, strict_stuffing: bool = False
+    ) -> None:
         self.motors = Motors(
             [spec.model.motor for spec in specs],
             [spec.load_inertia / spec.gear_ratio**2 for spec in specs],

@@ -40,7 +40,7 @@ class Motors:
         own: which servos move by this model; the others follow a world.
     """
 
-    def __init__(self, motors: list, load_inertia: ArrayLike, initial_angle: ArrayLike):
+    def __init__(self, motors: list, load_inertia: ArrayLike, initial_angle: ArrayLike) -> None:
         n = len(motors)
 
         def of(name: str) -> np.ndarray:

@@ -111,7 +111,7 @@ class Servo:
         heard: time of the last instruction packet on the bus.
     """
 
-    def __init__(self, spec: ServoSpec, motors: Motors, k: int):
+    def __init__(self, spec: ServoSpec, motors: Motors, k: int) -> None:
         self.spec, self.model, self.motors, self.k = spec, spec.model, motors, k
         self.table = ControlTable(spec.model)
         self.two = spec.model.protocol == 2

@@ -27,7 +27,7 @@ NAMES = {
 class TableError(Exception):
     """A read or write that the servo refuses. `number`: as in a Protocol 2.0 status packet."""
 
-    def __init__(self, number: int, register: Register | None = None):
+    def __init__(self, number: int, register: Register | None = None) -> None:
         super().__init__(f"{NAMES[number]} error" + (f" at {register.name}" if register else ""))
         self.number, self.register = number, register
 
@@ -43,7 +43,7 @@ class ControlTable:
 
     GOALS = frozenset({"goal_pwm", "goal_current", "goal_velocity", "goal_position"})
 
-    def __init__(self, model: Model):
+    def __init__(self, model: Model) -> None:
         self.model = model
         self.registers = {register.name: register for register in model.registers}
         self._at = {register.address + i: register for register in model.registers for i in range(register.size)}

@@ -84,7 +84,7 @@ class DynamixelEmulator(Emulator):
         world: SharedWorld | None = None,
         pace: bool = True,
         strict_stuffing: bool = False,
-    ):
+    ) -> None:
         super().__init__(faults)
         self.events: deque[tuple[float, str]] = deque(maxlen=200)
         self.traffic: deque[tuple[int, float, int, bytes, int, int]] = deque(maxlen=500)

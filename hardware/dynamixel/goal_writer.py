@@ -29,7 +29,7 @@ class GoalWriter:
 
     def __init__(
         self, bus: Transport, joints: Sequence[Joint], arrays: JointArrays, limits: Sequence[ServoLimits | None]
-    ):
+    ) -> None:
         self._bus, self._arrays = bus, arrays
         self._known = np.array([limit is not None for limit in limits])
 

@@ -23,7 +23,7 @@ class JawMap:
         ValueError: fewer than two points, or not monotonic.
     """
 
-    def __init__(self, angles: Sequence[float], openings: Sequence[float]):
+    def __init__(self, angles: Sequence[float], openings: Sequence[float]) -> None:
         given, apart = np.asarray(angles, dtype=float), np.asarray(openings, dtype=float)
         if len(given) != len(apart) or len(given) < 2:
             raise ValueError("a gripper's map needs as many openings as angles, at least two")
@@ -65,7 +65,7 @@ class Gripper(Source):
 
     def __init__(
         self, joint: int, jaws: JawMap, default_force: float, tolerance: float, stall_velocity: float, stall_time: float
-    ):
+    ) -> None:
         self.joint, self.jaws = joint, jaws
         self.default_force, self.tolerance = default_force, tolerance
         self.stall_velocity, self.stall_time = stall_velocity, stall_time

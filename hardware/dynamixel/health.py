@@ -31,7 +31,9 @@ class Health:
         faults, warnings: of the device; entries "<joint>/<what>".
     """
 
-    def __init__(self, joints: Sequence[Joint], limits: Limits, faults: dict[str, str], warnings: dict[str, str]):
+    def __init__(
+        self, joints: Sequence[Joint], limits: Limits, faults: dict[str, str], warnings: dict[str, str]
+    ) -> None:
         self.joints, self.limits, self.faults, self.warnings = joints, limits, faults, warnings
         self.protocol = joints[0].model.protocol
         self._standing = False

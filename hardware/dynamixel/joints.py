@@ -81,7 +81,7 @@ class JointArrays:
         takes_effort, takes_velocity, takes_position: masks by operating mode; effort is current or PWM.
     """
 
-    def __init__(self, joints: Sequence[Joint]):
+    def __init__(self, joints: Sequence[Joint]) -> None:
         if not joints:
             raise DeviceError("no joints are configured: give joints.<name>.id and .model of at least one")
         for what, values in (("name", [j.name for j in joints]), ("id", [str(j.id) for j in joints])):
@@ -129,7 +129,7 @@ class GroupState:
         healthy: which joints answer and report no hardware error, shape (n,) bool.
     """
 
-    def __init__(self, names: Sequence[str]):
+    def __init__(self, names: Sequence[str]) -> None:
         n = len(names)
         self.names = tuple(names)
         self.t = 0.0

@@ -28,7 +28,7 @@ class Limits:
         temperature_limit: of each servo, shape (n,) [deg C]; `adopt` fills it in.
     """
 
-    def __init__(self, joints: Sequence[Joint], arrays: JointArrays, loop: EffortLoop):
+    def __init__(self, joints: Sequence[Joint], arrays: JointArrays, loop: EffortLoop) -> None:
         n = len(joints)
         self.names, self.arrays, self.loop = [j.name for j in joints], arrays, loop
         self.factor = np.ones(n)

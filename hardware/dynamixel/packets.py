@@ -53,7 +53,7 @@ class FrameParser(ABC):
     HEADER: bytes
     HEAD: int  # bytes from which a frame's length is known
 
-    def __init__(self, limit: int = 2048):
+    def __init__(self, limit: int = 2048) -> None:
         self.limit = limit
         self.crc_errors = self.skipped = 0
         self._buffer = bytearray()

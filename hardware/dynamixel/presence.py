@@ -34,7 +34,7 @@ class Presence:
         torque_due: whose torque follows when they come, shape (n,) bool.
     """
 
-    def __init__(self, joints: Sequence[Joint], limits: Limits, silence: float):
+    def __init__(self, joints: Sequence[Joint], limits: Limits, silence: float) -> None:
         n = len(joints)
         self.joints, self.limits, self.silence = tuple(joints), limits, silence
         self.here = np.zeros(n, bool)

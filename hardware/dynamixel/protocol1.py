@@ -147,7 +147,7 @@ class ReplyBlock:
         length: parameters of each reply.
     """
 
-    def __init__(self, ids: Sequence[int], length: int):
+    def __init__(self, ids: Sequence[int], length: int) -> None:
         self.frame = reply_size(length)
         self.size = len(ids) * self.frame
         self._heads = np.frombuffer(b"".join(HEADER + bytes((id, length + 2)) for id in ids), np.uint8).reshape(
@@ -170,7 +170,7 @@ class SyncWriteFrame:
         ids: servos written to.
     """
 
-    def __init__(self, address: int, size: int, ids: Sequence[int]):
+    def __init__(self, address: int, size: int, ids: Sequence[int]) -> None:
         self.address, self.size, self.ids = address, size, tuple(ids)
 
     def encode(self, values: np.ndarray) -> bytes:

@@ -222,7 +222,7 @@ class ReplyBlock:
         size: bytes of all replies.
     """
 
-    def __init__(self, ids: Sequence[int], length: int):
+    def __init__(self, ids: Sequence[int], length: int) -> None:
         n, self.frame = len(ids), reply_size(length)
         self.size = n * self.frame
         heads = b"".join(HEADER + struct.pack("<BHB", id, length + 4, Instruction.STATUS) for id in ids)
@@ -255,7 +255,7 @@ class FastReplyBlock:
     Source: ROBOTIS e-manual, Protocol 2.0, "Fast Sync Read".
     """
 
-    def __init__(self, ids: Sequence[int], length: int):
+    def __init__(self, ids: Sequence[int], length: int) -> None:
         self._n, self._each = len(ids), length + 4
         self.size = self.frame = FAST_HEAD + self._n * self._each
         self._head = HEADER + struct.pack("<BHB", BROADCAST, 1 + self._n * self._each, Instruction.STATUS)
@@ -285,7 +285,7 @@ class SyncWriteFrame:
         ids: servos written to.
     """
 
-    def __init__(self, address: int, size: int, ids: Sequence[int]):
+    def __init__(self, address: int, size: int, ids: Sequence[int]) -> None:
         n = len(ids)
         self.address, self.size, self.ids = address, size, tuple(ids)
         self._frame = bytearray(sync_write(address, size, dict.fromkeys(ids, bytes(size))))

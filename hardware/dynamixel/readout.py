@@ -76,7 +76,7 @@ class Readout:
 
     def __init__(
         self, bus: Transport, arrays: JointArrays, joints: Sequence[Joint], which: Sequence[int], fast: bool = False
-    ):
+    ) -> None:
         self.which = np.asarray(which)
         # Of all joints, in order, a slice: assigning by index costs three times as much.
         self._all = slice(None) if list(which) == list(range(len(joints))) else self.which

@@ -49,7 +49,7 @@ class SdkTransport(Transport):
         counters: Counters | None = None,
         latency: float = 0.02,
         return_delay: float = 5e-4,
-    ):
+    ) -> None:
         super().__init__(protocol, counters, latency, return_delay)
         self.handler = sdk.PacketHandler(protocol)
         self.port = _Port(path)
@@ -143,7 +143,7 @@ class SdkTransport(Transport):
 class _SdkGroupReading(GroupReading):
     """One request for all, where the protocol has one; "fast" is "sync" here."""
 
-    def __init__(self, bus: SdkTransport, ids: Sequence[int], address: int, length: int, how: str):
+    def __init__(self, bus: SdkTransport, ids: Sequence[int], address: int, length: int, how: str) -> None:
         super().__init__(bus, ids, address, length, "sync" if how == "fast" else how)
         self.bus = bus
         if self.how == "single":
@@ -178,7 +178,7 @@ class _Port(sdk.PortHandler):
         over: the deadline has passed.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str) -> None:
         super().__init__(path)
         self.packet_timeout: float  # [ms] from `packet_start_time`, the library's
         self.missing = 0

@@ -21,7 +21,7 @@ class ServoServices:
         group: the ServoGroup.
     """
 
-    def __init__(self, group: ServoGroup):
+    def __init__(self, group: ServoGroup) -> None:
         self.group = group
 
     def get_item(self, id: int, name: str) -> int:

@@ -52,7 +52,7 @@ class Trajectory:
         position: ArrayLike,
         velocity: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
-    ):
+    ) -> None:
         self.times = np.asarray(times, dtype=float)
         if not len(self.times):
             raise TrajectoryError("a trajectory needs at least one point")
@@ -154,7 +154,7 @@ class TrajectoryFollower(Source):
 
     def __init__(
         self, trajectory: Trajectory, tolerances: Tolerances, which: Sequence[int], start: float, names: Sequence[str]
-    ):
+    ) -> None:
         self.trajectory, self.tolerances, self.which = trajectory, tolerances, np.asarray(which)
         self.start, self.names = start, [names[k] for k in which]
         self.outcome: Outcome | None = None

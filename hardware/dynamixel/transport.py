@@ -41,7 +41,7 @@ PING_ALL_TIME = 3e-3  # per possible id, after which a broadcast ping is over [s
 class StatusError(DeviceError):
     """A servo answered that it did not do what it was told."""
 
-    def __init__(self, id: int, error: int, what: str, protocol: float):
+    def __init__(self, id: int, error: int, what: str, protocol: float) -> None:
         self.id, self.error = id, error
         name = (
             protocol2.StatusCode(error).name
@@ -75,7 +75,7 @@ class Transport(ABC):
 
     def __init__(
         self, protocol: float, counters: Counters | None = None, latency: float = 0.02, return_delay: float = 5e-4
-    ):
+    ) -> None:
         self.protocol = protocol
         self.codec = protocol2 if protocol == 2.0 else protocol1
         self.counters = counters or Counters()
@@ -299,7 +299,7 @@ class GroupReading(ABC):
         t: host time amid the replies [s], when the values were measured.
     """
 
-    def __init__(self, bus: Transport, ids: Sequence[int], address: int, length: int, how: str):
+    def __init__(self, bus: Transport, ids: Sequence[int], address: int, length: int, how: str) -> None:
         self.ids, self.address, self.length, self.how = tuple(ids), address, length, how
         self.values = np.zeros((len(self.ids), 1 + length), np.uint8)
         self.valid = np.zeros(len(self.ids), bool)

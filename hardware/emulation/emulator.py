@@ -36,7 +36,7 @@ class Emulator(ABC):
     own_faults: dict[str, str] = {}
     longest_step = 0.02  # [s] that a turn may wait: control requests and fault ends are looked at in between
 
-    def __init__(self, faults: Faults | None = None):
+    def __init__(self, faults: Faults | None = None) -> None:
         self.faults = faults or Faults()
         self.faults.on_fault, self.faults.on_clear = self._fault_begins, self._fault_ends
         self.port: Any = None
@@ -182,7 +182,7 @@ class Control(socketserver.ThreadingUnixStreamServer):
 
     daemon_threads = True
 
-    def __init__(self, path: str | os.PathLike, emulator: Emulator):
+    def __init__(self, path: str | os.PathLike, emulator: Emulator) -> None:
         self.emulator = emulator
         with contextlib.suppress(FileNotFoundError):
             Path(path).unlink()

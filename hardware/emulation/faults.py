@@ -34,7 +34,7 @@ class Faults:
         on_fault, on_clear: hooks of the emulator, (name, parameters) and (name).
     """
 
-    def __init__(self, seed: int = 0):
+    def __init__(self, seed: int = 0) -> None:
         self.rng = random.Random(seed)
         self.log: list[tuple[float, str, dict]] = []
         self.counts: dict[str, int] = {}

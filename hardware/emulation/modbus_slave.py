@@ -43,7 +43,7 @@ class RequestFinder:
     served has no known length: it is found when the CRC fits at the end of what has arrived.
     """
 
-    def __init__(self, unit: int):
+    def __init__(self, unit: int) -> None:
         self.unit = unit
         self.damaged = 0  # frames whose CRC was wrong
         self._pending = b""
@@ -103,7 +103,7 @@ class RegisterBank:
         writable: range,
         read: Callable[[int], int],
         write: Callable[[int, list[int]], None],
-    ):
+    ) -> None:
         self.readable, self.writable, self.read, self.write = readable, writable, read, write
 
     def can_read(self, addresses: range) -> bool:

@@ -45,7 +45,7 @@ class EmulatorProcess:
         link: str | os.PathLike | None = None,
         seed: int = 0,
         timeout: float = 30.0,
-    ):
+    ) -> None:
         self.device = device
         self._folder = Path(tempfile.mkdtemp(prefix=f"refit-{device}-"))
         self.link = Path(link) if link else self._folder / "port"

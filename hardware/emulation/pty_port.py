@@ -36,7 +36,7 @@ class PtyPort:
         stats: bytes in and out, lost to a wrong rate, to a full buffer, to an unplugged wire.
     """
 
-    def __init__(self, link: str | os.PathLike, baud: int | None, pace: bool = True):
+    def __init__(self, link: str | os.PathLike, baud: int | None, pace: bool = True) -> None:
         self.link, self.baud, self.pace = Path(link), baud, pace
         self.stats = dict(received=0, sent=0, wrong_baud=0, overflow=0, unplugged=0)
         self._lock = threading.Lock()

@@ -60,7 +60,7 @@ class SharedWorld:
         mjcf: the robot's model as MJCF text.
     """
 
-    def __init__(self, path: Path, memory: mmap.mmap, joints: list[str], mjcf: str, offset: int):
+    def __init__(self, path: Path, memory: mmap.mmap, joints: list[str], mjcf: str, offset: int) -> None:
         self.path, self.joints, self.mjcf, self._memory = path, joints, mjcf, memory
         n = len(joints)
         self._index = {name: i for i, name in enumerate(joints)}

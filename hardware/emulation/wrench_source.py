@@ -26,7 +26,7 @@ class WrenchSource:
         drift: (6,) [N/s, N m/s].
     """
 
-    def __init__(self, world: SharedWorld | None = None, seed: int = 0, **values: Any):
+    def __init__(self, world: SharedWorld | None = None, seed: int = 0, **values: Any) -> None:
         self.world = world
         self.wrench, self.amplitude, self.drift = np.zeros(6), np.zeros(6), np.zeros(6)
         self.frequency, self.noise_force, self.noise_torque = 1.0, 0.0, 0.0

@@ -35,7 +35,7 @@ class EmergencyStop(Device):
         silence: float = 0.1,
         on_change: Callable[[bool, str], None] = lambda stopped, reason: None,
         **options: Any,
-    ):
+    ) -> None:
         super().__init__(**options)
         self.path, self.silence, self.on_change = path, silence, on_change
         self.stopped, self.reason = True, "no heartbeat has come yet"

@@ -25,7 +25,7 @@ class EstopEmulator(Emulator):
     own_faults = {"stuck_on": "the last heartbeat is repeated, whatever the button does"}
     longest_step = 0.01
 
-    def __init__(self, port: PtyPort, faults: Faults | None = None):
+    def __init__(self, port: PtyPort, faults: Faults | None = None) -> None:
         super().__init__(faults)
         self.port, self.pressed, self.number, self.last = port, False, 0, 0.0
         self._beat = self._compose()

@@ -24,7 +24,7 @@ class Ft300Device(SerialWrenchSensor):
 
     _frame_length = FRAME_LENGTH
 
-    def __init__(self, path: str, **common: Any):
+    def __init__(self, path: str, **common: Any) -> None:
         super().__init__(path, **common)
         self.rated, self.nominal_rate = RATED, STREAM_RATE
 

@@ -41,7 +41,7 @@ class Ft300Emulator(Emulator):
 
     def __init__(
         self, port: PtyPort, source: WrenchSource | None = None, serial: str = "FTS-1234", faults: Faults | None = None
-    ):
+    ) -> None:
         super().__init__(faults)
         self.port, self.source = port, source or WrenchSource()
         letters, digits = serial.split("-")

@@ -25,7 +25,7 @@ class Backoff:
         jitter: float = 0.2,
         max_attempts: int = 0,
         seed: int | None = None,
-    ):
+    ) -> None:
         self.initial, self.factor, self.cap, self.jitter, self.max_attempts = initial, factor, cap, jitter, max_attempts
         self.attempts = 0
         self._random = random.Random(seed)

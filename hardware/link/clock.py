@@ -21,7 +21,9 @@ class DeviceClock:
         minimum_samples: before the clock counts as locked.
     """
 
-    def __init__(self, wrap: float | None = None, window: float = 30.0, slew: float = 1e-3, minimum_samples: int = 5):
+    def __init__(
+        self, wrap: float | None = None, window: float = 30.0, slew: float = 1e-3, minimum_samples: int = 5
+    ) -> None:
         self.wrap, self.window, self.slew, self.minimum_samples = wrap, window, slew, minimum_samples
         self.resets = -1
         self.reset()

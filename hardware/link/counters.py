@@ -59,7 +59,7 @@ class RateMeter:
         capacity: most events kept; beyond it the window is shorter.
     """
 
-    def __init__(self, window: float = 5.0, capacity: int = 65536):
+    def __init__(self, window: float = 5.0, capacity: int = 65536) -> None:
         self.window = window
         self._times: deque[float] = deque(maxlen=capacity)
         self._lock = threading.Lock()

@@ -80,7 +80,7 @@ class Device(ABC):
         backoff: Backoff | None = None,
         stale_timeout: float = 0.15,
         allow_replacement: bool = False,
-    ):
+    ) -> None:
         self.on_sample = on_sample
         self.backoff = backoff or Backoff()
         self.stale_timeout = stale_timeout

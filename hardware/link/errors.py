@@ -14,7 +14,7 @@ class Disconnected(DeviceError):
         path: of the port, where it is a file; when it appears, another attempt makes sense at once.
     """
 
-    def __init__(self, text: str, path: str = ""):
+    def __init__(self, text: str, path: str = "") -> None:
         super().__init__(text)
         self.path = path
 

@@ -49,7 +49,7 @@ MAX_FRAME = 256
 class ModbusException(DeviceError):
     """The device understood a request and refused it; `code` says why (EXCEPTIONS)."""
 
-    def __init__(self, function: int, code: int):
+    def __init__(self, function: int, code: int) -> None:
         super().__init__(
             f"Modbus function {function:#04x} was refused: {EXCEPTIONS.get(code, 'unknown')} (exception {code}); "
             "check that the port leads to the device that is configured"
@@ -141,7 +141,7 @@ class ReplyDecoder:
         dropped: bytes thrown away.
     """
 
-    def __init__(self, unit: int, request: Request):
+    def __init__(self, unit: int, request: Request) -> None:
         self.unit, self.request = unit, request
         self.crc_errors = self.dropped = 0
         self._buffer = bytearray()
@@ -202,7 +202,7 @@ class ModbusMaster:
 
     def __init__(
         self, port: SerialPort, unit: int, timeout: float = 0.1, retries: int = 2, counters: Counters | None = None
-    ):
+    ) -> None:
         self.port, self.unit, self.timeout, self.retries = port, unit, timeout, retries
         self.counters = counters or Counters()
 

@@ -35,7 +35,7 @@ class SerialPort:
         Disconnected: no such port, no permission, in use; the text says what to do.
     """
 
-    def __init__(self, path: str | os.PathLike, baud: int, exclusive: bool = True):
+    def __init__(self, path: str | os.PathLike, baud: int, exclusive: bool = True) -> None:
         self.path, self.baud = str(path), baud
         try:
             self._serial = serial.Serial(self.path, baud, timeout=0, write_timeout=1.0, exclusive=exclusive or None)

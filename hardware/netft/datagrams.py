@@ -47,7 +47,7 @@ class DatagramReader:
         count: most datagrams of one call.
     """
 
-    def __init__(self, record: int, longest: int, count: int = 64):
+    def __init__(self, record: int, longest: int, count: int = 64) -> None:
         self.record, self.count = record, count
         size = record * longest
         self._memory = np.zeros((count, size), np.uint8)

@@ -66,7 +66,7 @@ class NetFtDevice(WrenchSensor):
         http_port: int = 80,
         http_timeout: float = 2.0,
         **common: Any,
-    ):
+    ) -> None:
         super().__init__(**common)
         self.address, self.udp_port, self.http_port, self.http_timeout = address, udp_port, http_port, http_timeout
         self.wanted_rate, self.buffered, self.buffer_size = rate, buffered, buffer_size

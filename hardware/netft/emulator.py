@@ -47,7 +47,7 @@ class UdpPort:
     """A socket that answers whoever asked last. What is written ends with its CRC-32, which stands for UDP's own checksum:
     a datagram that a fault has damaged is dropped on the way, as it would be."""
 
-    def __init__(self, ip: str, port: int):
+    def __init__(self, ip: str, port: int) -> None:
         self.address, self.client = (ip, port), None
         self.stats = dict(received=0, sent=0, damaged=0, unplugged=0, nobody=0)
         self.plugged = True
@@ -164,7 +164,7 @@ class NetFtEmulator(Emulator):
         settings: NetFtSettings | None = None,
         serial: str = "FT00001",
         faults: Faults | None = None,
-    ):
+    ) -> None:
         super().__init__(faults)
         self.port = UdpPort(ip, udp_port)
         self.source, self.settings, self.serial = source or WrenchSource(), settings or NetFtSettings(), serial

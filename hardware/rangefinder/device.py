@@ -32,7 +32,7 @@ class Rangefinder(Device):
         stuck_after: the same reading for longer [s] is a warning; 0: never, as a scene may stand still.
     """
 
-    def __init__(self, path: str | os.PathLike, baud: int = BAUD, stuck_after: float = 0.0, **options: Any):
+    def __init__(self, path: str | os.PathLike, baud: int = BAUD, stuck_after: float = 0.0, **options: Any) -> None:
         super().__init__(**options)
         self.path, self.baud, self.stuck_after = path, baud, stuck_after
         self._port: SerialPort | None = None

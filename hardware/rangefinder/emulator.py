@@ -25,7 +25,9 @@ class RangefinderEmulator(Emulator):
     name = "rangefinder"
     own_faults = {"stuck": "every reading is the last one", "no_echo": "every reading is the largest, 5000 mm"}
 
-    def __init__(self, port: PtyPort, range: float | None = 1.0, noise: float = 0.001, faults: Faults | None = None):
+    def __init__(
+        self, port: PtyPort, range: float | None = 1.0, noise: float = 0.001, faults: Faults | None = None
+    ) -> None:
         super().__init__(faults)
         self.port, self.range, self.noise = port, range, noise
         self.sent = self._reading = 0

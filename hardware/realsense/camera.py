@@ -82,7 +82,7 @@ def unused_recording(path: str | os.PathLike) -> Path:
 class _UsbCamera:
     playback = None
 
-    def __init__(self, serial_no: str, usb_port_id: str, device_type: str):
+    def __init__(self, serial_no: str, usb_port_id: str, device_type: str) -> None:
         self._lost = False
         try:
             self._context = rs.context()
@@ -136,7 +136,7 @@ def _on_port(physical_port: str, usb_port_id: str) -> bool:
 
 
 class _Recording:
-    def __init__(self, path: Path, real_time: bool):
+    def __init__(self, path: Path, real_time: bool) -> None:
         if not path.is_file():
             raise Disconnected(f"no recording at {path}: give the path of a .db3 or .bag file in rosbag_filename")
         self._path, self._context = path, rs.context()

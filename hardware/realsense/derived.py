@@ -44,7 +44,7 @@ class Derived:
 
     def __init__(
         self, align: bool, rgbd: bool, cloud: PointCloud | None, lossless: bool, on_sample: Callable, counters: Counters
-    ):
+    ) -> None:
         self.align, self.rgbd, self.cloud, self.lossless, self.on_sample = align, rgbd, cloud, lossless, on_sample
         self._align, self._points, self._lenses = rs.align(rs.stream.color), rs.pointcloud(), {}
         self._aligned = (

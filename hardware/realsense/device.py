@@ -112,7 +112,7 @@ class RealSenseDevice(Device):
         loop: bool = False,
         record: str = "",
         **others: Any,
-    ):
+    ) -> None:
         super().__init__(**others)
         self._source, self.settings, self._on_layout = source, settings, on_layout
         self._loop, self._record = loop, record

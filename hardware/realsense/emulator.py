@@ -64,7 +64,7 @@ class RealSenseEmulator(Emulator):
         world: SharedWorld | None = None,
         camera: str = "realsense",
         render_period: float = 0.1,
-    ):
+    ) -> None:
         super().__init__(faults)
         self.model = MODELS[model]
         self._rng = np.random.default_rng(self.faults.rng.getrandbits(32))

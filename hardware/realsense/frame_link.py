@@ -96,7 +96,7 @@ def _mode(word: int) -> Mode:
 class _Memory:
     """The layout: header, then for each stream its slots' heads and payloads."""
 
-    def __init__(self, memory: mmap.mmap, model: str):
+    def __init__(self, memory: mmap.mmap, model: str) -> None:
         self.header = np.frombuffer(memory, _HEADER, 1).view(np.recarray)[0]
         self.heads, self.payloads = {}, {}
         offset = _HEADER.itemsize
@@ -128,7 +128,7 @@ class FramePort:
         stats: frames written and not written (unplugged).
     """
 
-    def __init__(self, link: str | os.PathLike, model: str, serial: str):
+    def __init__(self, link: str | os.PathLike, model: str, serial: str) -> None:
         self.link, self.model, self.serial = Path(link), model, serial
         self.stats = dict(written=0, unplugged=0)
         self._memory: _Memory | None = None
@@ -227,7 +227,7 @@ class FrameReader:
         Disconnected: there is no such camera.
     """
 
-    def __init__(self, link: str | os.PathLike):
+    def __init__(self, link: str | os.PathLike) -> None:
         try:
             with open(link, "r+b") as file:
                 memory = mmap.mmap(file.fileno(), 0)

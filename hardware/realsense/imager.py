@@ -36,7 +36,7 @@ class DepthSensor:
         rng: of the noise. Noise fields are cut from one large one at random places, which costs a tenth of drawing anew.
     """
 
-    def __init__(self, model: CameraModel, rng: np.random.Generator):
+    def __init__(self, model: CameraModel, rng: np.random.Generator) -> None:
         self._model, self._rng = model, rng
         self._noise = np.zeros((0, 0), np.float32)
 
@@ -67,7 +67,7 @@ class Swing:
         amplitude: of the displacement along x [m]; angle: of the rotation [rad]; frequency [Hz].
     """
 
-    def __init__(self, amplitude: float = 0.0, angle: float = 0.0, frequency: float = 0.5):
+    def __init__(self, amplitude: float = 0.0, angle: float = 0.0, frequency: float = 0.5) -> None:
         self.amplitude, self.angle, self.frequency = amplitude, angle, frequency
 
     def inertial(self, t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +91,7 @@ class InertialUnit:
     DENSITY = {"gyro": math.radians(0.014), "accel": 150e-6 * GRAVITY}
     WALK = {"gyro": 1e-5, "accel": 1e-4}  # per root second
 
-    def __init__(self, rng: np.random.Generator):
+    def __init__(self, rng: np.random.Generator) -> None:
         self._rng, self.noise = rng, 1.0
         self.bias = {name: np.zeros(3) for name in self.DENSITY}
 

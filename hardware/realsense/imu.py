@@ -30,7 +30,7 @@ class ImuUniter:
         method: COPY or INTERPOLATE.
     """
 
-    def __init__(self, method: Unite):
+    def __init__(self, method: Unite) -> None:
         self.method = Unite(method)
         self.reset()
 

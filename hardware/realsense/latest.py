@@ -18,7 +18,7 @@ class LatestWins:
         name: of the thread.
     """
 
-    def __init__(self, work: Callable, on_skip: Callable[[], None] = lambda: None, name: str = "latest"):
+    def __init__(self, work: Callable, on_skip: Callable[[], None] = lambda: None, name: str = "latest") -> None:
         self._work, self._on_skip = work, on_skip
         self._waiting: list = []  # at most one item
         self._working = self._closing = False

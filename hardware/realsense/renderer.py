@@ -28,7 +28,7 @@ class CameraOnRobot:
         ValueError: no such camera.
     """
 
-    def __init__(self, world: SharedWorld, camera: str):
+    def __init__(self, world: SharedWorld, camera: str) -> None:
         self.world = world
         self.model = mujoco.MjModel.from_xml_string(world.mjcf)
         self.data = mujoco.MjData(self.model)
@@ -85,7 +85,7 @@ class RenderedScene:
         busy: time that the last one took [s].
     """
 
-    def __init__(self, camera: CameraOnRobot, model: CameraModel, period: float):
+    def __init__(self, camera: CameraOnRobot, model: CameraModel, period: float) -> None:
         self.version, self.busy = 0, 0.0
         self._on, self._model, self._period = camera, model, period
         self._wanted: dict[tuple[str, Mode], float] = {}

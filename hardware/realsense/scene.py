@@ -65,7 +65,7 @@ class StillScene:
 
     version = 1
 
-    def __init__(self, model: CameraModel):
+    def __init__(self, model: CameraModel) -> None:
         self._model = model
         self._views: dict[tuple[str, Mode], tuple] = {}
 

@@ -98,7 +98,7 @@ class SoftwareCamera:
 
     playback = None
 
-    def __init__(self, link: str | os.PathLike):
+    def __init__(self, link: str | os.PathLike) -> None:
         self._reader = FrameReader(link)
         model = MODELS[self._reader.model]
         self.device, self._sensors, self._profiles = build_device(model, self._reader.serial)

@@ -71,7 +71,7 @@ class RobotiqGripper(Device):
         stop_policy: str = "stop",
         auto_reactivate: bool = False,
         **options: Any,
-    ):
+    ) -> None:
         super().__init__(**options)
         self.path, self.model, self.unit = path, MODELS[model], unit
         self.period, self.reply_timeout = 1.0 / rate, reply_timeout

@@ -43,7 +43,7 @@ class RobotiqEmulator(Emulator):
     }
     longest_step = 0.005
 
-    def __init__(self, port: PtyPort, gripper: Gripper, unit: int = 9, faults: Faults | None = None):
+    def __init__(self, port: PtyPort, gripper: Gripper, unit: int = 9, faults: Faults | None = None) -> None:
         super().__init__(faults)
         self.port, self.gripper = port, gripper
         self.requests = self.refusals = 0

@@ -32,7 +32,7 @@ class OwnFingers:
         cavity_width: of an opening that the fingers are in, for grips from inside [m]; inf: none.
     """
 
-    def __init__(self, stroke: float):
+    def __init__(self, stroke: float) -> None:
         self.stroke = self.width = stroke
         self.object_width, self.cavity_width = 0.0, float("inf")
         self.blocked = False
@@ -70,7 +70,7 @@ class WorldFingers:
         closed_at: float,
         stiffness: float = 2000.0,
         damping: float = 30.0,
-    ):
+    ) -> None:
         self.world, self._joint = world, world.indices([joint])
         self.stroke, self.stiffness, self.damping = stroke, stiffness, damping
         self._closed_at, self._scale = closed_at, stroke / (open_at - closed_at)  # [m per rad or m]

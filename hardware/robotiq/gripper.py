@@ -47,7 +47,7 @@ class Gripper:
         activation_speed: of the fingers while they learn their stroke [m/s]; None: fastest.
     """
 
-    def __init__(self, mechanics: Mechanics, fingers: Fingers, activation_speed: float | None = None):
+    def __init__(self, mechanics: Mechanics, fingers: Fingers, activation_speed: float | None = None) -> None:
         self.mechanics, self.fingers = mechanics, fingers
         self.activation_speed = activation_speed or mechanics.fastest
         self.hot = False  # fault 08 while true

@@ -25,7 +25,7 @@ class SerialWrenchDevice(SerialWrenchSensor):
         **common: as for `WrenchSensor`.
     """
 
-    def __init__(self, path: str, description: Description, **common: Any):
+    def __init__(self, path: str, description: Description, **common: Any) -> None:
         super().__init__(path, **common)
         self.description = description
         self.rated, self.nominal_rate = np.array(description.rated), description.rate

@@ -79,7 +79,7 @@ class SerialWrenchEmulator(Emulator):
         source: WrenchSource | None = None,
         line: str = LINE,
         faults: Faults | None = None,
-    ):
+    ) -> None:
         super().__init__(faults)
         self.port, self.described, self.source, self.line = port, described, source or WrenchSource(), line
         self.start, self.stop = (str(described.get(key) or "").encode("latin-1") for key in ("start", "stop"))

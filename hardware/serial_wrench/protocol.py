@@ -152,7 +152,7 @@ class LineDecoder:
     The first line after the start may be the end of one, and is not counted against the sensor if it does not match.
     """
 
-    def __init__(self, pattern: re.Pattern, scale: np.ndarray):
+    def __init__(self, pattern: re.Pattern, scale: np.ndarray) -> None:
         self.pattern, self.scale = pattern, scale
         self.crc_errors = self.resyncs = 0
         self.frame_length = 0

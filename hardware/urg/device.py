@@ -106,7 +106,7 @@ class UrgDevice(Device):
         refusal: why the settings cannot work; "" if they can.
     """
 
-    def __init__(self, settings: UrgSettings | None = None, **options: Any):
+    def __init__(self, settings: UrgSettings | None = None, **options: Any) -> None:
         super().__init__(**{"stale_timeout": 0.3, **options})
         self.settings = settings or UrgSettings()
         self.geometry: Geometry | None = None

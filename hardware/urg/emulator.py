@@ -49,7 +49,7 @@ class UrgEmulator(Emulator):
         optics: Optics | None = None,
         faults: Faults | None = None,
         **sensor: Any,
-    ):
+    ) -> None:
         super().__init__(faults)
         self.port, self.scene, self.optics = port, scene, optics or Optics()
         self._angles = (np.arange(FIRST, LAST + 1) - FRONT) * (2.0 * np.pi / STEPS)

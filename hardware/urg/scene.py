@@ -40,7 +40,7 @@ class Room:
         ValueError: the file describes no room.
     """
 
-    def __init__(self, path: str | Path | None = None):
+    def __init__(self, path: str | Path | None = None) -> None:
         path = Path(path) if path else Path(__file__).with_name("room.yaml")
         about = yaml.safe_load(path.read_text()) or {}
         try:
@@ -100,7 +100,7 @@ class MujocoScene:
 
     DARK_BELOW = 0.08  # brightness of a geom's colour
 
-    def __init__(self, mjcf: str, joints: list[str], positions: Callable[[], np.ndarray], site: str = "urg"):
+    def __init__(self, mjcf: str, joints: list[str], positions: Callable[[], np.ndarray], site: str = "urg") -> None:
         import mujoco  # heavy, and of no use to a room
 
         self._mujoco = mujoco
@@ -160,7 +160,7 @@ class Optics:
     MAX = 5.6  # [m] farthest specified; a little more is still measured
     BLIND = 6.0
 
-    def __init__(self, seed: int = 0, noise: float = 1.0, codes: bool = True):
+    def __init__(self, seed: int = 0, noise: float = 1.0, codes: bool = True) -> None:
         self.noise, self.codes = noise, codes
         self._rng = np.random.default_rng(seed)
         self._failed: np.ndarray | None = None

@@ -126,7 +126,7 @@ class Sensor:
         rate: str = "019200",
         rpm: float = 600.0,
         boot_time: float = 0.1,
-    ):
+    ) -> None:
         self.cast, self.serial, self.scip1_at_boot, self.default_rate = cast, serial, scip1, rate
         self.nominal_rpm, self.boot_time = rpm, boot_time
         self.firmware_update = False

@@ -24,7 +24,7 @@ class TcpPort:
 
     baud = 0
 
-    def __init__(self, address: str, port: int, timeout: float = 1.0):
+    def __init__(self, address: str, port: int, timeout: float = 1.0) -> None:
         self.path = f"{address}:{port}"
         try:
             self._socket = socket.create_connection((address, port), timeout)

@@ -22,7 +22,7 @@ class TcpServerPort:
 
     baud = None
 
-    def __init__(self, address: str, port: int):
+    def __init__(self, address: str, port: int) -> None:
         self.address, self.port = address, port
         self.stats = dict(received=0, sent=0, overflow=0, unplugged=0, clients=0)
         self._listener: socket.socket | None = None

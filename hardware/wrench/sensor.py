@@ -59,7 +59,7 @@ class WrenchSensor(Device):
         silence_timeout: float = 0.02,
         max_load: ArrayLike = np.nan,
         **common: Any,
-    ):
+    ) -> None:
         super().__init__(**common)
         self.on_valid, self.silence_timeout = on_valid, silence_timeout
         self._max_load = np.broadcast_to(np.asarray(max_load, float), 6)

@@ -46,7 +46,7 @@ class FrameDecoder:
         wrench: frame -> (6,) [N, N m], or None if it is none.
     """
 
-    def __init__(self, header: bytes, length: int, wrench: Callable[[bytes], np.ndarray | None]):
+    def __init__(self, header: bytes, length: int, wrench: Callable[[bytes], np.ndarray | None]) -> None:
         self.header, self.length, self._wrench = header, length, wrench
         self.crc_errors = self.resyncs = 0
         self._buffer = bytearray()
@@ -92,7 +92,7 @@ class SerialWrenchSensor(WrenchSensor):
         **common: as for `WrenchSensor`.
     """
 
-    def __init__(self, path: str, **common: Any):
+    def __init__(self, path: str, **common: Any) -> None:
         super().__init__(**common)
         self.path = str(path)
         self._port: SerialPort | None = None

@@ -142,7 +142,7 @@ def _rotation(yaw: float, pitch: float, roll: float) -> tuple[np.ndarray, np.nda
 class _Walls:
     """Walls as arrays: plane normals (m, 3), offsets n.x = c (m,), feet and directions (m, 2), lengths (m,)."""
 
-    def __init__(self, walls: Sequence[Wall]):
+    def __init__(self, walls: Sequence[Wall]) -> None:
         if not walls:
             raise ValueError("Without a known wall nothing can be said; give at least one.")
         self.foot = np.array([wall.a for wall in walls], float)
@@ -191,7 +191,7 @@ class _Problem:
         walls: Sequence[Wall],
         height: float,
         accuracy: Callable[[np.ndarray], np.ndarray],
-    ):
+    ) -> None:
         self.rays, self.ranges, self.height = _rays(angles), ranges, height
         self.walls = _Walls(walls)
         self.sigma = np.broadcast_to(np.asarray(accuracy(ranges), float), ranges.shape)

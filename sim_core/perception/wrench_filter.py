@@ -20,7 +20,7 @@ class LowPass:
 
     LONGEST = 64  # samples that go through at once
 
-    def __init__(self, cutoff: float, rate: float):
+    def __init__(self, cutoff: float, rate: float) -> None:
         if not 0.0 < cutoff < 0.5 * rate:
             raise ValueError(
                 f"a cutoff of {cutoff:g} Hz needs more than {2.0 * cutoff:g} samples per second, there are {rate:g}"
@@ -70,7 +70,7 @@ class Decimator:
         mean: else the last.
     """
 
-    def __init__(self, factor: int, mean: bool):
+    def __init__(self, factor: int, mean: bool) -> None:
         self.factor, self.mean = factor, mean
         self._t, self._samples = np.empty(0), np.empty((0, 0))
 
@@ -96,7 +96,7 @@ class Decimator:
 class RestingMean:
     """Mean and standard deviation of `count` samples; filled block by block."""
 
-    def __init__(self, count: int):
+    def __init__(self, count: int) -> None:
         self.count = count
         self._blocks: list[np.ndarray] = []
         self.collected = 0

@@ -167,5 +167,5 @@ class LimitedParameters(Box):
         m, c, I_c = inertia.com_inertia(ten)
         return m if field == "mass" else c[COM[field]] if field in COM else I_c[I_COM[field]]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"LimitedParameters({self.model.name}: {', '.join(self.names)})"
