@@ -16,7 +16,6 @@ on all cores, and on the GPU where there is one.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -28,6 +27,7 @@ from experiments.problems.panda_box import BOX_LIMITS, box_model, controls, moti
 from reporting import Report, Result, SilentProgress
 from reporting.figures import figure
 from sim_core.codegen import cuda
+from sim_core.host.executors import open_executor, spread
 from sim_core.inference.data.trajectories import Trajectories
 from sim_core.inference.samplers import sample
 from sim_core.inference.samplers.sampler import sobol
@@ -207,9 +207,8 @@ def evaluation(shooting: MultipleShooting, count: int):
 
 def cost(name: str, count: int, seed: int) -> dict:
     """Time and memory of an iteration with `count` particles, in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        seconds, megabytes = pool.apply(_cost, (name, count, seed))
+    with open_executor("processes:1") as executor:
+        ((seconds, megabytes),) = spread(_cost, [(name, count, seed)], executor)
     return {
         "problem": name,
         "particles": count,
@@ -219,7 +218,8 @@ def cost(name: str, count: int, seed: int) -> dict:
     }
 
 
-def _cost(name, count, seed):
+def _cost(job: tuple[str, int, int]) -> tuple[float, float]:
+    name, count, seed = job
     shooting = PROBLEMS[name]()
     shortest_iteration(shooting, 2, seed)
     before = peak_megabytes()
