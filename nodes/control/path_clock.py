@@ -19,7 +19,7 @@ class PathClock:
 
     CATCH_UP = 1.5
 
-    def __init__(self, begin: float, longest: float):
+    def __init__(self, begin: float, longest: float) -> None:
         self._begin, self._longest = begin, longest
         self._stamp, self._time = begin, 0.0
 

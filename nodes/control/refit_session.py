@@ -61,7 +61,7 @@ class RefitSession:
         ValueError: a robot, a blueprint or a parameter file that cannot be used.
     """
 
-    def __init__(self, model, config: RefitWorkerConfig):
+    def __init__(self, model, config: RefitWorkerConfig) -> None:
         self.model, self.config, self.robot = model, config, load_robot(config.robot)
         self.actuation = Actuation(model)
         self.blueprint, self.blueprints = blueprint_of(config), 0

@@ -27,7 +27,7 @@ class TrajectoryAction:
         joints: names of joints that can follow positions.
     """
 
-    def __init__(self, node, device, joints):
+    def __init__(self, node, device, joints) -> None:
         self._node, self._device, self._joints = node, device, list(joints)
         self._follower: TrajectoryFollower | None = None
         self._handle = None
@@ -198,7 +198,7 @@ class GripperAction:
         node, device: as above; the device has a gripper.
     """
 
-    def __init__(self, node, device):
+    def __init__(self, node, device) -> None:
         self._node, self._device, self._handle = node, device, None
         self._action = LongAction(
             node, GripperCommand, "~/gripper_cmd", self._begin, refusal=self._refusal, cancel=self._on_cancel

@@ -22,7 +22,7 @@ class ServoMessages:
         names: of all joints.
     """
 
-    def __init__(self, names):
+    def __init__(self, names) -> None:
         self._names = list(names)
         n = len(self._names)
         self._state = JointState(name=self._names)

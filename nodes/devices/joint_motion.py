@@ -22,7 +22,7 @@ class JointMotion:
         node, topic: where joint states come from; best effort, as only the present matters.
     """
 
-    def __init__(self, node, topic: str):
+    def __init__(self, node, topic: str) -> None:
         self._node = node
         self._reader = create_polled_subscription(node, JointState, topic, SENSOR)
         self._last: dict[str, tuple[float, float]] = {}

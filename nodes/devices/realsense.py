@@ -215,7 +215,7 @@ class RealSense(DeviceNode):
     Config = RealSenseConfig
     live_parameters = True
 
-    def __init__(self, name: str | None = None, **kwargs):
+    def __init__(self, name: str | None = None, **kwargs) -> None:
         super().__init__(name, **{"namespace": "camera", **kwargs})
         if self.config.diagnostics_period:
             self.diagnostics.period = self.config.diagnostics_period

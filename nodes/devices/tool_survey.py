@@ -29,7 +29,7 @@ class ToolSurvey:
         now: [s].
     """
 
-    def __init__(self, goal, samples: int, max_std: float, still_speed: float, now: float):
+    def __init__(self, goal, samples: int, max_std: float, still_speed: float, now: float) -> None:
         self.poses = max(goal.poses or DEFAULT_POSES, MINIMUM_POSES)
         self.min_angle, self.apply = goal.min_angle or DEFAULT_ANGLE, goal.apply
         self._end = now + (goal.timeout or DEFAULT_TIMEOUT)

@@ -21,7 +21,7 @@ class RobotFrames:
         tf, tf_static: frames below a joint, and those that never move in their parent.
     """
 
-    def __init__(self, model: mujoco.MjModel, frame_prefix: str = ""):
+    def __init__(self, model: mujoco.MjModel, frame_prefix: str = "") -> None:
         self._model = model
         self._frames = _frames(model)
         self.tf, self.tf_static = TFMessage(), TFMessage()

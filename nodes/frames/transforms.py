@@ -30,7 +30,7 @@ class TransformBuffer:
         history: kept of each frame [s].
     """
 
-    def __init__(self, history: float = 10.0):
+    def __init__(self, history: float = 10.0) -> None:
         self.history = history
         self._lock = threading.Lock()
         # child -> (parent, times, poses (7,): x y z, quaternion xyzw); times None: static

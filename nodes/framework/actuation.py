@@ -18,7 +18,7 @@ class Actuation:
         gear: nominal transmission, shape (nu,) [-].
     """
 
-    def __init__(self, model):
+    def __init__(self, model) -> None:
         self.n = model.nv
         self.joints = np.array([actuator.v_index for actuator in model.actuators])
         layout = model.parameters

@@ -35,7 +35,7 @@ class Diagnostics:
             clock if None.
     """
 
-    def __init__(self, node, hardware_id: str = "", period: float = 1.0, now=None):
+    def __init__(self, node, hardware_id: str = "", period: float = 1.0, now=None) -> None:
         self.hardware_id = hardware_id
         self.period = period
         self._name = node.get_fully_qualified_name().lstrip("/")

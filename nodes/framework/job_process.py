@@ -17,7 +17,7 @@ __all__ = ["JobProcess", "Told"]
 class Told:
     """What a job has for its parent. Call it with anything picklable; it answers whether the job is to end early."""
 
-    def __init__(self, pipe):
+    def __init__(self, pipe) -> None:
         self._pipe, self._cancelled = pipe, False
 
     def __call__(self, news) -> bool:
@@ -35,7 +35,7 @@ class JobProcess:
         sentences: exceptions whose text is meant for people; of others the type is said as well.
     """
 
-    def __init__(self, work: Callable, job, sentences: tuple = (ValueError, OSError, MissingTierError)):
+    def __init__(self, work: Callable, job, sentences: tuple = (ValueError, OSError, MissingTierError)) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy the middleware's threads' locks
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_run, args=(work, job, theirs, sentences, os.getpid()), daemon=True)

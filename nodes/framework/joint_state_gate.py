@@ -56,7 +56,7 @@ class JointStateGate:
             different topics, so a state may overtake its own clock message.
     """
 
-    def __init__(self, joint_names: Sequence[str], age_limit: float = np.inf, future_limit: float = np.inf):
+    def __init__(self, joint_names: Sequence[str], age_limit: float = np.inf, future_limit: float = np.inf) -> None:
         self.joint_names = tuple(joint_names)
         self.age_limit, self.future_limit = age_limit, future_limit
         self._order_of: tuple[tuple[str, ...], np.ndarray] | None = None

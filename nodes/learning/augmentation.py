@@ -68,7 +68,7 @@ class Predictor:
         BlueprintFileError, AugmentationError: a file that cannot be used, or does not fit the model.
     """
 
-    def __init__(self, base, blueprint: str = ""):
+    def __init__(self, base, blueprint: str = "") -> None:
         self.blueprint, self._base = blueprint, base
         self.model = augment(base, blueprint) if blueprint else base
         self.weights = len(self.model.parameters) - len(base.parameters)

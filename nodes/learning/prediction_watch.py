@@ -23,7 +23,7 @@ class PredictionWatch:
         period: of the samples [s], known from the third on.
     """
 
-    def __init__(self, model, control, horizon: float):
+    def __init__(self, model, control, horizon: float) -> None:
         self.model, self._control, self.horizon = model, control, horizon
         self.forget()
 

@@ -33,7 +33,7 @@ class PlantMessages:
         now: time of the stamps [s], where it is not the plant's.
     """
 
-    def __init__(self, plant: MujocoPlant, frame_prefix: str = "", now: Callable[[], float] | None = None):
+    def __init__(self, plant: MujocoPlant, frame_prefix: str = "", now: Callable[[], float] | None = None) -> None:
         self._now = now or (lambda: plant.t)
         self.clock = Clock()
         self.joint_state = JointState(name=list(plant.joints))

@@ -23,7 +23,7 @@ class PlantWorld:
         released: whether the robot has left its stand.
     """
 
-    def __init__(self, path: str, plant: MujocoPlant):
+    def __init__(self, path: str, plant: MujocoPlant) -> None:
         self._world = SharedWorld.create(path, plant.joints, plant.mjcf)
         self.released = False
         self.publish(plant)

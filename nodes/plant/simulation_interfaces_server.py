@@ -106,7 +106,9 @@ class SimulationInterfaces:
         quit: called when a client asks the simulator to quit.
     """
 
-    def __init__(self, node, loop: SimLoop, frame_prefix: str, may_play: Callable[[], bool], quit: Callable[[], None]):
+    def __init__(
+        self, node, loop: SimLoop, frame_prefix: str, may_play: Callable[[], bool], quit: Callable[[], None]
+    ) -> None:
         self._node, self._loop, self._prefix = node, loop, frame_prefix
         self._may_play, self._quit = may_play, quit
         self._stopped = False

@@ -17,7 +17,7 @@ class LossCounter:
 
     REORDER = 1000  # further back than a reader's history is a new publisher, not a late message
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._first = self._highest = self._received = 0
         self._before = 0  # lost of publishers that are gone
 

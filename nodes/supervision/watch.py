@@ -38,7 +38,7 @@ class Watch:
         limits: ages.
     """
 
-    def __init__(self, joint_names: Sequence[str], lower, upper, velocity, limits: WatchLimits):
+    def __init__(self, joint_names: Sequence[str], lower, upper, velocity, limits: WatchLimits) -> None:
         self.joint_names, self.limits = tuple(joint_names), limits
         self.lower, self.upper, self.velocity = (np.asarray(a, float) for a in (lower, upper, velocity))
         self.forget()
