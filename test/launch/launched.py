@@ -15,14 +15,15 @@ from collections.abc import Callable, Sized
 from pathlib import Path
 
 import rclpy
-from launch.actions import GroupAction, IncludeLaunchDescription, RegisterEventHandler
+from launch.actions import GroupAction, IncludeLaunchDescription, RegisterEventHandler, SetLaunchConfiguration
 from launch.event_handlers import OnProcessExit, OnProcessIO, OnProcessStart
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from lifecycle_msgs.msg import State
 from lifecycle_msgs.srv import GetState
+from rcl_interfaces.srv import GetParameters
 from rclpy.action import ActionClient
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
-from rclpy.node import Node
+from rclpy.node import Node, NodeNameNonExistentError
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import SetSimulationState
 
@@ -93,6 +94,9 @@ class Processes:
             RegisterEventHandler(OnProcessStart(on_start=self._started)),
             RegisterEventHandler(OnProcessExit(on_exit=self._ended)),
             RegisterEventHandler(OnProcessIO(on_stdout=self._said, on_stderr=self._said)),
+            # Nobody is killed for ending slowly: how a node ends is judged, not how soon.
+            SetLaunchConfiguration("sigterm_timeout", "60"),
+            SetLaunchConfiguration("sigkill_timeout", "60"),
         ]
 
     def _started(self, event, context):
@@ -213,11 +217,41 @@ class Probe:
         if name not in self._clients:
             client = make()
             until(lambda: is_ready(client), f"{name} appears", deadline)
-            # The client knows the server; an answer is lost unless the server knows the client too,
-            # which nothing tells.
-            time.sleep(0.5)
+            self._introduce(name, deadline)
             self._clients[name] = client
         return self._clients[name]
+
+    def _introduce(self, name: str, deadline: float) -> None:
+        """Wait until the node that offers a service or action knows our newest client of it.
+
+        The client knows the server, but the server drops an answer whose reader it does not know, and nothing tells
+        whether it does. A process hears of our readers in the order in which they were made, though: once a younger
+        client has an answer from it, it knows the older ones.
+        """
+        service = self.node.resolve_service_name(name)
+        owner = until(lambda: self._owner({service, f"{service}/_action/send_goal"}), f"{name} has a node", deadline)
+        younger = self.node.create_client(GetParameters, f"{owner}/get_parameters")
+        until(younger.service_is_ready, f"{owner} appears", deadline)
+        asked: list = []
+
+        def answered() -> bool:
+            if not asked or time.monotonic() > asked[-1][0] + 1.0:
+                asked.append((time.monotonic(), self._sent(lambda: younger.call_async(GetParameters.Request()))))
+            return any(future.done() for _, future in asked)
+
+        until(answered, f"{owner} answers", deadline)
+        self.node.destroy_client(younger)
+
+    def _owner(self, services: set[str]) -> str | None:
+        """Full name of the node that offers one of these."""
+        for name, namespace in self.node.get_node_names_and_namespaces():
+            try:
+                offered = self.node.get_service_names_and_types_by_node(name, namespace)
+            except NodeNameNonExistentError:  # it has just ended
+                continue
+            if services & {service for service, _ in offered}:
+                return f"{namespace.rstrip('/')}/{name}"
+        return None
 
     def call(self, kind, service: str, request=None, deadline: float = DEADLINE):
         """A service's response."""

@@ -14,7 +14,7 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from launch import LaunchDescription
 from launch_ros.actions import LifecycleNode
-from launched import LAUNCH, Processes, include, seconds
+from launched import LAUNCH, Processes, include, seconds, settled, until
 from refit_interfaces.msg import ControllerStatus, JointCommand, SupervisorStatus
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -116,18 +116,17 @@ class Robot:
         """A good cable, nothing halted, commands followed."""
         self._probe.wait_active("sim_plant", "adaptive_mpc", "refit_worker", "supervisor")
         self.cable.damage, self.cable.delay = None, 0.0
+        until(lambda: len(self.supervisor), "the supervisor speaks")
         if self.supervisor[-1].state == HALTED:
             # The fault is looked at over a moment, so the first call may come too early.
-            for _ in range(20):
-                self.states.wait_next()
-                response = self._probe.call(Trigger, "resume")
-                if response.success:
-                    break
-            assert response.success, response.message
+            until(self._resume, "the halt is lifted")
         self.controller.wait_next(lambda m: m.state == TRACKING, what="tracking")
-        if self.supervisor[-1].state != RUNNING:
-            self.supervisor.wait_next(lambda m: m.state == RUNNING, what="running")
+        until(lambda: self.supervisor[-1].state == RUNNING, "running")
         self.plant(lambda values: values["servos"] == "following commands", "commands followed")
+
+    def _resume(self) -> bool:
+        self.states.wait_next()
+        return self._probe.call(Trigger, "resume").success
 
     def plant(self, condition, what):
         """The plant's own words, once a second: the first diagnostics of it from now on that fulfil the condition."""
@@ -201,7 +200,7 @@ def test_bad_joint_states_stop_the_robot(cartpole, robot, damage, code, sentence
     stopped = robot.controller.wait(lambda m: m.state == STOPPED, after=status, what="stopped")
     assert sentence in stopped.message
     robot.plant(lambda values: values["servos"].startswith("no command for"), "the stop state")
-    silent = len(robot.commands)
+    silent = settled(robot.commands)
     robot.for_a_while(0.2)
     assert len(robot.commands) == silent
     # A good cable alone lifts nothing; an operator does.

@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from launched import until
+from launched import settled, until
 from sensor_msgs.msg import JointState
 from simulation_interfaces.msg import SimulationState
 
@@ -59,7 +59,7 @@ class Terminal:
         code = self.process.wait(60.0)
         assert code == 0, f"exit code {code}\n{self.output}"
         assert "Traceback" not in self.output, self.output
-        until(lambda: not self.descendants(), f"nobody is left behind by\n{self.output}", 10.0)
+        until(lambda: not self.descendants(), f"nobody is left behind by\n{self.output}")
 
 
 @pytest.fixture
@@ -112,5 +112,6 @@ def test_while_moving(terminal, probe, tmp_path, presses):
         run.ctrl_c()
         time.sleep(0.1)
     run.assert_ended_well()
+    settled(states)  # the process has ended before its last words have been read
     assert list(states[-1].effort) == [0.0, 0.0]
     assert "0 lost" in run.output, run.output  # the recorder too has ended in good order

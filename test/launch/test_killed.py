@@ -67,6 +67,8 @@ def test_control_goes_on_without_its_refit(panda, probe):
     probe.wait_active("sim_plant", "adaptive_mpc", "refit_worker", "supervisor", "recorder")
     status.wait(lambda m: m.parameters_source == REFIT and m.parameters_revision >= 1, what="a revision from the refit")
     supervisor.wait(lambda m: m.state == SupervisorStatus.STATE_RUNNING, what="running")
+    # A status may come before the command that it tells of, and before older commands.
+    commands.wait(lambda c: c.parameters_revision >= 1, what="a command by that revision")
 
     seen, sent, said = len(status), len(commands), len(supervisor)
     processes.kill("/refit_worker")
@@ -86,7 +88,8 @@ def test_control_goes_on_without_its_refit(panda, probe):
     degraded = supervisor.wait(lambda m: m.state == SupervisorStatus.STATE_DEGRADED, after=said, what="degraded")
     assert degraded.code == SupervisorStatus.CODE_REFIT_LOST and "control goes on" in degraded.message
     end = seconds(nominal.header.stamp) + 0.5
-    status.wait(lambda m: seconds(m.header.stamp) > end, what="half a second more")
+    for topic in (status, commands):
+        topic.wait(lambda m: seconds(m.header.stamp) > end, what="half a second more")
 
     # In this order, and never anything but tracking in between.
     sources = [m.parameters_source for m in status[seen:]]

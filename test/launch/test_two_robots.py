@@ -71,7 +71,7 @@ class Robot:
     def start(self):
         self._probe.wait_active(*(f"/{self.name}/{node}" for node in ("sim_plant", "adaptive_mpc", "supervisor")))
         self.status.wait_next(lambda m: m.state == TRACKING, what="tracking")
-        until(lambda: self.supervisor[-1].state == RUNNING, f"{self.name} is running")
+        until(lambda: self.supervisor and self.supervisor[-1].state == RUNNING, f"{self.name} is running")
 
     def call(self, kind, service, **fields):
         response = self._probe.call(kind, f"/{self.name}/{service}", kind.Request(**fields))
@@ -136,12 +136,11 @@ def test_pause_and_reset_of_one(robots, left, right):
     with Undisturbed(right):
         left.set_state(SimulationState.STATE_PAUSED)
         settled(left.states)  # whatever left sent before has arrived
-        stands = left.states[-1].header.stamp
+        stands, seen = left.states[-1].header.stamp, len(left.states)
         later = seconds(right.states[-1].header.stamp) + 0.3
         right.states.wait_next(lambda m: seconds(m.header.stamp) > later)
-        assert left.states[-1].header.stamp == stands
+        assert len(left.states) == seen and left.states[-1].header.stamp == stands
         left.set_state(SimulationState.STATE_PLAYING)
-        seen = len(left.states)
         left.call(ResetSimulation, "reset_simulation")
         left.states.wait(lambda m: seconds(m.header.stamp) == 0.0, after=seen, what="left begins anew")
         left.start()
@@ -152,7 +151,8 @@ def test_pause_and_reset_of_one(robots, left, right):
 def test_loss_of_one_controller(robots, left, right):
     left.start(), right.start()
     with Undisturbed(right):
+        said = len(left.supervisor)
         robots[1].kill("/left/adaptive_mpc")
-        halt = left.supervisor.wait(lambda m: m.state == HALTED, what="left halts")
+        halt = left.supervisor.wait(lambda m: m.state == HALTED, after=said, what="left halts")
         assert halt.code == SupervisorStatus.CODE_COMMAND_LOST and "no joint command" in halt.message
     robots[1].assert_running("/left/adaptive_mpc")
