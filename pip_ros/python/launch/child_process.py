@@ -18,7 +18,7 @@ from .process_guard import guard
 # resource tracker, which frees shared memory, needs some of it.
 GRACE_FOR_LEFTOVERS = 1.0
 # A process that left a child holding its output is not waited for longer.
-GRACE_FOR_OUTPUT = 0.2
+GRACE_FOR_OUTPUT = 1.0
 
 
 class ChildProcess:

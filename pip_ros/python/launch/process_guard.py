@@ -6,6 +6,7 @@ which process groups exist. When the pipe breaks, the launch is gone: the guard
 sends SIGINT to the groups that are left and SIGKILL three seconds later.
 """
 
+import atexit
 import os
 import subprocess
 import threading
@@ -57,6 +58,14 @@ class ProcessGuard:
                 self._groups.remove(group)
                 self._tell("remove", group)
 
+    def close(self):
+        """End the guard process if it has nothing left to guard."""
+        with self._lock:
+            if self._owner == os.getpid() and not self._groups:
+                self._process.stdin.close()
+                self._process.wait()
+                self._owner = None
+
     def _tell(self, verb, group):
         try:
             self._process.stdin.write(f"{verb} {group}\n".encode())
@@ -65,3 +74,4 @@ class ProcessGuard:
 
 
 guard = ProcessGuard()
+atexit.register(guard.close)

@@ -1,6 +1,7 @@
 """Between the events of the launch and the services and topics of a lifecycle node."""
 
 import asyncio
+from concurrent.futures import Future
 
 from launch.actions import OpaqueFunction
 from launch.event_handler import EventHandler
@@ -84,7 +85,7 @@ class LifecycleEventManager:
             return
         request = ChangeStateService.Request()
         request.transition.id = transition_id
-        response = self.__client.call_async(request)
+        response = _ask(context, self.__client, request)
         if not await self.__wait(
             context, "service response", self.__answered(context, response, TRANSITION_TARGETS.get(transition_id))
         ):
@@ -117,7 +118,7 @@ class LifecycleEventManager:
                 if self.__state_client is None:
                     get_ros_adapter(context).run_in_spin_thread(create_client)
                 elif self.__state_client.service_is_ready():
-                    asked = self.__state_client.call_async(GetState.Request())
+                    asked = _ask(context, self.__state_client, GetState.Request())
             return False
 
         return condition
@@ -150,3 +151,15 @@ class LifecycleEventManager:
 
     def __is_over(self, context):
         return context.is_shutdown or self.__action.return_code is not None
+
+
+def _ask(context, client, request):
+    """Return the future of an answer.
+
+    The request is sent by the thread that reads the answers: rclpy drops an answer that comes before its request is noted.
+    """
+    answer = Future()
+    get_ros_adapter(context).run_in_spin_thread(
+        lambda: client.call_async(request).add_done_callback(lambda future: answer.set_result(future.result()))
+    )
+    return answer
