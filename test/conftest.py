@@ -6,7 +6,7 @@ docs/testing.md explains it to whoever writes a test.
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 
 import pytest
@@ -173,3 +173,24 @@ def domain() -> Iterator[int]:
         patch.setenv("ROS_DOMAIN_ID", str(number))
         patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         yield number
+
+
+# ---- what the machine withholds ----------------------------------------------------------------------------------
+def _withheld(pid: int | str = "self") -> float:
+    total = 0
+    for schedstat in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            total += int(schedstat.read_text().split()[1])  # [ns]
+        except OSError:  # the thread has ended meanwhile
+            continue
+    return 1e-9 * total
+
+
+@pytest.fixture
+def withheld() -> Callable[..., float]:
+    """withheld(pid): how long the threads of a process (default: this one) were ready to run, and did not get to [s].
+
+    The difference of two calls is what a busy machine may have added to a time measured between them; 0 where the
+    system does not count it.
+    """
+    return _withheld

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,13 @@ from hardware.dynamixel.limits import Limits
 from hardware.dynamixel.presence import Presence
 from hardware.dynamixel.readout import Readout, parts
 from hardware.dynamixel.services import ServoServices
-from hardware.dynamixel.servo_setup import goal_to_present, hold_in_servo, set_torque, watchdog
+from hardware.dynamixel.servo_setup import (
+    goal_to_present,
+    hold_in_servo,
+    set_torque,
+    watchdog,
+    watchdog_counts,
+)
 from hardware.dynamixel.tables import VELOCITY
 from hardware.dynamixel.transport import StatusError, Transport
 from hardware.dynamixel.transports import transport_named
@@ -119,6 +126,8 @@ class ServoGroup(Device):
         self._transport = transport_named(options.transport)
         self._bus: Transport | None = None
         self._presence = Presence(joints, self.limits, max(ABSENT_AFTER, 3.0 / options.rate))
+        self._watch = watchdog_counts(options.bus_watchdog) if self.protocol == 2.0 else 0
+        self._stood_still = np.zeros(n, bool)  # its watchdog has expired, and its goal is not yet where it stands
         self._released = False  # torque has been switched off once, at the first contact
         self._mode_changed = False  # a hold left servos in another operating mode
         self._fast = options.fast_sync_read
@@ -135,10 +144,7 @@ class ServoGroup(Device):
             failures = []
             for k, joint in enumerate(self.joints):
                 try:
-                    try:
-                        self._presence.make_ready(self._bus, k, release=not self._released)
-                    except NotAnswering:  # one lost reply makes no servo absent
-                        self._presence.make_ready(self._bus, k, release=not self._released)
+                    _once_more(partial(self._presence.make_ready, self._bus, k, release=not self._released))
                 except (NotAnswering, StatusError) as error:
                     failures.append(f"{joint.name}: {error}")
             if len(failures) == len(self.joints):
@@ -205,15 +211,14 @@ class ServoGroup(Device):
         with self._lock:
             if self._mode_changed:
                 for k in self._presence.which():
-                    self._presence.make_ready(self._bus, k, release=False)
+                    _once_more(partial(self._presence.make_ready, self._bus, k, release=False))
                 self._mode_changed = False
                 self._absent_changed()
             self.torque_on = False
             if self.torque_wanted:
                 if refused := self._torque(True):
                     self._notice("torque", refused)
-            else:
-                self._arm_watchdogs()
+            self._presence.begin(time.monotonic())
         self.beat.begin()
 
     def _serve(self) -> None:
@@ -288,49 +293,50 @@ class ServoGroup(Device):
         for k in back:
             try:
                 if presence.torque_due[k]:
+                    _once_more(partial(set_torque, self._bus, self.joints[k], self.torque_on))
                     presence.torque_due[k] = False
-                    set_torque(self._bus, self.joints[k], self.torque_on)
-                self._watch_over(k)
+            except NotAnswering:
+                presence.here[k] = False  # not back after all: looked for again, its torque still due
             except Disconnected:
                 raise
             except DeviceError as error:
+                presence.torque_due[k] = False
                 self._notice("torque", str(error))
         if back:
             self._absent_changed()
 
     def _wake_the_watched(self, state: GroupState) -> None:
-        """Servos whose watchdog expired, because this process or the bus stood still, stand still and refuse goals.
+        """Every servo's watchdog runs while the cycle does; the cycle reads it, and arms what is not armed.
 
-        The cycle runs again, so their goals are put where they are now and the watchdog is armed anew; whose command
-        is too old by then ends as after any silence.
+        Servos whose watchdog expired, because this process or the bus stood still, stand still and refuse goals. The
+        cycle runs again, so their goals are put where they are now; whose command is too old by then ends as after any
+        silence.
         """
-        expired = state.valid & (state.watchdog == WATCHDOG_EXPIRED)
-        if not some(expired):
+        unarmed = state.valid & (state.watchdog != self._watch)
+        if not some(unarmed):
             return
-        expired = np.flatnonzero(expired)
-        self.counters.add("watchdog_stops", len(expired))
-        self._notice(
-            "watchdog",
-            f"{', '.join(self.names[k] for k in expired)} stood still: no word for "
-            f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are",
-        )
-        self.stop_law.release()
-        for k in expired:
-            try:
-                watchdog(self._bus, self.joints[k], 0.0)
-                if self.torque_on:
-                    goal_to_present(self._bus, self.joints[k], self._presence.accepts[k])
-                self._watch_over(k)
-            except (NotAnswering, StatusError):
-                continue  # the next cycle sees it once more
+        expired = np.flatnonzero(unarmed & (state.watchdog == WATCHDOG_EXPIRED))
+        if len(expired):
+            self._stood_still[expired] = True
+            self.counters.add("watchdog_stops", len(expired))
+            self._notice(
+                "watchdog",
+                f"{', '.join(self.names[k] for k in expired)} stood still: no word for "
+                f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are",
+            )
+            self.stop_law.release()
+        for k in np.flatnonzero(unarmed):
+            with contextlib.suppress(NotAnswering, StatusError):  # the next cycle sees it once more
+                self._go_on(k)
 
-    def _watch_over(self, k: int) -> None:
-        """Its watchdog runs while the cycle does."""
-        watchdog(self._bus, self.joints[k], self.options.bus_watchdog)
-
-    def _arm_watchdogs(self) -> None:
-        for k in self._presence.which():
-            self._watch_over(k)
+    def _go_on(self, k: int) -> None:
+        """Watched over from now on; a servo that stood still goes on from where it is."""
+        if self._stood_still[k]:
+            watchdog(self._bus, self.joints[k], 0)  # one that has expired refuses goals
+            if self.torque_on:
+                goal_to_present(self._bus, self.joints[k], self._presence.accepts[k])
+            self._stood_still[k] = False
+        watchdog(self._bus, self.joints[k], self._watch)
 
     # ---- not enabled ---------------------------------------------------------------------------------
     def _idle(self) -> None:
@@ -350,7 +356,7 @@ class ServoGroup(Device):
             for k in self._presence.which():
                 joint = self.joints[k]
                 try:
-                    watchdog(self._bus, joint, 0.0)
+                    watchdog(self._bus, joint, 0)
                     self._leave(k)
                 except (NotAnswering, StatusError):
                     try:
@@ -443,20 +449,21 @@ class ServoGroup(Device):
             self.gripper.reset()
         refused = []
         for k in self._presence.which():
-            joint = self.joints[k]
             try:
-                watchdog(self._bus, joint, 0.0)  # one that has expired refuses goals
-                if on:
-                    goal_to_present(self._bus, joint, self._presence.accepts[k])
-                set_torque(self._bus, joint, on)
+                _once_more(partial(self._switch, k, on))
             except (Disconnected, NotAnswering):
                 raise
             except DeviceError as error:
                 refused.append(str(error))
-        self._arm_watchdogs()
         self._presence.torque_due = ~self._presence.here  # those who are not there follow when they come
         self.torque_on = on
         return "; ".join(refused)
+
+    def _switch(self, k: int, on: bool) -> None:
+        watchdog(self._bus, self.joints[k], 0)  # one that has expired refuses goals
+        if on:
+            goal_to_present(self._bus, self.joints[k], self._presence.accepts[k])
+        set_torque(self._bus, self.joints[k], on)
 
     @contextlib.contextmanager
     def idle_bus(self) -> Iterator[Transport]:
@@ -492,3 +499,11 @@ class ServoGroup(Device):
         if now - self._noticed.get(kind, -np.inf) > NOTICE_PERIOD:
             self._noticed[kind] = now
             self.notice(sentence)
+
+
+def _once_more(action: Callable[[], None]) -> None:
+    """One lost reply makes no servo absent. Raises what the action does."""
+    try:
+        action()
+    except NotAnswering:
+        action()

@@ -79,6 +79,7 @@ class Bus:
         self.doubled: set[int] = set()
         self.counts = {"requests": 0, "replies": 0, "crc_errors": 0, "unstuffed": 0}
         self.ticks = 0
+        self._receivers: list[Receiver1 | Receiver2] = []
         self._published = -1
         self._fed = math.inf
         for servo in self.servos:
@@ -108,10 +109,9 @@ class Bus:
         for servo in self.servos:
             self._by_id.setdefault(servo.id, []).append(servo)
         protocols = {servo.protocol for servo in self.servos}
-        kept = {type(receiver): receiver for receiver in getattr(self, "_receivers", ())}
-        self._receivers = [
-            kept.get(kind) or kind() for number, kind in ((1, Receiver1), (2, Receiver2)) if number in protocols
-        ]
+        kinds: list[type[Receiver1 | Receiver2]] = [Receiver1] * (1 in protocols) + [Receiver2] * (2 in protocols)
+        kept = {type(receiver): receiver for receiver in self._receivers}
+        self._receivers = [kept.get(kind) or kind() for kind in kinds]
 
     def _tuned(self, protocol: int, baud: int) -> list[Servo]:
         """Servos that understand this protocol at this rate."""
@@ -304,9 +304,12 @@ class Bus:
             for servo in listening
             if servo.table["status_return_level"] >= 1 and (servo.spec.fast_reads or not fast)
         }
-        answers, replies, silence = [], [], 0.0
+        answers: list[tuple[int, int, bytes | None]] = []
+        replies: list[Reply] = []
+        silence = 0.0
         for id, address, length in items:
-            servo, error, data = by_id.get(id), 0, None
+            servo, error = by_id.get(id), 0
+            data: bytes | None = None
             if servo is not None:
                 try:
                     data = self.read(servo, address, length, now)
@@ -317,7 +320,7 @@ class Bus:
             elif servo is None:
                 silence += (11 + length) * 10.0 / max(1, listening[0].baud if listening else 1)
             else:
-                reply = self._status(servo, error, data)
+                reply = self._status(servo, error, data or b"")
                 if len(self._by_id[id]) > 1:
                     reply = reply._replace(packet=collide(reply.packet, reply.packet))
                 replies.append(reply._replace(gap=reply.gap + silence))
@@ -338,7 +341,8 @@ class Bus:
         return []
 
     def _bulk_write(self, request: Request, listening: list[Servo], now: float) -> list[Reply]:
-        p, at, items = request.parameters, 0, []
+        p, at = request.parameters, 0
+        items: list[tuple[int, int, bytes]] = []
         while at + 5 <= len(p):
             length = _word(p, at + 3)
             data = p[at + 5 : at + 5 + length]
@@ -382,7 +386,7 @@ def _error_byte(servo: Servo, refused: TableError) -> int:
     """The number of Protocol 2.0, or the bit of 1.0."""
     if servo.protocol == 2:
         return refused.number
-    if refused.number == LIMIT and refused.register.name == "goal_position":
+    if refused.number == LIMIT and refused.register is not None and refused.register.name == "goal_position":
         return ANGLE_LIMIT
     return P1_ERRORS[refused.number]
 

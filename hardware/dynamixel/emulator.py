@@ -100,6 +100,7 @@ class DynamixelEmulator(Emulator):
         self._due: list[tuple[float, int, bytes]] = []
         self._order = itertools.count()
         self._line_free = 0.0  # when the last scheduled packet has left [s]
+        self._latest = 0.0  # when the last late packet leaves: servos answer in order, nothing overtakes it [s]
         self._moved = time.monotonic()
         self._skipped = 0
 
@@ -176,7 +177,8 @@ class DynamixelEmulator(Emulator):
             late = self._lateness()
             for delay, frame in self.faults.frames(packet):
                 if late or delay:
-                    self._push(end + late + delay, frame)
+                    self._latest = max(self._latest, end + late + delay)
+                    self._push(self._latest, frame)
                 else:
                     block += frame
         if block:
@@ -184,7 +186,7 @@ class DynamixelEmulator(Emulator):
         self._line_free = end if self.pace else 0.0
 
     def _push(self, due: float, data: bytes) -> None:
-        heapq.heappush(self._due, (due, next(self._order), data))
+        heapq.heappush(self._due, (max(due, self._latest), next(self._order), data))
 
     def _lateness(self) -> float:
         fault = self.faults.active("late_reply")
@@ -270,6 +272,7 @@ class DynamixelEmulator(Emulator):
 
     def unplug(self) -> None:
         self._due.clear()
+        self._latest = 0.0
         super().unplug()
 
     def power_on(self) -> None:

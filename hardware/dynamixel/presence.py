@@ -18,6 +18,7 @@ from hardware.link import NotAnswering
 __all__ = ["Presence"]
 
 PROBE_PERIOD = 0.5  # [s] between two looks for absent servos
+UNANSWERED = 2  # readings in a row at least: a process that stood still for a while has asked nobody meanwhile
 
 
 class Presence:
@@ -41,6 +42,7 @@ class Presence:
         self.accepts: list[ServoLimits | None] = [None] * n
         self.torque_due = np.zeros(n, bool)
         self._heard = np.zeros(n)
+        self._unanswered = np.zeros(n, int)
         self._last_look = 0.0
 
     def which(self) -> list[int]:
@@ -58,20 +60,27 @@ class Presence:
         accepts = prepare(bus, self.joints[k], release)
         self.accepts[k] = accepts
         self.here[k] = True
-        self._heard[k] = time.monotonic()
+        self._heard[k], self._unanswered[k] = time.monotonic(), 0
         self.limits.temperature_limit[k] = accepts.temperature
 
+    def begin(self, now: float) -> None:
+        """The cycle begins: nobody has been asked yet."""
+        self._heard[:] = now
+        self._unanswered[:] = 0
+
     def quiet_for(self, now: float) -> float:
-        """Time since anybody answered [s]."""
-        return now - float(self._heard.max())
+        """Time since anybody answered [s]; 0 after a reading that somebody answered, or the first that nobody did."""
+        return now - float(self._heard.max()) if self._unanswered.min() >= UNANSWERED else 0.0
 
     def watch(self, state: GroupState, now: float) -> int:
-        """Note who answered; how many left the cycle, because they were silent or have restarted unnoticed.
+        """Note who answered a reading; how many left the cycle, because they were silent or have restarted unnoticed.
 
         A servo that has restarted maps its block to nothing, so what is read there is not its position.
         """
         self._heard[state.valid] = now
-        silent = now - self._heard > self.silence
+        self._unanswered += 1
+        self._unanswered[state.valid] = 0
+        silent = (now - self._heard > self.silence) & (self._unanswered >= UNANSWERED)
         gone = self.here & (silent & some(state.valid) | state.restarted)
         self.here &= ~gone
         return int(gone.sum())

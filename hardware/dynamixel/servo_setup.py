@@ -18,7 +18,16 @@ from hardware.dynamixel.tables import (
 from hardware.dynamixel.transport import Transport
 from hardware.link import DeviceError, WrongDevice
 
-__all__ = ["BLOCK_ITEMS", "ServoLimits", "goal_to_present", "hold_in_servo", "prepare", "set_torque", "watchdog"]
+__all__ = [
+    "BLOCK_ITEMS",
+    "ServoLimits",
+    "goal_to_present",
+    "hold_in_servo",
+    "prepare",
+    "set_torque",
+    "watchdog",
+    "watchdog_counts",
+]
 
 #: What the indirect block holds, in order; present_load stands in for present_current where there is no sensing.
 BLOCK_ITEMS = (
@@ -201,10 +210,15 @@ def set_torque(bus: Transport, joint: Joint, on: bool) -> None:
         )
 
 
-def watchdog(bus: Transport, joint: Joint, seconds: float) -> None:
-    """The servo stops by itself after this long without a word; 0: never. Protocol 1.0 has none."""
+def watchdog_counts(seconds: float) -> int:
+    """The register's value for so long [s]; 0: never."""
+    return min(127, math.ceil(seconds / 0.02))
+
+
+def watchdog(bus: Transport, joint: Joint, counts: int) -> None:
+    """The servo stops by itself after so many counts of 20 ms without a word; 0: never. Protocol 1.0 has none."""
     if "bus_watchdog" in joint.model.items:
-        bus.write_item(joint.id, joint.model.items["bus_watchdog"], min(127, math.ceil(seconds / 0.02)))
+        bus.write_item(joint.id, joint.model.items["bus_watchdog"], counts)
 
 
 def hold_in_servo(bus: Transport, joint: Joint) -> None:

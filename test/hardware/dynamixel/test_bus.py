@@ -25,8 +25,16 @@ from hardware.link import Counters, DeviceError, NotAnswering, SerialPort
 BAUD = 1_000_000
 
 
+def packets(data):
+    """The packets of either protocol in `data`: a busy machine may bring several at once."""
+    while data:
+        size = 7 + int.from_bytes(data[5:7], "little") if data[2:4] == b"\xfd\0" else 4 + data[3]
+        yield data[:size]
+        data = data[size:]
+
+
 class Script(threading.Thread):
-    """Answers the n-th request with the n-th entry: bytes, or a list of (delay [s], bytes)."""
+    """Answers the n-th request with the n-th entry."""
 
     def __init__(self, link, replies):
         super().__init__(daemon=True)
@@ -36,20 +44,17 @@ class Script(threading.Thread):
 
     def run(self):
         while not self.ended.is_set():
-            data = self.port.read(0.01)
-            if data:
-                self.requests.append(data)
-                reply = self.replies.pop(0) if self.replies else b""
-                for delay, piece in reply if isinstance(reply, list) else [(0.0, reply)]:
-                    time.sleep(delay)
-                    self.port.write(piece)
+            for request in packets(self.port.read(0.01)):
+                self.requests.append(request)
+                self.port.write(self.replies.pop(0) if self.replies else b"")
 
 
 @pytest.fixture
 def scripted(tmp_path):
     made = []
 
-    def make(*replies, protocol=2.0, latency=0.05):
+    # So patient that a busy machine loses no reply: what is missing is not in the script.
+    def make(*replies, protocol=2.0, latency=0.5):
         script = Script(tmp_path / "port", replies)
         port = SerialPort(script.port.link, BAUD)
         made.append((script, port))
@@ -87,18 +92,35 @@ def test_reads_writes_and_refusals(scripted):
         items["goal_current"].pack(40000)
 
 
-def test_a_late_reply_is_not_the_next_answer(scripted):
-    """The maker's SDK takes the position that comes late for the voltage asked next."""
+@pytest.mark.parametrize("moment", ["before the next request", "while the bus waits for it"])
+def test_a_late_reply_is_not_the_next_answer(scripted, moment):
+    """The maker's SDK takes the position that comes late for the voltage asked next.
+
+    The reply leaves when the bus has given it up, at the moment that is meant, and not after a time.
+    """
     position, voltage, pong = (
         protocol2.status(1, 0, b"\x00\x08"),
         protocol2.status(1, 0, b"\x78\x00"),
         protocol2.status(1, 0, b"\xfc\x03\x2a"),
     )
-    bus, script = scripted([(0.3, position)], pong, voltage, latency=0.2)
+    bus, script = scripted(b"", pong, voltage, latency=0.05)
     with pytest.raises(NotAnswering):
         bus.read(1, 132, 2)
-    assert bus.read(1, 144, 2) == b"\x78\x00"
-    assert bus.counters.timeouts >= 1
+    while not script.requests:  # else it might be read together with the next one
+        time.sleep(0.01)
+    bus.latency = 10.0  # from now on whatever is missing has been lost, and is not late
+    late, receive = [position], bus.receive
+
+    def while_waiting(timeout):
+        script.port.write(late.pop() if late else b"")
+        return receive(timeout)
+
+    if moment == "before the next request":
+        script.port.write(late.pop())
+    else:
+        bus.receive = while_waiting
+    assert bus.read(1, 144, 2) == b"\x78\x00" and not late
+    assert bus.counters.timeouts == 1 and bus.counters.late_bytes == len(position)
 
 
 def test_however_late_a_reply_comes_behind_it_there_is_a_fence(tmp_path):
@@ -119,13 +141,14 @@ def test_however_late_a_reply_comes_behind_it_there_is_a_fence(tmp_path):
     bus = Bus(SerialPort(port.link, BAUD), 2.0, Counters(), 0.02, return_delay=0.0)
     with pytest.raises(NotAnswering):
         bus.read(1, 132, 2)
-    end = time.monotonic() + 10.0
-    while True:
-        assert time.monotonic() < end
-        with contextlib.suppress(NotAnswering):
-            assert bus.read(1, 144, 2) == answers[144]
-            break
-    assert bus.read(1, 132, 2) == answers[132] and len(requests) >= 3
+    end = time.monotonic() + 60.0
+    for address in (144, 132):
+        while True:
+            assert time.monotonic() < end
+            with contextlib.suppress(NotAnswering):  # on a busy machine a reply may take longer than 20 ms once more
+                assert bus.read(1, address, 2) == answers[address]
+                break
+    assert len(requests) >= 3
     ended.set()
     thread.join()
     bus.port.close()

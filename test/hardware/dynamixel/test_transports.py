@@ -22,7 +22,7 @@ from hardware.emulation.process import EmulatorProcess
 from hardware.link import Backoff, Counters, DeviceError, Disconnected, NotAnswering, State
 
 ROOT = Path(__file__).resolve().parents[3]
-BAUD, PATIENCE, POSITION = 1_000_000, 20.0, 3
+BAUD, PATIENCE, POSITION = 1_000_000, 60.0, 3
 XM, MX = MODELS["XM430-W350"], MODELS["MX-28"]
 SERVOS = [
     {"id": 1, "model": "XM430-W350", "initial": 0.3},
@@ -41,10 +41,10 @@ def emulator():
 
 @pytest.fixture
 def opened(emulator):
-    """`opened(name, protocol)`: a bus of that transport."""
+    """`opened(name, protocol)`: a bus of that transport, so patient that a busy machine loses no reply."""
     buses = []
 
-    def start(name, protocol=2.0, latency=0.1, baud=BAUD):
+    def start(name, protocol=2.0, latency=0.5, baud=BAUD):
         buses.append(transport_named(name).open(str(emulator.link), baud, protocol, Counters(), latency))
         return buses[-1]
 
@@ -58,22 +58,23 @@ def grouped(emulator):
     groups = []
 
     def start(transport, joints, **options):
-        samples = []
+        samples, losses = [], []
+        options = {"torque_on_activate": True, "latency": 0.1, "bus_watchdog": 1.0, "error_timeout": 2.0, **options}
         group = ServoGroup(
             str(emulator.link),
             BAUD,
             joints,
-            GroupOptions(
-                **{"torque_on_activate": True, "latency": 0.05, "bus_watchdog": 0.5, **options}, transport=transport
-            ),
+            GroupOptions(**options, transport=transport),
             backoff=Backoff(seed=1),
             on_sample=lambda state, t: samples.append((t, state.q.copy(), state.valid.copy())),
         )
-        group.samples = samples
+        group.samples, group.losses = samples, losses
+        group.on_state = lambda: losses.append(group.last_error) if group.state is State.RECONNECTING else None
         groups.append(group)
         group.start()
         group.enable()
-        assert group.wait_for(lambda: len(samples) > 2, PATIENCE), group.last_error
+        begun = group.wait_for(lambda: len(samples) > 2 and np.isfinite(group.joint_state.q).all(), PATIENCE)
+        assert begun, group.last_error
         return group
 
     yield start
@@ -153,7 +154,7 @@ def test_data_that_look_like_a_header_travel_stuffed(opened, emulator, name):
 @pytest.mark.parametrize("name", TRANSPORTS)
 @pytest.mark.parametrize("protocol", [1.0, 2.0])
 def test_a_scan_finds_everybody(opened, name, protocol):
-    bus = opened(name, protocol, 0.02, baud=57_600)
+    bus = opened(name, protocol, 0.2, baud=57_600)
     found = scan(bus, (57_600, BAUD), likely_ids=(1, 11, 12))
     assert [(who.baud, who.id, who.model) for who in found] == (
         [(BAUD, id, "XM430-W350") for id in (1, 2, 3)] if protocol == 2.0 else [(BAUD, id, "MX-28") for id in (11, 12)]
@@ -162,7 +163,7 @@ def test_a_scan_finds_everybody(opened, name, protocol):
 
 @pytest.mark.parametrize("name", TRANSPORTS)
 def test_a_missing_servo_hides_nobody(opened, emulator, name):
-    bus = opened(name, latency=0.05)
+    bus = opened(name)
     group = bus.group_read((1, 2, 3), 132, 4, "sync")
     assert group.read()
     expected = group.values.copy()
@@ -175,7 +176,7 @@ def test_a_missing_servo_hides_nobody(opened, emulator, name):
 
 @pytest.mark.parametrize("name", TRANSPORTS)
 def test_damaged_replies_are_asked_for_again(opened, emulator, name):
-    bus = opened(name)
+    bus = opened(name, latency=0.2)
     group = bus.group_read((1, 2, 3), 132, 4, "sync")
     assert group.read()
     expected, complete = group.values.copy(), 0
@@ -188,10 +189,11 @@ def test_damaged_replies_are_asked_for_again(opened, emulator, name):
 
 @pytest.mark.parametrize("name", TRANSPORTS)
 def test_late_replies_bring_no_wrong_value(opened, emulator, name):
-    """Replies that come 80 ms late: past the time-out of 60 ms, and 40 ms, also of a busy machine, before the fence ends."""
-    bus = opened(name, latency=0.06)
+    """Replies that come 80 ms late, past the time-out of 60 ms, on a busy machine any later."""
+    bus = opened(name)
     spans = {132: 4, 144: 2, 116: 4, 146: 1, 32: 2}
     expected = {address: bus.read(1, address, length) for address, length in spans.items()}
+    bus.latency = 0.06
     emulator.inject("late_reply", p=0.1, by=0.08)
     missed = 0
     for k in range(300):
@@ -204,16 +206,16 @@ def test_late_replies_bring_no_wrong_value(opened, emulator, name):
 
 
 @pytest.mark.parametrize("name", TRANSPORTS)
-def test_noise_without_end_does_not_hold_the_bus(opened, emulator, name):
+def test_noise_without_end_does_not_hold_the_bus(opened, emulator, name, withheld):
     bus = opened(name, latency=0.05)
     emulator.inject("garbage", p=1.0)
-    begun = time.monotonic()
+    begun, kept_waiting = time.monotonic(), withheld()
     for _ in range(5):
         try:
             assert bus.read(1, 132, 4)
         except NotAnswering:
             pass
-    assert time.monotonic() - begun < 5.0
+    assert time.monotonic() - begun < 5.0 + withheld() - kept_waiting
 
 
 # ---- the group -------------------------------------------------------------------------------------
@@ -233,14 +235,15 @@ def test_moves_loses_a_servo_and_the_port_and_comes_back(emulator, grouped, tran
     assert group.state is State.STREAMING
     emulator.clear("drop_id")
     until(lambda: group.joint_state.valid.all() and not group.faults, "its return")
-    emulator.inject("unplug", seconds=1.0)
-    until(lambda: group.state is not State.STREAMING, "the loss of the port", 1.0)
-    assert "unplugged?" in group.last_error
+    emulator.inject("unplug")
+    until(lambda: group.losses, "the loss of the port")
+    assert "unplugged?" in group.losses[0]
+    emulator.clear("unplug")
     before = len(group.samples)
     until(lambda: len(group.samples) > before + 10, "data")
     assert np.abs(np.array([q for _, q, valid in group.samples[before:] if valid.all()]) - goal).max() < 0.02
     assert group.torque_on and group.counters.reconnects == 1
-    group.disable()
+    assert group.disable(PATIENCE)
     assert all(servo["torque_enable"] == 0 for servo in emulator.stats()["servos"][:3])
 
 
