@@ -1,6 +1,5 @@
 """The dynamixel node on the emulated bus: what users of ros2_control know, and the house's effort interface."""
 
-import threading
 import time
 import types
 
@@ -37,13 +36,19 @@ SERVOS = [
     {"id": 2, "model": "XM430-W350", "load_inertia": 0.02, "direction": -1},
     {"id": 3, "model": "XM430-W350", "load_inertia": 0.002},
 ]
+#: [s] so long that a message which a busy machine held up is not an old one
+AGE_LIMIT = 2.0
+# Patient with replies: what a busy machine holds up is not lost.
 PARAMETERS = {
     "baud_rate": 1_000_000,
     "update_rate": 50.0,
     "torque_on_activate": True,
-    "bus_watchdog_ms": 500.0,
-    "reply_latency_ms": 50.0,
-    "stale_timeout": 0.2,
+    "bus_watchdog_ms": 1000.0,
+    "reply_latency_ms": 200.0,
+    "error_timeout_ms": 5000.0,
+    "stale_timeout": 1.0,
+    "command_age_limit": AGE_LIMIT,
+    "command_timeout": AGE_LIMIT,
     "joints.lift.id": 1,
     "joints.lift.operating_mode": 0,
     "joints.lift.max_effort": 3.0,
@@ -59,6 +64,17 @@ PARAMETERS = {
 }
 
 
+class Arrivals(list):
+    """Messages, and when each came [s]."""
+
+    def __init__(self):
+        self.times = []
+
+    def append(self, message):
+        self.times.append(time.time())
+        super().append(message)
+
+
 class Arm:
     """The node, its bus, and what it says."""
 
@@ -66,7 +82,7 @@ class Arm:
         self.ros = ros
         self.bus = EmulatorProcess("dynamixel", "--servos", str(SERVOS), "--baud", 1_000_000)
         self.process = ros.start("dynamixel", port_name=str(self.bus.link), **PARAMETERS)
-        self.states = ros.listen(JointState, "joint_states", STATE)
+        self.states = ros.listen(JointState, "joint_states", STATE, into=Arrivals())
         self.diagnostics = ros.diagnostics("dynamixel")
         self.heard = ros.listen(DiagnosticArray, "diagnostics")
         ros.up("dynamixel")
@@ -82,13 +98,19 @@ class Arm:
                 and self.follow.server_is_ready()
                 and self.grip.server_is_ready()
             ),
-            40,
-            "the node",
+            what="the node",
         )
 
     def at(self, name):
-        state = self.states[-1]
+        """Where a joint was when it last answered [rad]."""
+        state = next(state for state in reversed(self.states) if name in state.name)
         return state.position[list(state.name).index(name)]
+
+    def newest(self, count):
+        """The next so many states."""
+        before = len(self.states)
+        self.ros.until(lambda: len(self.states) >= before + count, what=f"{count} states")
+        return self.states[before : before + count]
 
     def well(self):
         """No fault; how fast a busy machine lets the cycle run is no matter here."""
@@ -124,9 +146,9 @@ class Arm:
         self.ros.until(future.done, what="the server's answer")
         return future.result()
 
-    def result(self, handle, timeout=20.0):
+    def result(self, handle):
         future = handle.get_result_async()
-        self.ros.until(future.done, timeout, "the result")
+        self.ros.until(future.done, what="the result")
         return future.result().status, future.result().result
 
 
@@ -143,14 +165,14 @@ SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
 
 def test_states_are_complete_stamped_and_healthy(arm):
     dynamic = arm.ros.listen(DynamicJointState, "dynamic_joint_states", STATE)
-    arm.ros.until(lambda: arm.well() and len(dynamic) > 3, 20, "OK")
+    arm.ros.until(lambda: arm.well() and len(dynamic) > 3, what="OK")
     before = len(arm.states)
-    arm.ros.until(lambda: len(arm.states) > before + 50)
-    states = arm.states[before:]
+    states = arm.newest(50)
     assert all(list(state.name) == ["lift", "swing", "grip"] and len(state.effort) == 3 for state in states)
     stamps = np.array([seconds(state.header.stamp) for state in states])
     assert (np.diff(stamps) > 0.0).all() and np.median(np.diff(stamps)) == pytest.approx(0.02, rel=0.05)
-    assert 0.0 < time.time() - stamps[-1] < 1.0
+    # The least of them: what held up the others on their way is not the stamp's fault.
+    assert 0.0 < min(np.array(arm.states.times[before : before + 50]) - stamps) < 0.1
     values = dynamic[-1].interface_values[0]
     named = dict(zip(values.interface_names, values.values, strict=True))
     assert (
@@ -181,7 +203,7 @@ def test_states_are_complete_stamped_and_healthy(arm):
 def test_feedback_commands_move_the_joints_and_silence_stops_them(arm):
     n, target = 2, np.array([0.3, -0.2])
     gain = np.hstack([np.diag([8.0, 8.0]), np.diag([0.8, 0.8])])
-    end = time.monotonic() + 20.0
+    end = time.monotonic() + 120.0
     while abs(arm.at("lift") - 0.3) > 0.02 or abs(arm.at("swing") + 0.2) > 0.02:
         assert time.monotonic() < end, (arm.at("lift"), arm.at("swing"), arm.diagnostics())
         message = JointCommand(
@@ -196,16 +218,17 @@ def test_feedback_commands_move_the_joints_and_silence_stops_them(arm):
         arm.command.publish(message)
         arm.ros.spin(0.01)
     arm.ros.until(lambda: "no command for" in arm.value("source"), what="the stop")
-    held = np.array([arm.at("lift"), arm.at("swing")])
-    arm.ros.spin(0.5)
-    assert np.abs(np.array([arm.at("lift"), arm.at("swing")]) - held).max() < 0.03
+    held = {name: arm.at(name) for name in ("lift", "swing")}
+    for state in arm.newest(25):
+        there = dict(zip(state.name, state.position, strict=True))
+        assert all(abs(there[name] - held[name]) < 0.03 for name in held if name in there), there
 
 
 @pytest.mark.parametrize(
     ("what", "change", "counter"),
     [
-        ("old", {"age": 0.5}, "refused_old"),
-        ("from the future", {"age": -0.5}, "refused_future"),
+        ("old", {"age": 5.0 * AGE_LIMIT}, "refused_old"),
+        ("from the future", {"age": -5.0 * AGE_LIMIT}, "refused_future"),
         ("without a joint", {"joint_names": ["lift"], "effort": [0.1]}, "refused_names"),
         ("not finite", {"effort": [0.1, float("nan")]}, "refused_not_finite"),
         ("of a wrong size", {"effort": [0.1]}, "refused_size"),
@@ -250,10 +273,10 @@ def test_the_law_is_the_plants():
 def test_a_trajectory_is_followed_with_feedback(arm):
     arm.free()
     feedback = []
-    handle = arm.send(arm.follow, arm.goal(1.0, [0.5, 0.3], goal_time_tolerance=Duration(sec=10)), feedback.append)
+    handle = arm.send(arm.follow, arm.goal(4.0, [0.5, 0.3], goal_time_tolerance=Duration(sec=10)), feedback.append)
     assert handle.accepted
     # Exclusive: an effort command is refused meanwhile. The servos are the trajectory's once it moves.
-    arm.ros.until(lambda: feedback, 10, "feedback")
+    arm.ros.until(lambda: feedback, what="feedback")
     before = int(arm.value("refused_busy") or 0)
     message = JointCommand(mode=0, joint_names=["lift", "swing"], effort=[0.0, 0.0])
     message.header.stamp = arm.states[-1].header.stamp
@@ -264,8 +287,10 @@ def test_a_trajectory_is_followed_with_feedback(arm):
     moving = feedback[len(feedback) // 2].feedback
     assert moving.joint_names == ["lift", "swing"] and len(moving.desired.positions) == len(moving.error.positions) == 2
     arm.ros.until(lambda: int(arm.value("refused_busy") or 0) > before, what="the refusal")
-    arm.ros.spin(0.3)  # held at its end
-    assert arm.at("lift") == pytest.approx(0.5, abs=0.05)
+    # Held at its end.
+    for state in arm.newest(15):
+        there = dict(zip(state.name, state.position, strict=True))
+        assert there.get("lift", 0.5) == pytest.approx(0.5, abs=0.05)
 
 
 def test_trajectories_abort_cancel_and_give_way(arm):
@@ -277,12 +302,12 @@ def test_trajectories_abort_cancel_and_give_way(arm):
         FollowJointTrajectory.Goal(trajectory=JointTrajectory(joint_names=["lift"])),
     ):
         assert not arm.send(arm.follow, goal).accepted
-    # Path tolerance: 2 rad in 0.2 s is more than the servo can.
-    status, result = arm.result(arm.send(arm.follow, arm.goal(0.2, [-1.5, 0.0], path=(0.2, 0.2))))
+    # Path tolerance: it is held fast, and a trajectory of seconds leaves without it.
+    arm.bus.inject("stall", id=1)
+    status, result = arm.result(arm.send(arm.follow, arm.goal(10.0, [-2.0, 0.0], path=(0.2, 0.2))))
     assert (status, result.error_code) == (ABORTED, FollowJointTrajectory.Result.PATH_TOLERANCE_VIOLATED)
     assert "joint lift is" in result.error_string and "allowed 0.2" in result.error_string
-    # Goal tolerance: it is held fast.
-    arm.bus.inject("stall", id=1)
+    # Goal tolerance.
     goal = arm.goal(
         0.2,
         [arm.at("lift") + 0.3, arm.at("swing")],
@@ -319,9 +344,9 @@ def test_forward_positions_and_the_trajectory_topic(arm):
     forward.publish(Float64MultiArray(data=[0.1]))
     arm.ros.until(lambda: int(arm.value("refused_size") or 0) > before, what="the refusal")
     forward.publish(Float64MultiArray(data=[0.2, 0.1]))
-    sent = time.time()
     arm.ros.until(lambda: abs(arm.at("lift") - 0.2) < 0.03 and abs(arm.at("swing") - 0.1) < 0.03, what="the position")
-    arm.ros.until(lambda: seconds(arm.states[-1].header.stamp) > sent + 0.3, what="the stream's silence")
+    came = time.time()
+    arm.ros.until(lambda: seconds(arm.states[-1].header.stamp) > came + AGE_LIMIT, what="the stream's silence")
     topic.publish(arm.goal(0.5, [-0.1, 0.4]).trajectory)
     arm.ros.until(
         lambda: abs(arm.at("lift") + 0.1) < 0.03 and abs(arm.at("swing") - 0.4) < 0.03, what="the trajectory's end"
@@ -383,25 +408,31 @@ def test_an_overheated_joint_aborts_its_goal_until_rebooted(arm):
     answer = arm.ros.call(Trigger, "dynamixel/reboot_dxl")
     assert answer.success and "rebooted swing" in answer.message
     arm.free()
-    arm.ros.until(arm.well, 20, "recovery")
+    arm.ros.until(arm.well, what="recovery")
 
 
-def test_unplugging_is_an_error_at_once_and_heals(arm):
-    arm.ros.until(arm.well, 20)
-    threading.Timer(0.2, lambda: arm.bus.inject("unplug", seconds=1.0)).start()
-    told = len(arm.heard)
-    arm.ros.until(lambda: arm.diagnostics()[0] == 2 and "reconnecting" in arm.diagnostics()[1], 20, "ERROR")
-    arm.ros.spin(0.1)
-    errored = next(
-        seconds(message.header.stamp) for message in arm.heard[told:] if "reconnecting" in message.status[0].message
+def test_unplugging_is_an_error_at_once_and_heals(arm, withheld):
+    arm.ros.until(arm.well, what="OK")
+    before, told, kept_waiting = int(arm.value("reconnects") or 0), len(arm.heard), withheld(arm.process.pid)
+    arm.bus.inject("unplug")
+
+    def errors():
+        said = (message for message in arm.heard[told:] if message.status[0].level[0] == 2)
+        return [seconds(message.header.stamp) for message in said if "reconnecting" in message.status[0].message]
+
+    arm.ros.until(errors, what="ERROR")
+    errored, kept_waiting = errors()[0], withheld(arm.process.pid) - kept_waiting
+    arm.bus.clear("unplug")
+    count = len(arm.states)
+    arm.ros.until(
+        lambda: len(arm.states) > count + 10 and seconds(arm.states[-1].header.stamp) > errored, what="states"
     )
-    # From the last measurement to the message that says so, by their stamps: the node's time, not this test's.
-    assert errored - seconds(arm.states[-1].header.stamp) < 0.2
-    before = len(arm.states)
-    arm.ros.until(lambda: len(arm.states) > before + 10, 20, "states")
-    arm.ros.until(lambda: int(arm.value("reconnects") or 0) >= 1 and arm.value("torque") == "on", 20, "recovery")
-    stamps = [seconds(state.header.stamp) for state in arm.states]
+    arm.ros.until(lambda: int(arm.value("reconnects") or 0) > before and arm.value("torque") == "on", what="recovery")
+    stamps = np.array([seconds(state.header.stamp) for state in arm.states])
     assert (np.diff(stamps) > 0.0).all()
+    # From the last measurement to the message that says so, by their stamps: the node's time, without what it was ready to
+    # run and had to wait for a core.
+    assert errored - stamps[stamps < errored].max() < 0.2 + kept_waiting
 
 
 def test_parameters_that_do_not_fit_are_refused(ros):
