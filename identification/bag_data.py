@@ -26,6 +26,9 @@ USABLE = 0.5
 # Times given in milliseconds still name the sample they mean [s].
 ROUNDING = 6e-4
 
+# Beyond this no joint of any robot is, moves or is driven [rad or m, .../s, N m or N].
+LARGEST = 1e6
+
 
 class Table(Protocol):
     """A recording of joints and nothing else: recording.CsvRecording."""
@@ -66,25 +69,51 @@ def read_description(bag: Bag, robot: str | None = None) -> tuple[RobotModel, st
     Raises:
         UnusableInput: no such robot, or the description does not belong to the recorded run.
     """
-    info = bag.run_info()
-    name = info.get("robot") or ""
+    name, recorded = _recorded_robot(bag.run_info())
     if robot and name != robot:
         raise UnusableInput(
-            f"the bag was recorded with robot '{name}', expected '{robot}'; name the right bag or leave out --robot"
+            f"the bag was recorded with robot {name!r:.60}, expected '{robot}'; name the right bag or leave out --robot"
         )
     source = bag.robot_description()
+    if not source.lstrip().startswith("<"):  # a name or a path would load whatever lies there now
+        raise UnusableInput(
+            f"robot_description in the bag begins with {source[:20]!r}, expected the text of an MJCF or URDF file; "
+            "record with sim_plant, robot_state or a driver that publishes it"
+        )
     try:
         model = load_model(source)
         model.require_scalar_joints("Identification from joint states")
     except ModelError as error:
-        raise UnusableInput(f"robot_description in the bag is no usable model: {error}") from None
-    recorded = info.get("model_hash") or ""
+        told = " ".join(str(error).split())  # MuJoCo's compiler takes several lines
+        raise UnusableInput(f"robot_description in the bag is no usable model: {told}") from None
+    if name and name != model.name:
+        raise UnusableInput(
+            f"run_info says robot {name!r:.60}, robot_description is of '{model.name}': "
+            "the bag mixes two robots or two versions of one"
+        )
     if recorded and recorded != model.hash:
         raise UnusableInput(
             f"robot_description has model hash {model.hash[:12]}, run_info says {recorded[:12]}: "
             "the bag mixes two robots or two versions of one"
         )
     return model, source
+
+
+def _recorded_robot(info: dict) -> tuple[str, str]:
+    """(robot, model_hash) of a run_info; each is "" where the recorder did not come to know it.
+
+    Raises:
+        UnusableInput: the keys that every recorder writes are missing, or hold something else.
+    """
+    if missing := [key for key in ("robot", "model_hash") if key not in info]:
+        raise UnusableInput(
+            f"run_info has no '{missing[0]}', only {list(info)!r:.100}: it is not what the recorder "
+            "writes (docs/bags.md); record again, or add the key"
+        )
+    for key, kind, form in (("robot", str, "text"), ("model_hash", str, "text"), ("parameters", dict, "an object")):
+        if not isinstance(info.get(key, kind()), kind):
+            raise UnusableInput(f"run_info says {key} {info[key]!r:.60}, expected {form} (docs/bags.md); record again")
+    return info["robot"], info["model_hash"]
 
 
 def controls_from_effort(model: RobotModel, effort: np.ndarray) -> np.ndarray:
@@ -118,7 +147,8 @@ def read_windows(bag: Table, model: RobotModel, begin: float = -np.inf, end: flo
         begin, end: seconds since the first sample; the stretch to use.
 
     Raises:
-        UnusableInput: NaN, time running backwards, too slow or uneven samples, nothing left.
+        UnusableInput: NaN or numbers that no robot has, no motion, time standing still or running backwards, too slow
+            or uneven samples, nothing left.
         BagError (of the reader): topic or joint missing.
     """
     series = bag.joint_states(joints=model.joint_names)
@@ -148,8 +178,24 @@ def read_windows(bag: Table, model: RobotModel, begin: float = -np.inf, end: flo
                 f"{name} of {model.joint_names[j]} is not finite at {t[k]:.3f} s ({count} of {len(t)} samples); "
                 "repair the driver or choose a stretch with --from and --to"
             )
+        if np.abs(values).max() > LARGEST:
+            k, j = np.argwhere(np.abs(values) > LARGEST)[0]
+            raise UnusableInput(
+                f"{name} of {model.joint_names[j]} is {values[k, j]:.3g} at {t[k]:.3f} s, expected at most {LARGEST:g} "
+                "[SI]; repair the driver or choose a stretch with --from and --to"
+            )
+    if not np.ptp(q, axis=0).any():
+        raise UnusableInput(
+            f"no joint moves: all {len(t)} positions of {', '.join(model.joint_names)} are the same; "
+            "record while the robot moves, or choose another stretch with --from and --to"
+        )
     notes = []
     fresh = np.concatenate([[True], np.diff(t) > 1e-9])
+    if fresh.sum() < 3:
+        raise UnusableInput(
+            f"time stands still: {len(t)} joint states have {int(fresh.sum())} different stamps between "
+            f"{series.t[0]:g} s and {series.t[-1]:g} s; let the driver stamp every joint state"
+        )
     if not fresh.all():
         notes.append(f"{int((~fresh).sum())} repeated samples dropped")
         t, q, v, effort = (a[fresh] for a in (t, q, v, effort))

@@ -8,29 +8,56 @@ t, force = bag.array("wrench", "wrench.force.z")
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import json
 import os
-import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from mcap.exceptions import McapError
 from mcap.records import Channel, Footer, McapRecord, Message, Schema
 from mcap.stream_reader import StreamReader
-from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 __all__ = ["BagError", "BagReader", "JointSeries"]
 
+JOINT_STATE, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/String"
+#: the longest text of a library's error that a sentence quotes
+QUOTED = 200
+
 
 class BagError(ValueError):
     """A bag cannot serve as asked; the text says what is missing and what is there."""
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever a library raises at damaged bytes leaves as BagError.
+
+    rosbags, mcap, SQLite and the decompressors do so with errors of two dozen kinds (AssertionError, TypeError,
+    OverflowError, MemoryError, ...). No list of them is complete, and only their code runs in here.
+    """
+    try:
+        yield
+    except BagError:
+        raise
+    except Exception as error:
+        raise BagError(
+            f"'{path}' is damaged ({_quoted(error)}); record again, or name its .mcap file alone: "
+            "what comes before the damage can still be read."
+        ) from error
+
+
+def _quoted(error: Exception) -> str:
+    """An error of a library on one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +109,8 @@ class BagReader:
         try:
             self._source: _Source = _CompleteBag(self.path)
         except _NotComplete as reason:
-            recovered = _Recovered(self.path, str(reason))
+            with _reading(self.path):
+                recovered = _Recovered(self.path, str(reason))
             self._source, self.truncated = recovered, recovered.sentence
         self.topics = self._source.topics
         self._store: Typestore | None = None
@@ -135,9 +163,14 @@ class BagReader:
 
     # ---- messages --------------------------------------------------------------------------
     def raw(self, *topics: str) -> Iterator[tuple[str, int, bytes]]:
-        """(full topic, time of reception [ns], CDR bytes) in recorded order; all topics if none."""
+        """(full topic, time of reception [ns], CDR bytes) in recorded order; all topics if none.
+
+        Raises:
+            BagError: a topic is missing, or the bag is damaged.
+        """
         names = {self.resolve(topic) for topic in topics} if topics else set(self.topics)
-        yield from self._source.messages(names)
+        with _reading(self.path):
+            yield from self._source.messages(names)
 
     def messages(self, topic: str) -> Iterator[tuple[int, Any]]:
         """(time of reception [ns], message) of one topic, in recorded order.
@@ -147,13 +180,14 @@ class BagReader:
         """
         name = self.resolve(topic)
         if self._store is None:
-            self._store = self._types()
+            with _reading(self.path):
+                self._store = self._types()
         kind = self.topics[name].message_type
         for index, (_, stamp, data) in enumerate(self.raw(name)):
             try:
                 yield stamp, self._store.deserialize_cdr(data, kind)
             except Exception as error:
-                raise BagError(f"Message {index} of '{name}' cannot be decoded as {kind}: {error}") from error
+                raise BagError(f"Message {index} of '{name}' cannot be decoded as {kind}: {_quoted(error)}") from error
 
     def _types(self) -> Typestore:
         """Jazzy's types, and those the bag brings itself."""
@@ -197,9 +231,9 @@ class BagReader:
             joints: names in the order wanted; None: the order of the first message.
 
         Raises:
-            BagError: topic missing or empty, a joint missing in some message.
+            BagError: topic missing, empty or of another type, a joint missing in some message.
         """
-        name = self.resolve(topic)
+        name = self._of_type(topic, JOINT_STATE)
         times: list[float] = []
         received: list[float] = []
         rows: tuple[list[np.ndarray], ...] = ([], [], [])
@@ -232,13 +266,19 @@ class BagReader:
         """The run's description as the recorder stored it (see docs/bags.md).
 
         Raises:
-            BagError: not in the bag, or not JSON.
+            BagError: not in the bag, or not a JSON object.
         """
         text = self._last_text("run_info")
         try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise BagError(f"run_info in '{self.path}' is not JSON: {error}.") from error
+            info = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise BagError(f"run_info in '{self.path}' is not JSON: {_quoted(error)}.") from error
+        if not isinstance(info, dict):
+            raise BagError(
+                f"run_info in '{self.path}' is a JSON {type(info).__name__}, expected an object with 'robot' and "
+                "'model_hash'; record with the recorder of this project, or convert the bag as docs/bags.md says."
+            )
+        return info
 
     def robot_description(self) -> str:
         """MJCF text of the nominal robot.
@@ -250,10 +290,17 @@ class BagReader:
 
     def _last_text(self, topic: str) -> str:
         self.require(topic)
-        text = ""
+        topic, text = self._of_type(topic, STRING), ""
         for _, message in self.messages(topic):
             text = message.data
         return text
+
+    def _of_type(self, topic: str, kind: str) -> str:
+        """Full name of a topic that has to carry messages of a type."""
+        name = self.resolve(topic)
+        if (found := self.topics[name].message_type) != kind:
+            raise BagError(f"'{name}' in '{self.path}' holds messages of {found}, expected {kind}.")
+        return name
 
 
 def _stamp(message: Any, received: int) -> float:
@@ -290,11 +337,11 @@ class _CompleteBag:
         try:
             with Reader(path) as reader:
                 self._connections = list(reader.connections)
-        except (ReaderError, OSError, KeyError, ValueError) as error:
-            raise _NotComplete(str(error)) from error
-        counts: Counter = Counter()
-        for c in self._connections:
-            counts[c.topic] += c.msgcount
+            counts: Counter = Counter()
+            for c in self._connections:
+                counts[c.topic] += c.msgcount
+        except Exception as error:  # see `_reading`
+            raise _NotComplete(_quoted(error)) from error
         self.topics = {c.topic: _Topic(c.msgtype, counts[c.topic]) for c in self._connections}
         self._path = path
 
@@ -348,14 +395,13 @@ class _Recovered:
         self._channels: dict[int, Channel] = {}
         self._ended = False
         with file.open("rb") as stream:
-            records = iter(StreamReader(stream).records)
+            # No record is longer than its file: a damaged length must not ask for gigabytes.
+            limit = file.stat().st_size
+            records = iter(StreamReader(stream, validate_crcs=True, record_size_limit=limit).records)
             while True:
                 try:
                     record = next(records)
-                except StopIteration:
-                    return
-                # Incomplete or damaged from here on; struct.error is a record whose own fields were cut.
-                except (McapError, ValueError, EOFError, struct.error):
+                except Exception:  # the end, or damaged from here on; see `_reading`
                     return
                 if isinstance(record, Schema):
                     self._schemas[record.id] = record
