@@ -19,8 +19,7 @@ from nodes.framework.qos import LATCHED
 from sim_core.augmentation import augment, with_weights
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
 from sim_core.inference.posterior.herding import herd
-from sim_core.multibody import load_model
-from sim_core.multibody.model import build
+from sim_core.multibody import PhysicalCheck, load_model
 
 __all__ = ["MpcPhysics"]
 
@@ -41,7 +40,7 @@ class MpcPhysics:
         ValueError: a robot, a blueprint or a parameter file that cannot be used.
     """
 
-    def __init__(self, node, now: Callable[[], float], position: Callable[[], np.ndarray]):
+    def __init__(self, node, now: Callable[[], float], position: Callable[[], np.ndarray]) -> None:
         self._node, self._now, self._position, self._loading = node, now, position, None
         config = node.config
         self.model = load_model(config.robot)
@@ -49,10 +48,15 @@ class MpcPhysics:
         self.blueprint, self.blueprints = blueprint_of(config), 0
         self.hybrid = augment(self.model, self.blueprint) if self.blueprint else self.model
         start = physical_vector(self.robot, self.model, config.physical_parameters)
-        self._mass_matrix = build.mass_matrix(self.model)
+        check = PhysicalCheck(self.model)
         silence = config.refit_silence_limit if config.refit == "periodic" else 0.0
         self.book = ParameterBook(
-            self.robot.name, self.hybrid.hash, start, silence, config.nominal_after, self._not_physical
+            self.robot.name,
+            self.hybrid.hash,
+            start,
+            silence,
+            config.nominal_after,
+            lambda p: check.objection(p, self._position()),
         )
         self.build(config.horizon)
 
@@ -125,13 +129,6 @@ class MpcPhysics:
         message.header.stamp = self._node.stamp_now()
         self._planned.publish(message)
 
-    def _not_physical(self, p: np.ndarray) -> str:
-        """The sentence why p cannot be planned with, or ""."""
-        M = np.asarray(self._mass_matrix(self._position(), p), dtype=float)
-        return (
-            "" if np.all(np.linalg.eigvalsh(M) > 0.0) else "the mass matrix is not positive definite where the robot is"
-        )
-
     # -- services ----------------------------------------------------------------------------------
 
     def _set_physical_parameters(self, request, response):
@@ -179,7 +176,7 @@ class MpcPhysics:
             response.message = f"{error}; the model before stays"
             return response
 
-        def build():
+        def build() -> None:
             try:
                 built = self._controller(hybrid, self.task.ilqr.horizon)
                 self.warm_up(built[1])  # not while the robot waits

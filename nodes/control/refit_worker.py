@@ -33,7 +33,7 @@ from nodes.framework.parameter_book import other_model
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, LEDGER, STATE
 from sim_core.augmentation import attached, augment, save_blueprints
-from sim_core.multibody import FreeParameters, load_model
+from sim_core.multibody import FreeParameters, PhysicalCheck, load_model
 from sim_core.multibody.model.parameter_file import ParameterFile
 
 __all__ = ["RefitWorkerNode", "main"]
@@ -55,6 +55,7 @@ class RefitWorkerNode(RefitNode):
 
     def configure(self) -> None:
         self.model = load_model(self.config.robot)
+        self._check = PhysicalCheck(self.model)
         self.session = RefitSession(self.model, self.config)
         self.gate = JointStateGate(self.model.joint_names)
         self.frozen = False
@@ -152,7 +153,7 @@ class RefitWorkerNode(RefitNode):
     # -- rounds ------------------------------------------------------------------------------------
 
     def _start(self, window: float = 0.0, window_end: float = 0.0) -> None:
-        def work():
+        def work() -> None:
             try:
                 self._outcome = self.session.round(window, window_end)
             except Exception as error:  # the worker outlives any fit; what went wrong is published
@@ -277,8 +278,8 @@ class RefitWorkerNode(RefitNode):
             response.message = "a fit is running; try again"
         elif why := other_model(request.parameters.model_hash, self.session.hybrid.hash):
             response.message = why
-        elif vector.shape != (self.model.np_,) or not np.all(np.isfinite(vector)):
-            response.message = f"expected {self.model.np_} finite numbers, found {vector.size}"
+        elif why := self._check.objection(vector):
+            response.message = why
         else:
             try:
                 response.revision = self.session.set_parameters(vector)
@@ -334,7 +335,7 @@ class RefitWorkerNode(RefitNode):
         """Build the refit around other networks in a thread of its own."""
         session = self.session
 
-        def build():
+        def build() -> None:
             try:
                 built = session.around(blueprint)
             except Exception as error:  # fits go on with the model they have

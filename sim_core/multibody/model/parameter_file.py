@@ -27,6 +27,7 @@ import yaml
 from config.whole_file import whole_file
 from sim_core.multibody.equations.inertia import is_physical
 from sim_core.multibody.equations.physical_vector import INERTIA_FIELDS, PhysicalVector
+from sim_core.multibody.model.physical_check import PhysicalCheck
 
 if TYPE_CHECKING:
     from sim_core.multibody.model.model import RobotModel
@@ -170,7 +171,8 @@ class ParameterFile:
 
         Raises:
             ParameterFileError: another robot or model version, unknown name, wrong unit, a body no
-                mass distribution has, or a negative damping, armature or friction.
+                mass distribution has, a negative damping, armature or friction, or anything else that
+                PhysicalCheck objects to.
         """
         layout = model.parameters
         if self.robot != model.name:
@@ -196,6 +198,8 @@ class ParameterFile:
                 raise ParameterFileError(f"{self.path}: {name} is in [{entry.unit}], expected [{layout.units[i]}]")
             p[i] = entry.value
         self._check_physical(layout, p)
+        if why := PhysicalCheck(model).objection(p):
+            raise ParameterFileError(f"{self.path}: {why}; identify again")
         return p
 
     def open(

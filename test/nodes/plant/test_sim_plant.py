@@ -25,7 +25,8 @@ from tf2_msgs.msg import TFMessage
 
 from nodes.framework.messages import seconds, to_stamp
 from nodes.framework.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
-from nodes.plant.sim_plant import SimPlant, SimPlantConfig
+from nodes.plant.sim_plant import SimPlant
+from nodes.plant.sim_plant_config import SimPlantConfig
 from sim_core.command import Command, Mode
 from sim_core.plant import MujocoPlant, PlantError
 
