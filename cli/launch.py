@@ -5,16 +5,22 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
-from cli.errors import CommandError
+from cli.errors import CommandError, as_command_error
+from config.share import shared_folder
+
+#: options that start nothing
+ASKING = {"-h", "--help", "-s", "--show-args", "--show-arguments"}
 
 
 def launch(words: Sequence[str]) -> int:
     """Run a launch file: `words` are [PACKAGE] FILE [name:=value ...] and options.
 
     Raises:
-        CommandError: neither front end is there.
+        CommandError: an argument that no node could work with, before anything is started; or neither front end is there.
     """
+    _check(words)
     if importlib.util.find_spec("launch_front"):
         import launch_front
 
@@ -26,8 +32,31 @@ def launch(words: Sequence[str]) -> int:
 
 def ros2_words(words: Sequence[str]) -> list[str]:
     """`words` as `ros2 launch` takes them: a bare file name means one of package refit."""
-    positional = [word for word in words if not word.startswith("-") and ":=" not in word]
+    positional = _positional(words)
     if len(positional) != 1 or os.path.isfile(positional[0]):
         return list(words)
     at = list(words).index(positional[0])
     return [*words[:at], "refit", *words[at:]]
+
+
+def _positional(words: Sequence[str]) -> list[str]:
+    return [word for word in words if not word.startswith("-") and ":=" not in word]
+
+
+def _check(words: Sequence[str]) -> None:
+    """Look at the arguments of our own launch files; in those of others the names may mean anything."""
+    match _positional(words):
+        case [name] | ["refit", name]:
+            pass
+        case _:
+            return
+    path, folder = Path(name).resolve(), shared_folder("launch").resolve()
+    if not path.is_file():
+        path = folder / (name if name.endswith(".launch.py") else f"{name}.launch.py")
+    if path not in folder.glob("*.launch.py") or ASKING.intersection(words):
+        return
+    from nodes.supervision.launch_check import check_arguments
+
+    given = {argument: value for argument, _, value in (word.partition(":=") for word in words if ":=" in word)}
+    with as_command_error(ValueError):
+        check_arguments(given)

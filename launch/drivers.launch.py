@@ -21,7 +21,9 @@ from launch_ros.actions import LifecycleNode, PushRosNamespace
 
 from config.robot import node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
-from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield
+from nodes.framework.launching import ARGUMENTS, parameter_files, shield, typed
+from nodes.plant.sim_plant_config import SimPlantConfig
+from nodes.supervision.launch_check import check_arguments
 
 NAMES = (
     "robot",
@@ -39,6 +41,7 @@ NAMES = (
 
 def drivers(context):
     value = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
+    check_arguments(value)
     devices = robot_devices(value["robot"], value["devices"])
     if not devices:
         raise ValueError(
@@ -82,9 +85,7 @@ def _plant(value, files, world):
         parameters=[
             *files,
             {
-                "robot": value["robot"],
-                "scenario": value["scenario"],
-                "seed": number("seed", value["seed"], int),
+                **typed(SimPlantConfig, {name: value[name] for name in ("robot", "scenario", "seed")}),
                 "world": world,
                 "position_noise": 0.0,
                 "velocity_noise": 0.0,

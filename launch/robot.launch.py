@@ -22,7 +22,8 @@ from launch_ros.actions import LifecycleNode, PushRosNamespace
 
 from config.robot import load_robot, node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
-from nodes.framework.launching import ARGUMENTS, is_physical, parameter_files, shield
+from nodes.framework.launching import ARGUMENTS, parameter_files, shield
+from nodes.supervision.launch_check import check_arguments
 
 LAUNCH = Path(__file__).resolve().parent
 
@@ -60,6 +61,7 @@ ALL = tuple(dict.fromkeys((*NAMES, *DRIVERS, "record", *RECORD)))
 def everything(context):
     """Recorder, controller and the rest, drivers. The recorder first: what it misses at the start is lost."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ALL}
+    check_arguments(value)
     if value["record"] == "true" and not value["run_directory"]:
         value["run_directory"] = os.path.join(
             "runs", f"{robot_folder(value['robot']).name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -116,10 +118,6 @@ def nodes(value):
     """The nodes, with the robot's parameters, files and arguments, the later the stronger."""
     robot, given = load_robot(value["robot"]), parameter_files(value["params_file"])
     files, prior = [str(node_parameters(value["robot"])), *given.ros], value["prior"] or given.physical
-    if prior != "start" and prior and not is_physical("prior", prior):
-        raise ValueError(
-            f"prior:={prior}: holds no physical parameters; give a parameters.yaml of a demo or identify, or 'start'"
-        )
     return [
         LifecycleNode(
             package="refit",

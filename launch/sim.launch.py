@@ -26,7 +26,9 @@ from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
 
 from config.robot import node_parameters
-from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield
+from nodes.framework.launching import ARGUMENTS, parameter_files, shield, typed
+from nodes.plant.sim_plant_config import SimPlantConfig
+from nodes.supervision.launch_check import check_arguments
 
 LAUNCH = Path(__file__).resolve().parent
 
@@ -61,12 +63,15 @@ OWN = [
     ),
 ]
 NAMES = (*SHARED, "scenario", "seed")
+#: arguments that are parameters of the plant
+PLANT = ("robot", "scenario", "seed", "real_time_factor", "lockstep")
 
 
 def robot_and_plant(context):
     value = {
         name: LaunchConfiguration(name).perform(context) for name in [*NAMES, *(argument.name for argument in OWN)]
     }
+    check_arguments(value)
     given = parameter_files(value["params_file"])
     files = [str(node_parameters(value["robot"])), *given.ros]
     physical = {"params_file": given.physical} if given.physical else {}
@@ -80,11 +85,7 @@ def robot_and_plant(context):
         parameters=[
             *files,
             {
-                "robot": value["robot"],
-                "scenario": value["scenario"],
-                "seed": number("seed", value["seed"], int),
-                "real_time_factor": number("real_time_factor", value["real_time_factor"]),
-                "lockstep": value["lockstep"] == "true",
+                **typed(SimPlantConfig, {name: value[name] for name in PLANT}),
                 "start_paused": value["paused"] == "true",
                 **physical,
             },

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import functools
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 from config.robot import DEFAULT, node_parameters, runnable_robots
+from nodes.framework.config import Setting, settings
 
-__all__ = ["ARGUMENTS", "ParameterFiles", "is_physical", "number", "parameter_files", "shield"]
+__all__ = ["ARGUMENTS", "ParameterFiles", "is_physical", "number", "parameter_files", "shield", "typed"]
 
 _SWITCH = ["true", "false"]
 
@@ -124,6 +126,28 @@ def number(name: str, text: str, kind: type = float):
         return kind(text)
     except ValueError:
         raise ValueError(f"{name}:={text}: expected a {'whole ' if kind is int else ''}number") from None
+
+
+def typed(config_class: type, value: Mapping[str, str]) -> dict[str, object]:
+    """Arguments as the node wants them whose settings they are called like.
+
+    Args:
+        config_class: made of `setting` fields. value: {argument: text}.
+
+    Returns:
+        {parameter: value} of the arguments that are settings of the node.
+
+    Raises:
+        ValueError: a value that the node would refuse; the text names it and what may be.
+    """
+    known = settings(config_class)
+    return {name: _typed(known[name], text) for name, text in value.items() if name in known}
+
+
+def _typed(item: Setting, text: str) -> object:
+    if item.type is bool:
+        return item.coerce({"true": True, "false": False}.get(text, text))
+    return item.coerce(number(item.name, text, item.type) if item.type in (int, float) else text)
 
 
 @dataclass(frozen=True)

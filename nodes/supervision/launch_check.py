@@ -1,0 +1,75 @@
+"""Launch arguments that nothing could work with, said before anything is started.
+
+`./refit launch` asks this first and ends with exit code 2; the launch files ask it as well, for those who start them
+otherwise. What may be given is said by what takes it: the settings that nodes declare, and the plant, the robot and the
+parameter files themselves. There is no second list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rclpy.exceptions import InvalidNamespaceException
+from rclpy.validate_namespace import validate_namespace
+
+from config.robot import DEFAULT, load_robot, node_parameters
+from nodes.devices.robot_devices import robot_devices
+from nodes.framework.launching import is_physical, parameter_files, typed
+from nodes.plant.sim_plant_config import SimPlantConfig
+
+__all__ = ["check_arguments"]
+
+
+def check_arguments(value: Mapping[str, str]) -> None:
+    """Refuse what would otherwise end a node, or be found out when half of the nodes run.
+
+    Args:
+        value: {launch argument: text}; what is missing or "" has its default.
+
+    Raises:
+        ValueError: one sentence that names the argument, what was found and what may be.
+    """
+    robot, scenario = value.get("robot") or DEFAULT, value.get("scenario", "")
+    files, prior = parameter_files(value.get("params_file", "")), value.get("prior", "")
+    _check_namespace(value.get("namespace", ""))
+    typed(SimPlantConfig, value)
+    try:
+        node_parameters(robot)
+        described = load_robot(robot)
+        robot_devices(robot, value.get("devices", ""))
+    except FileNotFoundError as error:
+        raise ValueError(f"robot:={robot}: {error}") from None
+    if prior and prior != "start" and not is_physical("prior", prior):
+        raise ValueError(
+            f"prior:={prior}: holds no physical parameters; give a parameters.yaml of a demo or identify, or 'start'"
+        )
+    if files.physical or scenario:
+        _check_plant(robot, scenario, files.physical)
+    if described.controller == "adaptive_mpc" and (start := prior or files.physical):
+        # Only a controller that starts from a file needs the articulated model, and CasADi with it.
+        from nodes.control.robot_task import physical_vector
+        from sim_core.multibody import load_model
+
+        physical_vector(described, load_model(robot), start)
+
+
+def _check_plant(robot: str, scenario: str, physical: str) -> None:
+    """A plant tries every event of its scenario when it is made, and says what is wrong with its parameters."""
+    from sim_core.plant import MujocoPlant
+
+    try:
+        MujocoPlant(robot, scenario=scenario, params_file=physical)
+    except ValueError as error:
+        raise ValueError(f"{f'scenario:={scenario:.80}: ' if scenario else ''}{error}") from None
+
+
+def _check_namespace(namespace: str) -> None:
+    if not namespace:
+        return
+    try:
+        validate_namespace(f"/{namespace.lstrip('/')}")
+    except InvalidNamespaceException:
+        raise ValueError(
+            f"namespace:={namespace}: expected letters, digits and underscores, not beginning with a digit, in parts "
+            "separated by '/'"
+        ) from None
