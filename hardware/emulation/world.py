@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from config.whole_file import whole_file
 
-__all__ = ["DEAD_AFTER", "SharedWorld", "WorldState"]
+__all__ = ["DEAD_AFTER", "PLANT_TIMEOUT", "SharedWorld", "WorldState"]
 
 _MAGIC = b"refit-world-2\n\0\0"
 # Slots of a ring: what is being read is overwritten by the third write from then on at the earliest.
@@ -32,6 +32,9 @@ _SLOTS = 4
 # [s] without a word of an emulator: it has died. Not sooner: a motor keeps its torque while a busy machine does not run its
 # emulator, and the dxl_arm, limp, lies on its scanner after 0.4 s.
 DEAD_AFTER = 0.2
+
+# [s] for the plant to create the world: both are started at once, and a busy machine loads the plant in half a minute.
+PLANT_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)

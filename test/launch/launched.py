@@ -30,7 +30,7 @@ from simulation_interfaces.srv import SetSimulationState
 __all__ = ["DEADLINE", "LAUNCH", "Messages", "Probe", "Processes", "include", "seconds", "settled", "until"]
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
-DEADLINE = 60.0  # [s] of wall time, for anything that has to happen
+DEADLINE = 180.0  # [s] of wall time, for anything that has to happen
 
 
 def include(name: str, **arguments) -> GroupAction:
