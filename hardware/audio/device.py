@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +64,7 @@ class AudioDevice(Device):
         self.level = LevelMeter(floor_dbfs)
         self.clock: SampleClock | None = None
         self._started = False
-        self._first: Chunk | None = None
+        self._held: deque[Chunk] = deque()  # heard before the first of them could be stamped
         self._end: float | None = None  # of the newest chunk [s]
         self._interrupted: float | None = None  # where sound broke off, until it is back [s]
 
@@ -78,17 +80,21 @@ class AudioDevice(Device):
             return
         form = self.source.form
         known = self.clock.latency if self.clock is not None else None
-        self.clock, self.level = SampleClock(form.rate, form.frames, known), LevelMeter(self.floor_dbfs)
+        self.level = LevelMeter(self.floor_dbfs)
         self._next_number, self._announced, self._heard = 0, float("-inf"), time.monotonic()
         self._interrupted = self._end
         self.source.start()
         self._started = True
+        self.clock = SampleClock(form.rate, form.frames, known, opened=time.monotonic())
         limit = max(FIRST_SOUND, self.stale_timeout)
-        while self._first is None and self._enabled and not self._closing:
-            self._first = self._read(limit)
+        wanted = max(1, math.ceil(self.source.settling / form.chunk_seconds))
+        while len(self._held) < wanted and self._enabled and not self._closing:
+            if (chunk := self._read(limit)) is not None:
+                self._held.append(chunk)
+        self.clock.foresee(self._held)
 
     def _serve(self) -> None:
-        chunk, self._first = self._first or self._read(self.stale_timeout), None
+        chunk = self._next()
         if chunk is None:
             return
         t, missing = self.clock.stamp(chunk.number, chunk.arrival, chunk.age)
@@ -112,10 +118,18 @@ class AudioDevice(Device):
         self._forget()
 
     def _forget(self) -> None:
-        self._started, self._first = False, None
+        self._started = False
+        self._held.clear()
         self.warnings.clear()
 
     # -- sound -------------------------------------------------------------------------------------
+    def _next(self) -> Chunk | None:
+        """The next chunk to be stamped, if there is one within a turn."""
+        if not self._held:
+            return self._read(self.stale_timeout)
+        time.sleep(0.25 * self.source.form.chunk_seconds)  # what was held back overruns nobody's queue
+        return self._held.popleft()
+
     def _read(self, limit: float) -> Chunk | None:
         """The next chunk, if it comes within a turn.
 

@@ -69,7 +69,10 @@ class AudioEmulator(Emulator):
         self._random = np.random.default_rng(seed)
         self.stethoscope = Stethoscope(StethoscopeConfig(), rate, seed)
         self.clicks: deque[float] = deque(maxlen=1000)  # host times
-        self._click_wanted = False
+        self.lost: deque[tuple[float, float]] = deque(
+            maxlen=1000
+        )  # host times of sound that nobody will hear: from, to
+        self._click_wanted = self._stalled = False
         self.port = PipeSource(PulseServer(link), rate, channels, self.form)
         self._began, self._n = time.monotonic(), 0
         self._next_click = 0
@@ -90,6 +93,7 @@ class AudioEmulator(Emulator):
             **super().stats(),
             "samples": self._n,
             "clicks": list(self.clicks),
+            "lost": list(self.lost),
             "events": events[-200:],
             "truth": truth,
             "values": dict(self.values),
@@ -97,11 +101,19 @@ class AudioEmulator(Emulator):
 
     def on_fault(self, name: str, parameters: dict) -> None:
         if name == "skip":
-            self._n += round(float(parameters.get("by", 0.2)) * self.rate)
+            self._lose(round(float(parameters.get("by", 0.2)) * self.rate))
             self.faults.clear(name)
+        elif name == "stall":
+            self._sound_until_now()
+            self._stalled = True
         elif name == "click":
             self._click_wanted = True
             self.faults.clear(name)
+
+    def on_clear(self, name: str) -> None:
+        if name == "stall":  # however late this is noticed, nothing of the stall sounds afterwards
+            self._sound_until_now()
+            self._stalled = False
 
     def send(self, data: bytes) -> None:
         """Through the faults; samples that are late hold up those after them."""
@@ -114,20 +126,39 @@ class AudioEmulator(Emulator):
                 self.port.write(frame)
 
     def step(self, timeout: float) -> None:
-        due = round((time.monotonic() - self._began) * self.rate) - self._n
-        if due < TICK * self.rate:
+        if self._due() < TICK * self.rate:
             time.sleep(min(timeout, TICK))
-            return
-        # After a pause of the whole machine at most a second is caught up on; a converter has no larger memory.
-        late = due - self.rate
-        if late > 0:
-            self._n, due = self._n + late, self.rate
-        sound = self._sound(due)
-        self._n += due
-        if self.faults.active("stall") is None:
-            self.send(from_float(np.repeat(sound[:, None], self.channels, axis=1), self.form).tobytes())
+        else:
+            self._sound_until_now()
 
     # -- sound -------------------------------------------------------------------------------------
+    def _due(self) -> int:
+        """Samples of the past that were not converted yet."""
+        return round((time.monotonic() - self._began) * self.rate) - self._n
+
+    def _sound_until_now(self) -> None:
+        """Convert what is due. After a pause of the whole machine at most a second is: no converter has a larger memory."""
+        due = self._due()
+        if due > self.rate:
+            self._lose(due - self.rate)
+            due = self.rate
+        if due <= 0:
+            return
+        sound = self._sound(due)
+        if self._stalled:
+            self._lose(due)
+        else:
+            self._n += due
+            self.send(from_float(np.repeat(sound[:, None], self.channels, axis=1), self.form).tobytes())
+
+    def _lose(self, n: int) -> None:
+        """The next n samples are never sent."""
+        begin, end = (self._began + at / self.rate for at in (self._n, self._n + n))
+        self._n += n
+        if self.lost and self.lost[-1][1] == begin:
+            begin = self.lost.pop()[0]
+        self.lost.append((begin, end))
+
     def _sound(self, n: int) -> np.ndarray:
         """The next n samples, full scale at 1, shape (n,)."""
         level, kind = self.values["level"], self.values["sound"]

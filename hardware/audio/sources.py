@@ -24,6 +24,7 @@ __all__ = ["FileSource", "PortAudioSource", "Source", "StreamFormat", "Synthesis
 RING_SECONDS = 2.0  # sound that may wait for a busy reader
 CLOCKS_APART = 1e-4  # [s] between two looks at clocks that count as one moment
 LATENCY = 0.1  # [s] of sound that the driver may hold before it loses any
+SETTLING = 0.5  # [s]: a dozen lumps of sound, of which one comes in time on a busy machine, too
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,13 @@ class StreamFormat:
 
 
 class Source(ABC):
-    """Opened, started, read, stopped, closed. One thread."""
+    """Opened, started, read, stopped, closed. One thread.
+
+    Attributes:
+        settling: sound that has to be heard before its first sample can be stamped [s].
+    """
+
+    settling = 0.0
 
     def __init__(self, form: StreamFormat) -> None:
         self.form = form
@@ -136,6 +143,7 @@ class PortAudioSource(Source):
         server: PulseAudio server whose sources PortAudio is to see ("unix:/path"); "": the machine's own sound system.
     """
 
+    settling = SETTLING
     # PortAudio lists devices when it starts, and never again. It is started anew only when something is not as listed
     # (each start leaks 13 kB in ALSA), and only while none of its streams is open. Both are of this process.
     _open_streams = 0
@@ -197,9 +205,7 @@ class PortAudioSource(Source):
     def read(self, timeout: float) -> Chunk | None:
         chunk = self._ring.get(timeout)
         if chunk is not None:
-            # An age beyond what the stream can hold is PulseAudio's idea of a source that stood still.
-            age = min(chunk.age, self._stream.latency + self.form.chunk_seconds)
-            return replace(chunk, arrival=chunk.arrival + self._clock_offset(), age=age)
+            return replace(chunk, arrival=chunk.arrival + self._clock_offset())
         if not self._stream.active:
             PortAudioSource._list_is_old = True
             raise Disconnected(f"{self} is gone: unplugged, or the sound server ended?")

@@ -78,7 +78,8 @@ class Stethoscope:
         # Tones ring on beyond the block in which they begin.
         self._tails = {"heart": np.zeros(rate), "friction": np.zeros(rate), "bump": np.zeros(rate)}
         self._next = {"S1": 0.3, "S2": np.inf, "friction": np.inf, "bump": np.inf}
-        self._schedule("friction"), self._schedule("bump")
+        self._schedule("friction")
+        self._schedule("bump")
         self._filters = {"breath": _band(100.0, 1000.0, rate), "friction": _band(*FRICTION_BAND, rate)}
         self._breath_state = np.zeros((len(self._filters["breath"]), 2))
         self._judges = {
@@ -92,7 +93,7 @@ class Stethoscope:
         while have < n:
             components = self._render()
             self._judge(components)
-            parts.append(sum(components.values()))
+            parts.append(sum(components.values(), np.zeros(self._block)))
             have += self._block
         sound = np.concatenate(parts)
         self._rest = sound[n:]
@@ -117,7 +118,7 @@ class Stethoscope:
         config, n = self.config, self._block
         t = (self._n + np.arange(n)) / self.rate
         end = t[-1] + 1.0 / self.rate
-        while (kind := min(self._next, key=self._next.get)) and self._next[kind] < end:
+        while (kind := min(self._next, key=self._next.__getitem__)) and self._next[kind] < end:
             self._begin(kind)
         breath, self._breath_state = _filtered(
             self._filters["breath"], self._breath.standard_normal(n), zi=self._breath_state

@@ -31,6 +31,7 @@ __all__ = ["DeviceConfig", "DeviceNode"]
 
 OK, WARN, ERROR, STALE = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR, DiagnosticStatus.STALE
 
+CLOCKS_APART = 1e-4  # [s] between two looks at clocks that count as one moment
 LOOK_PERIOD = 0.05  # [s] between two looks at the device's health
 ERROR_WINDOW = 5.0  # [s] in which a counted error still means WARN
 SETTLED = 2.0  # [s] of streaming before a rate is judged
@@ -78,6 +79,7 @@ class DeviceNode(RefitNode):
     device: Device | None = None
     _entities: tuple = ()
     _level = None
+    _ros_offset: int | None = None  # of ROS time to host time [ns], when both were last seen at one moment
 
     # -- of the node -------------------------------------------------------------------------------
     def make_device(self) -> Device:
@@ -113,11 +115,14 @@ class DeviceNode(RefitNode):
 
     def stamp(self, t: float) -> Time:
         """ROS time of host time t (time.monotonic) [s]."""
-        for _ in range(3):  # a thread that is held up between its looks at the two clocks would shift the stamp
+        for _ in range(3):
             before, now, after = time.monotonic(), self.get_clock().now().nanoseconds, time.monotonic()
-            if after - before < 1e-4:
+            at_once = after - before < CLOCKS_APART
+            if at_once or self._ros_offset is None:
+                self._ros_offset = now - round(0.5e9 * (before + after))
+            if at_once:  # a thread that is held up between its looks at the two clocks would shift the stamp
                 break
-        ns = now + int((t - 0.5 * (before + after) + self.config.time_offset) * 1e9)
+        ns = self._ros_offset + round(1e9 * (t + self.config.time_offset))
         return Time(sec=ns // 1_000_000_000, nanosec=ns % 1_000_000_000)
 
     def publisher(self, kind, topic: str, qos):

@@ -42,12 +42,32 @@ class Listener:
         data = b"".join(sound.data for _, sound in self.got[begin:])
         return np.frombuffer(data, self.form.sample.dtype).reshape(-1, self.form.channels)
 
-    def wait_for(self, condition, what, timeout=20.0):
+    def wait_for(self, condition, what, timeout=60.0):
         assert self.device.wait_for(condition, timeout), f"{what}: {self.device.state}, {self.device.last_error}"
 
     def wait_for_sound(self, seconds):
         n = len(self.got) + round(seconds / self.form.chunk_seconds)
-        self.wait_for(lambda: len(self.got) >= n, f"{seconds} s of sound", seconds + 30.0)
+        self.wait_for(lambda: len(self.got) >= n, f"{seconds} s of sound", seconds + 60.0)
+
+    def assert_contiguous(self):
+        """Consecutive stamps differ by a chunk +-1 ms, and by the gap that is told where sound was lost."""
+        got = list(self.got)
+        stamps, gaps = np.array([t for t, _ in got]), np.array([sound.gap for _, sound in got])
+        error = np.diff(stamps) - self.form.chunk_seconds - gaps[1:] / self.form.rate
+        assert np.abs(error).max() <= 1e-3, (np.flatnonzero(np.abs(error) > 1e-3), np.flatnonzero(gaps))
+
+    def clicks(self, emulator, begin=0):
+        """(stamps of the clicks [s], by how much each is later than the click was [s]), from chunk `begin` on.
+
+        A loss that nobody announces is noticed half a second later; what is stamped meanwhile does not count.
+        """
+        got = self.got[begin:]
+        sound = np.concatenate([np.frombuffer(sound.data, "<i2") for _, sound in got])
+        stamps, gaps = np.array([t for t, _ in got]), np.array([sound.gap for _, sound in got])
+        heard, error = click_errors(sound, stamps, self.form, emulator.stats()["clicks"])
+        noticed = stamps[gaps > 0] - gaps[gaps > 0] / self.form.rate
+        counts = ~np.any((heard[:, None] < noticed) & (heard[:, None] > noticed - 0.7), axis=1)
+        return heard[counts], error[counts]
 
 
 @contextmanager
@@ -78,6 +98,14 @@ def tone_fit(x, rate):
     return frequency, 10 * np.log10(0.5 * (a * a + b * b) / np.mean(residual**2))
 
 
+def click_errors(x, stamps, form, clicks):
+    """Stamps of the clicks in x (frames,), and by how much each is later than the nearest true one; on the clock of both."""
+    onset = np.flatnonzero((x[1:] > 16384) & (x[:-1] <= 16384)) + 1
+    heard = stamps[onset // form.frames] + (onset % form.frames) / form.rate
+    clicks = np.array(clicks)
+    return heard, np.array([t - clicks[np.abs(clicks - t).argmin()] for t in heard])
+
+
 # -- A1 --------------------------------------------------------------------------------------------
 
 
@@ -102,13 +130,10 @@ def test_other_formats(microphone, name, channels, chunk_ms):
     with listening(microphone, form) as ear:
         ear.wait_for_sound(1.5)
         sound = ear.samples(len(ear.got) // 2)
-        stamps = ear.stamps
+        ear.assert_contiguous()
     assert sound.shape[1] == channels
     frequency, _ = tone_fit(sound[:, -1] / form.sample.full_scale, 48000)
     assert frequency == pytest.approx(1000.0, abs=1.0)  # the server resamples
-    # Chunks follow one another but where the sound server, on a machine busy with other things, lost some and said so.
-    regular = np.abs(np.diff(stamps) - form.chunk_seconds).max() <= 1e-3
-    assert regular or ear.device.counters.as_dict().get("overruns", 0) > 0
 
 
 # -- A3 --------------------------------------------------------------------------------------------
@@ -119,46 +144,45 @@ def test_clicks_are_stamped_when_they_sound(microphone):
     microphone.set(sound="clicks", click_period=0.4)
     with listening(microphone) as ear:
         ear.wait_for_sound(5.0)
-        x, stamps = ear.samples()[:, 0], ear.stamps
-    clicks = np.array(microphone.stats()["clicks"])
-    onset = np.flatnonzero((x[1:] > 16384) & (x[:-1] <= 16384)) + 1
-    heard = stamps[onset // ear.form.frames] + (onset % ear.form.frames) / RATE
-    assert len(heard) >= 10
-    error = np.array([t - clicks[np.abs(clicks - t).argmin()] for t in heard])
+        ear.wait_for(lambda: len(ear.clicks(microphone)[0]) >= 10, "ten clicks")
+        _, error = ear.clicks(microphone)
+        ear.assert_contiguous()
     assert np.abs(error - np.median(error)).max() <= 5e-3, error
     assert abs(np.median(error)) < 0.05  # and the offset is a latency, no accident
-    assert np.abs(np.diff(stamps) - 0.02).max() <= 1e-3
 
 
 # -- A4 --------------------------------------------------------------------------------------------
 
 
 def test_a_stall_is_found_and_survived(microphone):
-    microphone.set(sound="tone", level=0.5)
+    """The stamps are right on both sides of it, from the first one on: clicks tell."""
+    microphone.set(sound="clicks", click_period=0.1)
     with listening(microphone) as ear:
-        ear.wait_for_sound(0.5)
-        before = len(ear.got)
-        begin = time.monotonic()
-        microphone.inject("stall", seconds=1.6)
-        ear.wait_for(State.RECONNECTING, "the stall to be seen", 10.0)
-        assert time.monotonic() - begin > 0.4  # not before half a second of silence
+        ear.wait_for_sound(2.5)
+        _, before = ear.clicks(microphone)
+        n = len(ear.got)
+        microphone.inject("stall")
+        ear.wait_for(State.RECONNECTING, "the stall to be seen")
         assert "no sound from audio input" in ear.device.last_error
-        ear.wait_for(State.STREAMING, "sound again")
-        ear.wait_for_sound(0.5)
-        gaps = [(i, sound) for i, (_, sound) in enumerate(ear.got) if sound.gap]
-        stamps = ear.stamps
-    ((where, sound),) = gaps
-    assert (
-        where >= before
-        and sound.overrun
-        and sound.gap / RATE == pytest.approx(stamps[where] - stamps[where - 1] - 0.02, abs=1e-3)
-    )
-    assert 1.3 < sound.gap / RATE < 6.0 and np.all(np.diff(stamps) > 0)
+        microphone.clear("stall")
+        began, ended = microphone.stats()["lost"][-1]
+        assert ended - began > 0.5  # not before half a second of silence
+        ear.wait_for(lambda: any(sound.gap for _, sound in ear.got[n:]), "sound again")
+        where = next(i for i, (_, sound) in enumerate(ear.got) if i >= n and sound.gap)
+        ear.wait_for_sound(2.0)
+        ear.assert_contiguous()
+        heard, after = ear.clicks(microphone, where)
+        stamp, sound = ear.got[where]
+        counters = ear.device.counters.as_dict()
+    usual = np.median(before)
+    assert sound.overrun and counters["reconnects"] >= 1 and counters["lost_samples"] >= sound.gap
+    assert sound.gap / RATE > ended - began - 5e-3 and stamp > ended + usual - 5e-3
+    assert heard[0] < stamp + 0.3 and np.abs(after - usual).max() <= 8e-3, (usual, after)
 
 
 def test_lost_samples_are_a_gap_of_their_size(microphone):
     microphone.set(sound="tone", level=0.5)
-    with listening(microphone) as ear:
+    with listening(microphone, stale_timeout=10.0) as ear:  # on a busy machine, too, this is a loss and no stall
         ear.wait_for_sound(1.0)
         microphone.inject("skip", by=0.3)
         ear.wait_for(lambda: ear.device.counters.as_dict().get("overruns", 0), "the overrun")
@@ -174,7 +198,7 @@ def test_a_reader_that_is_too_slow_loses_whole_chunks_and_knows_how_many(microph
         ear.wait_for_sound(0.5)
         ring = ear.device.source._ring
         ear.hold.clear()
-        ear.wait_for(lambda: ring._heard - ring._written >= 10, "the ring to be full for 10 chunks", 30.0)
+        ear.wait_for(lambda: ring._heard - ring._written >= 10, "the ring to be full for 10 chunks")
         ear.hold.set()
         ear.wait_for(lambda: ear.device.counters.as_dict().get("overruns", 0), "the overrun")
         ear.wait_for_sound(0.2)
@@ -211,12 +235,13 @@ def test_clipping_and_a_dead_microphone(microphone):
 def test_unplugged_and_back(microphone):
     with listening(microphone) as ear:
         ear.wait_for_sound(0.3)
-        microphone.inject("unplug", seconds=0.8)
-        ear.wait_for(State.RECONNECTING, "the unplugging to be seen")
-        assert "is gone" in ear.device.last_error or "no sound" in ear.device.last_error
-        ear.wait_for(State.STREAMING, "sound again")
+        microphone.inject("unplug")
+        ear.wait_for(lambda: ear.device.last_error, "the unplugging to be seen")
+        said = ear.device.last_error
+        assert "is gone" in said or "no sound" in said or "cannot be opened" in said
+        microphone.clear("unplug")
         ear.wait_for_sound(0.2)
-        assert ear.device.counters.reconnects == 1
+        assert ear.device.counters.reconnects >= 1
 
 
 def test_faults_of_every_kind_at_once_and_all_is_well_afterwards(microphone):
@@ -256,7 +281,7 @@ def test_a_sound_server_that_hangs_is_noticed(microphone):
         ).stdout.split()
         os.kill(int(server), signal.SIGSTOP)
         try:
-            ear.wait_for(lambda: ear.device.state in (State.STALE, State.RECONNECTING), "the silence", 10.0)
+            ear.wait_for(lambda: ear.device.state in (State.STALE, State.RECONNECTING), "the silence")
         finally:
             os.kill(int(server), signal.SIGCONT)
         ear.wait_for(State.STREAMING, "sound again")
@@ -270,9 +295,9 @@ def test_the_server_dies_and_comes_back(tmp_path, microphone):
     with listening(first) as ear:
         ear.wait_for_sound(0.2)
         first.kill()  # and the daemon with it
-        ear.wait_for(State.RECONNECTING, "the end of the server", 10.0)
+        ear.wait_for(State.RECONNECTING, "the end of the server")
         with EmulatorProcess("audio", "--sound", "tone", link=link):
-            ear.wait_for(State.STREAMING, "sound again", 20.0)
+            ear.wait_for(State.STREAMING, "sound again")
             ear.wait_for_sound(0.2)
     first.stop()
 
@@ -281,7 +306,7 @@ def test_a_wrong_name_lists_what_there_is(microphone):
     device = AudioDevice(PortAudioSource(StreamFormat(), "Thinklabs", f"unix:{microphone.link}"))
     device.start()
     assert device.wait_for(
-        lambda: "no audio input 'Thinklabs'; present: " in device.last_error and "pulse" in device.last_error, 10.0
+        lambda: "no audio input 'Thinklabs'; present: " in device.last_error and "pulse" in device.last_error, 60.0
     )
     device.close()
 
@@ -299,15 +324,15 @@ def cycle(n):
         device.start()
         for _ in range(2):
             device.enable()
-            assert device.wait_for(lambda: device.counters.samples > 2, 20.0), device.last_error
-            assert device.disable() and device.state is State.READY
+            assert device.wait_for(lambda: device.counters.samples > 2, 60.0), device.last_error
+            assert device.disable(60.0) and device.state is State.READY
         device.close()
     return len(os.listdir("/proc/self/fd")), threading.active_count()
 warm = cycle(2)
 print(warm, cycle(3))
 """
     done = subprocess.run(
-        [sys.executable, "-P", "-c", program, f"unix:{microphone.link}"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-P", "-c", program, f"unix:{microphone.link}"], capture_output=True, text=True, timeout=600
     )
     before, after = done.stdout.strip().split(") (")
     assert before.strip("()") == after.strip("()"), done.stdout + done.stderr

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import time
 import wave
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from refit_interfaces.action import RecordAudio
 
 from hardware.audio.pcm import FORMATS, from_float
+from hardware.audio.sources import StreamFormat
 from hardware.audio.synthesiser import Stethoscope
 from hardware.audio.wav import WavRecording
 from nodes.devices.audio import SOUND, AudioConfig
@@ -59,15 +61,23 @@ class Ear:
     def stamps(self):
         return np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in self.stamped])
 
+    def click_errors(self, microphone, begin, end):
+        """By how much each click of the messages from `begin` to before `end` is stamped later than it was [s]."""
+        messages, stamps = self.stamped[begin:end], self.stamps[begin:end]
+        sound = np.frombuffer(b"".join(message.audio.data.tobytes() for message in messages), "<i2")
+        to_ros = max(time.time() - time.monotonic() for _ in range(20))  # the one that was not held up in between
+        clicks = np.array(microphone.stats()["clicks"]) + to_ros
+        return _shared("test_audio_device").click_errors(sound, stamps, StreamFormat(), clicks)[1]
+
     def record(self, duration, file=""):
         """(result, feedback), or (None, []) if refused."""
         feedback = []
-        self.ros.until(self.client.server_is_ready, 15, "the action server")
+        self.ros.until(self.client.server_is_ready, what="the action server")
         sent = self.client.send_goal_async(
             RecordAudio.Goal(duration=duration, file=str(file)),
             lambda message: feedback.append(message.feedback.elapsed),
         )
-        self.ros.until(sent.done, 15, "the answer to a goal")
+        self.ros.until(sent.done, what="the answer to a goal")
         if not sent.result().accepted:
             return None, []
         self.handle = sent.result()
@@ -81,10 +91,10 @@ def test_tone_recording_and_stall_on_the_emulated_card(ros, microphone, tmp_path
     ear = Ear(ros)
     node = ros.start("audio", server=f"unix:{microphone.link}", record_directory=str(tmp_path), floor_dbfs=-70.0)
     ros.transition("audio", "configure")
-    ros.until(lambda: ear.health()[0] == STALE, 15, "STALE while inactive")
+    ros.until(lambda: ear.health()[0] == STALE, what="STALE while inactive")
     assert ear.record(1.0) == (None, [])  # not active
     ros.transition("audio", "activate")
-    ros.until(lambda: ear.health()[0] == OK and len(ear.stamped) > 20, 20, "OK")
+    ros.until(lambda: ear.health()[0] == OK and len(ear.stamped) > 20, what="OK")
 
     result, feedback = ear.record(10.0)
     assert result.success and result.message == "" and result.overruns == 0 and result.clipping_ratio == 0.0
@@ -122,18 +132,36 @@ def test_tone_recording_and_stall_on_the_emulated_card(ros, microphone, tmp_path
 
     assert ear.record(-1.0) == (None, [])
     microphone.inject("clip", by=20.0)
-    ros.until(lambda: ear.health()[0] == WARN and "clipped" in ear.health()[1], 15, "the warning of clipping")
+    ros.until(lambda: ear.health()[0] == WARN and "clipped" in ear.health()[1], what="the warning of clipping")
     result, _ = ear.record(0.5, tmp_path / "loud.wav")
     assert result.success and result.clipping_ratio > 0.5 and result.file == str(tmp_path / "loud.wav")
     microphone.clear()
-    n = len(ear.stamped)
-    microphone.inject("stall", seconds=1.0)
+
+    microphone.set(sound="clicks", click_period=0.1)
+    began = len(ear.stamped)
+    ros.until(lambda: len(ear.stamped) > began + 150, what="three seconds of clicks")
+    stalled = len(ear.stamped)
+    microphone.inject("stall")
     ros.until(
         lambda: ear.health()[0] == ERROR and ("no data" in ear.health()[1] or "no sound" in ear.health()[1]),
-        15,
-        "ERROR in the stall",
+        what="ERROR in the stall",
     )
-    ros.until(lambda: np.diff(ear.stamps[n:]).max(initial=0.0) > 0.9, 60, "the gap of the stall, and sound after it")
+
+    def silence():
+        """The emulator's newest loss: from, to [host time]."""
+        return microphone.stats()["lost"][-1]
+
+    ros.until(lambda: np.subtract(*reversed(silence())) > 1.0, what="a second of silence")
+    microphone.clear("stall")
+    length = np.subtract(*reversed(silence()))
+    ros.until(lambda: np.diff(ear.stamps[stalled:]).max(initial=0.0) > 0.5, what="sound after the stall")
+    heard = len(ear.stamped)
+    ros.until(lambda: len(ear.stamped) > heard + 100, what="two seconds of clicks")
+    back = stalled + 1 + int(np.argmax(np.diff(ear.stamps[stalled:])))
+    assert ear.stamps[back] - ear.stamps[back - 1] - 0.02 > length - 5e-3  # the stall, and what its ends cost
+    # The first stamp after the stall is as true as those before it.
+    before, after = ear.click_errors(microphone, began, stalled), ear.click_errors(microphone, back, None)
+    assert len(before) > 20 and len(after) > 15 and np.abs(after - np.median(before)).max() <= 8e-3, (before, after)
     assert np.diff(ear.stamps).min() > 0.0  # nothing is said twice
     code, seconds, output = ros.finish(node)
     assert code == 0 and "Traceback" not in output and seconds < 5.0
@@ -160,7 +188,7 @@ def test_every_source_gives_the_same_topics(ros, microphone, tmp_path):
     for name in ears:
         ros.up(name)
     for name, ear in ears.items():
-        ros.until(lambda ear=ear: len(ear.stamped) >= 75 and ear.health()[0] == OK, 60, f"1.5 s of sound of {name}")
+        ros.until(lambda ear=ear: len(ear.stamped) >= 75 and ear.health()[0] == OK, what=f"1.5 s of sound of {name}")
     for name, ear in ears.items():
         (info,) = ear.info
         assert (info.channels, info.sample_rate, info.sample_format, info.coding_format, info.bitrate) == (
@@ -204,15 +232,15 @@ def test_one_recording_at_a_time_and_cancelled_ones_keep_what_they_have(ros, tmp
     ear = Ear(ros)
     ros.start("audio", source="synth", record_directory=str(tmp_path), sample_rate=8000)
     ros.up("audio")
-    ros.until(ear.client.server_is_ready, 15)
+    ros.until(ear.client.server_is_ready)
     first = ear.client.send_goal_async(RecordAudio.Goal(duration=60.0, file=str(tmp_path / "long.wav")))
-    ros.until(first.done, 15)
+    ros.until(first.done)
     handle = first.result()
     assert handle.accepted and ear.record(1.0) == (None, [])
     heard = len(ear.stamped)
-    ros.until(lambda: len(ear.stamped) > heard + 25, 15, "half a second of sound")
+    ros.until(lambda: len(ear.stamped) > heard + 25, what="half a second of sound")
     cancelled, result = handle.cancel_goal_async(), handle.get_result_async()
-    ros.until(result.done, 15, "the cancelled recording")
+    ros.until(result.done, what="the cancelled recording")
     assert cancelled.done() and not result.result().result.success and result.result().result.message == "cancelled"
     with wave.open(str(tmp_path / "long.wav")) as file:
         assert file.getnframes() == result.result().result.samples > 0
@@ -222,10 +250,10 @@ def test_one_recording_at_a_time_and_cancelled_ones_keep_what_they_have(ros, tmp
     assert good.success and good.samples == 1600 and Path(good.file).parent == tmp_path
 
     begun = ear.client.send_goal_async(RecordAudio.Goal(duration=60.0, file=str(tmp_path / "cut.wav")))
-    ros.until(begun.done, 15)
+    ros.until(begun.done)
     result = begun.result().get_result_async()
     ros.transition("audio", "deactivate")
-    ros.until(result.done, 15, "the recording that deactivation ends")
+    ros.until(result.done, what="the recording that deactivation ends")
     assert "deactivated" in result.result().result.message
     assert ros.try_transition("audio", "cleanup") and ros.try_transition("audio", "configure")
 
