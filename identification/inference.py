@@ -140,7 +140,8 @@ def infer(
     training, held_out = cut(windows, config.length, config.held_out)
     dynamics = dynamics_at(model, training.dt, config.threads)
     parameters = LimitedParameters(model, limits)
-    trace, resumable = None, False
+    trace: Trace | None = None
+    resumable = False
     meta = {
         "robot": nominal.name,
         "model_hash": nominal.hash,
@@ -174,7 +175,7 @@ def infer(
                 Step(iteration + 1, iterations, best, mean, density.defect, violation(z), density.not_finite)
             )
 
-        options = {**config.options, **({"checkpoint": checkpoint} if checkpoint is not None else {})}
+        options: dict[str, Any] = {**config.options, **({"checkpoint": checkpoint} if checkpoint is not None else {})}
         samples = sample(
             config.method, density, config.particles, config.iterations, config.seed, progress, callback, **options
         )
@@ -240,7 +241,7 @@ def _limits(
     Raises:
         UnusableInput: a network's weight among them.
     """
-    limits = {}
+    limits: dict[str, tuple[float, float]] = {}
     if config.free:
         # The delay is the sensor's; particles are over what the simulator is made of.
         limits = natural_limits(source, [name for name in config.free if name != "sensor.delay"])[1]

@@ -16,7 +16,7 @@ from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.action import ActionClient
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
-from rclpy.node import Node
+from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
@@ -28,6 +28,7 @@ __all__ = ["ANSWER_TIMEOUT", "GraphClient", "LIFECYCLE_STATES"]
 
 ANSWER_TIMEOUT = 30.0  # [s] for one service
 ATTEMPT_TIMEOUT = 5.0  # [s] after which a question that may be repeated is: an answer may be lost during discovery
+INTRODUCTION_TIMEOUT = 1.0  # [s] for the answer to a question whose answer may well be lost
 LOOK_PERIOD = 0.02  # [s] between two looks at what is waited for
 
 LIFECYCLE_STATES = {
@@ -61,6 +62,7 @@ class GraphClient:
     ) -> None:
         self.error, self.check = error, check
         self._clients: dict[tuple[type, str], Any] = {}
+        self._introduced: set[str] = set()  # services and actions whose server knows the client here
         self._lock = threading.Lock()  # of the table of clients
         self._closing = threading.Lock()
         self._context = Context()
@@ -134,6 +136,45 @@ class GraphClient:
             raise self.error("a request could not be sent, because the client has been closed")
         return task.result()
 
+    def introduce(self, name: str, timeout: float = ANSWER_TIMEOUT) -> None:
+        """Wait until the node that offers a service or action knows the client of it that was made here.
+
+        A client knows when it has found a server; whether the server has found the client nothing tells, and until then it
+        drops its answers, which a request that may not be repeated does not bear. A process hears of the readers here in
+        the order in which they were made, though. So a harmless question is asked through a younger client, again and again:
+        who has answered that knows all older ones.
+
+        Args:
+            timeout: [s]; who does not answer until then is left to its luck.
+        """
+        service = self.node.resolve_service_name(name)
+        if service in self._introduced:
+            return
+        owner = self._owner({service, f"{service}/_action/send_goal"})
+        if owner is None:
+            return
+        deadline, when = time.monotonic() + timeout, f"while {owner} took notice of this script"
+        younger = self.node.create_client(GetParameters, f"{owner}/get_parameters")
+        try:
+            if self.until(younger.service_is_ready, timeout, when):
+                answer = None
+                while answer is None and time.monotonic() < deadline:
+                    answer = self.wait(
+                        self.send(lambda: younger.call_async(GetParameters.Request())), INTRODUCTION_TIMEOUT, when
+                    )
+        finally:
+            self.node.destroy_client(younger)
+        self._introduced.add(service)
+
+    def _owner(self, services: set[str]) -> str | None:
+        """Full name of the node that offers one of these."""
+        for name, namespace in self.node.get_node_names_and_namespaces():
+            with contextlib.suppress(NodeNameNonExistentError):  # it has just ended
+                offered = self.node.get_service_names_and_types_by_node(name, namespace)
+                if services & {service for service, _ in offered}:
+                    return f"{namespace.rstrip('/')}/{name}"
+        return None
+
     # -- services, actions, parameters -------------------------------------------------------------
 
     def _client(self, kind: type, name: str) -> Any:
@@ -163,6 +204,7 @@ class GraphClient:
         client = self._client(kind, name)
         if not self.until(client.service_is_ready, timeout, f"while looking for service {name}"):
             raise self.error(f"service {client.srv_name} is not there after {timeout:g} s; is its node running?")
+        self.introduce(name, timeout)
         answer = self.wait(
             self.send(lambda: client.call_async(request or kind.Request())), timeout, f"while asking service {name}"
         )

@@ -22,11 +22,13 @@ class Monitor:
         halted: the supervisor's sentence while it halts, else "".
         shut_down: whether the supervisor has ended, after which no controller commands.
         learnt: the newest accepted parameter set.
+        lessons: how many accepted parameter sets have come.
         said: what the controller said last of its own state.
     """
 
     def __init__(self, client: GraphClient) -> None:
         self.halted, self.said, self.shut_down, self.learnt = "", "", False, Learnt({})
+        self.lessons = 0
         self._looking = threading.Lock()
         self._status = client.poll(ControllerStatus, "controller/status", COMMAND)
         client.subscribe(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER)
@@ -52,3 +54,4 @@ class Monitor:
     def _on_parameters(self, message: ParameterSet) -> None:
         if message.accepted:
             self.learnt = Learnt.from_message(message)
+            self.lessons += 1

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from scripting.errors import ScriptError
 
 __all__ = ["EpisodeResult", "Outcome", "PathResult"]
+
+Checked = TypeVar("Checked", "PathResult", "EpisodeResult")
 
 
 class Outcome(Enum):
@@ -95,7 +98,7 @@ def _said(outcome: Outcome, measured: str, message: str) -> str:
     return told if outcome is Outcome.SUCCEEDED else f"{outcome.name.lower()} ({outcome.value}): {told}"
 
 
-def _checked(result):
+def _checked(result: Checked) -> Checked:
     if not result:
         raise ScriptError(
             f"{result.outcome.name.lower()}: {result.message or 'no reason given'} ({result.outcome.value})"

@@ -232,7 +232,7 @@ class Robot:
 
         connection = self._ready
         connection.facts.require("run_episode", "episode")
-        graph = connection.client, connection.motion, connection.world
+        graph = connection.client, connection.monitor, connection.motion, connection.world
         return lambda cancelled: run_episode(*graph, steps, refit_at_end, timeout, cancelled)
 
     def stop(self) -> None:

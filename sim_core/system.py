@@ -223,7 +223,8 @@ class StepSystem:
         self, x: np.ndarray, u: np.ndarray, p: np.ndarray, after: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """dL/dx (N, nx), dL/du (N, nu), dL/dp (N, np_) from dL/dx' (N, nx)."""
-        return tuple(np.einsum("nij,ni->nj", J, after) for J in self.jacobians(x, u, p))  # type: ignore[return-value]
+        xbar, ubar, pbar = (np.einsum("nij,ni->nj", J, after) for J in self.jacobians(x, u, p))
+        return xbar, ubar, pbar
 
     # ---- one period ---------------------------------------------------------------------------------------------
 
@@ -239,8 +240,9 @@ class StepSystem:
         require_derivatives(self, "a linearisation")
         (x, u, p), lead = self._batch("sensitivity", ("x", X), ("u", U), ("p", p))
         with np.errstate(all="ignore"):
-            A, B, C = (np.asarray(J) for J in self.jacobians(x, u, p))
-        return tuple(J.reshape(*lead, *J.shape[1:]) for J in (A, B, C))  # type: ignore[return-value]
+            jacobians = [np.asarray(J) for J in self.jacobians(x, u, p)]
+        A, B, C = (J.reshape(*lead, *J.shape[1:]) for J in jacobians)
+        return A, B, C
 
     # ---- horizons -----------------------------------------------------------------------------------------------
 
@@ -258,7 +260,8 @@ class StepSystem:
             for k in reversed(range(U.shape[1])):
                 before, Ubar[:, k], share = self._pulled_back(X[:, k], U[:, k], p, after)
                 after, pbar = before + Xbar[:, k], pbar + share
-        return tuple(a.reshape(*lead, *a.shape[1:]) for a in (after, Ubar, pbar))  # type: ignore[return-value]
+        x0bar, Ubar, pbar = (a.reshape(*lead, *a.shape[1:]) for a in (after, Ubar, pbar))
+        return x0bar, Ubar, pbar
 
     def rollout_sensitivity(
         self, x0: np.ndarray, U: np.ndarray, p: np.ndarray, dpdxi: np.ndarray

@@ -127,11 +127,12 @@ class JaxCsvgd:
         bodies = {}
         for i, quantities in enumerate(parameters._moves.values()):
             for quantity, factor in quantities.items():
-                where, field = parameters._place(quantity)
-                if field is None:
-                    p = p.at[:, where].set(factor * theta[:, i])
+                place = parameters._place(quantity)
+                if isinstance(place, int):
+                    p = p.at[:, place].set(factor * theta[:, i])
                 else:
-                    bodies.setdefault(where, {})[field] = factor * theta[:, i]
+                    body, field = place
+                    bodies.setdefault(body, {})[field] = factor * theta[:, i]
         for body, fields in bodies.items():
             part = layout.inertia_slice(body)
             p = p.at[:, part].set(self._ten(p[:, part], fields))

@@ -152,7 +152,7 @@ class Library:
             {n: self.symbol(f"call_{n}", [_POINTER, _POINTER, _INT64, _INT]) for n in callable} if path else {}
         )
 
-    def symbol(self, name: str, argtypes: Sequence | None = None, restype: type = _INT) -> Any:
+    def symbol(self, name: str, argtypes: Sequence | None = None, restype: type | None = _INT) -> Any:
         """Exported C function ``<library>_<name>`` through ctypes (it releases the GIL)."""
         if self._dll is None:
             raise RuntimeError(

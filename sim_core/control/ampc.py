@@ -173,7 +173,7 @@ class AdaptiveMpc:
 
     # -- parameters ---------------------------------------------------------------------
 
-    def _checked(self, p) -> np.ndarray:
+    def _checked(self, p: np.ndarray) -> np.ndarray:
         p = np.array(p, float)
         n = self.solver.np_
         if p.shape not in ((n,), (self.solver.particles, n)):
@@ -217,16 +217,16 @@ class AdaptiveMpc:
     def _new_monitor(self) -> PredictionMonitor:
         return PredictionMonitor(self.task.resolution, self.config.change_window, self.config.change_factor)
 
-    def _observe(self, x, t) -> bool:
+    def _observe(self, x: np.ndarray, t: float) -> bool:
         """Feed the monitor with the transition that ended now; True: change declared."""
-        if self._last is None or not np.all(np.isfinite(x)):
+        if self._last is None or self._sample_time is None or not np.all(np.isfinite(x)):
             return False
         if abs(t - self._sample_time - self.task.ilqr.dt) > 0.1 * self.task.ilqr.dt:
             return False  # not one control period: nothing to compare
         before, u = self._last
         return self.monitor.update(before, u, x, self.solver.predict(before, u), self._watching)
 
-    def _ahead(self, x) -> np.ndarray:
+    def _ahead(self, x: np.ndarray) -> np.ndarray:
         """State (nx,) at which the next command takes effect, or what each particle expects it to be (N, nx)."""
         for u in self._queue:
             x = self.solver.advance(x, u, self._current.p)
@@ -234,7 +234,7 @@ class AdaptiveMpc:
 
     # -- planning -----------------------------------------------------------------------
 
-    def _solve(self, x0, t) -> IlqrResult:
+    def _solve(self, x0: np.ndarray, t: float) -> IlqrResult:
         reference = self.task.reference(t + self.config.delay_steps * self.task.ilqr.dt)
         if self._restart:
             self._plan_time = t
@@ -266,7 +266,16 @@ class AdaptiveMpc:
             return self._compose(self._plan, self._age, CommandSource.PREVIOUS_PLAN, result, message, changed)
         return self._compose(None, 0, CommandSource.STOP, result, message, changed)
 
-    def _compose(self, plan, k, source, result, message, changed) -> Command:
+    def _compose(
+        self,
+        plan: IlqrResult | None,
+        k: int,
+        source: CommandSource,
+        result: IlqrResult,
+        message: str,
+        changed: bool,
+    ) -> Command:
+        """Action k of the plan, or the stop control where there is none."""
         s = self.solver
         u, K, x_ref = (
             (self.stop_control, np.zeros((s.nu, s.nx)), np.zeros(s.nx))

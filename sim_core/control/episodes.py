@@ -47,7 +47,7 @@ class Episode:
     dt: float
     rewards: np.ndarray = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "rewards", swing_up_reward(self.X_true[1:]))
 
     @property
@@ -96,8 +96,12 @@ class AdaptiveRun:
         plant, mpc, dt = self.plant, self.mpc, self.mpc.task.ilqr.dt
         plant.reset(seed=seed)
         mpc.reset()
-        X, X_true, U = [self._state()], [self._true_state()], []
-        refits, detected, solve_time, fallbacks = [], [], [], 0
+        X, X_true = [self._state()], [self._true_state()]
+        U: list[np.ndarray] = []
+        refits: list[tuple[int, RefitResult]] = []
+        detected: list[int] = []
+        solve_time: list[float] = []
+        fallbacks = 0
         for k in range(self.steps):
             command = mpc.command(X[-1], k * dt)
             if command.change_detected:
@@ -131,7 +135,7 @@ class AdaptiveRun:
         """Physical vector in use, pending ones included."""
         return self.mpc.revision.p if self.refit is None or not self.revision else self._p
 
-    def _due(self, step: int, detected) -> int | None:
+    def _due(self, step: int, detected: list[int]) -> int | None:
         """First sample of the data to fit after so many steps; None: no fit now."""
         if detected:
             since = step - detected[-1]
@@ -143,7 +147,7 @@ class AdaptiveRun:
         """The monitor reacts when half of its window deviates: so many transitions are new."""
         return max(0, declared - self.half_window)
 
-    def _fit(self, X, U, first: int) -> RefitResult | None:
+    def _fit(self, X: list[np.ndarray], U: list[np.ndarray], first: int) -> RefitResult | None:
         if self.refit is None:
             return None
         nq, dt = self.mpc.task.model.nq, self.mpc.task.ilqr.dt

@@ -42,7 +42,7 @@ class PredictionMonitor:
     def changed(self) -> bool:
         """The last ``window`` transitions stand out."""
         recent = list(self._errors)[-self.window :]
-        return len(recent) == self.window and np.median(recent) > self.factor * self.baseline
+        return len(recent) == self.window and bool(np.median(recent) > self.factor * self.baseline)
 
     def update(
         self, x: np.ndarray, u: np.ndarray, x_next: np.ndarray, predicted: np.ndarray, watching: bool = True
@@ -81,6 +81,7 @@ class PredictionMonitor:
         self._errors = deque(map(float, errors), maxlen=self._errors.maxlen)
         self.baseline = max(1.0, float(np.median(errors)))
 
-    def _distance(self, predicted, measured):
+    def _distance(self, predicted: np.ndarray, measured: np.ndarray) -> np.ndarray:
+        """Errors (...) of predictions (..., nx)."""
         scaled = (np.asarray(predicted) - measured) / self.resolution
         return np.sqrt(np.mean(scaled**2, axis=-1))

@@ -42,12 +42,18 @@ class FreeCoordinates(Protocol):
         names: n names. n: their number. lower, upper, prior_mean, prior_std: (n,).
     """
 
-    names: Sequence[str]
-    n: int
-    lower: np.ndarray
-    upper: np.ndarray
-    prior_mean: np.ndarray
-    prior_std: np.ndarray
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def lower(self) -> np.ndarray: ...
+    @property
+    def upper(self) -> np.ndarray: ...
+    @property
+    def prior_mean(self) -> np.ndarray: ...
+    @property
+    def prior_std(self) -> np.ndarray: ...
 
     def to_physical(self, xi: np.ndarray) -> np.ndarray:
         """p (np_,) of xi (n,)."""
@@ -319,7 +325,7 @@ class Refit:
 
         _, before = judge(xi0)
         rollout, after = judge(solution.theta)
-        if not np.isfinite(after):
+        if rollout is None or not np.isfinite(after):
             return before, after, np.inf
         return before, after, unexplained_share(held, rollout)
 

@@ -247,7 +247,7 @@ def frame_tracking(
     )
 
 
-def _holding_control(model) -> np.ndarray:
+def _holding_control(model: RobotModel) -> np.ndarray:
     """Controls (nu,) that leave the home pose at rest: a(q, 0, u) = 0, affine in u; clipped."""
     accel, p, rest = build.accel(model), model.parameters.nominal, np.zeros(model.nv)
     a = np.column_stack(

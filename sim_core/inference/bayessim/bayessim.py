@@ -24,7 +24,7 @@ CLIP = 5.0  # standard deviations: simulations that fly apart must not set the s
 LEAST = 20  # simulations
 
 
-@dataclass
+@dataclass(frozen=True)
 class Fit:
     """A trained q(z | summary) and the scale of its summaries.
 
@@ -41,7 +41,7 @@ class Fit:
     best: int
 
     def standardised(self, s: np.ndarray) -> torch.Tensor:
-        return torch.as_tensor(np.clip((s - self.mean) / self.std, -CLIP, CLIP), dtype=torch.float32)
+        return standardised(s, self.mean, self.std)
 
     def sample(self, s: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
         """z (count, M) inside [0, 1] given the summary s (F,); draws beyond the limits are drawn again, at last clipped."""
@@ -88,12 +88,11 @@ def fit(
     if len(z) < LEAST:
         raise ValueError(f"BayesSim: expected at least {LEAST} finite simulations, found {len(z)}; narrow the limits.")
     middle, std = np.median(s, axis=0), robust_std(s)
-    fitted = Fit(None, middle, std, np.empty(0), np.empty(0), 0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         generator = torch.Generator().manual_seed(seed)
         order = torch.randperm(len(z), generator=generator)
-        Z, S = torch.as_tensor(z, dtype=torch.float32)[order], fitted.standardised(s)[order]
+        Z, S = torch.as_tensor(z, dtype=torch.float32)[order], standardised(s, middle, std)[order]
         few = max(round(HELD_OUT * len(z)), 1)
         density = FEATURES[features](S, z.shape[1], components, generator)
     with torch.no_grad():
@@ -106,7 +105,10 @@ def fit(
     steps = epochs * math.ceil(training / batch)
     optimiser = torch.optim.Adam(density.parameters(), lr=step, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda i: 0.5 * (1 + math.cos(math.pi * i / steps)))
-    loss, held_out, best, kept = [], [], 0, None
+    loss: list[float] = []
+    held_out: list[float] = []
+    kept: dict[str, torch.Tensor] = {}
+    best = 0
     for epoch in track(range(epochs)):
         total = 0.0
         for rows in (few + torch.randperm(training, generator=generator)).split(batch):
@@ -119,13 +121,17 @@ def fit(
         loss.append(total / training)
         with torch.no_grad():
             held_out.append(float(misfit(test)))
-        if kept is None or held_out[-1] < held_out[best]:
+        if not kept or held_out[-1] < held_out[best]:
             best, kept = epoch, {name: value.clone() for name, value in density.state_dict().items()}
         if stop(epoch, held_out[-1]) or (patience is not None and epoch - best >= patience):
             break
     density.load_state_dict(kept)
-    fitted.density, fitted.loss, fitted.held_out, fitted.best = density, np.array(loss), np.array(held_out), best
-    return fitted
+    return Fit(density, middle, std, np.array(loss), np.array(held_out), best)
+
+
+def standardised(s: np.ndarray, mean: np.ndarray, std: np.ndarray) -> torch.Tensor:
+    """Summaries (..., F) in standard deviations from the mean, no more than CLIP."""
+    return torch.as_tensor(np.clip((s - mean) / std, -CLIP, CLIP), dtype=torch.float32)
 
 
 def robust_std(s: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ Sources: Bishop, Mixture density networks, 1994; Rahimi & Recht, NeurIPS 2007; R
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -118,7 +119,7 @@ def mdrff(
 
 
 #: name -> f(s (N, F), n, components, generator) -> ConditionalMixture, not trained yet
-FEATURES = {
+FEATURES: dict[str, Callable[[torch.Tensor, int, int, torch.Generator], ConditionalMixture]] = {
     "mdn": mdn,
     "mdrff-rbf": lambda *a: mdrff("rbf", *a),
     "mdrff-matern": lambda *a: mdrff("matern", *a),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -64,7 +65,7 @@ class _LogMixture(torch.autograd.Function):
         return grad, None
 
 
-def _columns(n: int):
+def _columns(n: int) -> Iterator[tuple[int, slice]]:
     """(j, where column j of L below the diagonal lies among its entries)."""
     at = 0
     for j in range(n - 1):

@@ -34,6 +34,6 @@ def path_signature(x: np.ndarray, depth: int) -> np.ndarray:
     return np.concatenate(S, axis=1).reshape(*lead, -1)
 
 
-def _tensor(a, b):
+def _tensor(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Tensor products of rows of a (N, p) and b (N, q), flattened: (N, p q)."""
     return (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,8 @@ def simulate(
     recorded, measured = density.trajectories, density.measured[:, 1:] / density.scale
     observe = _observation(density)
     rng = np.random.default_rng(seed)
-    parts, not_finite = {name: [] for name in names}, 0
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    not_finite = 0
     at_once = max(1, CHUNK // recorded.x.size)
     for rows in (slice(i, i + at_once) for i in range(0, len(z), at_once)):
         theta = density.theta(z[rows])
@@ -79,7 +80,7 @@ def simulate(
     )
 
 
-def _process(rng, shape, lasting: float):
+def _process(rng: np.random.Generator, shape: tuple[int, ...], lasting: float) -> np.ndarray:
     """Stationary noise (N, R, T, ny) of variance 1."""
     w = rng.standard_normal(shape)
     if not lasting:
@@ -89,7 +90,7 @@ def _process(rng, shape, lasting: float):
     return lfilter([1.0], [1.0, -a], w, axis=2)
 
 
-def _observation(density):
+def _observation(density: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """y (N, R, T, ny) of X (N, R, T, nx) and theta (N, M)."""
     if density.observe is None:
         return lambda X, theta: X

@@ -73,7 +73,12 @@ def _student_t(nu: float = STUDENT_DEGREES) -> RobustLoss:
     )
 
 
-LOSSES = {"gaussian": _gaussian, "huber": _huber, "pseudo_huber": _pseudo_huber, "student_t": _student_t}
+LOSSES: dict[str, Callable[[], RobustLoss]] = {
+    "gaussian": _gaussian,
+    "huber": _huber,
+    "pseudo_huber": _pseudo_huber,
+    "student_t": _student_t,
+}
 
 
 def robust_loss(name: str) -> RobustLoss:

@@ -34,7 +34,7 @@ class Trajectories:
     u: np.ndarray
     y: np.ndarray | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("x", "u", "y"):
             a = getattr(self, name)
             if a is None:

@@ -33,8 +33,7 @@ import numpy as np
 from sim_core.host.threads import single_threaded
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.least_squares import Solution, minimise
-from sim_core.inference.shooting.shooting import ShootingProblem
-from sim_core.system import System
+from sim_core.inference.shooting.shooting import Sensitive, ShootingProblem
 
 __all__ = ["Change", "ChangeConfig", "find_changes", "held_out_costs", "segment_costs"]
 
@@ -99,7 +98,8 @@ def find_changes(
     """
     search = _Search(problem, config)
     edges = [0, *search.cuts(0, len(problem.times)), len(problem.times)]
-    changes, i = [], 1
+    changes: list[Change] = []
+    i = 1
     while i < len(edges) - 1:
         # Once more between its neighbours, which were unknown when the cut was made.
         cut = search.best_cut(edges[i - 1], edges[i + 1])
@@ -131,7 +131,7 @@ class _Search:
         spacing = problem.stride * problem.dt
         self.shortest = max(2, int(np.ceil(config.shortest / spacing - 1e-6)))
         self.block = max(1, round(config.block / spacing))
-        self.best_cut, self.whole = cache(self.best_cut), cache(self.whole)
+        self.best_cut, self.whole = cache(self._best_cut), cache(self._whole)
 
     def cuts(self, a: int, b: int) -> list[int]:
         cut = self.best_cut(a, b)
@@ -142,11 +142,11 @@ class _Search:
         cuts = [cut.at for cut in (self.best_cut(a, end), self.best_cut(begin, b)) if cut is not None]
         return sorted(set(cuts))
 
-    def best_cut(self, a: int, b: int) -> Cut | None:
+    def _best_cut(self, a: int, b: int) -> Cut | None:
         """Where two sets predict best, if they do so far better than one."""
         inside = range(self.shortest, b - a - self.shortest + 1)
         whole = self.whole(a, b) if inside else None
-        if whole is None or whole.rollout is None:
+        if whole is None or not whole.rolled_out:
             return None
         gains = [self.linear_gain(whole, k) for k in inside]
         if max(gains) < PROMISING:
@@ -154,7 +154,7 @@ class _Search:
         k = a + inside[int(np.argmax(gains))]
         for _ in range(MOVES):
             cut, before, after = k, self.fit(a, k, whole.theta), self.fit(k, b, whole.theta)
-            if before.rollout is None or after.rollout is None:
+            if not (before.rolled_out and after.rolled_out):
                 return None
             k = self.share(a, b, before, after)
             if k == cut:
@@ -166,12 +166,13 @@ class _Search:
     def excursion(self, a: int, b: int) -> tuple[int, int] | None:
         """Stretch inside a..b that would gain most from a set of its own, from the linearisation of one fit."""
         fit, n = self.whole(a, b), b - a
-        if fit.rollout is None or n < 3 * self.shortest:
+        if not fit.rolled_out or n < 3 * self.shortest:
             return None
         blocks = self.blocks(0, n)
         common = np.concatenate([[0.0], np.cumsum(held_out_costs(self.problem, fit, blocks))])
         wide = int(np.ceil(self.shortest / self.block))
-        best, stretch = PROMISING, None
+        best = PROMISING
+        stretch: tuple[int, int] | None = None
         for i in range(wide, len(blocks) - 2 * wide + 1):
             for j in range(i + wide, len(blocks) - wide + 1):
                 first, last = blocks[i][0], blocks[j - 1][-1] + 1
@@ -181,7 +182,7 @@ class _Search:
                     best, stretch = gain, (a + int(first), a + int(last))
         return stretch
 
-    def whole(self, a: int, b: int) -> Solution:
+    def _whole(self, a: int, b: int) -> Solution:
         return self.fit(a, b, self.problem.prior_mean)
 
     def fit(self, a: int, b: int, theta: np.ndarray) -> Solution:
@@ -211,8 +212,8 @@ class _Search:
         """Held-out cost of one set over that of two on the better side, and what two save in standard errors; (0, 0) if
         they save nothing."""
         scale = _pooled_scale(before, after)
-        ones = [self.refit(a, b, s.theta, scale) for s in (whole, before, after)]
-        one = min((s for s in ones if s.rollout is not None), key=lambda s: s.costs[-1])
+        tried = [self.refit(a, b, s.theta, scale) for s in (whole, before, after)]
+        one = min((s for s in tried if s.rolled_out), key=lambda s: s.costs[-1])
         left, right = self.blocks(0, k - a), self.blocks(0, b - k)
         ones = np.split(held_out_costs(self.problem, one, [*left, *(block + k - a for block in right)]), [len(left)])
         twos = [
@@ -307,7 +308,7 @@ class _Switching:
     """Roll-outs of which number s leaves the physical vector `before` for the given one at step switches[s]; no coordinate
     of theta is free."""
 
-    def __init__(self, dynamics: System, before: np.ndarray, switches: np.ndarray) -> None:
+    def __init__(self, dynamics: Sensitive, before: np.ndarray, switches: np.ndarray) -> None:
         self._dynamics, self._before, self._switches = dynamics, before, switches
 
     def rollout_sensitivity(
@@ -322,7 +323,7 @@ class _Switching:
         A2 = A2[each, behind] @ A[each, joint]
         return np.where(late[..., None], X2[each, behind], X), np.where(late[..., None, None], A2, A)
 
-    def _from(self, x0, U, p):
+    def _from(self, x0: np.ndarray, U: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         X, S = self._dynamics.rollout_sensitivity(x0, U, p, np.zeros((len(p), 1)))
         return X, S[..., :-1]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from config.robot import load_robot
 from sim_core.multibody import FreeParameters, load_model
 from sim_core.multibody.model.model import RobotModel
 from sim_core.multibody.model.parameter_blocks import (
+    Block,
     BodyInertia,
     BodyPosition,
     Gear,
@@ -106,7 +107,7 @@ def model_with(
     friction = _matching(rubbing, model.joint_names, "joint")
     frames = model.body_names + model.frame_names
     geometry = _matching([n.split(".pos")[0] for n in names if ".pos" in n], frames, "body or site")
-    options = {}
+    options: dict[str, tuple[str, ...]] = {}
     if friction:
         already = [n[: -len(".frictionloss")] for n in model.parameters.names if n.endswith(".frictionloss")]
         options["friction"] = tuple(dict.fromkeys(already + friction))
@@ -145,7 +146,7 @@ def natural_limits(source: str | Path, names: list[str]) -> tuple[RobotModel, di
     return model, {row.name: (float(a), float(b)) for row, a, b in zip(rows, low, high)}
 
 
-def _blocks(model, name: str) -> list:
+def _blocks(model: RobotModel, name: str) -> list[Block]:
     """The parameter blocks one name stands for."""
     owner, _, kind = name.partition(".")
     if owner == "gravity":
@@ -166,8 +167,8 @@ def _blocks(model, name: str) -> list:
     raise FreeNameError(f"'{name}' names no kind of parameter; {hint}")
 
 
-def _matching(patterns: list[str], known, what: str) -> list[str]:
-    found = []
+def _matching(patterns: list[str], known: Sequence[str], what: str) -> list[str]:
+    found: list[str] = []
     for pattern in patterns:
         hits = fnmatch.filter(known, pattern)
         if not hits:

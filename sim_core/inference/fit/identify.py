@@ -21,7 +21,7 @@ from sim_core.inference.fit.least_squares import Ending, Solution, minimise
 from sim_core.inference.shooting.shooting import DelayPrior, Rollout, ShootingProblem
 from sim_core.multibody import Dynamics
 from sim_core.multibody.model.model import RobotModel
-from sim_core.multibody.model.parameters import FreeParameters
+from sim_core.multibody.model.parameters import FreeParameters, NamedEstimate
 from sim_core.system import System
 
 __all__ = [
@@ -69,7 +69,7 @@ class IdentifyConfig:
     max_evaluations: int = 60
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.starts < 1:
             raise ValueError("starts must be at least 1")
         if not 0.0 < self.held_out <= 0.5:
@@ -126,8 +126,8 @@ class Identification:
     delay: float
     posterior: Posterior
     physical_covariance: np.ndarray
-    before: list
-    after: list
+    before: list[NamedEstimate]
+    after: list[NamedEstimate]
     forecast_before: Forecast
     forecast_after: Forecast
     starts: list[Start]
@@ -224,7 +224,8 @@ def shooting_problem(
 def split_in_time(windows: list[Window], held_out: float) -> tuple[list[Window], list[Window]]:
     """The first share of all transitions to fit, the last share to judge by."""
     wanted = round((1.0 - held_out) * sum(w.transitions for w in windows))
-    train, held = [], []
+    train: list[Window] = []
+    held: list[Window] = []
     for window in windows:
         cut = min(wanted, window.transitions)
         wanted -= cut
@@ -237,11 +238,13 @@ def split_in_time(windows: list[Window], held_out: float) -> tuple[list[Window],
     return train, held
 
 
-def _names(spec, delay: DelayPrior | None) -> tuple[str, ...]:
+def _names(spec: FreeParameters, delay: DelayPrior | None) -> tuple[str, ...]:
     return (*spec.names, "sensor.delay") if delay else tuple(spec.names)
 
 
-def _report(spec, delay: DelayPrior | None, theta: np.ndarray, covariance: np.ndarray) -> list:
+def _report(
+    spec: FreeParameters, delay: DelayPrior | None, theta: np.ndarray, covariance: np.ndarray
+) -> list[NamedEstimate]:
     """The spec's named quantities, and the delay as one more of the same kind."""
     n = spec.n
     rows = list(spec.report(theta[:n], covariance[:n, :n]))
@@ -263,7 +266,7 @@ def _starting_points(problem: ShootingProblem, count: int, seed: int) -> np.ndar
     return np.clip(np.vstack([problem.prior_mean[None], spread]), problem.lower, problem.upper)
 
 
-def _best_of_starts(problem: ShootingProblem, config: IdentifyConfig, progress) -> tuple[list[Start], Solution]:
+def _best_of_starts(problem: ShootingProblem, config: IdentifyConfig, progress: Any) -> tuple[list[Start], Solution]:
     """Every start with its end, and the best solution."""
     points = _starting_points(problem, config.starts, config.seed)
     track = progress.track if progress else lambda items, text: items

@@ -15,7 +15,6 @@ Methods for Non-Linear Least Squares Problems (2004).
 import enum
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -50,20 +49,50 @@ class Ending(enum.Enum):
 class Solution:
     """Where the minimiser ended.
 
-    A start that did not roll out has neither roll-out nor equations (None): look at `ending` first.
+    Attributes:
+        theta: (n,). scale: of the residuals (ny,), NaN where no roll-out could tell.
+        model: roll-out and equations at theta; None for a start that did not roll out.
+        evaluations, costs: roll-outs with sensitivities, and the cost after each accepted step.
     """
 
     theta: np.ndarray
-    rollout: Rollout
-    normal: NormalEquations
+    model: tuple[Rollout, NormalEquations] | None
     scale: np.ndarray
     ending: Ending
     evaluations: int
     costs: list[float]
 
     @property
+    def rolled_out(self) -> bool:
+        """There are a roll-out and equations."""
+        return self.model is not None
+
+    @property
+    def rollout(self) -> Rollout:
+        """At theta.
+
+        Raises:
+            ValueError: the start did not roll out.
+        """
+        return self._reached()[0]
+
+    @property
+    def normal(self) -> NormalEquations:
+        """At theta.
+
+        Raises:
+            ValueError: the start did not roll out.
+        """
+        return self._reached()[1]
+
+    @property
     def starts(self) -> np.ndarray:
         return self.rollout.starts
+
+    def _reached(self) -> tuple[Rollout, NormalEquations]:
+        if self.model is None:
+            raise ValueError(f"expected a solution that rolled out, found none ({self.ending.value})")
+        return self.model
 
 
 @single_threaded
@@ -91,12 +120,12 @@ def minimise(
     rollout = _evaluate(problem, theta, problem.measured_starts if starts is None else starts)
     deadline = time.perf_counter() + time_budget  # after the first roll-out, which may compile its kernel
     if rollout is None:
-        return _nowhere(theta, scale)
-    scale = scale if fixed_scale else problem.common_scale(rollout)
+        return _nowhere(problem, theta, scale)
+    scale = problem.common_scale(rollout) if scale is None else scale
     final = fixed_scale  # do the scales have their final form?
     normal = _normal_equations(problem, rollout, scale)
     if normal is None:
-        return _nowhere(theta, scale)
+        return _nowhere(problem, theta, scale)
     evaluations, costs = 1, [normal.cost]
     damping, growth = 1e-3, GROWTH
     while True:
@@ -125,8 +154,7 @@ def minimise(
         trial = _evaluate(problem, rollout.theta + step, rollout.starts + moved)
         trial_normal = None if trial is None else _normal_equations(problem, trial, scale)
         evaluations += 1
-        gain = normal.cost - trial_normal.cost if trial_normal is not None else -np.inf
-        if not gain > 0.0:
+        if trial is None or trial_normal is None or not (gain := normal.cost - trial_normal.cost) > 0.0:
             damping, growth = damping * growth, GROWTH * growth
             continue
         damping *= max(1.0 / 3.0, 1.0 - (2.0 * gain / promised - 1.0) ** 3)
@@ -141,12 +169,12 @@ def minimise(
             final = final or flat
             scale = problem.own_scale(rollout, normal.leverage) if final else problem.common_scale(rollout)
             normal = problem.normal_equations(rollout, scale)
-    return Solution(rollout.theta, rollout, normal, scale, ending, evaluations, costs)
+    return Solution(rollout.theta, (rollout, normal), scale, ending, evaluations, costs)
 
 
-def _nowhere(theta: np.ndarray, scale: Any) -> Solution:
-    nothing: Any = None
-    return Solution(theta, nothing, nothing, scale, Ending.NOT_FINITE, 1, [])
+def _nowhere(problem: ShootingProblem, theta: np.ndarray, scale: np.ndarray | None) -> Solution:
+    unknown = np.full_like(problem.floor, np.nan)
+    return Solution(theta, None, unknown if scale is None else scale, Ending.NOT_FINITE, 1, [])
 
 
 def _evaluate(problem: ShootingProblem, theta: np.ndarray, starts: np.ndarray) -> Rollout | None:

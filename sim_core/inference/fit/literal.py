@@ -50,4 +50,5 @@ def minimise_one_step(problem: ShootingProblem, xi0: np.ndarray, iterations: int
     ending = Ending.CONVERGED if found.status == 0 else Ending.EVALUATIONS
     if not np.isfinite(rollout.residual).all():
         ending = Ending.NOT_FINITE
-    return Solution(found.x, rollout, problem.normal_equations(rollout, scale), scale, ending, evaluations, costs)
+    normal = problem.normal_equations(rollout, scale)
+    return Solution(found.x, (rollout, normal), scale, ending, evaluations, costs)

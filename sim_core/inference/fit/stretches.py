@@ -27,8 +27,10 @@ from sim_core.inference.fit.identify import (
     identify,
     shooting_problem,
 )
+from sim_core.inference.shooting.shooting import ShootingProblem
 from sim_core.multibody.model.model import RobotModel
 from sim_core.multibody.model.parameters import FreeParameters
+from sim_core.system import System
 
 __all__ = ["History", "Stretch", "cut_at", "identify_stretches"]
 
@@ -62,7 +64,9 @@ class History:
     @property
     def found(self) -> Identification:
         """What the robot is now: the last stretch."""
-        return self.stretches[-1].found
+        found = self.stretches[-1].found
+        assert found is not None, "identify_stretches raises where the last stretch cannot be identified"
+        return found
 
     def changed(self, i: int) -> list[str]:
         """Quantities that differ significantly between the stretches on both sides of change i.
@@ -95,16 +99,14 @@ def identify_stretches(
     dynamics = dynamics_at(model, windows[0].dt)
     problem = shooting_problem(dynamics, spec, windows, config.segment_time, config)
     changes = _find(problem, windows, detect, progress)
-    stretches = [
-        _identify(model, spec, part, config, progress, dynamics)
-        for part in cut_at(windows, changes, detect.margin if detect else 0.0)
-    ]
+    margin = detect.margin if detect else 0.0
+    stretches = [_identify(model, spec, part, config, progress, dynamics) for part in cut_at(windows, changes, margin)]
     last = stretches[-1]
     if last.found is None:
         if changes:
             raise IdentificationError(
                 f"the robot changed at {changes[-1].time:.3f} s and the stretch after it cannot be identified: {last.reason}; "
-                f"record longer, or identify what it was before with --to {changes[-1].lower - detect.margin:.3f}"
+                f"record longer, or identify what it was before with --to {changes[-1].lower - margin:.3f}"
             )
         raise IdentificationError(f"the recording cannot be identified: {last.reason}")
     scale = last.found.solution.scale
@@ -129,7 +131,7 @@ def _between(window: Window, begin: float, end: float) -> Window | None:
     return window.slice(int(first), int(last)) if last > first else None
 
 
-def _find(problem, windows, detect: ChangeConfig | None, progress) -> list[Change]:
+def _find(problem: ShootingProblem, windows: list[Window], detect: ChangeConfig | None, progress: Any) -> list[Change]:
     if detect is None:
         return []
     if progress is None:
@@ -138,7 +140,14 @@ def _find(problem, windows, detect: ChangeConfig | None, progress) -> list[Chang
         return find_changes(problem, windows, detect)
 
 
-def _identify(model, spec, windows: list[Window], config: IdentifyConfig, progress, dynamics) -> Stretch:
+def _identify(
+    model: RobotModel,
+    spec: FreeParameters,
+    windows: list[Window],
+    config: IdentifyConfig,
+    progress: Any,
+    dynamics: System,
+) -> Stretch:
     begin, end = (windows[0].t[0], windows[-1].t[-1]) if windows else (np.nan, np.nan)
     # The held-out part must hold a lead and a forecast at least as long.
     held, needed = sum(w.transitions * w.dt for w in windows), 2.0 * config.lead_time / config.held_out

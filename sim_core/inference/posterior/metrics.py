@@ -70,13 +70,13 @@ def mmd(
     return float(total)
 
 
-def _mean_kernel(k, squared, unbiased):
+def _mean_kernel(k: float, squared: np.ndarray, unbiased: bool) -> float:
     """Mean of exp(-k d^2) over all pairs of one set, of different samples alone if unbiased."""
     n, total = len(squared), np.exp(-k * squared).sum()
     return (total - n) / (n * (n - 1)) if unbiased else total / n**2
 
 
-def _samples(a, name) -> np.ndarray:
+def _samples(a: np.ndarray, name: str) -> np.ndarray:
     a = np.asarray(a, dtype=float)
     if a.ndim != 2:
         raise ValueError(f"{name}: expected samples of shape (n, d), found {a.shape}; flatten trajectories first")

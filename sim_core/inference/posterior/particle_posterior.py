@@ -26,6 +26,7 @@ from sim_core.system import System
 __all__ = ["ParticlePosterior"]
 
 FORMAT = "refit particle posterior 1"
+EQUAL = np.empty(0)  # stands for equal weights until the number of particles is known
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class ParticlePosterior:
     log_p: np.ndarray
     meta: dict = field(default_factory=dict)
     units: tuple[str, ...] = ()
-    weights: np.ndarray | None = None
+    weights: np.ndarray = field(default_factory=lambda: EQUAL)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)
         M = len(self.names)
         put("names", tuple(self.names))
@@ -61,7 +62,7 @@ class ParticlePosterior:
         for name in ("lower", "upper", "values", "log_p"):
             put(name, np.ascontiguousarray(getattr(self, name), dtype=float))
         N = len(self.values)
-        put("weights", np.full(N, 1 / max(N, 1)) if self.weights is None else np.asarray(self.weights, dtype=float))
+        put("weights", np.full(N, 1 / max(N, 1)) if self.weights is EQUAL else np.asarray(self.weights, dtype=float))
         expected = {"lower": (M,), "upper": (M,), "values": (N, M), "log_p": (N,), "weights": (N,)}
         for name, shape in expected.items():
             if getattr(self, name).shape != shape:
@@ -145,7 +146,7 @@ class ParticlePosterior:
         """`count` particles by systematic resampling, equally weighted: what a controller that averages over a few needs."""
         u = (np.random.default_rng(seed).random() + np.arange(count)) / count
         pick = np.minimum(np.searchsorted(np.cumsum(self.weights), u), self.count - 1)
-        return replace(self, values=self.values[pick], log_p=self.log_p[pick], weights=None)
+        return replace(self, values=self.values[pick], log_p=self.log_p[pick], weights=EQUAL)
 
     # ---- in motion ----------------------------------------------------------------------------------------------
 
@@ -174,7 +175,12 @@ class ParticlePosterior:
         head = {"format": FORMAT, "names": list(self.names), "units": list(self.units), "meta": _plain(self.meta)}
         arrays = {name: getattr(self, name) for name in ("lower", "upper", "values", "log_p", "weights")}
         with whole_file(path) as partial, partial.open("wb") as file:
-            np.savez(file, head=np.array(yaml.safe_dump(head, sort_keys=False, allow_unicode=True)), **arrays)
+            np.savez(
+                file,
+                allow_pickle=False,
+                head=np.array(yaml.safe_dump(head, sort_keys=False, allow_unicode=True)),
+                **arrays,
+            )
         return Path(path)
 
     @classmethod
@@ -202,7 +208,7 @@ class ParticlePosterior:
             ) from None
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     """Numbers, texts, lists and mappings only, so that YAML can say them."""
     if hasattr(value, "tolist"):
         value = value.tolist()

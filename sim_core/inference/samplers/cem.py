@@ -29,7 +29,7 @@ def cem(
     z = sobol(run.samples, run.n, run.seed)
     log_p = run.log_p(z)
     kept = min(run.samples, max(round(elite * run.samples), 2 * kernels))
-    mixture = None
+    mixture: Mixture | None = None
     for i in run.iterate(iterations, "CEM"):
         best = z[np.argsort(-log_p, kind="stable")[:kept]]
         fitted = Mixture.fit(best, kernels, run.rng, floor)
@@ -79,7 +79,7 @@ class Mixture:
         L = np.linalg.cholesky(self.covariances)
         return self.means[k] + np.einsum("nij,nj->ni", L[k], rng.standard_normal((count, self.means.shape[1])))
 
-    def _log_joint(self, x):
+    def _log_joint(self, x: np.ndarray) -> np.ndarray:
         """log weight_k N(x_n | k), (N, K), without the constant."""
         L = np.linalg.cholesky(self.covariances)
         white = np.linalg.solve(L[None], (x[:, None] - self.means)[..., None])[..., 0]

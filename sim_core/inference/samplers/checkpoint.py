@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Checkpoint:
             return
         head = {"identity": self._identity, "iteration": iteration, "run": run.state()}
         with whole_file(self.path) as partial, partial.open("wb") as file:
-            np.savez(file, head=np.array(json.dumps(head)), **arrays)
+            np.savez(file, allow_pickle=False, head=np.array(json.dumps(head)), **arrays)
 
     def load(self, run: Run) -> tuple[int, dict[str, np.ndarray]] | None:
         """(iterations done, arrays) of the run that stopped here, whose bookkeeping `run` takes over; None: none has.
@@ -58,5 +59,5 @@ class Checkpoint:
         return head["iteration"], arrays
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)

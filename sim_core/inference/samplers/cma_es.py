@@ -27,7 +27,8 @@ def cma_es(
     Source: Hansen & Ostermeier, Evol. Comput. 9(2), 2001.
     """
     population = max(population or run.samples, 4)
-    best, current = None, None
+    best: _Search | None = None
+    current: _Search | None = None
     for i in run.iterate(iterations, "CMA-ES"):
         if current is None:
             current = _Search(run, run.start() if best is None else run.rng.random(run.n), sigma, population)
@@ -39,6 +40,7 @@ def cma_es(
             if not restarts:
                 break
             current = None
+    assert best is not None, "there is at least one iteration"
     return best.tail.points()
 
 

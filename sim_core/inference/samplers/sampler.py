@@ -101,26 +101,28 @@ class Run:
 
     def log_p(self, z: np.ndarray) -> np.ndarray:
         """log p (N,) of z (N, M); -inf where it is NaN or +inf."""
-        return self._masked(self.density.log_p(z))[0]
+        log_p = self.density.log_p(z)
+        return self._masked(log_p, ~np.isfinite(log_p))
 
     def log_p_and_grad(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log p (N,) and gradient (N, M); where either is not finite, -inf and zero."""
         log_p, grad = self.density.log_p_and_grad(z)
-        return self._masked(log_p, grad)
+        bad = ~(np.isfinite(log_p) & np.isfinite(grad).all(-1))
+        return self._masked(log_p, bad), np.where(bad[:, None], 0.0, grad)
 
     def evaluate(self, *arguments: Any) -> Any:
         """`MultipleShooting.evaluate`, counted like the others."""
         evaluation = self.density.evaluate(*arguments)
-        self._masked(evaluation.log_p)
+        self._masked(evaluation.log_p, ~np.isfinite(evaluation.log_p))
         return evaluation
 
-    def _masked(self, log_p, grad=None):
-        bad = ~np.isfinite(log_p) if grad is None else ~(np.isfinite(log_p) & np.isfinite(grad).all(-1))
+    def _masked(self, log_p: np.ndarray, bad: np.ndarray) -> np.ndarray:
+        """log p (N,) with -inf where `bad` (N,) says so; all of them counted."""
         self.evaluations += len(log_p)
         self.not_finite += int(bad.sum())
         log_p = np.where(bad, -np.inf, log_p)
         self._best = max(self._best, log_p.max(initial=-np.inf))
-        return log_p, None if grad is None else np.where(bad[:, None], 0.0, grad)
+        return log_p
 
     def iterate(self, iterations: int, text: str, first: int = 0) -> Iterator[int]:
         """Yield first .. iterations - 1 under the progress bar until the callback wants an end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,5 +205,5 @@ def _arrays(curvature: Curvature) -> dict[str, np.ndarray]:
     return {f"curvature.{name}": getattr(curvature, name) for name in Curvature.__dataclass_fields__}
 
 
-def _curvature(arrays) -> Curvature:
+def _curvature(arrays: Mapping[str, np.ndarray]) -> Curvature:
     return Curvature(*(arrays[f"curvature.{name}"] for name in Curvature.__dataclass_fields__))

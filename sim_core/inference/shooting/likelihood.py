@@ -99,8 +99,8 @@ class MultipleShooting(Box):
         combine: str = "sum",
         loss: str = "gaussian",
         observe: ca.Function | Observation | None = None,
-        scale: Sequence[float] | None = None,
-        state_scale: Sequence[float] | None = None,
+        scale: Sequence[float] | np.ndarray | None = None,
+        state_scale: Sequence[float] | np.ndarray | None = None,
         device: str = "auto",
     ) -> None:
         super().__init__(parameters.names, parameters.lower, parameters.upper)
@@ -269,7 +269,7 @@ class SingleShooting(MultipleShooting):
         combine: str = "sum",
         loss: str = "gaussian",
         observe: ca.Function | Observation | None = None,
-        scale: Sequence[float] | None = None,
+        scale: Sequence[float] | np.ndarray | None = None,
         device: str = "auto",
     ) -> None:
         super().__init__(

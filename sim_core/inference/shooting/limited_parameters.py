@@ -23,10 +23,12 @@ __all__ = ["LimitedParameters"]
 
 # Position of a natural quantity in (m, c, I about the COM).
 COM = {f"com.{axis}": k for k, axis in enumerate("xyz")}
-I_COM = {f"I_com.{i}{j}": ("xyz".index(i), "xyz".index(j)) for i, j in ("xx", "yy", "zz", "xy", "xz", "yz")}
+I_COM = {f"I_com.{ij}": ("xyz".index(ij[0]), "xyz".index(ij[1])) for ij in ("xx", "yy", "zz", "xy", "xz", "yz")}
 # About the body frame's origin: entries 4 to 9 of the ten inertial parameters.
 I_ORIGIN = {f"I.{ij}": 4 + k for k, ij in enumerate(("xx", "yy", "zz", "xy", "xz", "yz"))}
 BODY_FIELDS = ("mass", *COM, *I_COM, *I_ORIGIN)
+
+Place = tuple[str, str] | int  # (body, field) of a natural quantity, the position in p of any other
 
 
 class LimitedParameters(Box):
@@ -68,27 +70,28 @@ class LimitedParameters(Box):
         self._moves = {name: dict(ties.get(name, {name: 1.0})) for name in self.names}
         self._build()
 
-    def _build(self):
+    def _build(self) -> None:
         layout = self.model.parameters
         theta = ca.SX.sym("theta", self.n)
         p = ca.SX(layout.nominal)
         bodies: dict[str, dict[str, ca.SX]] = {}
-        taken: dict[tuple[str | int, str | None], str] = {}
+        taken: dict[Place, str] = {}
         self.units: tuple[str, ...] = ()
         for i, (name, quantities) in enumerate(self._moves.items()):
             for quantity, factor in quantities.items():
-                where, field = self._place(quantity)
-                if (where, field) in taken:
-                    raise ValueError(f"{quantity} is moved by both {taken[where, field]} and {name}; keep one")
-                taken[where, field] = name
-                if field:
-                    bodies.setdefault(where, {})[field] = factor * theta[i]
+                place = self._place(quantity)
+                if place in taken:
+                    raise ValueError(f"{quantity} is moved by both {taken[place]} and {name}; keep one")
+                taken[place] = name
+                if isinstance(place, int):
+                    p[place] = factor * theta[i]
                 else:
-                    p[where] = factor * theta[i]
-            self.units += (self._unit(*self._place(next(iter(quantities)))),)
+                    body, field = place
+                    bodies.setdefault(body, {})[field] = factor * theta[i]
+            self.units += (self._unit(self._place(next(iter(quantities)))),)
         for body, fields in bodies.items():
             where = layout.inertia_slice(body)
-            if entries := [layout.names[i] for i, field in taken if field is None and where.start <= i < where.stop]:
+            if entries := [layout.names[i] for i in taken if isinstance(i, int) and where.start <= i < where.stop]:
                 raise ValueError(
                     f"{entries[0]} and {body}.{next(iter(fields))} both describe {body}; give mass, COM and inertia only"
                 )
@@ -103,25 +106,26 @@ class LimitedParameters(Box):
             },
         )
 
-    def _place(self, quantity):
-        """(body, field) of a natural quantity, (position in p, None) of any other."""
+    def _place(self, quantity: str) -> Place:
         layout = self.model.parameters
         owner, _, field = quantity.partition(".")
         if field in BODY_FIELDS and f"{owner}.mass" in layout:
             return owner, field
         if field == "friction":
             quantity = f"{owner}.frictionloss"
-        return layout.index(quantity), None
+        return layout.index(quantity)
 
-    def _unit(self, where, field):
-        if field is None:
-            return self.model.parameters.units[where]
+    def _unit(self, place: Place) -> str:
+        if isinstance(place, int):
+            return self.model.parameters.units[place]
+        field = place[1]
         return "kg" if field == "mass" else "m" if field in COM else "kg m^2"
 
-    def _ten(self, body, fields):
+    def _ten(self, body: str, fields: Mapping[str, ca.SX]) -> ca.SX:
         """Ten inertial parameters of a body some of whose natural quantities are replaced."""
-        m, c, I_c = inertia.com_inertia(self.model.parameters.nominal[self.model.parameters.inertia_slice(body)])
-        m, c, I_c = fields.get("mass", m), ca.SX(c), ca.SX(I_c)
+        nominal = self.model.parameters.nominal[self.model.parameters.inertia_slice(body)]
+        mass, com, about_com = inertia.com_inertia(nominal)
+        m, c, I_c = ca.SX(fields.get("mass", mass)), ca.SX(com), ca.SX(about_com)
         for field, value in fields.items():
             if field in COM:
                 c[COM[field]] = value
@@ -157,11 +161,12 @@ class LimitedParameters(Box):
             ]
         )
 
-    def _value(self, p, quantity):
-        where, field = self._place(quantity)
-        if field is None:
-            return p[where]
-        ten = p[self.model.parameters.inertia_slice(where)]
+    def _value(self, p: np.ndarray, quantity: str) -> float:
+        place = self._place(quantity)
+        if isinstance(place, int):
+            return p[place]
+        body, field = place
+        ten = p[self.model.parameters.inertia_slice(body)]
         if field in I_ORIGIN:
             return ten[I_ORIGIN[field]]
         m, c, I_c = inertia.com_inertia(ten)

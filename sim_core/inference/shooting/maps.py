@@ -18,7 +18,13 @@ __all__ = ["ArrayMaps", "GraphMaps", "Maps", "ParameterMap"]
 
 
 class ParameterMap(Protocol):
-    """p(theta) with its reverse derivative: LimitedParameters, ParameterBox."""
+    """p(theta) with its reverse derivative: LimitedParameters, ParameterBox.
+
+    Attributes:
+        names: of theta.
+    """
+
+    names: tuple[str, ...]
 
     def to_physical(self, theta: np.ndarray) -> np.ndarray:
         """p (..., np_) of theta (..., n)."""

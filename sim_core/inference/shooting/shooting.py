@@ -16,15 +16,24 @@ elimination as in Triggs et al., Bundle Adjustment (2000), section 6.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from sim_core.inference.data.robust import RobustLoss, robust_loss, robust_scale
 from sim_core.inference.data.window import Window, sensor_noise
-from sim_core.system import System
 
-__all__ = ["DelayPrior", "NormalEquations", "Rollout", "ShootingProblem"]
+__all__ = ["DelayPrior", "NormalEquations", "Rollout", "Sensitive", "ShootingProblem"]
+
+
+class Sensitive(Protocol):
+    """What a shooting problem asks of a simulator: roll-outs with their sensitivities. Every `System` has them."""
+
+    def rollout_sensitivity(
+        self, x0: np.ndarray, U: np.ndarray, p: np.ndarray, dpdxi: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """X (..., H+1, nx) and d x[k] / d [x0, xi] (..., H+1, nx, nx+n), for p = p(xi) with dp/dxi (..., np_, n)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class ShootingProblem:
     """Residuals of windows against a model, as a function of theta and segment starts.
 
     Args:
-        dynamics: System at the windows' period, of which `rollout_sensitivity` is used.
+        dynamics: a System, or other roll-outs with sensitivities, at the windows' period.
         spec: free coordinates xi: `to_physical`, `jacobian`, `prior_mean`, `prior_std`, bounds.
         windows: contiguous data, one or several, same period.
         segment_length: steps per segment; shortened to what the windows hold.
@@ -93,7 +102,7 @@ class ShootingProblem:
 
     def __init__(
         self,
-        dynamics: System,
+        dynamics: Sensitive,
         spec: Any,
         windows: list[Window],
         segment_length: int,

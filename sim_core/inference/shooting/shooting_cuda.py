@@ -5,11 +5,11 @@ Data stay on the GPU; a call sends the particles' coordinates and fetches likeli
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,8 +31,8 @@ class ShootingOnCuda:
     def __init__(self, kernel: Launchable, device: cuda.Device | None = None) -> None:
         self._kernel, self._device = kernel, device or cuda.Device()
         self._data = {name: self._device.upload(getattr(kernel.recorded, name)) for name in Job.DATA}
-        self._modules: dict[tuple[int, str], Any] = {}
-        self._room: dict[str, Any] = {}
+        self._modules: dict[tuple[int, str], ctypes.c_void_p] = {}
+        self._room: dict[str, cuda.Memory] = {}
         self._one_at_a_time = threading.Lock()  # calls share the room
 
     def __call__(
@@ -48,7 +48,15 @@ class ShootingOnCuda:
         with self._one_at_a_time:
             self._run(given, out, damping, seeds, form, gradient)
 
-    def _run(self, given, out, damping, seeds, form, gradient):
+    def _run(
+        self,
+        given: Sequence[np.ndarray | None],
+        out: Sequence[np.ndarray],
+        damping: float,
+        seeds: int,
+        form: str,
+        gradient: bool,
+    ) -> None:
         kernel, device = self._kernel, self._device
         N, (W, H, _), itemsize = len(out[0]), kernel.recorded.u.shape, kernel.dynamics.dtype.itemsize
         columns, record = math.prod(out[3].shape[2:]), sum(map(kernel.functions(seeds, form)["step"].numel_out, (0, 1)))
@@ -69,18 +77,18 @@ class ShootingOnCuda:
         for name, array in zip(Job.RESULTS, out):
             memory[name].read(array)
 
-    def _at_least(self, name: str, nbytes: int):
+    def _at_least(self, name: str, nbytes: int) -> cuda.Memory:
         """Memory under a name, kept from call to call while it is large enough."""
         if name not in self._room or self._room[name].nbytes < nbytes:
             self._room[name] = self._device.memory(nbytes)
         return self._room[name]
 
-    def _module(self, seeds, form):
+    def _module(self, seeds: int, form: str) -> ctypes.c_void_p:
         if (seeds, form) not in self._modules:
             self._modules[seeds, form] = self._load(seeds, form)
         return self._modules[seeds, form]
 
-    def _load(self, seeds, form):
+    def _load(self, seeds: int, form: str) -> ctypes.c_void_p:
         return self._device.load(compile_kernels(self._kernel, seeds, form))
 
 

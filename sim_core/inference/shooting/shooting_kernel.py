@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -30,6 +30,9 @@ __all__ = ["ShootingKernel"]
 DEVICES = ("auto", "cpu", "cuda")
 GPU_FROM = 512  # windows: with fewer a GPU waits for its slowest thread longer than a core takes for all (an estimate)
 WORTH_A_THREAD = 1e5  # operations on a block of lanes, some 25 us: what starting a thread costs
+
+Rooms = list[np.ndarray]  # arrays side by side in memory
+Given = tuple[np.ndarray, np.ndarray | None, np.ndarray | None]  # theta, offsets, multipliers
 
 
 class ShootingKernel:
@@ -96,7 +99,7 @@ class ShootingKernel:
         form: str = "vector",
         separate: bool = False,
         gradient: bool = True,
-    ) -> tuple[np.ndarray, ...]:
+    ) -> Rooms:
         """
         Args:
             theta: (N, n).
@@ -115,11 +118,12 @@ class ShootingKernel:
         """
         N, (W, S), nx, seeds = len(theta), self._windows, self.dynamics.nx, 2 if separate else 1
         joints = (N, W // S, S - 1)
-        given = [
+        width = nx if form == "vector" else 1
+        given = (
             self._given("theta", theta, (N, self.n)),
-            self._given("offsets", offsets, (*joints, nx)),
-            self._given("multipliers", multipliers, (*joints, nx if form == "vector" else 1)),
-        ]
+            None if offsets is None else self._given("offsets", offsets, (*joints, nx)),
+            None if multipliers is None else self._given("multipliers", multipliers, (*joints, width)),
+        )
         shapes = ((N, W // S), (*joints, nx), (*joints, nx, seeds), (N, W // S, self.n, seeds))
         out = _rooms(shapes, self.dynamics.dtype)
         if not N:
@@ -132,13 +136,11 @@ class ShootingKernel:
         return out
 
     @property
-    def _windows(self):
+    def _windows(self) -> tuple[int, int]:
         """W and S."""
         return len(self.recorded.start), self.recorded.windows
 
-    def _given(self, name, array, expected):
-        if array is None:
-            return None
+    def _given(self, name: str, array: np.ndarray, expected: tuple[int, ...]) -> np.ndarray:
         array = np.ascontiguousarray(array, self.dynamics.dtype)
         if array.shape != expected:
             raise ValueError(f"shooting, argument {name}: expected shape {expected}, found {array.shape}")
@@ -172,7 +174,7 @@ class ShootingKernel:
 
     # ---- CPU -----------------------------------------------------------------------------------------------------
 
-    def _on_cpu(self, library, given, out, damping, gradient):
+    def _on_cpu(self, library: Library, given: Given, out: Rooms, damping: float, gradient: bool) -> None:
         N, W, dtype = len(out[0]), len(self.recorded.start), self.dynamics.dtype
         each = _rooms([(N, W), (N, W, *out[3].shape[2:])], dtype)
         addresses = self._addresses | {name: None if a is None else pointer(a) for name, a in zip(Job.GIVEN, given)}
@@ -181,12 +183,12 @@ class ShootingKernel:
         launch = library.symbol("shooting", [ctypes.c_void_p, ctypes.c_int])
         check(launch(ctypes.byref(self.job(N, damping, gradient, addresses)), min(self.dynamics.threads, worth)))
 
-    def _operations(self, library):
+    def _operations(self, library: Library) -> int:
         """Of one window, there and back."""
         step, reverse = (library.functions[name].n_instructions() for name in ("step", "step_vjp"))
         return self.recorded.u.shape[1] * self.dynamics.substeps * (step + reverse)
 
-    def _library(self, seeds, form, single):
+    def _library(self, seeds: int, form: str, single: bool) -> Library:
         key = seeds, form, single
         if key not in self._libraries:
             self._libraries[key] = compile_library(
@@ -199,7 +201,7 @@ class ShootingKernel:
             )
         return self._libraries[key]
 
-    def _in_python(self, library, given, out, damping, gradient):
+    def _in_python(self, library: Library, given: Given, out: Rooms, damping: float, gradient: bool) -> None:
         """shooting.h over CasADi's virtual machine."""
         theta, offsets, multipliers = given
         misfit, d, offsetbar, thetabar = out
@@ -210,7 +212,8 @@ class ShootingKernel:
         start = of_windows(data.start).copy()
         start[:, :, 1:] += 0.0 if offsets is None else offsets * data.scale
         (prepared,) = library.call("prepare", theta)
-        X, kept, substeps = [start], [], self.dynamics.substeps
+        X, substeps = [start], self.dynamics.substeps
+        kept: list[np.ndarray] = []
         for k in range(H * substeps):
             x, *beside = library.call("step", X[-1], of_windows(data.u[:, k // substeps]), theta, prepared)
             X.append(x)
@@ -239,19 +242,19 @@ class ShootingKernel:
         offsetbar[...], thetabar[...] = lam[:, :, 1:] * data.scale[:, None], total.sum(axis=2)
 
 
-def _rooms(shapes, dtype):
+def _rooms(shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Rooms:
     """Arrays of these shapes, side by side in memory."""
     ends = [*accumulate(map(math.prod, shapes), initial=0)]
     memory = np.empty(ends[-1], dtype)
     return [memory[begin:end].reshape(shape) for begin, end, shape in zip(ends, ends[1:], shapes)]
 
 
-def _addresses(rooms):
+def _addresses(rooms: Rooms) -> Iterator[int]:
     """Of arrays that lie side by side."""
     return accumulate((a.nbytes for a in rooms[:-1]), initial=pointer(rooms[0]))
 
 
-def _misfit(x, theta, y, loss: str):
+def _misfit(x: ca.SX, theta: ca.SX, y: ca.SX, loss: str) -> ca.Function:
     """f(x, theta, measured, per_sigma) -> rho and its gradients with respect to x and theta (empty where y is of x alone)."""
     measured, per_sigma = ca.SX.sym("measured", y.numel()), ca.SX.sym("per_sigma", y.numel())
     r = (y - measured) * per_sigma
@@ -264,7 +267,7 @@ def _misfit(x, theta, y, loss: str):
     return _function("misfit", [x, theta, measured, per_sigma], [rho, ca.gradient(rho, x), by_theta])
 
 
-def _step_vjp(step, seeds: int):
+def _step_vjp(step: ca.Function, seeds: int) -> ca.Function:
     """f(x, u, theta, lambda' (nx, seeds), thetabar (n, seeds)) -> lambda, thetabar + this step's share."""
     x, u, theta = step.sx_in()
     after, thetabar = ca.SX.sym("lambda", x.numel(), seeds), ca.SX.sym("thetabar", theta.numel(), seeds)
@@ -273,7 +276,7 @@ def _step_vjp(step, seeds: int):
     return _function("step_vjp", [x, u, theta, after, thetabar], [before, thetabar + share])
 
 
-def _defect(nx: int, form: str):
+def _defect(nx: int, form: str) -> ca.Function:
     """f(end, next, per_defect, multipliers, damping) -> d, and what the reverse sweep starts with at `end`."""
     end, following, per = (ca.SX.sym(name, nx) for name in ("end", "next", "per_defect"))
     multipliers, damping = ca.SX.sym("multipliers", nx if form == "vector" else 1), ca.SX.sym("damping")
@@ -283,10 +286,10 @@ def _defect(nx: int, form: str):
     )
 
 
-def _columns(*arrays):
+def _columns(*arrays: np.ndarray) -> list[np.ndarray]:
     """Matrices of one column as the vectors that functions of one column take."""
     return [np.ascontiguousarray(a[..., 0]) if a.shape[-1] == 1 else a for a in arrays]
 
 
-def _function(name, inputs, outputs):
+def _function(name: str, inputs: list[ca.SX], outputs: list[ca.SX]) -> ca.Function:
     return ca.Function(name, inputs, ca.cse([ca.densify(ca.simplify(ca.SX(y))) for y in outputs]))
