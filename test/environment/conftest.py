@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 300.0  # [s] for anything that has to happen, far beyond what an idle machine needs
 
 # Answers as the script's Python would, writes down what it was asked, and stops where a test wants
-# to interrupt: at the first step that contains $HANG, or fails at one that contains $FAIL.
+# to interrupt: at the first step that contains $HANG, until `Checkout.go_on`, or fails at one that contains $FAIL.
 PYTHON = """#!/bin/sh
 echo "$*" | tr '\\n' ' ' >>"$CALLS"; echo >>"$CALLS"
 if [ -n "${FAIL:-}" ]; then case "$*" in *"$FAIL"*) echo "no such package on earth"; exit 1;; esac; fi
-if [ -n "${HANG:-}" ]; then case "$*" in *"$HANG"*) echo $$ >"$CALLS.hanging.part"; mv "$CALLS.hanging.part" "$CALLS.hanging"; sleep "${SLEEP:-60}";; esac; fi
+if [ -n "${HANG:-}" ]; then case "$*" in *"$HANG"*) echo $$ >"$CALLS.hanging.part"; mv "$CALLS.hanging.part" "$CALLS.hanging"
+    n=0; while [ ! -e "$CALLS.go" ] && [ $((n += 1)) -lt 3000 ]; do sleep 0.1; done;; esac; fi
 case "$*" in
     *find_spec*) exit "${NO_RCLPY:-0}" ;;
     *ensurepip*) echo "$STUB" ;;
@@ -97,7 +99,7 @@ class Checkout:
         """(exit code, stdout, stderr, what Python was asked meanwhile)"""
         self.calls_file.unlink(missing_ok=True)
         process = self.start(*words, **options)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
         return process.returncode, out, err, self.calls()
 
     def calls(self):
@@ -106,19 +108,28 @@ class Checkout:
     def interrupt(self, step, *words, with_signal=signal.SIGKILL):
         """Start, wait until `step` runs, then signal. SIGKILL ends the step's processes too, as a power
         cut does. Returns (exit code, stderr)."""
+        process, leader = self.start_hanging(step, *words)
+        os.killpg(process.pid, with_signal)
+        if with_signal == signal.SIGKILL:
+            os.killpg(leader, signal.SIGKILL)
+        _, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, err
+
+    def start_hanging(self, step, *words):
+        """Start, and wait until `step` runs; it goes on after `go_on`. Returns (process, process id of the step)."""
         hanging = Path(f"{self.calls_file}.hanging")
         hanging.unlink(missing_ok=True)
         process = self.start(*words, HANG=step)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not hanging.exists():
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline, self.calls()
             time.sleep(0.02)
-        os.killpg(process.pid, with_signal)
-        if with_signal == signal.SIGKILL:
-            os.killpg(int(hanging.read_text()), signal.SIGKILL)
-        _, err = process.communicate(timeout=30)
-        return process.returncode, err
+        return process, int(hanging.read_text())
+
+    def go_on(self):
+        """Let the step that hangs go on."""
+        Path(f"{self.calls_file}.go").touch()
 
 
 @pytest.fixture

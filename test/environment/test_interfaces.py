@@ -78,7 +78,7 @@ def test_dependencies_are_declared_in_both_files(package):
     assert used <= declared, f"{package} uses {used - declared} undeclared"
 
 
-def test_a_message_travels():
+def test_a_message_travels(domain):
     """Both halves of a custom type, sequences and constants included, through the middleware."""
     import time
 
@@ -86,7 +86,7 @@ def test_a_message_travels():
     from refit_interfaces.msg import Parameter, ParameterSet
 
     context = rclpy.Context()
-    rclpy.init(context=context, domain_id=71)
+    rclpy.init(context=context, domain_id=domain)
     node = rclpy.create_node("interfaces_test", context=context)
     executor = rclpy.executors.SingleThreadedExecutor(context=context)
     executor.add_node(node)
@@ -101,7 +101,7 @@ def test_a_message_travels():
             vector=[1.0, 2.5],
             parameters=[Parameter(name="hand.mass", unit="kg", value=2.0)],
         )
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not heard and time.monotonic() < deadline:
             publisher.publish(sent)
             executor.spin_once(timeout_sec=0.05)

@@ -73,7 +73,7 @@ def command(folder):
             text=True,
             capture_output=True,
             stdin=subprocess.DEVNULL,
-            timeout=60,
+            timeout=300,
             env={**os.environ, "AMENT_PREFIX_PATH": str(folder)},
         )
         return done.returncode, done.stdout, done.stderr
@@ -142,5 +142,5 @@ def test_ctrl_c_before_the_launch_runs(folder):
     )
     assert process.stdout.readline() == "loading\n"
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode == 0 and output == ""

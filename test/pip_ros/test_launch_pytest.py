@@ -60,7 +60,7 @@ def run_pytest(tmp_path):
             cwd=tmp_path,
             text=True,
             capture_output=True,
-            timeout=120,
+            timeout=600,
         )
         outcomes = re.findall(r"^test_it.py::(\S+) (\w+)", done.stdout, re.MULTILINE)
         return dict(outcomes), done.returncode, done.stdout + done.stderr
@@ -79,14 +79,14 @@ def test_plain(started, launch_context):
     assert threading.current_thread() is not threading.main_thread()
     def check(text):
         assert text.splitlines() == ['hello', 'again']
-    process_tools.assert_output_sync(launch_context, started[1], check, timeout=10)
+    process_tools.assert_output_sync(launch_context, started[1], check, timeout=60)
     assert process_tools.wait_for_stderr_sync(
-        launch_context, started[1], lambda text: 'bad' in text, timeout=10)
+        launch_context, started[1], lambda text: 'bad' in text, timeout=60)
 
 @pytest.mark.launch(fixture=started)
 async def test_coroutine(started, launch_context):
     assert await process_tools.wait_for_output(
-        launch_context, started[1], lambda text: 'again' in text, timeout=10)
+        launch_context, started[1], lambda text: 'again' in text, timeout=60)
     assert not await process_tools.wait_for_output(
         launch_context, started[1], lambda text: 'never' in text, timeout=0.1)
     assert not await process_tools.wait_for_exit(launch_context, started[1], timeout=0.1)
@@ -313,5 +313,5 @@ def test_ctrl_c_ends_the_session(tmp_path):
             break
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode == 2 and "test_next" not in output  # 2: interrupted

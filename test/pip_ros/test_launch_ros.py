@@ -1,5 +1,6 @@
 """launch_ros with real rclpy nodes, each test on a ROS domain of its own."""
 
+import asyncio
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ pytest.importorskip("rclpy", reason="rclpy is not installed")
 from launch import LaunchContext
 from launch.actions import (
     GroupAction,
+    OpaqueCoroutine,
     OpaqueFunction,
     RegisterEventHandler,
     SetLaunchConfiguration,
@@ -21,6 +23,7 @@ from launch.actions import (
     TimerAction,
 )
 from launch.event_handlers import OnProcessIO
+from launch.events import Shutdown as ShutdownEvent
 from launch.substitutions import LaunchConfiguration, SubstitutionFailure
 from launch_ros.actions import (
     LifecycleNode,
@@ -40,6 +43,8 @@ from launch_ros.substitutions import ExecutableInPackage, FindPackagePrefix, Fin
 from launch_ros.utilities import normalize_parameters, prefix_namespace
 from launch_ros.utilities.parameters import evaluate_parameters, to_parameter_rule
 from lifecycle_msgs.msg import Transition
+
+PATIENCE = 120.0  # [s] for anything that has to happen, far beyond what an idle machine needs
 
 NODE = '''
 import json, sys
@@ -115,7 +120,7 @@ def said(node):
 
 
 def ends_when(nodes, count):
-    """Shut down once every node has said `count` things, at the latest after 30 s.
+    """Shut down once every node has said `count` things, at the latest after two minutes.
 
     To be visited before the nodes: then their own handlers, which keep the
     output, are asked first.
@@ -126,7 +131,7 @@ def ends_when(nodes, count):
 
     return [
         RegisterEventHandler(OnProcessIO(target_action=lambda action: action in nodes, on_stdout=on_stdout)),
-        TimerAction(period=30.0, actions=[Shutdown(reason="too slow")]),
+        TimerAction(period=PATIENCE, actions=[Shutdown(reason="too slow")]),
     ]
 
 
@@ -340,7 +345,7 @@ def test_autostart_and_transitions(run_launch, prefix):
         return [Shutdown()] if {("/first", "inactive"), ("/ns/second", "active")} <= set(states) else []
 
     run_launch(
-        TimerAction(period=30.0, actions=[Shutdown(reason="too slow")]),
+        TimerAction(period=PATIENCE, actions=[Shutdown(reason="too slow")]),
         RegisterEventHandler(
             OnStateTransition(
                 target_lifecycle_node=first,
@@ -398,7 +403,7 @@ def test_a_lost_answer_is_replaced_by_the_nodes_own_state(run_launch, prefix, mo
         RegisterEventHandler(
             OnProcessIO(target_action=node, on_stdout=lambda event: Shutdown() if "activate" in said(node) else None)
         ),
-        TimerAction(period=30.0, actions=[Shutdown(reason="too slow")]),
+        TimerAction(period=PATIENCE, actions=[Shutdown(reason="too slow")]),
         node,
     )
     assert lost and said(node)[1:3] == ["configure", "activate"]
@@ -406,16 +411,17 @@ def test_a_lost_answer_is_replaced_by_the_nodes_own_state(run_launch, prefix, mo
 
 def test_failed_transition_is_reported_and_stops_the_others(run_launch, prefix, messages):
     node = probe(LifecycleNode, name="n", namespace="", autostart=True, parameters=[{"fail_at": "configure"}])
+
+    async def wait_for_the_report(context):
+        (log,) = (prefix / "ros_log").glob("*/launch.log")
+        while "Failed to make transition" not in log.read_text():
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)  # for what must not follow
+        await context.emit_event(ShutdownEvent(reason="reported"))
+
     run_launch(
-        RegisterEventHandler(
-            OnProcessIO(
-                target_action=node,
-                on_stdout=lambda event: (
-                    TimerAction(period=0.5, actions=[Shutdown()]) if "configure" in said(node) else None
-                ),
-            )
-        ),
-        TimerAction(period=30.0, actions=[Shutdown(reason="too slow")]),
+        OpaqueCoroutine(coroutine=wait_for_the_report),
+        TimerAction(period=PATIENCE, actions=[Shutdown(reason="too slow")]),
         node,
     )
     assert said(node)[1:] == ["configure"]
@@ -462,7 +468,7 @@ def test_ctrl_c_while_lifecycle_nodes_start(prefix):
             if text in line:
                 break
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0 and errors == ""
 
 
@@ -472,8 +478,8 @@ def test_ctrl_c_while_lifecycle_nodes_start(prefix):
 def test_launch_test_with_a_node(prefix, tmp_path):
     (tmp_path / "test_it.py").write_text(
         textwrap.dedent("""
+        import time
         import launch, launch_pytest, pytest
-        from launch.actions import SetEnvironmentVariable
         from launch_pytest.actions import ReadyToTest
         from launch_pytest.tools import process as process_tools
         from launch_ros.actions import LifecycleNode
@@ -487,7 +493,7 @@ def test_launch_test_with_a_node(prefix, tmp_path):
         @pytest.mark.launch(fixture=started)
         def test_active(started, launch_context):
             assert process_tools.wait_for_output_sync(
-                launch_context, started[1], lambda text: 'activate' in text, timeout=30)
+                launch_context, started[1], lambda text: 'activate' in text, timeout=120)
             yield
             assert started[1].return_code == 0
 
@@ -498,7 +504,7 @@ def test_launch_test_with_a_node(prefix, tmp_path):
             rclpy.init(context=context)
             node = rclpy.create_node('observer', context=context)
             while 'n' not in node.get_node_names():
-                pass
+                time.sleep(0.02)
             node.destroy_node()
             rclpy.shutdown(context=context)
         """)
@@ -520,6 +526,6 @@ def test_launch_test_with_a_node(prefix, tmp_path):
         cwd=tmp_path,
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=300,
     )
     assert "3 passed" in done.stdout, done.stdout + done.stderr

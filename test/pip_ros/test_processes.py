@@ -25,6 +25,7 @@ from launch.events.process import ShutdownProcess, SignalProcess
 from launch.substitutions import LaunchConfiguration
 
 PYTHON = [sys.executable, "-S", "-E", "-c"]
+PATIENCE = 120.0  # [s] for anything that has to happen, far beyond what an idle machine needs
 
 STUBBORN = """
 import os, signal, time
@@ -57,8 +58,8 @@ def pids_of(command):
     return found
 
 
-def wait_until(condition, timeout=5.0):
-    deadline = time.monotonic() + timeout
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)
@@ -190,10 +191,14 @@ def test_respawn_stops_with_the_launch(run_launch, tmp_path):
     file = tmp_path / "count"
     start = time.monotonic()
     run_launch(
-        ExecuteProcess(cmd=["sh", "-c", f"echo x >> {file}"], respawn=True, respawn_delay=30.0),
-        TimerAction(period=0.2, actions=[Shutdown()]),
+        ExecuteProcess(
+            cmd=["sh", "-c", f"echo x >> {file}"],
+            respawn=True,
+            respawn_delay=600.0,
+            on_exit=TimerAction(period=0.2, actions=[Shutdown()]),
+        ),
     )
-    assert file.read_text() == "x\n" and time.monotonic() - start < 10
+    assert file.read_text() == "x\n" and time.monotonic() - start < 300.0
 
 
 def test_escalation_to_sigkill(run_launch, messages):
@@ -201,20 +206,20 @@ def test_escalation_to_sigkill(run_launch, messages):
         cmd=[*PYTHON, STUBBORN],
         name="mule",
         output="screen",
-        sigterm_timeout="0.2",
+        sigterm_timeout="0.5",
         sigkill_timeout=LaunchConfiguration("kill"),
         cached_output=True,
     )
-    code, _ = run_launch(when_ready(process, Shutdown()), process, configurations={"kill": "0.3"})
+    code, _ = run_launch(when_ready(process, Shutdown()), process, configurations={"kill": "3.5"})
     assert code == 0 and process.return_code == -signal.SIGKILL
     assert process.get_stdout() == "ready\nignoring SIGINT\nignoring SIGTERM\n"
     text = "\n".join(messages())
     name = process.process_details["name"]
     assert (
-        f"process[{name}] failed to terminate '0.2' seconds after receiving 'SIGINT', escalating to 'SIGTERM'"
+        f"process[{name}] failed to terminate '0.5' seconds after receiving 'SIGINT', escalating to 'SIGTERM'"
     ) in text
     assert (
-        f"process[{name}] failed to terminate '0.3' seconds after receiving 'SIGTERM', escalating to 'SIGKILL'"
+        f"process[{name}] failed to terminate '3.5' seconds after receiving 'SIGTERM', escalating to 'SIGKILL'"
     ) in text
 
 
@@ -310,7 +315,7 @@ def test_ctrl_c_ends_all_with_code_0(launcher):
     process = launcher("*(ExecuteProcess(cmd=['sleep', '60']) for _ in range(3))")
     output = "".join(read_until(process, "process started") for _ in range(3))
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=20)
+    rest, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert "user interrupted with ctrl-c (SIGINT)" in rest and "Traceback" not in rest
     assert rest.count("sending signal 'SIGINT'") == 3
@@ -319,13 +324,13 @@ def test_ctrl_c_ends_all_with_code_0(launcher):
 
 def test_second_ctrl_c_is_ignored(launcher):
     process = launcher(
-        f"ExecuteProcess(cmd={[*PYTHON, STUBBORN]!r}, output='screen', sigterm_timeout='1.5', sigkill_timeout='0.2')"
+        f"ExecuteProcess(cmd={[*PYTHON, STUBBORN]!r}, output='screen', sigterm_timeout='5', sigkill_timeout='0.2')"
     )
     read_until(process, "] ready")
     process.send_signal(signal.SIGINT)
     read_until(process, "ignoring SIGINT")
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=20)
+    rest, _ = process.communicate(timeout=PATIENCE)
     assert "again, ignoring..." in rest and process.returncode == 0
     assert rest.count("ignoring SIGINT") == 0  # it was sent to the process once
 
@@ -340,7 +345,7 @@ def test_ctrl_c_during_start_leaves_no_orphans(launcher, tmp_path, delay):
     read_until(process, "Default logging")  # from here on the launch handles signals
     time.sleep(delay)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0 and "Traceback" not in output
     assert not any(map(is_alive, started_pids(output)))
     assert pids_of(["sleep", mark]) == []
@@ -350,13 +355,13 @@ def test_ctrl_c_in_a_terminal_reaches_processes_once(launcher):
     """A terminal signals its whole foreground group; the processes are not in it."""
     count = (
         "import os, signal, time; "
-        'signal.signal(signal.SIGINT, lambda *a: os.write(1, b"got it\\n"));'
-        'print("ready", flush=True)\nfor _ in range(50): time.sleep(0.02)'
+        'got = []; signal.signal(signal.SIGINT, lambda *a: got.append(os.write(1, b"got it\\n")));'
+        'print("ready", flush=True)\nwhile not got: time.sleep(0.02)\nfor _ in range(50): time.sleep(0.02)'
     )
     process = launcher(f"ExecuteProcess(cmd={[*PYTHON, count]!r}, output='screen')", process_group=0)
     read_until(process, "] ready")
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert output.count("got it") == 1 and process.returncode == 0
 
 
@@ -364,19 +369,20 @@ def test_sigterm_ends_all_with_code_1(launcher):
     process = launcher("ExecuteProcess(cmd=['sleep', '60'])")
     output = read_until(process, "process started")
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and not any(map(is_alive, started_pids(output)))
 
 
 def test_second_sigterm_kills_at_once(launcher):
-    process = launcher(f"ExecuteProcess(cmd={[*PYTHON, STUBBORN]!r}, output='screen')")
+    process = launcher(
+        f"ExecuteProcess(cmd={[*PYTHON, STUBBORN]!r}, output='screen', sigterm_timeout='600', sigkill_timeout='600')"
+    )
     output = read_until(process, "] ready")
     process.send_signal(signal.SIGTERM)
     read_until(process, "ignoring SIGINT")
-    start = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
-    assert process.returncode == 1 and time.monotonic() - start < 8
+    process.communicate(timeout=PATIENCE)  # within this, and not after the two waits of ten minutes
+    assert process.returncode == 1
     assert not any(map(is_alive, started_pids(output)))
 
 
@@ -388,4 +394,4 @@ def test_killed_launch_takes_its_processes_with_it(launcher):
     pids = started_pids(output)
     process.kill()
     process.wait()
-    wait_until(lambda: not any(map(is_alive, pids)), timeout=10)
+    wait_until(lambda: not any(map(is_alive, pids)))
