@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hardware.estop.protocol import BAUD, LENGTH, Heartbeat, HeartbeatFinder
-from hardware.link import Device, Identity, NotAnswering, SerialPort
+from hardware.link import Device, DeviceError, Identity, NotAnswering, SerialPort
 
 __all__ = ["EmergencyStop"]
 
@@ -47,6 +47,11 @@ class EmergencyStop(Device):
         self._port, self._finder = SerialPort(self.path, BAUD), HeartbeatFinder()
         end = time.monotonic() + PATIENCE
         while not self._finder.feed(self._port.read(timeout=TURN)):
+            if self._finder.outdated:
+                raise DeviceError(
+                    f"the button on {self.path} sends heartbeats of format 1, whose checksum two wrong bits can pass; "
+                    "expected is format 2: give its transmitter the program of docs/hardware/estop.md"
+                )
             if time.monotonic() > end:
                 raise NotAnswering(
                     f"no heartbeat came on {self.path} within {PATIENCE:.0f} s: check the button's power and cable"
