@@ -12,7 +12,8 @@ class DeviceClock:
 
     A sample arrives `delay >= d_min` after it was measured, so the minimum over a window of
     (arrival - device time) is the offset between the clocks plus the constant d_min. The offset in use
-    follows that minimum with a bounded slew, so that stamps stay smooth while the clocks drift apart.
+    follows that minimum with a bounded slew, so that stamps stay smooth while the clocks drift apart. No stamp is
+    later than its arrival: where the first samples of all were delayed, the first punctual one sets them right at once.
 
     Args:
         wrap: period after which the device's time starts at zero again [s]; None: never.
@@ -72,7 +73,7 @@ class DeviceClock:
         else:
             assert self._last_arrival is not None  # a locked clock has had samples
             limit = self.slew * max(arrival - self._last_arrival, 0.0)
-            self.offset += min(max(wanted - self.offset, -limit), limit)
+            self.offset = min(self.offset + min(max(wanted - self.offset, -limit), limit), sample)
         self._last_arrival = arrival
         self._count += 1
         return unwrapped + self.offset

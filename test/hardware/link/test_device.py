@@ -1,5 +1,6 @@
 """A line-speaking thermometer behind the common link: loss of the port, silence, another device, mistakes of the driver."""
 
+import itertools
 import threading
 import time
 
@@ -233,6 +234,14 @@ def test_device_clock_follows_drift_through_wraps_without_a_jump():
         assert last is None or host > last
         last = host
     assert worst < 5e-3 and clock.resets == 0 and clock.locked
+
+
+def test_device_clock_does_not_stick_to_samples_that_were_delayed():
+    """A busy machine delivers the first ones 50 ms late. Afterwards no stamp is later than its arrival, and all increase."""
+    clock, arrivals = DeviceClock(), [max(1000.0 + 0.01 * k, 1000.2) + 0.002 for k in range(100)]
+    stamps = [clock.to_host(50.0 + 0.01 * k, arrival) for k, arrival in enumerate(arrivals)]
+    assert all(stamp <= arrival for stamp, arrival in zip(stamps, arrivals, strict=True))
+    assert all(a < b for a, b in itertools.pairwise(stamps[20:])) and stamps[-1] == pytest.approx(1000.992, abs=1e-6)
 
 
 def test_device_clock_starts_anew_when_the_device_restarts():

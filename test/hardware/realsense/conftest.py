@@ -1,10 +1,16 @@
 """A camera fed by hand, and a driver that keeps what it delivers."""
 
+import sys
 import time
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # for what all tests share
+
+from witness import Witness
 
 rs = pytest.importorskip("pyrealsense2")
 
@@ -53,6 +59,15 @@ class HandFed:
         )
         self.sensors[stream].on_video_frame(frame)
 
+    def push_until(self, condition, push, seconds=60.0):
+        """push(n) for n = 0, 1, ... until `condition()`: on a busy machine the SDK leaves some out."""
+        end, n = time.monotonic() + seconds, 0
+        while not condition():
+            assert time.monotonic() < end, f"{n} pushes were not enough"
+            push(n)
+            n += 1
+            time.sleep(0.02)
+
     def reset(self):
         self.resets += 1
         if not self.resettable:
@@ -76,19 +91,19 @@ class Collector(RealSenseDevice):
             **others,
         )
 
-    def run(self, timeout=15.0):
+    def run(self, timeout=60.0):
         """Started, its streams open."""
         self.start()
         self.enable()
         assert self.wait_for(lambda: bool(self.layouts), timeout), f"{self.state}: {self.last_error}"
         return self
 
-    def until(self, condition, timeout=20.0):
+    def until(self, condition, timeout=60.0):
         assert self.wait_for(condition, timeout), (
             f"{self.state} {self.last_error} {self.counters.as_dict()} {self.faults}"
         )
 
-    def more(self, stream, n, timeout=20.0):
+    def more(self, stream, n, timeout=60.0):
         """The next n records of a stream."""
         have = len(self.got[stream])
         self.until(lambda: len(self.got[stream]) >= have + n, timeout)
@@ -99,6 +114,13 @@ class Collector(RealSenseDevice):
 def small():
     """The smallest mode of the D435i."""
     return Mode(424, 240, 30)
+
+
+@pytest.fixture
+def witness():
+    """A running Witness."""
+    with Witness() as each:
+        yield each
 
 
 @pytest.fixture
@@ -124,7 +146,7 @@ def collect():
 def patiently():
     """Wait for a condition."""
 
-    def wait(condition, timeout=15.0):
+    def wait(condition, timeout=60.0):
         end = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < end

@@ -38,14 +38,17 @@ def source(emulator):
     return cameras.emulated(emulator.link)
 
 
-def test_streams_carry_numbers_stamps_and_metadata(source, collect):
+def test_streams_carry_numbers_stamps_and_metadata(emulator, source, collect, monkeypatch):
+    # A busy machine must not have the streams started anew, with numbers that nobody compares.
+    monkeypatch.setattr("hardware.realsense.device.SHORTEST_SILENCE", 60.0)
     device = collect(source, Settings(video=TWO))
     assert device.identity.model == "Intel RealSense D435I" and device.identity.serial == "031522070000"
     depth, color = device.more("depth", 20), device.more("color", 5)
     ages = np.array([image.arrival - image.t for image in depth])
     assert (np.diff([image.t for image in depth]) > 0).all()
     assert np.median(np.abs(np.diff([image.t for image in depth]) - 1 / 30)) < 2e-3
-    assert np.median(ages) < 0.05
+    # The camera's clock began when it was switched on: stamps are as true as the least delayed image.
+    assert ages.min() < 0.05 and -1e-3 < device.clock.offset - emulator.stats()["boot"] < ages.min() + 0.02
     assert depth[0].domain == "hardware_clock" and depth[0].format == "z16" and color[0].format == "rgb8"
     assert depth[0].metadata["actual_exposure"] == 8500 and depth[0].metadata["frame_counter"] == depth[0].number
     assert device.modes["depth"] >= {SMALL, Mode(848, 480, 30)} and device.modes["gyro"] == {200, 400}
@@ -59,8 +62,9 @@ def test_streams_carry_numbers_stamps_and_metadata(source, collect):
     assert device.disable(5.0)
     numbers = {stream: [image.number for image in device.got[stream]] for stream in TWO}
     assert all(sorted(set(each)) == each for each in numbers.values())
-    assert device.counters.dropped >= sum(each[-1] - each[0] + 1 - len(each) for each in numbers.values())
-    assert device.counters.dropped <= 3
+    lost = sum(each[-1] - each[0] + 1 - len(each) for each in numbers.values())
+    assert device.counters.dropped == lost
+    assert lost <= 3 + device._camera._reader.missed + device.counters.as_dict().get("queue_overruns", 0)
 
 
 def test_imu_united_at_gyro_rate_follows_the_truth(emulator, source, collect):
@@ -71,18 +75,17 @@ def test_imu_united_at_gyro_rate_follows_the_truth(emulator, source, collect):
     device.until(lambda: len(device.got["imu"]) >= 400)
     samples, boot = device.got["imu"][50:350], emulator.stats()["boot"]
     times = np.array([s.t for s in samples])
-    assert np.median(np.diff(times)) == pytest.approx(1 / 400, rel=1e-3) and (np.diff(times) > 0).all()
+    # The offset between the clocks moves by no more than 1 ms per second.
+    assert np.median(np.diff(times)) == pytest.approx(1 / 400, rel=1.1e-3) and (np.diff(times) > 0).all()
     assert abs(device.clock.offset - boot) < 0.02
     # The gyroscope samples at multiples of its period; host times say which, give or take one.
-    first = round((times[0] - device.clock.offset) * 400)
+    numbers = round((times[0] - device.clock.offset) * 400) + np.rint((times - times[0]) * 400)
     omega, force = np.array([s.angular for s in samples]), np.array([s.linear for s in samples])
     angular, linear = min(
         (
             [
                 np.array(each)
-                for each in zip(
-                    *(Swing(**swing).inertial((first + shift + n) / 400) for n in range(len(samples))), strict=True
-                )
+                for each in zip(*(Swing(**swing).inertial((n + shift) / 400) for n in numbers), strict=True)
             ]
             for shift in range(-3, 4)
         ),
@@ -123,7 +126,7 @@ def test_profiles_and_filters_change_while_streaming(source, collect):
 def test_stop_is_a_stop(emulator, source, collect, patiently):
     device = collect(source, Settings(video=TWO))
     device.more("depth", 3)
-    assert device.disable()
+    assert device.disable(60.0)
     patiently(lambda: not emulator.stats()["wanted"])
     count = len(device.got["depth"])
     time.sleep(0.2)
@@ -133,7 +136,10 @@ def test_stop_is_a_stop(emulator, source, collect, patiently):
 
 
 # -- faults ------------------------------------------------------------------------------------------
-def test_lost_frames_are_counted_exactly(emulator, source, collect, patiently):
+def test_lost_frames_are_counted_exactly(emulator, source, collect, patiently, monkeypatch):
+    monkeypatch.setattr(
+        "hardware.realsense.device.SHORTEST_SILENCE", 60.0
+    )  # or a busy machine has streams started anew
     device = collect(source, Settings(video={"depth": SMALL}))
     device.more("depth", 5)
     lost_before = emulator.stats()["faults"].get("drop", 0)
@@ -141,13 +147,17 @@ def test_lost_frames_are_counted_exactly(emulator, source, collect, patiently):
     device.more("depth", 40)
     emulator.clear()
     device.more("depth", 5)
-    lost = device.got["depth"][-1].number - device.got["depth"][0].number + 1 - len(device.got["depth"])
+    got = list(device.got["depth"])
+    lost = got[-1].number - got[0].number + 1 - len(got)
     assert device.counters.dropped >= lost > 3
     # A busy machine may lose some on the cable too; those are counted there.
     patiently(
         lambda: (
             device.counters.frame_gaps
-            == emulator.stats()["faults"]["drop"] - lost_before + device._camera._reader.missed
+            == emulator.stats()["faults"]["drop"]
+            - lost_before
+            + device._camera._reader.missed
+            + device.counters.as_dict().get("queue_overruns", 0)
         )
     )
 
@@ -213,7 +223,7 @@ def test_vanished_camera_comes_back(emulator, source, collect):
     device.more("depth", 3)
     t = device.got["depth"][-1].t
     emulator.inject("disconnect")
-    device.until(lambda: device.state is State.RECONNECTING, 5.0)
+    device.until(lambda: device.state is State.RECONNECTING)
     assert "vanished" in device.counters.last_error or "no emulated camera" in device.counters.last_error
     emulator.clear("disconnect")
     begin = time.monotonic()

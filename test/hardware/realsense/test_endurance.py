@@ -30,10 +30,10 @@ SMALL = Mode(424, 240, 60)
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
-def wait(condition, timeout=10.0):
+def wait(condition, timeout=60.0):
     end = time.monotonic() + timeout
     while not condition():
-        assert time.monotonic() < end, "not within 10 s"
+        assert time.monotonic() < end, f"not within {timeout:g} s"
         time.sleep(0.001)
 """
 
@@ -79,7 +79,7 @@ with running(emulator):
 """,
         tmp_path / "camera",
         CYCLES,
-        timeout=60 + CYCLES,
+        timeout=300 + CYCLES,
     )
     print(found)
     assert int(found["reconnects"]) >= CYCLES and float(found["slowest"]) < 10.0
@@ -102,6 +102,11 @@ device.start(); device.enable()
 wait(lambda: device.state is State.STREAMING)
 depth, color = np.full((240, 424), 1000, np.uint16), np.zeros((240, 424, 3), np.uint8)
 frames, memory = int(sys.argv[1]), None
+
+def idle():
+    derived = device._derived
+    return derived is None or derived.idle
+
 for n in range(frames // 2):
     if n == frames // 20:
         gc.collect(); memory = resident()
@@ -110,8 +115,8 @@ for n in range(frames // 2):
     samples = device.counters.samples
     hand_fed.push("depth", depth, 16.7 * n, SMALL)
     hand_fed.push("color", color, 16.7 * n, SMALL)
-    end = time.monotonic() + 0.2
-    while device.counters.samples == samples and time.monotonic() < end:
+    end = time.monotonic() + 2.0
+    while (device.counters.samples == samples or not idle()) and time.monotonic() < end:
         time.sleep(0.0002)
 gc.collect()
 c = device.counters.as_dict()
@@ -120,7 +125,7 @@ print(f"growth={resident() - memory:.2f} samples={device.counters.samples} recor
 device.close()
 """,
         FRAMES,
-        timeout=60 + FRAMES / 100,
+        timeout=300 + FRAMES / 100,
     )
     print(found)
     assert int(found["samples"]) >= 0.9 * FRAMES / 2 and int(found["records"]) >= 2.5 * FRAMES / 2
@@ -152,10 +157,10 @@ for n in range(60):
         refused += 1
     if n % 2:
         sensor.on_video_frame(frame(n, good))
-time.sleep(0.1)
+wait(lambda: len(got) == 30)
 sensor.stop(); sensor.close()
 print(f"refused={refused} delivered={len(got)}")
 """,
-        timeout=60,
+        timeout=300,
     )
     assert found == {"refused": "60", "delivered": "30"}

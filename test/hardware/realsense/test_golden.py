@@ -1,6 +1,5 @@
 """R1, R3, R4: the SDK's own numbers through our software device, clouds and alignment against geometry."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -44,11 +43,12 @@ def test_golden_projection(hand_fed):
 def test_golden_alignment(hand_fed, collect):
     camera = hand_fed(GOLDEN)
     device = collect(lambda: camera, Settings(align=True))
-    for n in range(10):
+
+    def push(n):
         camera.push("depth", np.full((480, 640), 10000, np.uint16), 33.3 * n)
         camera.push("color", np.zeros((720, 1280, 3), np.uint8), 33.3 * n)
-        time.sleep(0.02)
-    device.until(lambda: len(device.got["aligned_depth_to_color"]) >= 3)
+
+    camera.push_until(lambda: len(device.got["aligned_depth_to_color"]) >= 3, push)
     for aligned in device.got["aligned_depth_to_color"]:
         assert aligned.pixels.shape == (720, 1280) and (aligned.pixels == 10000).all()
         assert aligned.depth_units == pytest.approx(1e-4)
@@ -69,7 +69,8 @@ def test_the_sdks_own_pipeline_takes_the_device(hand_fed):
     profile = pipeline.start(config)
     assert profile.get_device().first_depth_sensor().get_depth_scale() == pytest.approx(0.001)
     found = {}
-    for n in range(12):
+
+    def push(n):
         camera.push("gyro", [0.1, 0.2, 0.3], 33.3 * n)
         camera.push("accel", [0.0, -9.8, 0.0], 33.3 * n)
         camera.push("depth", np.full((480, 848), 1000 + n, np.uint16), 33.3 * n)
@@ -77,9 +78,11 @@ def test_the_sdks_own_pipeline_takes_the_device(hand_fed):
         ok, frames = pipeline.try_wait_for_frames(500)
         for frame in frames if ok else ():
             found.setdefault(frame.get_profile().stream_name(), []).append(frame.get_frame_number())
+
+    camera.push_until(lambda: len(found) == 4 and all(len(numbers) >= 5 for numbers in found.values()), push)
     pipeline.stop()
     assert set(found) == {"Depth", "Color", "Gyro", "Accel"}
-    assert all(numbers == sorted(numbers) and len(numbers) >= 5 for numbers in found.values())
+    assert all(numbers == sorted(numbers) for numbers in found.values())
 
 
 @pytest.mark.parametrize("model", ["d435i", "l515"])
@@ -112,11 +115,12 @@ def test_cloud_takes_its_colour_from_where_the_colour_camera_sees_it(hand_fed, c
     z, _ = cast(depth.intrinsics(depth.modes[0]), 848, 480)
     rgb = np.zeros((720, 1280, 3), np.uint8)
     rgb[..., 0], rgb[..., 1], rgb[..., 2] = np.arange(1280)[None] // 5, np.arange(720)[:, None] // 3, 77
-    for n in range(8):
+
+    def push(n):
         camera.push("depth", np.rint(1000 * z).astype(np.uint16), 33.3 * n)
         camera.push("color", rgb, 33.3 * n)
-        time.sleep(0.03)
-    device.until(lambda: device.got["Cloud"])
+
+    camera.push_until(lambda: device.got["Cloud"], push)
     cloud = device.got["Cloud"][-1]
     K = color.intrinsics(color.modes[0])
     seen = cloud.points[:, :3].astype(float) - np.array(color.position)
@@ -138,11 +142,12 @@ def test_aligned_depth_has_its_edges_where_the_colour_view_has_them(hand_fed, co
     depth, color = camera.model.stream("depth"), camera.model.stream("color")
     z, _ = cast(depth.intrinsics(mode), 640, 480)
     truth, rgb = cast(color.intrinsics(mode), 640, 480, color.position)
-    for n in range(8):
+
+    def push(n):
         camera.push("depth", np.rint(1000 * z).astype(np.uint16), 33.3 * n, mode)
         camera.push("color", rgb, 33.3 * n, mode)
-        time.sleep(0.02)
-    device.until(lambda: device.got["aligned_depth_to_color"])
+
+    camera.push_until(lambda: device.got["aligned_depth_to_color"], push)
     aligned = device.got["aligned_depth_to_color"][-1].pixels * 1e-3
     near = truth < 1.3  # the nearest box: its faces are at 1.0 m
     rows = np.flatnonzero(near.any(axis=1))[5:-5]

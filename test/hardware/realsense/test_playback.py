@@ -176,16 +176,16 @@ def test_a_recording_waits_for_the_sensor_that_starts_last(db3, collect, monkeyp
 
 @pytest.mark.parametrize("kind", ["db3", "bag"])
 @pytest.mark.parametrize("real_time", [True, False])
-def test_playback_to_the_end(kind, real_time, request, truth, collect):
+def test_playback_to_the_end(kind, real_time, request, truth, collect, witness):
     """R6: all frames, stamps as far apart as recorded, then an end that is no error."""
     path = request.getfixturevalue(kind)
+    begin, lost = time.monotonic(), witness.lost
     device = play(collect, path, real_time)
-    begin = time.monotonic()
     device.until(lambda: device.finished)
-    took = time.monotonic() - begin
+    took, lost = time.monotonic() - begin, witness.lost - lost
     depth = device.got["depth"]
-    if real_time:  # the SDK leaves out what it is late for
-        assert len(depth) >= FRAMES - 5 and took > 0.3
+    if real_time:  # the SDK leaves out what it is late for, and so what is due while the machine has no time for it
+        assert len(depth) >= FRAMES - 5 - lost * 30 and took > 0.3
     else:
         assert len(depth) == FRAMES
     for image in depth:
@@ -213,7 +213,7 @@ def test_stop_in_the_middle_and_again(db3, collect):
     device = play(collect, db3, False, loop=True)
     for _ in range(3):
         device.more("depth", 5)
-        assert device.disable(5.0)
+        assert device.disable(60.0)
         device.enable()
     device.more("depth", 5)
 

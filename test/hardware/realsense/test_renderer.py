@@ -91,11 +91,12 @@ def test_aligned_depth_edges_in_the_renderers_colour_view(views, hand_fed, colle
     depth, color, truth = views
     camera = hand_fed()
     device = collect(lambda: camera, Settings(video={"depth": MODE, "color": MODE}, align=True))
-    for n in range(8):
+
+    def push(n):
         camera.push("depth", np.rint(1000 * depth).astype(np.uint16), 33.3 * n, MODE)
         camera.push("color", color, 33.3 * n, MODE)
-        time.sleep(0.02)
-    device.until(lambda: device.got["aligned_depth_to_color"])
+
+    camera.push_until(lambda: device.got["aligned_depth_to_color"], push)
     aligned = device.got["aligned_depth_to_color"][-1].pixels * 1e-3
     near, found = truth < 1.3, (aligned > 0) & (aligned < 1.3)
     rows = np.flatnonzero(near.any(axis=1))[5:-5]

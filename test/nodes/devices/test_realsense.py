@@ -77,7 +77,7 @@ def test_every_topic_type_qos_and_frame(ros, emulated):
 
     start(ros, emulated, **EVERYTHING)
     topics = {f"{NODE}/{name}": name for name in REFERENCE}
-    ros.until(lambda: set(topics) <= {name for name, _ in ros.node.get_topic_names_and_types()}, 20, "all topics")
+    ros.until(lambda: set(topics) <= {name for name, _ in ros.node.get_topic_names_and_types()}, what="all topics")
     present = dict(ros.node.get_topic_names_and_types())
     received = {}
     for full, name in topics.items():
@@ -94,7 +94,7 @@ def test_every_topic_type_qos_and_frame(ros, emulated):
     extra = {name for name in present if name.startswith(NODE + "/")} - set(topics)
     assert extra == {f"{NODE}/transition_event"}
     transforms = ros.listen(TFMessage, "/tf_static", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
-    ros.until(lambda: all(received.values()) and transforms, 20, "a message on every topic")
+    ros.until(lambda: all(received.values()) and transforms, what="a message on every topic")
 
     for name, (stream, encoding) in IMAGES.items():
         image = received[name][-1]
@@ -109,9 +109,11 @@ def test_every_topic_type_qos_and_frame(ros, emulated):
         assert info.p[3] == pytest.approx(-focal * 0.05 if name == "infra2" else 0.0)
         assert info.distortion_model == "plumb_bob"
         # Image and camera_info of one moment carry one stamp.
-        assert {stamp(m) for m in received[f"{name}/camera_info"]} & {
-            stamp(m) for m in received[next(t for t in IMAGES if t.startswith(f"{name}/"))]
-        }
+        images, infos = received[next(t for t in IMAGES if t.startswith(f"{name}/"))], received[f"{name}/camera_info"]
+        ros.until(
+            lambda images=images, infos=infos: {stamp(m) for m in infos} & {stamp(m) for m in images},
+            what=f"image and camera_info of {name} with one stamp",
+        )
     cloud = received["depth/color/points"][-1]
     assert cloud.header.frame_id == OPTICAL.format("depth")
     assert [(f.name, f.offset, f.datatype) for f in cloud.fields] == [
@@ -161,18 +163,18 @@ def test_profiles_filters_services_and_faults(ros, emulated):
     start(ros, emulated, **{"depth_module.depth_profile": "424x240x15", "rgb_camera.color_profile": "424x240x15"})
     health = ros.diagnostics(NODE)
     depth = ros.listen(Image, f"{NODE}/depth/image_rect_raw")
-    ros.until(lambda: len(depth) > 10, 20, "images")
+    ros.until(lambda: len(depth) > 10, what="images")
     stamps = [stamp(m) for m in depth]
     assert stamps == sorted(set(stamps))
     # The first status that is well may be older than the first second of measured delays.
-    ros.until(lambda: health()[0] == 0 and float(health()[2]["image_publish_p95_ms"]) > 0.0, 20, "OK, with delays")
+    ros.until(lambda: health()[0] == 0 and float(health()[2]["image_publish_p95_ms"]) > 0.0, what="OK, with delays")
     values = health()[2]
     assert values["streams"] == "depth 15 Hz, color 15 Hz"
 
     # R5: profile and filter while streaming
     def arrives(width, height):
         depth.clear()
-        ros.until(lambda: depth and (depth[-1].width, depth[-1].height) == (width, height), 20, f"{width}x{height}")
+        ros.until(lambda: depth and (depth[-1].width, depth[-1].height) == (width, height), what=f"{width}x{height}")
 
     assert ros.set_parameter(NODE, "depth_module.depth_profile", "640x360x15").successful
     arrives(640, 360)
@@ -192,24 +194,26 @@ def test_profiles_filters_services_and_faults(ros, emulated):
     # temperature: WARN from 60, ERROR from 70 degC
     for celsius, level in ((62, DiagnosticStatus.WARN), (71, DiagnosticStatus.ERROR)):
         emulated.inject("temp", celsius=celsius)
-        ros.until(lambda level=level: health()[0] == level[0] and "degC" in health()[1], 20, f"level at {celsius} degC")
+        ros.until(
+            lambda level=level: health()[0] == level[0] and "degC" in health()[1], what=f"level at {celsius} degC"
+        )
     emulated.clear("temp")
 
     # service hw_reset: away and back
     before = int(health()[2]["reconnects"])
     ros.call(Empty, f"{NODE}/hw_reset")
-    ros.until(lambda: int(health()[2].get("reconnects", 0)) > before, 20, "return after a reset")
+    ros.until(lambda: int(health()[2].get("reconnects", 0)) > before, what="return after a reset")
     arrives(640, 360)
     assert stamp(depth[-1]) > stamps[-1]
 
     # unplugged: ERROR at once, back after it returns
     emulated.inject("disconnect")
-    ros.until(lambda: health()[0] == DiagnosticStatus.ERROR[0] and "camera" in health()[1], 10, "ERROR")
+    ros.until(lambda: health()[0] == DiagnosticStatus.ERROR[0] and "camera" in health()[1], what="ERROR")
     depth.clear()
     emulated.clear("disconnect")
-    ros.until(lambda: len(depth) > 3, 20, "images after the return")
+    ros.until(lambda: len(depth) > 3, what="images after the return")
     ros.transition(NODE, "deactivate")
-    ros.until(lambda: not emulated.stats()["wanted"], 10, "streams stopped")
+    ros.until(lambda: not emulated.stats()["wanted"], what="streams stopped")
 
 
 def test_root_namespace_absent_camera_absent_messages(ros, tmp_path, monkeypatch):
@@ -230,7 +234,7 @@ def test_root_namespace_absent_camera_absent_messages(ros, tmp_path, monkeypatch
         **{"pointcloud.enable": True},
     )
     ros.up("/camera")  # a missing camera is waited for
-    ros.until(lambda: "/camera/depth/color/points" in dict(ros.node.get_topic_names_and_types()), 10, "cloud")
+    ros.until(lambda: "/camera/depth/color/points" in dict(ros.node.get_topic_names_and_types()), what="cloud")
     assert dict(ros.node.get_topic_names_and_types())["/camera/depth/color/points"] == [
         f"sensor_msgs/msg/{PointCloud2.__name__}"
     ]
@@ -240,7 +244,7 @@ def test_root_namespace_absent_camera_absent_messages(ros, tmp_path, monkeypatch
         "/camera/extrinsics/depth_to_color",
     }
     health = ros.diagnostics("/camera")
-    ros.until(lambda: "no emulated camera" in health()[1], 10, "the reason")
+    ros.until(lambda: "no emulated camera" in health()[1], what="the reason")
     code, _, output = ros.finish(process)
     assert code == 0, output
     assert output.count("realsense2_camera_msgs is not there") == 1
