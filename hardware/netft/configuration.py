@@ -19,6 +19,7 @@ from hardware.link import DeviceError, Identity, NotAnswering
 
 __all__ = [
     "FORCE_UNITS",
+    "MOST_RECORDS",
     "TORQUE_UNITS",
     "Configuration",
     "fetch_configuration",
@@ -26,6 +27,7 @@ __all__ = [
     "write_settings",
 ]
 
+MOST_RECORDS = 40  # of one datagram (manual, "RDT Buffer Size")
 # The definitions of the international yard, pound and kilogram-force are exact.
 _LBF, _INCH, _KGF = 4.4482216152605, 0.0254, 9.80665
 #: Units by name, in N and N m. The manual writes N-m, firmware 2.2 writes Nm: hyphens and case are ignored.
@@ -50,7 +52,7 @@ class Configuration:
         rated: largest load of each axis, (6,) [N, N m]; inf where the page says none.
         rdt_rate: records per second of the stream [Hz].
         internal_rate: samples per second that ft_sequence counts [Hz].
-        buffer_size: records per datagram of the buffered stream.
+        buffer_size: records per datagram of the buffered stream, 1 to MOST_RECORDS.
         status: status word at the time of reading.
         units: names of force and torque unit as the device has them.
     """
@@ -95,6 +97,17 @@ def parse_configuration(page: bytes | str) -> Configuration:
             )
         return value
 
+    def whole(name: str, default: int, most: int) -> int:
+        text = values.get(name, "")
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= most):
+            raise DeviceError(
+                f"the configuration page gives {name} as '{text[:20]}', expected a whole number from 1 to {most}: "
+                "check the sensor's web page"
+            )
+        return int(text)
+
     def unit(name: str, known: dict[str, float]) -> float:
         by_key = {_key(each): value for each, value in known.items()}
         found = by_key.get(_key(values.get(name, "")))
@@ -118,7 +131,7 @@ def parse_configuration(page: bytes | str) -> Configuration:
         rated=_rated(values.get("cfgmr", "")) * units,
         rdt_rate=number("comrdtrate", internal),
         internal_rate=internal,
-        buffer_size=int(min(number("comrdtbsiz", 1.0), 40.0)),
+        buffer_size=whole("comrdtbsiz", 1, MOST_RECORDS),
         status=_status(values.get("runstat", "")),
         units=(values["scfgfu"], values["scfgtu"]),
     )

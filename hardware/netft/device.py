@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hardware.link import DeviceClock, DeviceError, Disconnected, Identity, NotAnswering
-from hardware.netft.configuration import Configuration, fetch_configuration, write_settings
+from hardware.netft.configuration import MOST_RECORDS, Configuration, fetch_configuration, write_settings
 from hardware.netft.datagrams import DatagramReader
 from hardware.netft.protocol import (
     CONDITION,
@@ -36,7 +36,6 @@ GATHER_ABOVE = 1000.0  # [Hz]
 CONFIGURATION_PERIOD = 1.0  # [s] between looks at the configuration page: units can change while the stream goes on
 WARNING_LASTS = 5.0  # [s]
 RECEIVE_BUFFER = 4 << 20  # of the kernel [bytes]: a second at 7 kHz, with what the kernel adds to each datagram
-MOST_RECORDS = 40  # of one datagram
 
 
 class NetFtDevice(WrenchSensor):
@@ -77,7 +76,7 @@ class NetFtDevice(WrenchSensor):
         self.clock = DeviceClock()
         self._reported = (0, 0, 0, 0)
         self._socket: socket.socket | None = None
-        self._datagrams = DatagramReader(RECORD.itemsize, MOST_RECORDS)
+        self._datagrams = DatagramReader(RECORD.itemsize, MOST_RECORDS if buffered else 1)  # longer ones are not ours
         self._pool: ThreadPoolExecutor | None = None
         self._look: Future | None = None
         self._warn_until = float("-inf")

@@ -30,7 +30,7 @@ RECORD = np.dtype([("rdt_sequence", ">u4"), ("ft_sequence", ">u4"), ("status", "
 SATURATION = 1 << 17
 CONDITION = 1 << 16
 SUMMARY = 1 << 31
-_SEEN, _MISSING = 1, 2
+_UNKNOWN, _SEEN, _MISSING = 0, 1, 2
 
 STATUS_BITS = {
     30: "CPU or RAM error",
@@ -108,6 +108,8 @@ class SequenceAccount:
     its number is missing. Anything else is a stream that was started anew, as is a jump over more numbers than the
     sensor's internal counter advanced: every record has an internal sample of its own.
 
+    A record costs the same few operations whatever numbers it claims, so that forged ones do not hold up the stream.
+
     Attributes:
         lost: records that never came (one that comes late is taken off again).
         late, duplicates: records refused.
@@ -118,14 +120,15 @@ class SequenceAccount:
 
     def __init__(self) -> None:
         self.lost = self.late = self.duplicates = self.restarts = 0
+        self._ft = np.zeros(self.HISTORY, np.uint32)
+        self._state = np.zeros(self.HISTORY, np.uint8)  # both by number modulo HISTORY
         self.begin()
 
     def begin(self) -> None:
         """A stream has been asked for: the next record's number is where counting starts."""
         self._newest: int | None = None
         self._newest_ft = 0
-        self._ft = np.zeros(self.HISTORY, np.uint32)
-        self._state = np.zeros(self.HISTORY, np.uint8)  # both by number modulo HISTORY
+        self._state[:] = _UNKNOWN
 
     def accept(self, records: np.ndarray) -> np.ndarray:
         """The records to use, in order: all but late ones and duplicates.
@@ -159,8 +162,7 @@ class SequenceAccount:
             return self._take(rdt, ft)
         if ahead > 1 and ahead_ft >= ahead:
             self.lost += ahead - 1
-            for missing in range(max(1, ahead - self.HISTORY + 1), ahead):
-                self._state[(self._newest + missing & 0xFFFFFFFF) % self.HISTORY] = _MISSING
+            self._miss(self._newest, ahead)
             return self._take(rdt, ft)
         if -self.HISTORY < ahead <= 0:
             state = self._state[slot]
@@ -175,6 +177,17 @@ class SequenceAccount:
         self.restarts += 1
         self.begin()
         return self._take(rdt, ft)
+
+    def _miss(self, newest: int, ahead: int) -> None:
+        """The numbers between `newest` and the one `ahead` of it are missing; at most two writes, however many."""
+        if ahead > self.HISTORY:
+            self._state[:] = _MISSING
+            return
+        first, end = (newest + 1) % self.HISTORY, (newest + ahead) % self.HISTORY
+        if first <= end:
+            self._state[first:end] = _MISSING
+        else:
+            self._state[first:], self._state[:end] = _MISSING, _MISSING
 
     def _take(self, rdt: int, ft: int) -> bool:
         self._newest, self._newest_ft = rdt, ft

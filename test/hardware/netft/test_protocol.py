@@ -24,11 +24,11 @@ from hardware.netft.protocol import (
 # A page of a Gamma SI-330-30 with firmware 2.2.59, shortened.
 PAGE = """<?xml version="1.0"?><netft><runstat>0x00000000</runstat><runrate>7000</runrate><cfgcalsn>FT27462</cfgcalsn>
 <scfgfu>{force}</scfgfu><scfgtu>{torque}</scfgtu><cfgcpf>{cpf}</cfgcpf><cfgcpt>{cpt}</cfgcpt><cfgmr>330;330;990;30;30;30</cfgmr>
-<comrdte>Enabled</comrdte><comrdtrate>100</comrdtrate><comrdtbsiz>1</comrdtbsiz><mfgdigver>2.2.59</mfgdigver></netft>"""
+<comrdte>Enabled</comrdte><comrdtrate>100</comrdtrate><comrdtbsiz>{size}</comrdtbsiz><mfgdigver>2.2.59</mfgdigver></netft>"""
 
 
-def page(force="N", torque="Nm", cpf=1_000_000, cpt=1_000_000):
-    return PAGE.format(force=force, torque=torque, cpf=cpf, cpt=cpt)
+def page(force="N", torque="Nm", cpf=1_000_000, cpt=1_000_000, size=1):
+    return PAGE.format(size=size, force=force, torque=torque, cpf=cpf, cpt=cpt)
 
 
 # ---- F1: golden bytes -----------------------------------------------------------------------------------------------
@@ -128,6 +128,10 @@ def test_page_of_a_real_sensor():
         (page(cpf="nan"), "cfgcpf"),
         (page(cpt="-5"), "cfgcpt"),
         (page(cpt="many"), "many"),
+        *(
+            (page(size=size), "comrdtbsiz.*from 1 to 40")
+            for size in ("0", "41", "-3", "2.5", "nan", "1e9", "9" * 400, "x")
+        ),
     ],
 )
 def test_pages_that_must_not_be_believed(broken, what):
@@ -208,6 +212,48 @@ def test_accounts_are_exact_whatever_is_mixed(first, n, loss, swap, double, size
     assert (account.lost, account.late, account.duplicates, account.restarts) == (lost, late, doubled, 0)
     assert len(accepted) == n - lost - late
     assert accepted == [m % 2**32 for m in sorted(set(arrived)) if m % 2**32 in set(accepted)]
+
+
+class Counted(np.ndarray):
+    """An array that counts how often it is written or read."""
+
+    touched = 0
+
+    def __setitem__(self, key, value):
+        Counted.touched += 1
+        super().__setitem__(key, value)
+
+    def __getitem__(self, key):
+        Counted.touched += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("jump", [2, 4095, 4096, 4097, 5000, 2**31 - 1, 3_000_000_000, 2**32 - 100])
+def test_a_forged_record_costs_as_little_as_a_true_one(jump):
+    """Whatever numbers a hundred of the longest datagrams claim: at most six operations on the memory for each record."""
+    account = SequenceAccount()
+    account._state, account._ft = account._state.view(Counted), account._ft.view(Counted)
+    made = records(np.arange(4000) * jump % 2**32)
+    made["ft_sequence"] = np.arange(4000, dtype=np.uint64) * (jump + 1) % 2**32
+    Counted.touched = 0
+    for block in made.reshape(100, 40):
+        account.accept(block)
+    assert Counted.touched <= 6 * len(made)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 3 * SequenceAccount.HISTORY))
+def test_what_a_jump_leaves_out_is_missing(newest, ahead):
+    """The late record of every number that is remembered is late, takes one off the lost, and comes a second time as a duplicate."""
+    account = SequenceAccount()
+    made = records([newest, newest + ahead], first=newest)
+    account.accept(made)
+    missing = range(max(1, ahead - account.HISTORY + 1), ahead)
+    for back in {missing[0], missing[len(missing) // 2], missing[-1]}:
+        lost, late = account.lost, account.late
+        one = records([newest + back], first=newest)
+        assert len(account.accept(one)) == 0 and (account.lost, account.late) == (lost - 1, late + 1)
+        assert len(account.accept(one)) == 0 and account.duplicates > 0
 
 
 @pytest.mark.parametrize("before", [3, 100, 20_000])
