@@ -36,7 +36,7 @@ class JobAction:
         refusal: Callable,
         result: Callable,
         said: Callable = lambda feedback: None,
-    ):
+    ) -> None:
         self._node, self._kind, self._what, self._work, self._job = node, kind, what, work, job
         self._why_not, self._result, self._said = refusal, result, said
         self._process: JobProcess | None = None
@@ -79,6 +79,9 @@ class JobAction:
         if self._process is None:
             return
         said, ended = self._process.take(self._feedback)
+        if said:  # before its end is told: the last stages come together with it
+            self._goal.publish_feedback(self._feedback)
+            self._said(self._feedback)
         if ended is not None:
             (kind, content), self._process = ended, None
             if kind == "done":
@@ -87,9 +90,6 @@ class JobAction:
                 self._node.diagnostics.error(f"{self._what} failed: {content}")
                 self._node.get_logger().error(f"{self._what} failed: {content}")
                 self._abort(content)
-        elif said:
-            self._goal.publish_feedback(self._feedback)
-            self._said(self._feedback)
 
     def _abort(self, why: str) -> None:
         self._finish(self._kind.Result(success=False, message=why), "abort")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import platform
 import subprocess
 import time
@@ -13,6 +14,9 @@ from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import GetParameters, ListParameters
 
 __all__ = ["ParameterSurvey", "base_run_info", "git_hash"]
+
+# [s] A question not answered by then is asked again: an answer is lost where the node has not yet discovered who asks.
+ANSWER_WAIT = 3.0
 
 _VERSIONED = ("mujoco", "numpy", "casadi", "rosbags", "torch", "ros-rclpy", "rclpy")
 
@@ -64,9 +68,10 @@ class ParameterSurvey:
         on_found: called as on_found(node_name, {parameter: value}) once per node.
     """
 
-    def __init__(self, node, on_found: Callable[[str, dict], None]):
+    def __init__(self, node, on_found: Callable[[str, dict], None]) -> None:
         self._node, self._on_found = node, on_found
         self._asked: dict[str, list] = {}  # clients kept until answered
+        self._unanswered: dict[str, float] = {}  # since when [s]
 
     def look(self) -> None:
         """Ask the nodes that appeared since the last call; those gone are asked again if they return."""
@@ -77,6 +82,8 @@ class ParameterSurvey:
             if name.startswith("_") or not full.startswith(prefix):
                 continue  # hidden nodes (command line tools), and other robots' nodes
             present.add(full)
+            if time.monotonic() > self._unanswered.get(full, math.inf) + ANSWER_WAIT:
+                self._forget(full)
             if full not in self._asked:
                 self._ask(full)
         for gone in set(self._asked) - present:
@@ -90,8 +97,9 @@ class ParameterSurvey:
             self._node.destroy_client(getter)
             return
         self._asked[full] = [lister, getter]
+        self._unanswered[full] = time.monotonic()
 
-        def on_names(future):
+        def on_names(future) -> None:
             if future.result() is None or full not in self._asked:  # the node went away meanwhile
                 return
             names = list(future.result().result.names)
@@ -99,8 +107,8 @@ class ParameterSurvey:
                 lambda answer: on_values(names, answer)
             )
 
-        def on_values(names, future):
-            if future.result() is None:
+        def on_values(names, future) -> None:
+            if future.result() is None or self._unanswered.pop(full, None) is None:
                 return
             values = {name: _value(v) for name, v in zip(names, future.result().values, strict=True)}
             self._on_found(full, values)
@@ -108,6 +116,7 @@ class ParameterSurvey:
         lister.call_async(ListParameters.Request()).add_done_callback(on_names)
 
     def _forget(self, full: str) -> None:
+        self._unanswered.pop(full, None)
         for client in self._asked.pop(full):
             self._node.destroy_client(client)
 

@@ -25,6 +25,36 @@ PATIENCE = 120.0
 ENTRY = "import sys; from nodes.framework.entry import {name} as main; sys.exit(main())"
 
 
+class Diagnostics:
+    """What a node has said once a second, the newest by calling: (level, message, {key: value}).
+
+    Args:
+        name: of the node, with its namespace.
+        messages: a list that fills with what comes on its topic, from whomever.
+    """
+
+    def __init__(self, name, messages):
+        self._name, self._messages = name, messages
+
+    def __call__(self):
+        return next(self._backwards(), (None, "", {}))
+
+    @property
+    def count(self):
+        """Messages so far."""
+        return sum(1 for _ in self._backwards())
+
+    def said(self, text):
+        """Whether any message so far held this text: what is said once may have been followed by another message."""
+        return any(text in message for _, message, _ in self._backwards())
+
+    def _backwards(self):
+        for message in reversed(self._messages):
+            status = message.status[0]
+            if status.name == self._name:
+                yield status.level[0], status.message, {v.key: v.value for v in status.values}
+
+
 class Ros:
     """A client in the graph: starts nodes as processes, calls, listens, waits."""
 
@@ -55,8 +85,12 @@ class Ros:
         self.processes.append(process)
         return process
 
-    def finish(self, process, number=signal.SIGINT, timeout=10.0):
-        """Signal a process; returns (exit code, seconds it took, its output)."""
+    def finish(self, process, number=signal.SIGINT, timeout=PATIENCE):
+        """Signal a process; returns (exit code, seconds it took, its output).
+
+        A node that does not end within its own ENDING_LIMIT ends itself with another code than 0: that is the check
+        that it ends promptly, and the seconds, which count what the machine withheld, are none.
+        """
         start = time.monotonic()
         process.send_signal(number)
         output, _ = process.communicate(timeout=timeout)
@@ -125,20 +159,12 @@ class Ros:
         return messages
 
     def diagnostics(self, node):
-        """A function giving the newest diagnostics of a node: (level, message, {key: value})."""
+        """The `Diagnostics` of a node from now on."""
         from diagnostic_msgs.msg import DiagnosticArray
 
         namespace = node.rpartition("/")[0]
-        messages = self.listen(DiagnosticArray, f"{namespace}/diagnostics" if namespace else "diagnostics")
-
-        def newest():
-            for message in reversed(messages):
-                status = message.status[0]
-                if status.name == node.lstrip("/"):
-                    return status.level[0], status.message, {v.key: v.value for v in status.values}
-            return None, "", {}
-
-        return newest
+        topic = f"{namespace}/diagnostics" if namespace else "diagnostics"
+        return Diagnostics(node.lstrip("/"), self.listen(DiagnosticArray, topic))
 
     def spin(self, seconds):
         """Handle what arrives for so long."""
@@ -159,7 +185,7 @@ class Ros:
             process.send_signal(signal.SIGINT)
         for process in self.processes:
             try:
-                process.communicate(timeout=5)
+                process.communicate(timeout=30)
             except Exception:
                 process.kill()
                 process.wait()

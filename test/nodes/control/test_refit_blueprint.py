@@ -130,12 +130,18 @@ def test_the_worker_exchanges_its_networks_while_it_runs(ros, friction, samples,
     ros.up("/refit_worker")
     answer = ros.call(LoadBlueprint, "/refit_worker/load_blueprint", blueprint=blueprint)
     assert answer.success and answer.weights == 1 and answer.revision == 1, answer.message
-    ros.until(lambda: newest()[2].get("blueprint") == blueprint, 60.0, "the exchange")
+    ros.until(lambda: newest()[2].get("blueprint") == blueprint, what="the exchange")
     refused = ros.call(LoadBlueprint, "/refit_worker/load_blueprint", blueprint="/nowhere.yaml")
     assert not refused.success and "the model before stays" in refused.message and refused.revision == 1
 
     states = ros.node.create_publisher(JointState, "joint_states", STATE)
-    ros.until(lambda: states.get_subscription_count() > 0, 15.0, "the worker's subscription")
+
+    def known():
+        """Whether the worker hears this publisher: it counts what it refuses."""
+        states.publish(JointState(name=["nobody"]))
+        return int(newest()[2].get("states_refused", 0)) > 0
+
+    ros.until(known, what="the worker's subscription")
     for sample in samples:
         message = JointState(
             name=["slider", "hinge"],
@@ -146,12 +152,13 @@ def test_the_worker_exchanges_its_networks_while_it_runs(ros, friction, samples,
         message.header.stamp.nanosec = round(sample.stamp * 1e9)
         states.publish(message)
         ros.spin(0.001)
+    ros.until(lambda: int(newest()[2].get("states", 0)) == len(samples), what="all samples at the worker")
     client = ActionClient(ros.node, Refit, "refit")
-    ros.until(client.server_is_ready, 15.0, "the action")
+    ros.until(client.server_is_ready, what="the action")
     sent = client.send_goal_async(Refit.Goal(window=0.5, window_end=samples[-1].stamp))
-    ros.until(sent.done, 15.0, "the goal's answer")
+    ros.until(sent.done, what="the goal's answer")
     result = sent.result().get_result_async()
-    ros.until(result.done, 30.0, "the result")
+    ros.until(result.done, what="the result")
     found = result.result().result
     client.destroy()
     model = load_model("cartpole")
@@ -171,7 +178,7 @@ def test_networks_that_the_controller_alone_is_asked_to_take_reach_the_worker(ro
     from refit_interfaces.msg import ControllerStatus, ParameterSet
     from refit_interfaces.srv import LoadBlueprint
 
-    from nodes.framework.qos import LEDGER
+    from nodes.framework.qos import LEDGER, STATE
 
     blueprint = str(save_blueprints(tmp_path / "friction.yaml", [friction]))
     worker, controller = ros.diagnostics("/refit_worker"), ros.diagnostics("/adaptive_mpc")
@@ -180,32 +187,43 @@ def test_networks_that_the_controller_alone_is_asked_to_take_reach_the_worker(ro
     ros.up("/refit_worker")
     ros.up("/adaptive_mpc")
     parameters = ros.node.create_publisher(ParameterSet, "refit/parameters", LEDGER)
+    status = ros.listen(ControllerStatus, "controller/status", STATE)
+    REFIT, LAST_GOOD = ControllerStatus.PARAMETERS_REFIT, ControllerStatus.PARAMETERS_LAST_GOOD
 
-    def offered(revision, model_hash):
-        """(source, revision) in force after an accepted set of a model."""
+    def in_force():
+        """(source, revision) of all parameters that the controller has had since its first refit, in order."""
+        pairs = [(said.parameters_source, said.parameters_revision) for said in status]
+        changes = [pair for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
+        return [pair for pair in changes if pair[1]]
+
+    def offer(revision, model_hash):
+        """An accepted set of a model."""
         vector = model.parameters.values({"slider.damping": 0.01 * revision}).tolist()
         parameters.publish(
             ParameterSet(robot="cartpole", model_hash=model_hash, revision=revision, accepted=True, vector=vector)
         )
-        seen = ros.listen(ControllerStatus, "controller/status")
-        ros.until(lambda: len(seen) > 4, 15.0, "the controller's status")  # idle ones come twenty times a second
-        return seen[-1].parameters_source, seen[-1].parameters_revision
 
-    ros.until(lambda: parameters.get_subscription_count() > 0, 15.0, "the controller's subscription")
+    def until_in_force(*pairs):
+        ros.until(lambda: in_force() == list(pairs), what=f"{pairs}, not {in_force()},")
+
+    ros.until(lambda: parameters.get_subscription_count() > 0, what="the controller's subscription")
     hybrid = augment(model, blueprint)
-    assert offered(1, model.hash) == (ControllerStatus.PARAMETERS_REFIT, 1)
-    assert offered(2, hybrid.hash) == (
-        ControllerStatus.PARAMETERS_LAST_GOOD,
-        1,
-    )  # fitted around networks that are not there
-    assert offered(3, model.hash) == (ControllerStatus.PARAMETERS_REFIT, 3)
+    offer(1, model.hash)
+    until_in_force((REFIT, 1))
+    offer(2, hybrid.hash)  # fitted around networks that are not there
+    until_in_force((REFIT, 1), (LAST_GOOD, 1))
+    offer(3, model.hash)
+    until_in_force((REFIT, 1), (LAST_GOOD, 1), (REFIT, 3))
     assert ros.call(LoadBlueprint, "/adaptive_mpc/load_blueprint", blueprint=blueprint).success
-    ros.until(lambda: controller()[2].get("blueprint") == blueprint, 60.0, "the controller's exchange")
-    assert offered(4, model.hash) == (ControllerStatus.PARAMETERS_LAST_GOOD, 3)
-    assert offered(5, hybrid.hash) == (ControllerStatus.PARAMETERS_REFIT, 5)
-    ros.until(lambda: worker()[2].get("blueprint") == blueprint, 60.0, "the worker's exchange")
+    ros.until(lambda: controller()[2].get("blueprint") == blueprint, what="the controller's exchange")
+    before = (REFIT, 1), (LAST_GOOD, 1), (REFIT, 3), (LAST_GOOD, 3)
+    until_in_force(*before)
+    offer(4, model.hash)  # sets arrive in order, so this one has been judged where the next is in force
+    offer(5, hybrid.hash)
+    until_in_force(*before, (REFIT, 5))
+    ros.until(lambda: worker()[2].get("blueprint") == blueprint, what="the worker's exchange")
     assert ros.call(LoadBlueprint, "/adaptive_mpc/load_blueprint", blueprint="").success
-    ros.until(lambda: worker()[2].get("blueprint") == "none", 60.0, "the way back")
+    ros.until(lambda: worker()[2].get("blueprint") == "none", what="the way back")
 
 
 def test_a_worker_that_cannot_follow_says_so_until_both_are_the_same(ros, model, friction, tmp_path):
@@ -223,8 +241,11 @@ def test_a_worker_that_cannot_follow_says_so_until_both_are_the_same(ros, model,
     )
     ros.start("refit_worker", robot="cartpole", sample_period=model.timestep)
     ros.up("/refit_worker")
-    ros.until(lambda: newest()[0] == WARN[0], 30.0, "the warning")
-    assert "refuses refits from here" in newest()[1] and "/elsewhere/friction.yaml: cannot be read" in newest()[1]
+
+    def warned(text):
+        return newest()[0] == WARN[0] and "refuses refits from here" in newest()[1] and text in newest()[1]
+
+    ros.until(lambda: warned("/elsewhere/friction.yaml: cannot be read"), what="the warning")
     assert ros.call(
         LoadBlueprint, "/refit_worker/load_blueprint", blueprint=blueprint
     ).success  # the same networks, found here
@@ -233,5 +254,5 @@ def test_a_worker_that_cannot_follow_says_so_until_both_are_the_same(ros, model,
     )
     # A file that was trained on since is not what the controller read.
     planned.publish(PlanningModel(robot="cartpole", blueprint=blueprint, model_hash=f"{model.hash}+0123456789abcdef"))
-    ros.until(lambda: newest()[0] == WARN[0], 30.0, "the warning")
-    assert "holds here is another" in newest()[1] and newest()[2]["blueprint"] == blueprint
+    ros.until(lambda: warned("holds here is another"), what="the warning")
+    assert newest()[2]["blueprint"] == blueprint

@@ -25,7 +25,7 @@ def test_frames_are_those_of_the_model(ros):
         ros.listen(String, "robot_description", LATCHED),
     )
     publisher = ros.node.create_publisher(JointState, "joint_states", STATE)
-    ros.until(lambda: publisher.get_subscription_count() and static and text, 20, "the node listens")
+    ros.until(lambda: publisher.get_subscription_count() and static and text, what="the node listens")
     names = ["gripper", "wrist_roll", "wrist_pitch", "forearm_roll", "elbow", "shoulder", "waist"]
     q = np.array([0.3, -0.4, 0.5, -0.6, 0.7, -0.2, 0.9])
     message = JointState(name=names, position=q, velocity=np.zeros(7))
@@ -38,7 +38,7 @@ def test_frames_are_those_of_the_model(ros):
         ros.spin(0.05)
         return moving
 
-    ros.until(heard, 20, "moving frames")
+    ros.until(heard, what="moving frames")
     model = mujoco.MjModel.from_xml_path(str(robot_file("dxl_arm")))
     data = mujoco.MjData(model)
     for name, angle in zip(names[1:], q[1:]):
@@ -51,11 +51,14 @@ def test_frames_are_those_of_the_model(ros):
     np.testing.assert_allclose(X[:3, 3], data.site("hand_site").xpos, atol=1e-9)
     np.testing.assert_allclose(X[:3, :3].ravel(), data.site("hand_site").xmat, atol=1e-9)
     assert '<mujoco model="dxl_arm">' in text[-1].data
-    ros.spin(0.2)
-    count, diagnostics = len(moving), ros.diagnostics("robot_state")
+    diagnostics = ros.diagnostics("robot_state")
     publisher.publish(broken)
-    ros.until(lambda: int(diagnostics()[2].get("states_refused", 0)) >= 1, 20, "the refusal")
-    assert len(moving) == count
+    ros.until(lambda: int(diagnostics()[2].get("states_refused", 0)) >= 1, what="the refusal")
+    # A good one after it: frames come in order, and none of the broken state is among them.
+    message.header.stamp.sec = 14
+    publisher.publish(message)
+    ros.until(lambda: any(m.transforms[0].header.stamp.sec == 14 for m in moving), what="frames after the broken state")
+    assert {m.transforms[0].header.stamp.sec for m in moving} == {12, 14}
     code, _, output = ros.finish(process)
     assert code == 0 and "Traceback" not in output, output
 

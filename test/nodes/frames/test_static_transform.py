@@ -21,7 +21,7 @@ def test_a_written_file_becomes_a_transform_that_late_joiners_hear(ros, tmp_path
     process = ros.start("static_transform", "-r", "__node:=laser_mount", "--params-file", str(file))
     ros.up("laser_mount")
     heard = ros.listen(TFMessage, "/tf_static", LATCHED)
-    ros.until(lambda: heard, 15, "the transform")
+    ros.until(lambda: heard, what="the transform")
     transforms = TransformBuffer()
     transforms.add_static(heard[-1])
     np.testing.assert_allclose(transforms.lookup("base_link", "laser", 0.0), X, atol=1e-6)

@@ -153,6 +153,9 @@ def test_settings_refuse_types_that_ros_lacks():
         settings(Wrong)
 
 
+#: [s] for anything that has to happen, far beyond what an idle machine needs
+PATIENCE = 120.0
+
 NODE = textwrap.dedent("""
     import sys, time
     from nodes.framework.lifecycle import RefitNode, spin_main
@@ -170,11 +173,10 @@ NODE = textwrap.dedent("""
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("threads", "moment"), [(1, "active"), (3, "active"), (1, "configuring")])
-def test_signals_are_normal_endings(ros, number, threads, moment):
-    code = NODE.format(threads=threads, configure=0 if moment == "active" else 20)
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+def test_signals_are_normal_endings(ros, tmp_path, number, threads, moment):
+    code, said = NODE.format(threads=threads, configure=0 if moment == "active" else 600), tmp_path / "said"
+    with said.open("w") as file:
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=file, stderr=subprocess.STDOUT)
     ros.processes.append(process)
     if moment == "active":
         ros.up("busy")
@@ -183,18 +185,16 @@ def test_signals_are_normal_endings(ros, number, threads, moment):
         from lifecycle_msgs.srv import ChangeState
 
         client = ros.node.create_client(ChangeState, "busy/change_state")
-        ros.until(client.service_is_ready, 20)
+        ros.until(client.service_is_ready)
         client.call_async(ChangeState.Request(transition=Transition(label="configure")))
-        ros.spin(0.7)
+        ros.until(lambda: "configuring" in said.read_text())
     process.send_signal(number)
     time.sleep(0.05)
     if process.poll() is None:
         process.send_signal(number)  # terminal and launch both send one
-    start = time.monotonic()
-    output, _ = process.communicate(timeout=10)
-    assert process.returncode == 0, output
-    assert "Traceback" not in output and "stopped" in output
-    assert time.monotonic() - start < 5.0
+    # By itself and within ENDING_LIMIT, after which its code would be another; configuring takes ten minutes.
+    assert process.wait(PATIENCE) == 0, said.read_text()
+    assert "Traceback" not in said.read_text() and "stopped" in said.read_text()
 
 
 def test_a_node_that_hangs_at_its_end_is_ended_and_shows_where(ros):
@@ -207,7 +207,7 @@ def test_a_node_that_hangs_at_its_end_is_ended_and_shows_where(ros):
         .replace(
             "class Busy",
             "import ctypes, nodes.framework.lifecycle\nnodes.framework.lifecycle.ENDING_LIMIT = 1.0\n"
-            "def hang(): ctypes.PyDLL(None).sleep(60)\nclass Busy",
+            "def hang(): ctypes.PyDLL(None).sleep(600)\nclass Busy",
         )
     )
     process = subprocess.Popen(
@@ -215,8 +215,8 @@ def test_a_node_that_hangs_at_its_end_is_ended_and_shows_where(ros):
     )
     ros.processes.append(process)
     ros.up("stuck")
-    status, seconds, output = ros.finish(process)
-    assert status == 1 and seconds < 5.0
+    status, _, output = ros.finish(process)
+    assert status == 1
     assert "Timeout" in output and "in hang" in output
 
 
@@ -244,7 +244,7 @@ def test_impossible_transitions_and_failing_hooks_are_answers(ros):
 
 def test_a_bad_parameter_is_one_sentence_and_exit_2(ros):
     process = ros.start("sim_plant", tick=-1.0)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert "'tick' is -1.0; expected 0 to 1 s" in output and "Traceback" not in output
 

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("rclpy")
 
 import rclpy
+from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.experimental import EventsExecutor
 from rclpy.serialization import deserialize_message
@@ -18,6 +19,7 @@ from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import STATE
 
 COUNT, SPACING = 100, 0.005  # of the messages; spacing in s
+ACKNOWLEDGED = Duration(seconds=60)
 
 
 @pytest.fixture
@@ -42,29 +44,30 @@ def test_messages_wait_and_keep_their_time_of_reception(context, executor_class)
     while not publisher.get_subscription_count():
         executor.spin_once(timeout_sec=0.1)
     node.destroy_timer(timer)
-    sent = []
+    moments = []  # of each message: before it was sent, and when its reader had acknowledged it [ns]
 
     def publish():
         for k in range(COUNT):
-            message = JointState(name=[str(k)])
-            sent.append(time.time_ns())
-            publisher.publish(message)
+            begin = time.time_ns()
+            publisher.publish(JointState(name=[str(k)]))
+            acknowledged = publisher.wait_for_all_acked(ACKNOWLEDGED)
+            moments.append((begin, time.time_ns() if acknowledged else 0))
             time.sleep(SPACING)
 
     thread = threading.Thread(target=publish)
-    turns, end = 0, time.monotonic() + COUNT * SPACING + 0.3
+    turns, begin = 0, time.monotonic()
     thread.start()
-    while time.monotonic() < end:
+    while thread.is_alive():
         executor.spin_once(timeout_sec=0.1)
         turns += 1
     thread.join()
-    assert turns < COUNT / 4  # time-outs and the node's diagnostics, not one for every message
+    # Time-outs and the node's diagnostics, not one for every message.
+    assert turns < COUNT / 4 + (time.monotonic() - begin) / 0.1
     taken = take(made[0])
     assert [deserialize_message(data, JointState).name[0] for data, _ in taken] == [str(k) for k in range(COUNT)]
     assert [info["publication_sequence_number"] for _, info in taken] == list(range(1, COUNT + 1))
-    waited = [1e-9 * (info["received_timestamp"] - begin) for (_, info), begin in zip(taken, sent)]
-    # All were taken at least 0.3 s after they had come; half of them must be stamped at once even on a busy machine.
-    assert min(waited) >= 0.0 and sorted(waited)[COUNT // 2] < 0.05
+    for (_, info), (begin, end) in zip(taken, moments):
+        assert begin <= info["received_timestamp"] <= end
     assert take(made[0]) == []
     node.destroy_subscription(made[0])
     assert take(made[0]) == []

@@ -55,8 +55,8 @@ def node(shared_ros, tmp_path_factory):
     yield shared_ros
     shared_ros.client.destroy()
     if process in shared_ros.processes:
-        code, seconds, output = shared_ros.finish(process)
-        assert code == 0 and seconds < 3.0 and "Traceback" not in output
+        code, _, output = shared_ros.finish(process)
+        assert code == 0 and "Traceback" not in output
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +70,13 @@ def trained(node, bag):
         iterations=30,
         output_directory=str(node.folder / "out"),
     )
-    node.until(node.client.server_is_ready, 15.0, "the action server")
+    node.until(node.client.server_is_ready, what="the action server")
     sent = node.client.send_goal_async(goal, feedback_callback=lambda m: feedback.append(m.feedback))
-    node.until(sent.done, 15.0, "the goal's answer")
+    node.until(sent.done, what="the goal's answer")
     future = sent.result().get_result_async()
-    node.until(future.done, 90.0, "the result")
+    node.until(future.done, what="the result")
+    # Feedback and results are topics of their own, which may overtake each other.
+    node.until(lambda: any(f.stage in ("lbfgs", "adam") for f in feedback), what="feedback on the training")
     return future.result(), feedback
 
 
@@ -92,20 +94,29 @@ def test_a_bag_trains_a_blueprint(trained):
     assert Path(answer.result.report).exists()
 
 
-def publish(ros, states):
+def publish(ros, states, errors):
+    """Joint states, and every sixty of them what the node says of its prediction."""
     for k, s in enumerate(states):
         message = JointState(name=list(s.joints), position=list(s.q), velocity=list(s.v), effort=list(s.effort))
         message.header.stamp.sec, message.header.stamp.nanosec = int(s.t), round((s.t % 1.0) * 1e9)
         ros.states.publish(message)
         if k % 60 == 59:
-            ros.spin(0.15)  # a prediction error each
+            said = len(errors)
+            ros.until(lambda said=said: len(errors) > said, what="a prediction error")
 
 
 def test_networks_are_swapped_while_joint_states_come(node, trained, states):
     errors = node.listen(PredictionError, "/augmentation/prediction_error", STATE)
-    node.until(lambda: node.states.get_subscription_count() > 0, 15.0, "the node's subscription")
-    publish(node, states[:400])
-    node.until(lambda: errors and np.isfinite(errors[-1].at_horizon_rms), 15.0, "an error over the horizon")
+    newest = node.diagnostics("/augmentation")
+
+    def known():
+        """Whether the node hears this publisher: it counts what it refuses."""
+        node.states.publish(JointState(name=["nobody"]))
+        return int(newest()[2].get("states_refused", 0)) > 0
+
+    node.until(known, what="the node's subscription")
+    publish(node, states[:400], errors)
+    node.until(lambda: errors and np.isfinite(errors[-1].at_horizon_rms), what="an error over the horizon")
     plain = errors[-1]
     assert (
         plain.blueprint == ""
@@ -115,15 +126,13 @@ def test_networks_are_swapped_while_joint_states_come(node, trained, states):
     )
     refused = node.call(LoadBlueprint, "/augmentation/load_blueprint", blueprint="/nowhere.yaml")
     assert not refused.success and "the one before stays" in refused.message
-    answer = node.call(
-        LoadBlueprint, "/augmentation/load_blueprint", timeout=60.0, blueprint=trained[0].result.blueprint
-    )
+    answer = node.call(LoadBlueprint, "/augmentation/load_blueprint", blueprint=trained[0].result.blueprint)
     assert answer.weights == 1 and answer.revision == 1
     assert (
         not answer.success and "is it running" in answer.message
     )  # the controller is not there yet, the predictor has it
-    publish(node, states[400:900])
-    node.until(lambda: errors[-1].blueprint and np.isfinite(errors[-1].at_horizon_rms), 15.0, "an error with networks")
+    publish(node, states[400:900], errors)
+    node.until(lambda: errors[-1].blueprint and np.isfinite(errors[-1].at_horizon_rms), what="an error with networks")
     judged = [e for e in errors if e.blueprint and np.isfinite(e.at_horizon_rms)]
     assert np.mean([e.at_horizon_rms for e in judged]) < 0.8 * np.mean([e.at_horizon_rms_plain for e in judged])
     assert (
@@ -133,9 +142,7 @@ def test_networks_are_swapped_while_joint_states_come(node, trained, states):
 
 def test_a_rollout_is_predicted_with_the_networks_in_use(node, trained):
     state, U = [0.1, 0.4, 1.0, 0.0], np.linspace(-3, 3, 15)
-    answer = node.call(
-        PredictRollout, "/augmentation/predict_rollout", timeout=30.0, state=state, controls=U.tolist(), step=0.01
-    )
+    answer = node.call(PredictRollout, "/augmentation/predict_rollout", state=state, controls=U.tolist(), step=0.01)
     assert answer.success and answer.blueprint == trained[0].result.blueprint
     model = augment(load_model("cartpole"), trained[0].result.blueprint)
     dynamics = Dynamics(model, dt=0.01, substeps=round(0.01 / model.timestep))
@@ -151,10 +158,10 @@ def test_a_running_controller_takes_the_networks_too(node, trained):
     node.up("/adaptive_mpc")
     newest = node.diagnostics("/adaptive_mpc")
     for blueprint, weights in ((trained[0].result.blueprint, 1), ("", 0)):
-        answer = node.call(LoadBlueprint, "/augmentation/load_blueprint", timeout=30.0, blueprint=blueprint)
+        answer = node.call(LoadBlueprint, "/augmentation/load_blueprint", blueprint=blueprint)
         assert answer.success and answer.weights == weights, answer.message
-        node.until(lambda: newest()[2].get("blueprint") == (blueprint or "none"), 60.0, "the swap")
-    refused = node.call(LoadBlueprint, "/adaptive_mpc/load_blueprint", timeout=30.0, blueprint="/nowhere.yaml")
+        node.until(lambda: newest()[2].get("blueprint") == (blueprint or "none"), what="the swap")
+    refused = node.call(LoadBlueprint, "/adaptive_mpc/load_blueprint", blueprint="/nowhere.yaml")
     assert not refused.success and "the model before stays" in refused.message
 
 

@@ -40,11 +40,12 @@ def node(shared_ros, tmp_path_factory):
     yield shared_ros
     shared_ros.client.destroy()
     if process in shared_ros.processes:
-        code, seconds, output = shared_ros.finish(process)
-        assert code == 0 and seconds < 3.0 and "Traceback" not in output
+        code, _, output = shared_ros.finish(process)
+        assert code == 0 and "Traceback" not in output
 
 
-def send(ros, bag, feedback=None, **fields):
+def ask(ros, bag, feedback=None, **fields):
+    """The future of the answer to a goal."""
     goal = InferParameters.Goal(
         **{
             "bags": [str(bag)],
@@ -56,17 +57,22 @@ def send(ros, bag, feedback=None, **fields):
             **fields,
         }
     )
-    ros.until(ros.client.server_is_ready, 15.0, "the action server")
-    future = ros.client.send_goal_async(
+    ros.until(ros.client.server_is_ready, what="the action server")
+    return ros.client.send_goal_async(
         goal, feedback_callback=lambda m: feedback.append(m.feedback) if feedback is not None else None
     )
-    ros.until(future.done, 15.0, "the goal's answer")
+
+
+def send(ros, bag, feedback=None, **fields):
+    """The handle of a goal that has been answered."""
+    future = ask(ros, bag, feedback, **fields)
+    ros.until(future.done, what="the goal's answer")
     return future.result()
 
 
-def result(ros, handle, timeout=90.0):
+def result(ros, handle):
     future = handle.get_result_async()
-    ros.until(future.done, timeout, "the result")
+    ros.until(future.done, what="the result")
     return future.result()
 
 
@@ -88,12 +94,14 @@ def half(tmp_path_factory):
 def inferred(node, bag):
     """One goal to its end, with what was said on the way."""
     feedback, heard = [], node.listen(ParticleSet, "/inference/posterior", LATCHED)
-    handle = send(node, bag, feedback, output_directory=str(node.folder / "out"))
-    assert handle.accepted
-    busy = send(node, bag)
-    assert not busy.accepted  # one at a time
-    answer = result(node, handle)
+    # The second leaves before the first is answered, so that the first cannot have ended when the second comes.
+    first, second = ask(node, bag, feedback, output_directory=str(node.folder / "out")), ask(node, bag)
+    node.until(lambda: first.done() and second.done(), what="the answers to two goals")
+    assert first.result().accepted and not second.result().accepted  # one at a time
+    answer = result(node, first.result())
     node.until(lambda: heard, what="the posterior")
+    # Feedback and results are topics of their own, which may overtake each other.
+    node.until(lambda: any(f.stage == "csvgd" and f.iteration == 30 for f in feedback), what="the last iteration")
     return answer, feedback, heard
 
 
@@ -131,7 +139,7 @@ def test_a_cancelled_goal_goes_on_where_it_was(node, bag):
     """Cancelled in the middle; the same goal goes on from where that was and comes to its end."""
     feedback, goal = [], {"iterations": 400, "seed": 3}
     handle = send(node, bag, feedback, **goal, output_directory=str(node.folder / "part"))
-    node.until(lambda: any(f.iteration >= 5 for f in feedback), 60.0, "some iterations")
+    node.until(lambda: any(f.iteration >= 5 for f in feedback), what="some iterations")
     handle.cancel_goal_async()
     part = result(node, handle)
     assert part.status == GoalStatus.STATUS_CANCELED and "goes on from" in part.result.message
@@ -151,7 +159,8 @@ def test_particles_that_are_not_finite_are_masked_and_counted(node, bag):
         ),
     )
     assert answer.status == GoalStatus.STATUS_SUCCEEDED
-    assert answer.result.not_finite > 0 and feedback[-1].not_finite > 0
+    assert answer.result.not_finite > 0
+    node.until(lambda: any(f.not_finite > 0 for f in feedback), what="feedback that counts them")
     assert np.isfinite(answer.result.posterior.values).all() and np.isneginf(answer.result.posterior.log_lik).any()
 
 
@@ -193,9 +202,7 @@ def test_a_posterior_is_rolled_out(node, inferred):
 
 def test_particles_are_written_into_a_running_controller(node, inferred, request):
     found = inferred[0].result.posterior
-    alone = node.call(
-        SetSimParameters, "/inference/set_sim_parameters", timeout=30.0, which=SetSimParameters.Request.BEST
-    )
+    alone = node.call(SetSimParameters, "/inference/set_sim_parameters", which=SetSimParameters.Request.BEST)
     assert not alone.success and "is it running" in alone.message
     request.getfixturevalue("controller")
     said = {}
@@ -206,9 +213,7 @@ def test_particles_are_written_into_a_running_controller(node, inferred, request
         "set": {"which": SetSimParameters.Request.SET},
         "file": {"which": SetSimParameters.Request.BEST, "posterior": found.file},
     }.items():
-        answer = node.call(
-            SetSimParameters, "/inference/set_sim_parameters", timeout=30.0, targets=["/adaptive_mpc"], **fields
-        )
+        answer = node.call(SetSimParameters, "/inference/set_sim_parameters", targets=["/adaptive_mpc"], **fields)
         assert answer.success, (name, answer.message)
         said[name] = answer
     assert "2 particles" in said["set"].message
@@ -246,9 +251,7 @@ def test_physics_is_inferred_around_networks_and_taken_only_where_they_are(node,
     np.testing.assert_array_equal(np.reshape(rolled.states, (16, 21, 4)), expected)
 
     def written(**fields):
-        return node.call(
-            SetSimParameters, "/inference/set_sim_parameters", timeout=30.0, targets=["/adaptive_mpc"], **fields
-        )
+        return node.call(SetSimParameters, "/inference/set_sim_parameters", targets=["/adaptive_mpc"], **fields)
 
     file = {"which": SetSimParameters.Request.BEST, "posterior": found.file}
     for fields in ({"which": SetSimParameters.Request.MEAN}, {"which": SetSimParameters.Request.SET}, file):
@@ -256,7 +259,7 @@ def test_physics_is_inferred_around_networks_and_taken_only_where_they_are(node,
         assert not refused.success and "here are no networks" in refused.message
     newest = node.diagnostics("/adaptive_mpc")
     assert node.call(LoadBlueprint, "/adaptive_mpc/load_blueprint", blueprint=str(half)).success
-    node.until(lambda: newest()[2].get("blueprint") == str(half), 60.0, "the swap")
+    node.until(lambda: newest()[2].get("blueprint") == str(half), what="the swap")
     for fields in ({"which": SetSimParameters.Request.MEAN}, {"which": SetSimParameters.Request.SET}, file):
         taken = written(**fields)
         assert taken.success, taken.message
@@ -272,10 +275,9 @@ def test_physics_is_inferred_around_networks_and_taken_only_where_they_are(node,
         half.with_suffix(".safetensors").write_bytes(content)
 
 
-def test_a_blueprint_that_cannot_be_used_ends_the_goal_with_a_sentence(node, bag, tmp_path):
+def test_a_blueprint_that_cannot_be_used_ends_the_goal_with_a_sentence(node, bag, inferred, tmp_path):
     heard = node.listen(ParticleSet, "/inference/posterior", LATCHED)
-    node.spin(0.5)
-    before = len(heard)
+    node.until(lambda: heard, what="the latched posterior")
     wheel = Blueprint("wheel", "wheel.passive_torque", "slider.velocity", Network((), biases=False), weights=[1.0])
     strange = save_blueprints(tmp_path / "wheel.yaml", [wheel])
     damaged = save_blueprints(tmp_path / "damaged.yaml", [wheel])
@@ -289,7 +291,7 @@ def test_a_blueprint_that_cannot_be_used_ends_the_goal_with_a_sentence(node, bag
         assert answer.status == GoalStatus.STATUS_ABORTED and not answer.result.success
         assert text in answer.result.message and "\n" not in answer.result.message
         assert not len(answer.result.posterior.values) and not (tmp_path / "out").exists()
-    assert len(heard) == before
+    assert len(heard) == 1
 
 
 def test_the_page_names_everything(documentation):

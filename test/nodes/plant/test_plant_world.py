@@ -1,5 +1,7 @@
 """The plant driven by motors in shared memory: rest until all have torque, physics afterwards, nothing without a writer."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,9 @@ from sim_core.plant import MujocoPlant
 
 
 @pytest.fixture
-def stand(tmp_path):
+def stand(tmp_path, monkeypatch):
+    # Only one test is about motors that fall silent; elsewhere a machine that is busy must not make them so.
+    monkeypatch.setattr(SharedWorld.efforts, "__defaults__", (60.0,))
     plant = MujocoPlant("panda", wrench_site="flange")
     world = PlantWorld(str(tmp_path / "world"), plant)
     motors = SharedWorld.open(tmp_path / "world")
@@ -47,10 +51,9 @@ def test_held_until_every_servo_has_torque(stand):
     assert world.held()
 
 
-def test_motors_that_fall_silent_exert_nothing(stand):
-    import time
-
+def test_motors_that_fall_silent_exert_nothing(stand, monkeypatch):
     plant, world, motors, joints = stand
+    monkeypatch.undo()
     motors.apply(joints, 7.0)
     assert not motors.efforts(age_limit=0.0)[0].any()  # the newest word, too old for a limit of 0
     time.sleep(DEAD_AFTER + 0.03)
@@ -60,8 +63,6 @@ def test_motors_that_fall_silent_exert_nothing(stand):
 
 
 def test_time_stands_still_on_the_stand(stand):
-    import time
-
     plant, world, motors, joints = stand
     loop = SimLoop(
         plant,
@@ -77,7 +78,7 @@ def test_time_stands_still_on_the_stand(stand):
     try:
         time.sleep(0.2)
         assert loop.call(lambda p: p.t) == 0.0
-        end = time.monotonic() + 5.0
+        end = time.monotonic() + 60.0
         while loop.call(lambda p: p.t) < 0.05 and time.monotonic() < end:
             motors.apply(joints, 0.0)
             time.sleep(0.002)

@@ -80,7 +80,13 @@ def pose(frame="", x=0.0, y=0.0, z=0.0):
 def test_features_listed_are_features_offered(plant):
     answer = plant("get_simulator_features").features
     listed = {name for name in NEEDS if getattr(SimulatorFeatures, name) in answer.features}
-    offered = {name for name, _ in plant.ros.node.get_service_names_and_types_by_node("sim_plant", "/")}
+
+    def services():
+        return {name for name, _ in plant.ros.node.get_service_names_and_types_by_node("sim_plant", "/")}
+
+    # Services are discovered one after the other.
+    plant.ros.until(lambda: {f"/{s}" for name in listed for s in NEEDS[name]} <= services(), what="what is listed")
+    offered = services()
     for feature, services in NEEDS.items():
         assert (feature in listed) == all(f"/{s}" in offered for s in services), feature
     assert "one step is 0.002 s" in answer.custom_info and list(answer.spawn_formats) == ["mjcf"]
@@ -187,12 +193,14 @@ def test_step_action_feeds_back_and_can_be_cancelled(plant):
 
     def result(goal):
         future = goal.get_result_async()
-        ros.until(future.done, 30)
+        ros.until(future.done)
         return future.result()
 
     done = result(send(50))
     assert (done.status, done.result.result.result) == (4, OK)  # succeeded
-    assert feedback[-1].completed_steps == 50 and feedback[-1].remaining_steps == 0
+    # Feedback and results are topics of their own, which may overtake each other.
+    ros.until(lambda: feedback and feedback[-1].completed_steps == 50, what="feedback on the last step")
+    assert feedback[-1].remaining_steps == 0
 
     feedback.clear()
     goal = send(10_000_000)
@@ -206,7 +214,8 @@ def test_step_action_feeds_back_and_can_be_cancelled(plant):
     assert counts == sorted(counts) and counts[-1] < 10_000_000
 
     goal = send(10_000_000)  # a reset ends it too
-    ros.spin(0.3)
+    begun = len(feedback)
+    ros.until(lambda: len(feedback) > begun, what="feedback on the steps")
     assert plant("reset_simulation").result.result == OK
     done = result(goal)
     assert done.status == 6 and "was reset" in done.result.result.error_message

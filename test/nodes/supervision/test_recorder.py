@@ -1,9 +1,9 @@
 """The recorder beside a running plant: complete, explained, and readable however it ends."""
 
 import gc
+import json
 import os
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -13,18 +13,26 @@ pytest.importorskip("rclpy")
 from rclpy.duration import Duration
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from simulation_interfaces.srv import ResetSimulation, StepSimulation
 from std_msgs.msg import String
 
+from nodes.framework.messages import seconds
 from nodes.framework.polled import take
-from nodes.framework.qos import STATE
+from nodes.framework.qos import CLOCK, LATCHED, STATE
 from nodes.supervision.loss_counter import LossCounter
 from nodes.supervision.recorder import Recorder, RecorderConfig
 from recording import BagReader
 from sim_core.plant import MujocoPlant
 
 COUNT = 200  # messages of a burst, fewer than a reader remembers
+
+
+def run_info(ros):
+    """A function giving what a recorder has found out about its run so far, a dictionary."""
+    said = ros.listen(String, "run_info", LATCHED)
+    return lambda: json.loads(said[-1].data) if said else {}
 
 
 def test_a_run_is_recorded_whole_and_explained(ros, tmp_path):
@@ -42,20 +50,26 @@ def test_a_run_is_recorded_whole_and_explained(ros, tmp_path):
     )
     ros.up("sim_plant")
     chatter = ros.node.create_publisher(String, "chatter", 10)
-    ros.until(
-        lambda: (
-            chatter.get_subscription_count() and "/tf_static" not in diagnostics()[2].get("topics_silent", "/tf_static")
-        ),
-        40,
-        "the recorder's subscriptions",
-    )
-    chatter.publish(String(data="hello"))
-    ros.call(ResetSimulation, "reset_simulation")  # all are listening: begin again
+    known = run_info(ros)
+
+    def all_heard():
+        """Whether the recorder has every topic; a reset lets the plant say its own again."""
+        chatter.publish(String(data="hello"))
+        ros.call(ResetSimulation, "reset_simulation")
+        ros.spin(0.5)
+        silent = diagnostics()[2].get("topics_silent")
+        return silent is not None and not {"/joint_states", "/wrench", "/tf_static", "/chatter"} & set(
+            silent.split(", ")
+        )
+
+    ros.until(all_heard, what="every topic at the recorder")
+    ros.until(lambda: "/sim_plant" in known().get("parameters", {}) and known()["model_hash"], what="what explains it")
     for _ in range(10):
         ros.call(StepSimulation, "step_simulation", steps=20)
         ros.spin(0.05)
-    ros.until(lambda: int(diagnostics()[2]["messages"]) > 200, 20)
     assert ros.finish(plant)[0] == 0
+    seen = diagnostics.count
+    ros.until(lambda: diagnostics.count > seen + 1, what="two seconds in which the recorder writes")
     code, _, output = ros.finish(recorder)
     assert code == 0 and "Traceback" not in output and " 0 lost." in output
 
@@ -87,13 +101,16 @@ def test_sigkill_leaves_a_readable_bag_and_a_second_one_gets_a_number(ros, tmp_p
         # Discovery takes a killed process for alive a while longer, so each has its own name.
         recorder = ros.start("recorder", "-r", f"__node:=recorder{number}", bag=str(tmp_path / "bag"), flush_period=0.1)
         ros.up(f"recorder{number}")
-        diagnostics = ros.diagnostics(f"recorder{number}")
+        diagnostics, known = ros.diagnostics(f"recorder{number}"), run_info(ros)
         ros.until(
             lambda: (
-                diagnostics()[2].get("bag") == str(tmp_path / name) and int(diagnostics()[2].get("messages", 0)) > 200
+                diagnostics()[2].get("bag") == str(tmp_path / name)
+                and int(diagnostics()[2].get("messages", 0)) > 600
+                and known().get("robot") == "cartpole"
             ),
-            40,
         )
+        seen = diagnostics.count  # with each of them goes all that was written before to the disk
+        ros.until(lambda: diagnostics.count > seen + 1)
         ros.finish(recorder, signal.SIGKILL)
         bag = BagReader(tmp_path / name)
         assert "cut off" in bag.truncated and len(bag.joint_states().t) > 100
@@ -106,11 +123,14 @@ def test_losses_are_counted_exactly(ros, tmp_path):
     diagnostics = ros.diagnostics("recorder")
     recorder = ros.start("recorder", bag=str(tmp_path / "bag"), profile="identify")
     ros.up("recorder")
-    ros.until(lambda: int(diagnostics()[2].get("messages", 0)) > 200, 40)
+    ros.until(lambda: int(diagnostics()[2].get("messages", 0)) > 200)
+    clock = ros.listen(Clock, "/clock", CLOCK)
+    ros.until(lambda: clock)
     os.kill(recorder.pid, signal.SIGSTOP)  # the machine is too slow for a while
-    time.sleep(3.0)
+    begin = seconds(clock[-1].clock)
+    ros.until(lambda: seconds(clock[-1].clock) > begin + 3.0, what="1500 states, half more than a reader remembers")
     os.kill(recorder.pid, signal.SIGCONT)
-    ros.until(lambda: int(diagnostics()[2].get("lost", 0)) > 0, 20, "losses")
+    ros.until(lambda: int(diagnostics()[2].get("lost", 0)) > 0, what="losses")
     ros.spin(1.0)
     code, _, output = ros.finish(recorder)
     assert code == 0
@@ -138,7 +158,7 @@ def recorder(ros, tmp_path):
     def say(k):
         for publisher in (question, answer):
             publisher.publish(String(data=str(k)))
-            assert publisher.wait_for_all_acked(Duration(seconds=5))
+            assert publisher.wait_for_all_acked(Duration(seconds=60))
 
     node.say = say
     yield node
@@ -201,12 +221,17 @@ def test_a_best_effort_publisher_is_recorded_too(ros, tmp_path):
     publisher = ros.node.create_publisher(
         JointState, "joint_states", QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
     )
+    diagnostics = ros.diagnostics("recorder")
     recorder = ros.start("recorder", bag=str(tmp_path / "bag"), profile="identify")
     ros.up("recorder")
-    ros.until(lambda: publisher.get_subscription_count() > 0, 20, "the weaker subscription")
-    for k in range(50):
-        publisher.publish(JointState(name=["a"], position=[float(k)]))
+
+    def recorded():
+        """Whether it has written enough; what is said before the two know each other is lost."""
+        publisher.publish(JointState(name=["a"], position=[0.0]))
         ros.spin(0.01)
+        return int(diagnostics()[2].get("messages", 0)) >= 60
+
+    ros.until(recorded, what="messages over the weaker subscription")
     code, _, output = ros.finish(recorder)
     assert code == 0
     assert len(BagReader(tmp_path / "bag").joint_states().t) >= 40
@@ -217,7 +242,7 @@ def test_a_full_disk_is_refused_or_ends_in_good_order(ros, tmp_path):
     recorder = ros.start("recorder", bag=str(tmp_path / "bag"), min_free_space=1.0e6)
     ros.transition("recorder", "configure")
     assert not ros.try_transition("recorder", "activate")
-    ros.until(lambda: diagnostics()[0] is not None and "MB are free" in diagnostics()[1], 10)
+    ros.until(lambda: diagnostics.said("MB are free"))
     code, _, output = ros.finish(recorder)
     assert code == 0 and "min_free_space is 1e+06 MB" in output and "Traceback" not in output
     assert not (tmp_path / "bag").exists()
