@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--description", help="YAML file of a serial sensor")
     options = parser.parse_args(argv)
     blocks: list[WrenchBlock] = []
-    common = dict(on_sample=lambda block, t: blocks.append(block))
+    common: dict[str, Any] = dict(on_sample=lambda block, t: blocks.append(block))
     try:
         device: WrenchSensor
         if options.driver == "netft":
@@ -63,6 +64,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _summary(device: WrenchSensor, blocks: list[WrenchBlock], rate: float, troubles: list[str]) -> str:
     who, samples = device.identity, np.concatenate([block.wrench for block in blocks])
+    assert who is not None, "wrenches have come, so somebody has answered"
     rows = [
         f"  {axis}  {mean:10.4f}  +- {std:.4f} {unit}, rated {rated:g}"
         for axis, mean, std, unit, rated in zip(

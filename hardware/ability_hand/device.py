@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import Any
@@ -22,7 +23,7 @@ from hardware.ability_hand.protocol import (
     decode,
     query,
 )
-from hardware.link import Device, Identity, NotAnswering, SerialPort
+from hardware.link import Device, Disconnected, Identity, NotAnswering, SerialPort, WhileOpen
 
 __all__ = ["AbilityHand"]
 
@@ -47,6 +48,8 @@ class AbilityHand(Device):
         reply_timeout: for one answer [s]; at 460800 baud the longest takes 2 ms on the line.
     """
 
+    _port = WhileOpen[SerialPort]()
+
     def __init__(
         self,
         path: str | os.PathLike,
@@ -63,7 +66,6 @@ class AbilityHand(Device):
         self.reply = Reply.CURRENT_TOUCH if touch else Reply.CURRENT_VELOCITY
         self.command_timeout, self.reply_timeout = command_timeout, reply_timeout
         self.sent = 0  # commands
-        self._port: SerialPort | None = None
         self._target: tuple[float, np.ndarray] | None = None  # when it came, (6,) [rad]
         self._held: np.ndarray | None = None
         self._missed = 0
@@ -105,7 +107,8 @@ class AbilityHand(Device):
     def _stop(self) -> None:
         """Hold the fingers where they are until two positions some time apart say that they rest."""
         self._target = self._held = None
-        end, earlier = time.monotonic() + STOP_LIMIT, None
+        end = time.monotonic() + STOP_LIMIT
+        earlier: tuple[np.ndarray, float] | None = None
         while time.monotonic() < end:
             frame = (
                 query(self.reply, self.address) if self._held is None else command(self._held, self.reply, self.address)
@@ -125,7 +128,7 @@ class AbilityHand(Device):
         self.warnings["stop"] = f"the fingers did not come to rest within {STOP_LIMIT:.1f} s: look at the hand"
 
     def _close(self) -> None:
-        if self._port is not None:
+        with contextlib.suppress(Disconnected):
             self._port.close()
 
     # -- turns -------------------------------------------------------------------------------------

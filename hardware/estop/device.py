@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 from hardware.estop.protocol import BAUD, LENGTH, Heartbeat, HeartbeatFinder
-from hardware.link import Device, DeviceError, Identity, NotAnswering, SerialPort
+from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, SerialPort, WhileOpen
 
 __all__ = ["EmergencyStop"]
 
@@ -29,6 +30,8 @@ class EmergencyStop(Device):
         on_change: called as on_change(stopped, reason) on the device's thread, for every change.
     """
 
+    _port = WhileOpen[SerialPort]()
+
     def __init__(
         self,
         path: str | os.PathLike,
@@ -39,7 +42,6 @@ class EmergencyStop(Device):
         super().__init__(**options)
         self.path, self.silence, self.on_change = path, silence, on_change
         self.stopped, self.reason = True, "no heartbeat has come yet"
-        self._port: SerialPort | None = None
         self._counter, self._good, self._heard = -1, 0, float("-inf")
 
     # -- hooks -------------------------------------------------------------------------------------
@@ -87,7 +89,7 @@ class EmergencyStop(Device):
 
     def _close(self) -> None:
         self._forbid("the button's port is closed")
-        if self._port is not None:
+        with contextlib.suppress(Disconnected):
             self._port.close()
 
     # -- judgement ---------------------------------------------------------------------------------

@@ -20,17 +20,20 @@ RATED = np.array([300.0, 300.0, 300.0, 30.0, 30.0, 30.0])
 
 
 class Ft300Device(SerialWrenchSensor):
-    """An FT-300 on a serial port; arguments as for `SerialWrenchSensor`."""
+    """An FT-300 on a serial port; further arguments as for `SerialWrenchSensor`.
 
-    _frame_length = FRAME_LENGTH
+    Args:
+        reply_timeout: of a request while the stream is silent [s].
+    """
 
-    def __init__(self, path: str, **common: Any) -> None:
+    def __init__(self, path: str, reply_timeout: float = 0.1, **common: Any) -> None:
         super().__init__(path, **common)
+        self.reply_timeout = reply_timeout
         self.rated, self.nominal_rate = RATED, STREAM_RATE
 
     def _open(self) -> Identity:
         self._port = SerialPort(self.path, BAUD)
-        self._master = ModbusMaster(self._port, SLAVE, timeout=0.1, counters=self.counters)
+        self._master = ModbusMaster(self._port, SLAVE, timeout=self.reply_timeout, counters=self.counters)
         self._silence()
         firmware = self._master.transact(protocol.FIRMWARE)
         if firmware[0] >> 8 != ord("F"):

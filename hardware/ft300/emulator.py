@@ -7,6 +7,7 @@ accelerometer's motion (it stands still, z up). Registers that the manual does n
 from __future__ import annotations
 
 import argparse
+import re
 import struct
 import time
 from typing import Any
@@ -22,7 +23,7 @@ from hardware.emulation.wrench_source import WrenchSource
 __all__ = ["Ft300Emulator", "arguments", "make"]
 
 SLAVE, PERIOD = 9, 0.01
-JAM_LENGTH, JAM_REST = 50, 0.1
+JAM, JAM_REST = re.compile(rb"\xff{50,}"), 0.1
 SIX_SHORTS = struct.Struct("<6h")
 RATED = np.array([300.0] * 3 + [30.0] * 3)
 
@@ -72,6 +73,7 @@ class Ft300Emulator(Emulator):
     def power_on(self) -> None:
         self.streaming, self._due = True, time.monotonic()
         self._ones, self._deaf_until, self._requests = 0, 0.0, RequestFinder(SLAVE)
+        self._looked = time.monotonic()
 
     def step(self, timeout: float) -> None:
         if self.streaming:
@@ -84,7 +86,8 @@ class Ft300Emulator(Emulator):
             return
         now = time.monotonic()
         if data:
-            self._hear(data, now)
+            self._hear(data, self._looked, now)
+        self._looked = now
         if self.streaming and now >= self._due:
             self._due = max(self._due + PERIOD, now - 5 * PERIOD)
             self.frames += 1
@@ -99,14 +102,24 @@ class Ft300Emulator(Emulator):
         scale = (100, 100, 100, 1000, 1000, 1000)
         return [max(-32768, min(32767, round(c * s))) for c, s in zip(np.clip(load, -RATED, RATED).tolist(), scale)]
 
-    def _hear(self, data: bytes, now: float) -> None:
+    def _hear(self, data: bytes, since: float, now: float) -> None:
+        """What came between two looks at the line, `since` and `now` [s].
+
+        Where a busy machine left long between them, a jam, the pause after it and a request are found at once: the
+        pause counts from the earlier look.
+        """
         if self.streaming:
-            tail = len(data) - len(data.rstrip(b"\xff"))
-            self._ones = self._ones + tail if tail == len(data) else tail
-            self.ignored += len(data) - tail
-            if self._ones >= JAM_LENGTH:
-                self.streaming, self._ones, self._deaf_until = False, 0, now + JAM_REST
-                self.jams += 1
+            line = b"\xff" * self._ones + data
+            jam = JAM.search(line)
+            if jam is None:
+                tail = len(line) - len(line.rstrip(b"\xff"))
+                self.ignored += len(line) - tail
+                self._ones = tail
+                return
+            self.streaming, self._ones, self._deaf_until = False, 0, since + JAM_REST
+            self.jams += 1
+            data = line[jam.end() :]
+        if not data:
             return
         if now < self._deaf_until:
             self.ignored += len(data)

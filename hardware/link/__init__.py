@@ -6,6 +6,7 @@ from hardware.link.counters import Counters, RateMeter
 from hardware.link.device import Device, Identity, State
 from hardware.link.errors import DeviceError, Disconnected, NotAnswering, WrongDevice
 from hardware.link.serial_port import SerialPort
+from hardware.link.while_open import WhileOpen
 
 __all__ = [
     "Backoff",
@@ -19,5 +20,6 @@ __all__ = [
     "RateMeter",
     "SerialPort",
     "State",
+    "WhileOpen",
     "WrongDevice",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hardware.link import DeviceClock, DeviceError, Disconnected, Identity, NotAnswering
+from hardware.link import DeviceClock, DeviceError, Disconnected, Identity, NotAnswering, WhileOpen
 from hardware.netft.configuration import MOST_RECORDS, Configuration, fetch_configuration, write_settings
 from hardware.netft.datagrams import DatagramReader
 from hardware.netft.protocol import (
@@ -54,6 +54,10 @@ class NetFtDevice(WrenchSensor):
         **common: as for `WrenchSensor`.
     """
 
+    configuration = WhileOpen[Configuration]()
+    _socket = WhileOpen[socket.socket]()
+    _pool = WhileOpen[ThreadPoolExecutor]()
+
     def __init__(
         self,
         address: str,
@@ -69,16 +73,13 @@ class NetFtDevice(WrenchSensor):
         super().__init__(**common)
         self.address, self.udp_port, self.http_port, self.http_timeout = address, udp_port, http_port, http_timeout
         self.wanted_rate, self.buffered, self.buffer_size = rate, buffered, buffer_size
-        self.configuration: Configuration | None = None
         for name in ("late", "duplicates", "malformed", "restarts", "repeated_requests"):
             self.counters.add(name, 0)
         self.account = SequenceAccount()
         self.clock = DeviceClock()
         self._reported = (0, 0, 0, 0)
-        self._socket: socket.socket | None = None
         self._datagrams = DatagramReader(RECORD.itemsize, MOST_RECORDS if buffered else 1)  # longer ones are not ours
-        self._pool: ThreadPoolExecutor | None = None
-        self._look: Future | None = None
+        self._look: Future[Configuration] | None = None
         self._warn_until = float("-inf")
 
     # -- hooks -------------------------------------------------------------------------------------
@@ -112,15 +113,16 @@ class NetFtDevice(WrenchSensor):
         now = time.monotonic()
         self._watch_configuration(now)
         rest = self._watch_silence()
-        records = ()
-        if self._poll.poll(1e3 * min(max(rest, 0.001), 0.02)):
+        if not self._poll.poll(1e3 * min(max(rest, 0.001), 0.02)):
+            self._repeat_request()
+        else:
             if self.nominal_rate > GATHER_ABOVE:
                 time.sleep(GATHER)
             records, arrival = self._receive()
-        if len(records):
-            self._use(records, arrival)
-        else:
-            self._repeat_request()
+            if len(records):
+                self._use(records, arrival)
+            else:
+                self._repeat_request()
         if now > self._warn_until:
             self.warnings.pop("stream", None)
 
@@ -138,10 +140,9 @@ class NetFtDevice(WrenchSensor):
 
     def _close(self) -> None:
         self._not_streaming()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-        if self._socket is not None:
+        with contextlib.suppress(Disconnected):
             self._socket.close()
+            self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = self._socket = self._look = None
 
     # -- from any thread ---------------------------------------------------------------------------
@@ -165,7 +166,7 @@ class NetFtDevice(WrenchSensor):
     def _configure(self) -> Configuration:
         """The page, after settings that differ from those wanted were written."""
         page = fetch_configuration(self.address, self.http_port, self.http_timeout)
-        wanted = {}
+        wanted: dict[str, int] = {}
         if (
             self.wanted_rate is not None
             and abs(page.rdt_rate - _whole_fraction(self.wanted_rate, page.internal_rate)) > 1.0
@@ -290,11 +291,8 @@ class NetFtDevice(WrenchSensor):
                 pass
 
     def _send(self, command: Command) -> None:
-        connection = self._socket
-        if connection is None:
-            raise Disconnected(f"{self.address} is not connected")
         try:
-            connection.send(encode_request(command))
+            self._socket.send(encode_request(command))
         except (ConnectionRefusedError, BlockingIOError):
             pass  # as a request lost on the way: repeated when no answer comes
         except OSError as error:

@@ -48,7 +48,8 @@ class UdpPort:
     a datagram that a fault has damaged is dropped on the way, as it would be."""
 
     def __init__(self, ip: str, port: int) -> None:
-        self.address, self.client = (ip, port), None
+        self.address = ip, port
+        self.client: tuple | None = None
         self.stats = dict(received=0, sent=0, damaged=0, unplugged=0, nobody=0)
         self.plugged = True
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -172,13 +173,12 @@ class NetFtEmulator(Emulator):
         self.records = 0
         self.power_on()
         try:
-            self._http = ThreadingHTTPServer((ip, http_port), _Page)
+            self._http = _WebServer((ip, http_port), self)
         except OSError as error:
             self.port.close()
             raise OSError(
                 f"port {http_port} of {ip} cannot be opened ({error.strerror}): choose another --http-port"
             ) from None
-        self._http.emulator, self._http.daemon_threads = self, True
         threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, name="http", daemon=True
         ).start()
@@ -211,7 +211,7 @@ class NetFtEmulator(Emulator):
         if not self.powered:
             self._stream = None
         if self._stream is not None:
-            self._advance(time.monotonic())
+            self._advance(self._stream, time.monotonic())
 
     def _answer(self, datagram: bytes, sender: tuple) -> None:
         if len(datagram) != 8 or not self.powered:
@@ -235,9 +235,8 @@ class NetFtEmulator(Emulator):
     def _tick(self, now: float) -> int:
         return int((now - self._on_since) * INTERNAL)
 
-    def _advance(self, now: float) -> None:
+    def _advance(self, stream: _Stream, now: float) -> None:
         """Make the records that are due."""
-        stream = self._stream
         n = int((now - stream.began) * INTERNAL / stream.step) - stream.made
         # After a pause of this process the newest half second leaves, as from a box that never pauses but in a network that does.
         n = min(n, INTERNAL // 2 // stream.step + 1, n if stream.remaining is None else stream.remaining)
@@ -264,7 +263,7 @@ class NetFtEmulator(Emulator):
         """Counts and status words of samples at host times (n,) [s]."""
         load = self.source.at(times) - self._bias
         rated = self.settings.rated
-        saturated = (np.abs(load) >= rated).any(axis=1)
+        saturated: np.ndarray = np.any(np.abs(load) >= rated, axis=1)
         if self.faults.active("saturate") is not None:
             load, saturated = np.where(load < 0.0, -rated, rated), np.ones(len(times), bool)
         counts = np.rint(np.clip(load, -rated, rated) * self.settings.scale())
@@ -363,7 +362,17 @@ class NetFtEmulator(Emulator):
                 s.force_unit, s.torque_unit = (name, s.torque_unit) if key == "cfgfu" else (s.force_unit, name)
 
 
+class _WebServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], emulator: NetFtEmulator) -> None:
+        self.emulator = emulator
+        super().__init__(address, _Page)
+
+
 class _Page(BaseHTTPRequestHandler):
+    server: _WebServer
+
     def do_GET(self) -> None:
         emulator = self.server.emulator
         if not emulator.port.plugged or not emulator.powered or emulator.faults.active("silence") is not None:
@@ -410,10 +419,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make(options: argparse.Namespace, faults: Faults) -> NetFtEmulator:
+    per_force, per_torque = options.counts
     settings = NetFtSettings(
         options.force_unit,
         options.torque_unit,
-        *options.counts,
+        per_force,
+        per_torque,
         np.array(options.rated, float),
         threshold=options.threshold,
     )

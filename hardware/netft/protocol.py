@@ -82,7 +82,7 @@ def encode_request(command: int, count: int = 0) -> bytes:
     return struct.pack(">HHI", 0x1234, command, count)
 
 
-def decode_records(data: bytes | bytearray | memoryview) -> np.ndarray:
+def decode_records(data: bytes | bytearray | memoryview | np.ndarray) -> np.ndarray:
     """Records in a buffer, without a copy; dtype RECORD, shape (n,).
 
     Raises:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from dataclasses import dataclass
 from typing import Any
 
-from hardware.link import Device, Identity, NotAnswering, SerialPort
+from hardware.link import Device, Disconnected, Identity, NotAnswering, SerialPort, WhileOpen
 from hardware.rangefinder.protocol import BAUD, MAXIMUM, READING, ReadingFinder
 
 __all__ = ["Rangefinder", "Reading"]
@@ -32,10 +33,11 @@ class Rangefinder(Device):
         stuck_after: the same reading for longer [s] is a warning; 0: never, as a scene may stand still.
     """
 
+    _port = WhileOpen[SerialPort]()
+
     def __init__(self, path: str | os.PathLike, baud: int = BAUD, stuck_after: float = 0.0, **options: Any) -> None:
         super().__init__(**options)
         self.path, self.baud, self.stuck_after = path, baud, stuck_after
-        self._port: SerialPort | None = None
         self._last: tuple[int, float] | None = None  # reading [mm], when it first came
 
     def _open(self) -> Identity:
@@ -64,7 +66,7 @@ class Rangefinder(Device):
         self._read()
 
     def _close(self) -> None:
-        if self._port is not None:
+        with contextlib.suppress(Disconnected):
             self._port.close()
 
     def _read(self) -> list[tuple[int, float]]:

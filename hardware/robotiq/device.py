@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from hardware.link import Device, Identity, NotAnswering, SerialPort
+from hardware.link import Device, Disconnected, Identity, NotAnswering, SerialPort, WhileOpen
 from hardware.link.modbus_rtu import ModbusMaster, read_input_registers, read_write_registers
 from hardware.robotiq.protocol import (
     BAUD,
@@ -32,6 +33,9 @@ SETTLING = 0.04  # [s]
 PASSING = (0x00, 0x05, 0x09)  # fault codes that ask for nothing: none, motion delayed, a second of silence
 ACTIVATION_LIMIT = 10.0  # [s] a 2F-140 takes under four
 STOP_LIMIT = 1.5  # [s] within which a stop must be read back; longer than opening at full speed takes
+
+Registers = tuple[int, int, int]
+Procedure = Generator[Registers | None, None, None]  # registers to write, or None to poll, turn by turn
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,9 @@ class RobotiqGripper(Device):
         auto_reactivate: activate again by itself after a power failure.
     """
 
+    _port = WhileOpen[SerialPort]()
+    _master = WhileOpen[ModbusMaster]()
+
     def __init__(
         self,
         path: str | os.PathLike,
@@ -77,11 +84,9 @@ class RobotiqGripper(Device):
         self.period, self.reply_timeout = 1.0 / rate, reply_timeout
         self.stop_policy, self.auto_reactivate = stop_policy, auto_reactivate
         self.status: Status | None = None
-        self._port: SerialPort | None = None
-        self._master: ModbusMaster | None = None
-        self._procedure: Generator | None = None
+        self._procedure: Procedure | None = None
         self._asked: str | None = None  # a procedure that another thread asked for
-        self._pending: tuple[int, tuple[int, int, int]] | None = None
+        self._pending: tuple[int, Registers] | None = None
         self._number = self._sent = self._answered = 0
         self._sent_at = float("-inf")
         self._force = 0  # rFR that was written last
@@ -115,7 +120,7 @@ class RobotiqGripper(Device):
         """Whether an activation or a release is under way or waits."""
         return self._asked is not None or self._procedure is not None
 
-    def _request(self, registers: tuple[int, int, int]) -> int:
+    def _request(self, registers: Registers) -> int:
         with self._wake:
             self._number += 1
             self._pending = self._number, registers
@@ -148,7 +153,8 @@ class RobotiqGripper(Device):
         if self._asked is not None:
             procedures = {"activate": self._activation, "release": self._automatic_release}
             self._procedure, self._asked = procedures[self._asked](), None
-        command, registers = None, None
+        command: int | None = None
+        registers: Registers | None = None
         if self._procedure is not None:
             registers = next(self._procedure, None)
         else:
@@ -172,7 +178,7 @@ class RobotiqGripper(Device):
 
     def _stop(self) -> None:
         self._procedure = None
-        if not self.status.ready:
+        if not self._answer.ready:
             return
         if self.stop_policy == "open":
             self._confirm(
@@ -182,10 +188,16 @@ class RobotiqGripper(Device):
         self._confirm(command_registers(Action.ACTIVATE), lambda status: not status.go_to)
 
     def _close(self) -> None:
-        if self._port is not None:
+        with contextlib.suppress(Disconnected):
             self._port.close()
 
     # -- turns -------------------------------------------------------------------------------------
+    @property
+    def _answer(self) -> Status:
+        """The newest status."""
+        assert self.status is not None, "`_open` has asked for one"
+        return self.status
+
     def _wait_for_turn(self) -> None:
         """Until the next poll is due, something was asked for, or `enable` or `disable` changed what is wanted."""
         wanted = self._enabled
@@ -198,35 +210,37 @@ class RobotiqGripper(Device):
             self._wake.wait_for(called, max(0.0, self._due - time.monotonic()))
         self._due = max(self._due + self.period, time.monotonic())
 
-    def _exchange(self, registers: tuple[int, int, int] | None = None) -> tuple[Status, float]:
+    def _exchange(self, registers: Registers | None = None) -> tuple[Status, float]:
         """Write the output registers if given, read the status: (status, host time at which it was measured [s])."""
         if registers is None:
             request = read_input_registers(STATUS, 3)
         else:
             request = read_write_registers(STATUS, 3, OUTPUT, registers)
             self._force = registers[2] & 0xFF
-        self.status = decode_status(self._master.transact(request))
-        return self.status, time.monotonic() - self._port.transmission_time(request.reply_length)
+        status = self.status = decode_status(self._master.transact(request))
+        return status, time.monotonic() - self._port.transmission_time(request.reply_length)
 
-    def _activation(self) -> Generator:
+    def _activation(self) -> Procedure:
         """Yields registers to write, or None to poll."""
         end = time.monotonic() + ACTIVATION_LIMIT
         yield command_registers(Action.RESET)
-        while self.status.activated or self.status.activation:
-            yield self._before(end)
+        while self._answer.activated or self._answer.activation:
+            self._check_time(end)
+            yield None
         yield command_registers(Action.ACTIVATE)
-        while not self.status.ready and not major(self.status.fault):
-            yield self._before(end)
-        self._procedure = None
-
-    def _automatic_release(self) -> Generator:
-        """Likewise."""
-        yield command_registers(Action.ACTIVATE | Action.RELEASE | Action.RELEASE_OPENING)
-        while self.status.fault == 0x0B:
+        while not self._answer.ready and not major(self._answer.fault):
+            self._check_time(end)
             yield None
         self._procedure = None
 
-    def _before(self, end: float) -> None:
+    def _automatic_release(self) -> Procedure:
+        """Likewise."""
+        yield command_registers(Action.ACTIVATE | Action.RELEASE | Action.RELEASE_OPENING)
+        while self._answer.fault == 0x0B:
+            yield None
+        self._procedure = None
+
+    def _check_time(self, end: float) -> None:
         if time.monotonic() > end:
             raise NotAnswering(
                 f"the gripper on {self.path} did not complete its activation within {ACTIVATION_LIMIT:.0f} s: "
@@ -247,7 +261,7 @@ class RobotiqGripper(Device):
         else:
             self.faults.pop("gripper", None)
 
-    def _confirm(self, registers: tuple[int, int, int], done: Callable[[], bool]) -> None:
+    def _confirm(self, registers: Registers, done: Callable[[Status], bool]) -> None:
         """Write, and poll until the read-back says that it is done."""
         end = time.monotonic() + STOP_LIMIT
         status, _ = self._exchange(registers)

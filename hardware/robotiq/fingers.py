@@ -14,8 +14,10 @@ AT = 0.18e-3  # [m] below half a count of the 2F-85 (0.187 mm): fingers that hav
 class Fingers(Protocol):
     """width: between the fingertips [m]; blocked: something keeps them from where they were last told to move."""
 
-    width: float
-    blocked: bool
+    @property
+    def width(self) -> float: ...
+    @property
+    def blocked(self) -> bool: ...
 
     def move(self, target: float, speed: float, force: float, dt: float) -> None:
         """Towards a width [m] for dt [s], at most this fast [m/s] and this hard [N]."""
@@ -51,6 +53,8 @@ class OwnFingers:
 class WorldFingers:
     """A joint of the simulated robot that a motor drives with limited force: a PI loop on speed, below one on width.
 
+    Its time is the plant's: while the plant stands still, as on a busy machine, nothing is integrated and nothing judged.
+
     Args:
         world: of the simulated robot.
         joint: its name.
@@ -60,6 +64,8 @@ class WorldFingers:
     """
 
     GAIN = 20.0  # [1/s] of the loop on width
+    LONGEST = 0.01  # [s] of the plant's time that one turn of the speed loop may integrate
+    STANDING = 0.05  # [s] of the plant's time that all the force brings no motion, before that is an object
 
     def __init__(
         self,
@@ -75,6 +81,8 @@ class WorldFingers:
         self.stroke, self.stiffness, self.damping = stroke, stiffness, damping
         self._closed_at, self._scale = closed_at, stroke / (open_at - closed_at)  # [m per rad or m]
         self._integral = 0.0  # [N]
+        self._t = world.state().t
+        self._stood = 0.0  # [s]
         self.blocked = False
 
     @property
@@ -82,14 +90,19 @@ class WorldFingers:
         return self._scale * (float(self.world.state().q[self._joint[0]]) - self._closed_at)
 
     def move(self, target: float, speed: float, force: float, dt: float) -> None:
-        v = self._scale * float(self.world.state().v[self._joint[0]])
+        state = self.world.state()
+        passed, self._t = state.t - self._t, state.t
+        passed = min(max(passed, 0.0), self.LONGEST)
+        v = self._scale * float(state.v[self._joint[0]])
         lag = min(max(self.GAIN * (target - self.width), -speed), speed) - v
-        self._integral = min(max(self._integral + self.stiffness * lag * dt, -force), force)
+        self._integral = min(max(self._integral + self.stiffness * lag * passed, -force), force)
         push = min(max(self._integral + self.damping * lag, -force), force)
         # Force times change of width is the joint's effort times its change of position.
         self.world.apply(self._joint, push * self._scale)
         # As in the gripper, where the current limit stands for the force: all of it, and no motion.
-        self.blocked = not self.at(target) and abs(push) > 0.95 * force and abs(v) < 0.1 * speed
+        stands = not self.at(target) and abs(push) > 0.95 * force and abs(v) < 0.1 * speed
+        self._stood = self._stood + passed if stands else 0.0
+        self.blocked = self._stood >= self.STANDING
 
     def at(self, target: float) -> bool:
         return abs(self.width - target) <= 2.0 * AT

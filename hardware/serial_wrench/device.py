@@ -42,10 +42,6 @@ class SerialWrenchDevice(SerialWrenchSensor):
     def _decoder_of_stream(self) -> WrenchDecoder:
         return self.description.decoder()
 
-    @property
-    def _frame_length(self) -> int:
-        return self.description.frame_length if self.description.pattern is None else self._decoder.frame_length
-
     def _start(self) -> None:
         self._port.discard_input()
         if self.description.start:

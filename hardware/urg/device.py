@@ -8,15 +8,17 @@ Source: Hokuyo, Communication Protocol Specification for SCIP 2.0, C-42-03320B.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hardware.link import Device, DeviceClock, DeviceError, Identity, NotAnswering, SerialPort
+from hardware.link import Device, DeviceClock, DeviceError, Disconnected, Identity, NotAnswering, SerialPort, WhileOpen
 from hardware.urg.protocol import (
     BIT_RATES,
     TIMER_PERIOD,
@@ -106,6 +108,8 @@ class UrgDevice(Device):
         refusal: why the settings cannot work; "" if they can.
     """
 
+    _port = WhileOpen[SerialPort | TcpPort]()
+
     def __init__(self, settings: UrgSettings | None = None, **options: Any) -> None:
         super().__init__(**{"stale_timeout": 0.3, **options})
         self.settings = settings or UrgSettings()
@@ -116,7 +120,6 @@ class UrgDevice(Device):
         self.lit = False
         self.refusal = ""
         self._laser_wanted = True
-        self._port: SerialPort | TcpPort | None = None
         self._replies = ReplyStream()
         self._damage = (0, 0)
         self._errors: deque[float] = deque()
@@ -153,20 +156,20 @@ class UrgDevice(Device):
         self.lit = False
         self._find()
         try:
-            version, parameters = self._ask("VV").info, self._ask("PP").info
-            self.geometry = Geometry.from_info(parameters)
+            version, parameters = self._ask("VV").info or {}, self._ask("PP").info or {}
+            geometry = self.geometry = Geometry.from_info(parameters)
             self._ask("II")
         except BadReply as error:
             raise DeviceError(f"{self._port.path} is no URG: {error}") from error
         self.usb = bool(settings.ip_address) or self._ignores_rate()
         try:
-            self.window = self._fitting()
+            self.window = self._fitting(geometry)
         except Refused as refused:
             self.refusal = str(refused)
             raise
         self.refusal = ""
         self._forget_time()
-        return Identity(self.geometry.model.partition("(")[0], version.get("SERI", ""), version.get("FIRM", ""))
+        return Identity(geometry.model.partition("(")[0], version.get("SERI", ""), version.get("FIRM", ""))
 
     def _find(self) -> None:
         """Find the sensor at whatever rate, in SCIP 2.0, with nothing going on, at the wanted rate.
@@ -233,13 +236,13 @@ class UrgDevice(Device):
             raise NotAnswering(f"the URG on {self._port.path} stopped answering")
         return answered
 
-    def _fitting(self) -> Window:
+    def _fitting(self, geometry: Geometry) -> Window:
         """The window asked for, in the first allowed encoding that the line is fast enough for.
 
         Raises:
             Refused: there is none; the text says what would fit.
         """
-        s, geometry = self.settings, self.geometry
+        s = self.settings
         try:
             first, last = geometry.steps(s.angle_min, s.angle_max)
         except ValueError as error:
@@ -248,9 +251,9 @@ class UrgDevice(Device):
         if self.usb:
             return windows[0]
         for window in windows:
-            if self._bits_per_second(window) <= self._port.baud:
+            if bits_per_second(window, geometry) <= self._port.baud:
                 return window
-        need = self._bits_per_second(windows[-1])
+        need = bits_per_second(windows[-1], geometry)
         skip = next((k for k in range(s.skip + 1, 10) if need * (s.skip + 1) / (k + 1) <= self._port.baud), None)
         rate = next((rate for rate in BIT_RATES if rate >= need), None)
         remedies = [f"serial_baud {rate}"] * (rate is not None) + [f"skip {skip}"] * (skip is not None)
@@ -260,14 +263,23 @@ class UrgDevice(Device):
             "fewer angles."
         )
 
-    def _bits_per_second(self, window: Window) -> float:
-        return 10.0 * reply_size(window) / (self.geometry.period * (window.skip + 1))
+    @property
+    def _scanner(self) -> Geometry:
+        """Of the device that is open."""
+        assert self.geometry is not None, "`_open` has asked for it"
+        return self.geometry
+
+    @property
+    def _wanted(self) -> Window:
+        """Of the device that is open."""
+        assert self.window is not None, "`_open` has found one that fits"
+        return self.window
 
     def _close(self) -> None:
         self.lit = False
-        if self._port is not None:
+        with contextlib.suppress(Disconnected):
             self._port.close()
-            self._port = None
+        self._port = None
 
     # -- requests ----------------------------------------------------------------------------------
     def _reply(self, line: bytes, quiet: float = QUIET, limit: float = 3.0) -> Reply | None:
@@ -313,12 +325,14 @@ class UrgDevice(Device):
             self._match_clocks()
         reply = self._ask("BM")
         if reply.status not in ("00", "02"):
-            return self._trouble("BM", reply.status)
-        line = self.window.stream()
+            self._trouble("BM", reply.status)
+            return
+        line = self._wanted.stream()
         reply = self._ask(line[:2].decode(), line[2:-1].decode())
         # A request repeated because its reply was lost finds the sensor measuring already: 99 or 0B.
         if reply.status not in ("00", "99", "0B"):
-            return self._trouble(reply.command, reply.status)
+            self._trouble(reply.command, reply.status)
+            return
         self._heard, self.lit = time.monotonic(), True
 
     def _serve(self) -> None:
@@ -342,7 +356,7 @@ class UrgDevice(Device):
         return (
             self.settings.error_reset_period
             if "checking" in self.warnings
-            else max(self.stale_timeout, 3.0 * self.geometry.period * (1 + self.settings.skip))
+            else max(self.stale_timeout, 3.0 * self._scanner.period * (1 + self.settings.skip))
         )
 
     def _idle(self) -> None:
@@ -362,10 +376,10 @@ class UrgDevice(Device):
 
     def _take(self, reply: Reply, now: float) -> None:
         """One reply of the stream."""
-        if reply.command not in ("MD", "MS") or not reply.answers(self.window.stream()):
+        if reply.command not in ("MD", "MS") or not reply.answers(self._wanted.stream()):
             return
-        if reply.distances is not None:
-            self._take_scan(reply, now)
+        if reply.distances is not None and reply.time is not None:
+            self._take_scan(reply.time, reply.distances, now)
         elif reply.status == "98":
             self.warnings.pop("checking", None)
             self._heard = now
@@ -375,9 +389,9 @@ class UrgDevice(Device):
         elif reply.status != "00":
             self._trouble(reply.command, reply.status)
 
-    def _take_scan(self, reply: Reply, now: float) -> None:
+    def _take_scan(self, timer: int, distances: np.ndarray, now: float) -> None:
         if self._last_timer is not None:
-            ahead = (reply.time - self._last_timer) % 2**24
+            ahead = (timer - self._last_timer) % 2**24
             if ahead == 0 or ahead > 2**24 - 1000 * LATE and self._late < LATE_SCANS:  # sent twice, or overtaken
                 self._late += ahead > 0
                 self.counters.add("dropped")
@@ -385,13 +399,13 @@ class UrgDevice(Device):
             if ahead > 2**24 - 1000 * LATE:
                 self.clock.reset()
         self._late = 0
-        self._last_timer = reply.time
+        self._last_timer = timer
         self._heard = now
         self.faults.pop("hardware", None)
         self.warnings.pop("checking", None)
-        window, geometry = self.window, self.geometry
-        step_0 = self._to_host(1e-3 * reply.time, now)
-        scan = Scan(reply.distances, ranges(reply.distances, geometry, window.width), window, geometry, reply.time, now)
+        geometry, window = self._scanner, self._wanted
+        step_0 = self._to_host(1e-3 * timer, now)
+        scan = Scan(distances, ranges(distances, geometry, window.width), window, geometry, timer, now)
         self._sample(scan, step_0 + geometry.period * window.first / geometry.steps_per_turn)
 
     def _count_damage(self) -> None:
@@ -447,9 +461,10 @@ class UrgDevice(Device):
         self.clock.reset()
         self._last_timer = None
         self._calibration = None
-        wire = 0.0 if self.usb else self._port.transmission_time(reply_size(self.window))
+        geometry, window = self._scanner, self._wanted
+        wire = 0.0 if self.usb else self._port.transmission_time(reply_size(window))
         # The scan is sent when its last step has been measured.
-        self._latency = self.geometry.period * self.window.last / self.geometry.steps_per_turn + wire
+        self._latency = geometry.period * window.last / geometry.steps_per_turn + wire
 
     def _match_clocks(self, n: int = 10) -> None:
         """Adjust mode: what the timer says between a request and its reply (section 8.6).
@@ -458,7 +473,7 @@ class UrgDevice(Device):
         """
         self._ask("TM", "0")
         offsets = []
-        wire = (lambda size: 0.0) if self.usb else self._port.transmission_time
+        wire: Callable[[int], float] = (lambda size: 0.0) if self.usb else self._port.transmission_time
         for _ in range(n):
             sent = time.monotonic()
             reply = self._ask("TM", "1")
@@ -478,14 +493,20 @@ class UrgDevice(Device):
 
     def _to_host(self, timer: float, arrival: float) -> float:
         """Host time of a scan's timer [s]."""
-        if self._calibration is not None:
+        known = self.clock.offset
+        if self._calibration is not None and known is not None:
             # The clocks are known: what is left is how long the scan took.
-            self._calibration.append(arrival - (timer + self.clock.offset))
+            self._calibration.append(arrival - (timer + known))
             if len(self._calibration) < CALIBRATION_SCANS:
-                return self.clock.to_host(timer, timer + self.clock.offset)
+                return self.clock.to_host(timer, timer + known)
             self._latency, self._calibration = min(self._calibration), None
         host = self.clock.to_host(timer, arrival - self._latency)
         if host > arrival:  # not possible: the timer has jumped ahead
             self.clock.reset()
             host = self.clock.to_host(timer, arrival - self._latency)
         return host
+
+
+def bits_per_second(window: Window, geometry: Geometry) -> float:
+    """What the scans of a window take of a serial line, start and stop bits included."""
+    return 10.0 * reply_size(window) / (geometry.period * (window.skip + 1))

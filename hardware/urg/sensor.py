@@ -145,7 +145,8 @@ class Sensor:
         self.rate = int(self.default_rate)
         self._line = b""
         self._latest: tuple[int, np.ndarray] | None = None
-        self._turn_begin, self._phase, self._seen = now, LOOK, None
+        self._turn_begin, self._phase = now, LOOK
+        self._seen: np.ndarray | None = None
         self.reset(now)
 
     def reset(self, now: float) -> None:
@@ -180,7 +181,7 @@ class Sensor:
 
     def advance(self, now: float) -> list[bytes]:
         """What the sensor sends by itself up to now."""
-        sent = []
+        sent: list[bytes] = []
         while now >= self.next_event():
             if self._phase == LOOK:
                 self._seen = self.cast() if self.laser else None
@@ -211,7 +212,7 @@ class Sensor:
                 return [reply(stream.header(), "98")]
         if self._seen is None:  # switched on in the middle of the turn
             return []
-        self._latest = self.timer(self._turn_begin), self._seen
+        latest = self._latest = self.timer(self._turn_begin), self._seen
         if stream is None:
             return []
         stream.turn += 1
@@ -219,8 +220,8 @@ class Sensor:
             return []
         if stream.remaining > 0:
             stream.remaining -= 1
-        lines, distances = self._scan(stream.first, stream.last, stream.cluster, stream.width)
-        self.history.append((self._latest[0], self._turn_begin, zlib.crc32(distances.astype(np.int32).tobytes())))
+        lines, distances = _scan(latest, stream.first, stream.last, stream.cluster, stream.width)
+        self.history.append((latest[0], self._turn_begin, zlib.crc32(distances.astype(np.int32).tobytes())))
         if stream.remaining == 0:
             self.laser, self._stream = False, None
         return [reply(stream.header(), "99", lines)]
@@ -236,19 +237,6 @@ class Sensor:
             return status
         return self.trouble or (50 if self.simulation in (1, 2) else 0)
 
-    def _scan(self, first: int, last: int, cluster: int, width: int) -> tuple[list[bytes], np.ndarray]:
-        """Lines of the latest scan, and what they say."""
-        turn = np.full(LAST_STEP + 1, UNMEASURABLE)
-        turn[FIRST : LAST + 1] = self._latest[1]
-        points = turn[first : last + 1]
-        if cluster > 1:
-            groups = np.full((-(-len(points) // cluster), cluster), 1 << 20)
-            groups.ravel()[: len(points)] = points
-            valid = np.where(groups < 20, 1 << 20, groups).min(axis=1)
-            points = np.where(valid < 1 << 20, valid, groups[:, 0])
-        points = np.minimum(points, 4 ** (3 * width) - 1)
-        return data_lines(self._latest[0], points, width), points
-
     # -- commands ----------------------------------------------------------------------------------
     def receive(self, data: bytes, now: float) -> list[bytes]:
         """Replies to what a host wrote: several requests at once, or part of one."""
@@ -256,7 +244,8 @@ class Sensor:
             return []
         *lines, self._line = (self._line + data).replace(b"\r", b"\n").split(b"\n")
         self._line = self._line[-64:]
-        answers, seen = [], set()
+        answers: list[bytes] = []
+        seen: set[str] = set()
         for line in lines:
             if line:
                 text = line.decode("latin-1")
@@ -449,4 +438,21 @@ class Sensor:
             return "10", []
         if self._latest is None:
             return "0A", []
-        return "00", self._scan(first, last, cluster, width)[0]
+        return "00", _scan(self._latest, first, last, cluster, width)[0]
+
+
+def _scan(
+    scan: tuple[int, np.ndarray], first: int, last: int, cluster: int, width: int
+) -> tuple[list[bytes], np.ndarray]:
+    """Lines of a scan (timer [ms], what was seen), and what they say."""
+    timer, seen = scan
+    turn = np.full(LAST_STEP + 1, UNMEASURABLE)
+    turn[FIRST : LAST + 1] = seen
+    points = turn[first : last + 1]
+    if cluster > 1:
+        groups = np.full((-(-len(points) // cluster), cluster), 1 << 20)
+        groups.ravel()[: len(points)] = points
+        valid = np.where(groups < 20, 1 << 20, groups).min(axis=1)
+        points = np.where(valid < 1 << 20, valid, groups[:, 0])
+    points = np.minimum(points, 4 ** (3 * width) - 1)
+    return data_lines(timer, points, width), points

@@ -54,13 +54,14 @@ def main(argv: list[str] | None = None) -> int:
 
 def _summary(device: UrgDevice, scans: list[Scan], rate: float) -> str:
     who, geometry, window = device.identity, scans[-1].geometry, scans[-1].window
+    assert who is not None, "scans have come, so somebody has answered"
     line = "USB or network" if device.usb else f"{device.settings.baud} baud"
     distances = np.array([scan.distances for scan in scans])
     ranges = np.array([scan.ranges for scan in scans])
     valid = np.isfinite(ranges)
     codes = {int(code): int((distances == code).sum()) for code in np.unique(distances[distances < 20])}
-    ahead = ranges[:, np.clip(geometry.front - window.first, 0, window.count - 1)]
-    ahead = f"{np.median(ahead[np.isfinite(ahead)]):.3f} m" if np.isfinite(ahead).any() else "nothing"
+    middle = ranges[:, np.clip(geometry.front - window.first, 0, window.count - 1)]
+    ahead = f"{np.median(middle[np.isfinite(middle)]):.3f} m" if np.isfinite(middle).any() else "nothing"
     return "\n".join(
         [
             f"{who.model}, serial {who.serial}, firmware {who.firmware}, {line}",

@@ -43,7 +43,7 @@ class TcpServerPort:
             self._client.setblocking(False)
             self.stats["clients"] += 1
             return b""
-        if not ready:
+        if not ready or self._client is None:
             return b""
         try:
             data = self._client.recv(65536)

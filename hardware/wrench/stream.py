@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-from hardware.link import NotAnswering, SerialPort
+from hardware.link import Disconnected, NotAnswering, SerialPort, WhileOpen
 from hardware.wrench.sensor import WrenchSensor
 
 __all__ = ["FrameDecoder", "SerialWrenchSensor", "WrenchDecoder"]
@@ -23,10 +25,13 @@ class WrenchDecoder(Protocol):
         crc_errors: what looked like a frame and was none.
         resyncs: stretches of bytes that belonged to no frame.
         pending: bytes kept of a frame that has not come to its end.
+        frame_length: of the frame that came last, where lengths differ [bytes].
     """
 
     crc_errors: int
     resyncs: int
+
+    frame_length: int
 
     @property
     def pending(self) -> int: ...
@@ -47,7 +52,7 @@ class FrameDecoder:
     """
 
     def __init__(self, header: bytes, length: int, wrench: Callable[[bytes], np.ndarray | None]) -> None:
-        self.header, self.length, self._wrench = header, length, wrench
+        self.header, self.frame_length, self._wrench = header, length, wrench
         self.crc_errors = self.resyncs = 0
         self._buffer = bytearray()
         self._lost = False
@@ -64,15 +69,15 @@ class FrameDecoder:
         while True:
             at = buffer.find(self.header)
             self._skip(at if at >= 0 else max(0, len(buffer) - len(self.header) + 1))
-            if at < 0 or len(buffer) < self.length:
+            if at < 0 or len(buffer) < self.frame_length:
                 return found
-            wrench = self._wrench(bytes(buffer[: self.length]))
+            wrench = self._wrench(bytes(buffer[: self.frame_length]))
             if wrench is None:
                 self.crc_errors += 1
                 self._skip(1)
             else:
                 found.append(wrench)
-                del buffer[: self.length]
+                del buffer[: self.frame_length]
                 self._lost = False
 
     def _skip(self, n: int) -> None:
@@ -92,16 +97,15 @@ class SerialWrenchSensor(WrenchSensor):
         **common: as for `WrenchSensor`.
     """
 
+    _port = WhileOpen[SerialPort]()
+
     def __init__(self, path: str, **common: Any) -> None:
         super().__init__(**common)
         self.path = str(path)
-        self._port: SerialPort | None = None
 
+    @abstractmethod
     def _decoder_of_stream(self) -> WrenchDecoder:
-        """A fresh decoder; its frames are `_frame_length` bytes long."""
-        raise NotImplementedError
-
-    _frame_length = 0  # for the stamps; of the frame that came last where lengths differ
+        """A fresh decoder."""
 
     def _start(self) -> None:
         self.faults.clear()
@@ -125,13 +129,13 @@ class SerialWrenchSensor(WrenchSensor):
 
     def _close(self) -> None:
         self._not_streaming()
-        if self._port is not None:
+        with contextlib.suppress(Disconnected):
             self._port.close()
         self._port = None
 
     def _use(self, wrenches: np.ndarray, arrival: float) -> None:
         """Frames that came together left the sensor a period apart; bytes behind the last one came after it."""
-        wire = self._port.transmission_time(self._frame_length + self._decoder.pending)
+        wire = self._port.transmission_time(self._decoder.frame_length + self._decoder.pending)
         n = len(wrenches)
         t = arrival - wire - np.arange(n - 1, -1, -1) / self.nominal_rate
         t = np.maximum(t, self.last_sample + 1e-6 * np.arange(1, n + 1))
