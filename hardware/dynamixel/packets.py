@@ -43,20 +43,25 @@ class FrameParser(ABC):
     """Status replies from a byte stream that may hold anything.
 
     The buffer is bounded: a frame longer than `limit` is no frame. A frame whose check fails costs one byte,
-    then the search goes on behind it, so that damage never hides the frame that follows.
+    then the search goes on behind it, so that damage never hides the frame that follows. Where frames are stuffed a
+    header within one shows it to be false, before its end has come and without its check value: so each byte enters
+    the check of one frame only (a few of two), and hostile streams cost what good ones do.
 
     Attributes:
+        checked: bytes that went into check values.
         crc_errors: frames refused for their check value.
         skipped: bytes dropped outside frames.
     """
 
     HEADER: bytes
     HEAD: int  # bytes from which a frame's length is known
+    CHECK = 0  # bytes of the check value, which alone is not stuffed; 0: nothing is
 
     def __init__(self, limit: int = 2048) -> None:
         self.limit = limit
-        self.crc_errors = self.skipped = 0
+        self.crc_errors = self.skipped = self.checked = 0
         self._buffer = bytearray()
+        self._searched = 0  # of the frame that has begun, without a header behind its own
 
     def feed(self, data: bytes) -> list[Status]:
         """Replies completed by `data`, in order. Instructions (a half-duplex adapter's echo) are passed over."""
@@ -74,16 +79,30 @@ class FrameParser(ABC):
             size = self._size(buffer)
             if not 0 < size <= self.limit:
                 self._drop(1)
+            elif (inner := self._header_within(size)) > 0:
+                self.crc_errors += 1
+                self._drop(inner)
             elif len(buffer) < size:
                 return found
             else:
                 frame = bytes(buffer[:size])
+                self.checked += size
                 if not self._valid(frame):
                     self.crc_errors += 1
                     self._drop(1)
                 else:
                     del buffer[:size]
+                    self._searched = 0
                     found += self._replies(frame)
+
+    def _header_within(self, size: int) -> int:
+        """Where the next header begins in the frame of `size` bytes that has begun; -1 if there is none so far."""
+        if not self.CHECK:
+            return -1
+        end = min(size - self.CHECK, len(self._buffer))
+        inner = self._buffer.find(self.HEADER, max(self.HEAD, self._searched), end)
+        self._searched = max(0, end - len(self.HEADER) + 1)
+        return inner
 
     def resync(self) -> list[Status]:
         """Give up the frame that has begun: nothing more will come. Returns replies that it was hiding."""
@@ -96,6 +115,7 @@ class FrameParser(ABC):
     def clear(self) -> None:
         """Forget what is buffered."""
         self._buffer.clear()
+        self._searched = 0
 
     @property
     def pending(self) -> int:
@@ -105,6 +125,7 @@ class FrameParser(ABC):
     def _drop(self, n: int) -> None:
         if n:
             del self._buffer[:n]
+            self._searched = 0
             self.skipped += n
 
     @abstractmethod

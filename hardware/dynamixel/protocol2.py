@@ -194,7 +194,7 @@ def sync_read_size(n: int, length: int, fast: bool = False) -> int:
 class Parser(FrameParser):
     """Status replies from a stream, each of one servo: the common reply of a fast sync read is FastReplyBlock's."""
 
-    HEADER, HEAD = HEADER, BODY
+    HEADER, HEAD, CHECK = HEADER, BODY, 2
 
     def _size(self, head: bytearray) -> int:
         length = head[5] | head[6] << 8

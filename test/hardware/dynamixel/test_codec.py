@@ -138,10 +138,76 @@ def test_a_wrong_length_does_not_swallow_what_follows():
     bad = bytearray(good)
     bad[6] = 0x07  # the length says 1.8 KB more than there is
     parser = protocol2.Parser()
-    assert parser.feed(bytes(bad) + good) == []
-    assert parser.resync() == [Status(3, 0, b"abcd")]
+    assert parser.feed(bytes(bad) + good) == [Status(3, 0, b"abcd")]  # a header within shows that the first was false
+    assert (parser.crc_errors, parser.pending) == (1, 0)
     bad[6] = 0x7F  # longer than any frame: not even waited for
     assert protocol2.Parser().feed(bytes(bad) + good) == [Status(3, 0, b"abcd")]
+
+
+def reference(stream):
+    """Status replies in a whole stream, by trying every place for a frame; one that is found is stepped over."""
+    found, at = [], 0
+    while at + 11 <= len(stream):
+        size = 7 + int.from_bytes(stream[at + 5 : at + 7], "little")
+        frame = stream[at : at + size]
+        body = frame[7:-2]
+        good = frame[:4] == protocol2.HEADER and 10 <= size <= 2048 and len(frame) == size
+        if good and protocol2.HEADER not in body and protocol2.crc16(frame[:-2]) == frame[-2] | frame[-1] << 8:
+            if body[0] == 0x55 and len(body) >= 2 and frame[4] < 254:
+                found.append(Status(frame[4], body[1], body[2:].replace(b"\xff\xff\xfd\xfd", PATTERN)))
+            at += size
+        else:
+            at += 1
+    return found
+
+
+headers = st.builds(
+    lambda id, length: protocol2.HEADER + bytes([id]) + length.to_bytes(2, "little"),
+    st.integers(0, 255),
+    st.one_of(st.integers(0, 60), st.integers(0, 65535)),
+)
+replies = st.builds(protocol2.status, ids, st.integers(0, 255), awkward)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.one_of(replies, headers, awkward, st.just(protocol2.HEADER), st.binary(max_size=30)), max_size=30),
+    st.lists(st.integers(1, 40), min_size=1, max_size=8),
+)
+def test_hostile_streams_are_read_as_by_a_simple_parser(pieces, cuts):
+    """False headers, wrong lengths, stuffing and good replies, chopped anyhow: the same packets in the same order."""
+    stream = b"".join(pieces)
+    parser, found, at, k = protocol2.Parser(), [], 0, 0
+    while at < len(stream):
+        n = cuts[k % len(cuts)]
+        found += parser.feed(stream[at : at + n])
+        at, k = at + n, k + 1
+    assert found + parser.resync() == reference(stream)
+
+
+LONGEST_FALSE = protocol2.HEADER + bytes.fromhex("01 F9 07")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        protocol2.HEADER * 10_000,
+        LONGEST_FALSE * 6000,
+        (protocol2.HEADER + b"\x01\xff\xff") * 6000,
+        (LONGEST_FALSE + b"\xff\xff\xfd\xfd" * 508) * 20,
+        b"".join(protocol2.HEADER + b"\x01" + (k * 37 % 2045).to_bytes(2, "little") for k in range(6000)),
+        b"\xff" * 40_000,
+    ],
+    ids=["headers", "longest", "65535", "stuffing", "lengths", "FF"],
+)
+@pytest.mark.parametrize("chunk", [1, 64, 4096])
+def test_no_byte_is_checked_more_than_twice(hostile, chunk):
+    """The work is linear: a count of the bytes that go through the CRC, where a false header used to cost its whole length."""
+    parser = protocol2.Parser()
+    for at in range(0, len(hostile), chunk):
+        assert parser.feed(hostile[at : at + chunk]) == []
+    parser.resync()
+    assert parser.checked <= 2 * len(hostile) and parser.pending <= 6
 
 
 def test_what_is_no_reply_of_a_servo_is_passed_over():
