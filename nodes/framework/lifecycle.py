@@ -46,6 +46,8 @@ __all__ = ["RefitNode", "spin_main", "turn"]
 # After a signal a node that has not ended within this time is ended, with a traceback of every thread [s].
 # Launch kills after ten; a recorder may take five to complete its bag.
 ENDING_LIMIT = 8.0
+# After a signal a transition that another thread is in may take this long to come to its end [s].
+TRANSITION_LIMIT = 3.0
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -71,11 +73,12 @@ class RefitNode(LifecycleNode):
     executor_threads = 1  # > 1: callbacks run in parallel, use callback groups
     event_driven = False  # True: rclpy's events executor where it has one (see `_executor`)
 
-    def __init__(self, name: str | None = None, **kwargs):
+    def __init__(self, name: str | None = None, **kwargs) -> None:
         super().__init__(name or self.name, **kwargs)
         self.is_active = False
         self.exit_requested = False
-        self._transition_running = False
+        self._transitions = threading.RLock()  # held by the thread that is in one
+        self._interruptible = False  # the main thread is in one
         self.config = (
             declare(self, self.Config, self._on_change if self.live_parameters else None) if self.Config else None
         )
@@ -158,7 +161,19 @@ class RefitNode(LifecycleNode):
         return self.on_shutdown(state)
 
     def _transition(self, what: str, *steps, undo=None):
-        self._transition_running = True
+        with self._transitions:
+            try:
+                try:
+                    self._interruptible = threading.current_thread() is threading.main_thread()
+                    return self._walk(what, steps, undo)
+                finally:
+                    self._interruptible = False
+            except KeyboardInterrupt:
+                # Cut short by a signal, which `spin_main` knows of. It goes no further than this: an executor that it
+                # passes through prints where it came from.
+                return FAILURE
+
+    def _walk(self, what: str, steps, undo):
         try:
             for step in steps:
                 step()
@@ -173,8 +188,6 @@ class RefitNode(LifecycleNode):
                 with contextlib.suppress(Exception):
                     undo()
             return FAILURE
-        finally:
-            self._transition_running = False
 
     def _LifecycleNodeMixin__change_state(self, transition_id: int):
         # rclpy 7.1 lets a transition that the present state does not offer (activate before
@@ -205,6 +218,8 @@ class RefitNode(LifecycleNode):
 
     def close(self) -> None:
         """Stop state, then everything freed. The context must still be valid, for last messages."""
+        # What another thread of the executor is making must not be freed in its hands.
+        self._transitions.acquire(timeout=TRANSITION_LIMIT)
         for step in (self.stop, self.trigger_shutdown, lambda: self.diagnostics.beat(force=True), self.destroy_node):
             with contextlib.suppress(Exception):
                 step()
@@ -250,14 +265,14 @@ def spin_main(node_class, args=None) -> int:
     stopping = threading.Event()
     node = executor = None
 
-    def on_signal(number, frame):
+    def on_signal(number, frame) -> None:
         stopping.set()
         # Needs no interpreter: it also ends a process that hangs in a library or while Python is torn down, and shows where.
         faulthandler.dump_traceback_later(ENDING_LIMIT, exit=True)
-        if node is not None and node._transition_running and not node.is_active:
+        if node is not None and node._interruptible and not node.is_active:
             raise KeyboardInterrupt  # nothing moves yet, so a long `configure` can be cut short
 
-    def on_early_signal(number, frame):
+    def on_early_signal(number, frame) -> None:
         os._exit(0)  # nothing has started, so there is nothing to end
 
     main_thread = threading.current_thread() is threading.main_thread()

@@ -60,7 +60,8 @@ def _check_plant(robot: str, scenario: str, physical: str) -> None:
     try:
         MujocoPlant(robot, scenario=scenario, params_file=physical)
     except ValueError as error:
-        raise ValueError(f"{f'scenario:={scenario:.80}: ' if scenario else ''}{error}") from None
+        told = " ".join(str(error).split())  # YAML's parser and MuJoCo's compiler take several lines
+        raise ValueError(f"{f'scenario:={scenario:.80}: ' if scenario else ''}{told}") from None
 
 
 def _check_namespace(namespace: str) -> None:
