@@ -1,13 +1,4 @@
-"""Where a camera comes from: USB, a recording, an emulator.
-
-A source is a callable without arguments that returns a camera or raises DeviceError:
-
-    camera.device       of the SDK, with its sensors
-    camera.connected    False once it has vanished
-    camera.playback     of the SDK if it is a recording, else None
-    camera.reset()      hardware reset; it vanishes and comes back
-    camera.close()      lets go of every reference
-"""
+"""Where a camera comes from: USB, a recording, an emulator."""
 
 from __future__ import annotations
 
@@ -15,7 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyrealsense2 as rs
 
@@ -24,7 +15,37 @@ from hardware.link.errors import DeviceError, Disconnected
 if TYPE_CHECKING:
     from hardware.realsense.software_camera import SoftwareCamera
 
-__all__ = ["emulated", "info", "recording", "unused_recording", "usb"]
+__all__ = ["Camera", "Source", "emulated", "info", "recording", "unused_recording", "usb"]
+
+
+class Camera(Protocol):
+    """A camera that is open.
+
+    Attributes:
+        device: of the SDK, with its sensors.
+        playback: of the SDK if it is a recording, else None.
+        connected: False once it has vanished.
+    """
+
+    @property
+    def device(self) -> Any: ...
+    @property
+    def playback(self) -> Any: ...
+    @property
+    def connected(self) -> bool: ...
+
+    def reset(self) -> None:
+        """Hardware reset; it vanishes and comes back.
+
+        Raises:
+            DeviceError: it refuses.
+        """
+
+    def close(self) -> None:
+        """Let go of every reference."""
+
+
+Source = Callable[[], Camera]  # raises DeviceError where there is no camera
 
 _INFOS = {
     "name": rs.camera_info.name,
@@ -42,7 +63,7 @@ def info(device: rs.device, what: str) -> str:
     return device.get_info(key) if device.supports(key) else ""
 
 
-def usb(serial_no: str = "", usb_port_id: str = "", device_type: str = "") -> Callable:
+def usb(serial_no: str = "", usb_port_id: str = "", device_type: str = "") -> Source:
     """The first camera on USB that fits.
 
     Args:
@@ -64,7 +85,7 @@ def emulated(link: str | os.PathLike[str]) -> Callable[[], SoftwareCamera]:
     return source
 
 
-def recording(path: str | os.PathLike, real_time: bool = True) -> Callable:
+def recording(path: str | os.PathLike, real_time: bool = True) -> Source:
     """A recording, .db3 or .bag; `real_time` false: as fast as it can be read, without losing a frame."""
     return lambda: _Recording(Path(path).expanduser(), real_time)
 

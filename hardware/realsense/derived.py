@@ -7,6 +7,7 @@ left out, counted as `align_skipped` and `cloud_skipped`. Of a recording that is
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +25,9 @@ __all__ = ["Derived"]
 class _Pictures(NamedTuple):
     """Frames of the SDK, the records of their images by stream, and when the SDK handed them over [s]."""
 
-    frames: object  # the set that depth and colour came in; None if depth came alone
-    depth: object
-    color: object
+    frames: Any  # the set that depth and colour came in; None if depth came alone
+    depth: Any
+    color: Any  # None if depth came alone
     images: dict[str, Image]
     arrival: float
 
@@ -46,14 +47,17 @@ class Derived:
         self, align: bool, rgbd: bool, cloud: PointCloud | None, lossless: bool, on_sample: Callable, counters: Counters
     ) -> None:
         self.align, self.rgbd, self.cloud, self.lossless, self.on_sample = align, rgbd, cloud, lossless, on_sample
-        self._align, self._points, self._lenses = rs.align(rs.stream.color), rs.pointcloud(), {}
+        self._align, self._points = rs.align(rs.stream.color), rs.pointcloud()
+        self._lenses: dict = {}
         self._aligned = (
             LatestWins(self._make_aligned, lambda: counters.add("align_skipped"), "camera align")
             if align or rgbd
             else None
         )
         self._clouds = (
-            LatestWins(self._make_cloud, lambda: counters.add("cloud_skipped"), "camera cloud") if cloud else None
+            LatestWins(partial(self._make_cloud, cloud), lambda: counters.add("cloud_skipped"), "camera cloud")
+            if cloud
+            else None
         )
         self._workers = [worker for worker in (self._aligned, self._clouds) if worker is not None]
 
@@ -93,8 +97,8 @@ class Derived:
         if self.rgbd:
             self.on_sample(Rgbd(color.t, of.arrival, color, aligned), color.t)
 
-    def _make_cloud(self, of: _Pictures) -> None:
-        depth, color, t = of.depth, of.color if self.cloud.textured else None, of.images["depth"].t
+    def _make_cloud(self, how: PointCloud, of: _Pictures) -> None:
+        depth, color, t = of.depth, of.color if how.textured else None, of.images["depth"].t
         if color is not None:
             self._points.map_to(color)
         points = self._points.calculate(depth)
@@ -102,6 +106,6 @@ class Derived:
         texture = image = None
         if color is not None:
             texture, image = np.asanyarray(points.get_texture_coordinates(2)), np.asanyarray(color.get_data())
-        buffer = cloud_points(vertices, texture, image, self.cloud)
-        width, height = (depth.get_width(), depth.get_height()) if self.cloud.ordered else (len(buffer), 1)
-        self.on_sample(Cloud(t, of.arrival, buffer, width, height, color is not None, not self.cloud.ordered), t)
+        buffer = cloud_points(vertices, texture, image, how)
+        width, height = (depth.get_width(), depth.get_height()) if how.ordered else (len(buffer), 1)
+        self.on_sample(Cloud(t, of.arrival, buffer, width, height, color is not None, not how.ordered), t)

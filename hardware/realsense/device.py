@@ -25,7 +25,8 @@ import pyrealsense2 as rs
 from hardware.link.clock import DeviceClock
 from hardware.link.device import Device, Identity
 from hardware.link.errors import DeviceError, Disconnected, NotAnswering
-from hardware.realsense.camera import info, unused_recording
+from hardware.link.while_open import WhileOpen
+from hardware.realsense.camera import Camera, Source, info, unused_recording
 from hardware.realsense.derived import Derived
 from hardware.realsense.frost import Frost
 from hardware.realsense.imu import ImuUniter, Unite
@@ -103,9 +104,12 @@ class RealSenseDevice(Device):
         stream_rates: frames per second asked for, by stream.
     """
 
+    _camera = WhileOpen[Camera]()
+    _derived = WhileOpen[Derived]()
+
     def __init__(
         self,
-        source: Callable,
+        source: Source,
         settings: Settings,
         *,
         on_layout: Callable = lambda layout: None,
@@ -123,7 +127,7 @@ class RealSenseDevice(Device):
         self._patience = self.stale_timeout
         self._pending: Settings | None = None
         self._reset_wanted = False
-        self._camera = self._recorder = None
+        self._recorder: Any = None
         self._sensors: list = []
         self._running: list = []
         self._queue: deque = deque()
@@ -132,9 +136,8 @@ class RealSenseDevice(Device):
         self._stopping = False
         self._ended = threading.Event()
         self._notices: deque = deque(maxlen=16)
-        self._derived: Derived | None = None
         self._step = 0
-        self.stamps = LiveStamps()
+        self.stamps: LiveStamps | PlaybackStamps = LiveStamps()
 
     @property
     def clock(self) -> DeviceClock | None:
@@ -183,13 +186,9 @@ class RealSenseDevice(Device):
         self._filters, self._uniter = settings.filters.build(), ImuUniter(settings.unite) if settings.unite else None
         self._syncer = rs.syncer(2) if settings.paired else None
         self._stopping = False
+        self._lossless = recorded and not self._camera.playback.is_real_time()
         self._derived = Derived(
-            settings.align,
-            settings.rgbd,
-            settings.cloud,
-            recorded and not self._camera.playback.is_real_time(),
-            self.on_sample,
-            self.counters,
+            settings.align, settings.rgbd, settings.cloud, self._lossless, self.on_sample, self.counters
         )
         self._ended.clear()
         self._queue.clear()
@@ -202,7 +201,10 @@ class RealSenseDevice(Device):
         if not found:
             raise DeviceError("no stream is enabled: set enable_depth, enable_color or another to true")
         self.stream_rates = {name: profile.fps() for name, profile in found.items()}
-        self._lenses, self._last_stamp, self._last_number, self._frost = {}, {}, {}, Frost()
+        self._lenses: dict = {}
+        self._last_stamp: dict[str, float] = {}
+        self._last_number: dict[str, int] = {}
+        self._frost = Frost()
         now = time.monotonic()
         self._heard = dict.fromkeys(found, now + START_TIME)
         self._primary = next(name for name in (*VIDEO, *MOTION) if name in found)
@@ -273,7 +275,7 @@ class RealSenseDevice(Device):
                 with contextlib.suppress(RuntimeError):
                     action()
         self._running = []
-        if self._derived is not None:
+        with contextlib.suppress(Disconnected):
             self._derived.close()
         self._derived = None
         self._queue.clear()
@@ -289,9 +291,9 @@ class RealSenseDevice(Device):
                 sensor.set_notifications_callback(lambda notice: None)
         # A recording is complete, and a camera free for others, only without references.
         self._sensors, self._recorder = [], None
-        camera, self._camera = self._camera, None
-        if camera is not None:
-            camera.close()
+        with contextlib.suppress(Disconnected):
+            self._camera.close()
+        self._camera = None
 
     # -- settings ----------------------------------------------------------------------------------
     def _adopt_pending(self) -> None:
@@ -335,11 +337,7 @@ class RealSenseDevice(Device):
                 self._arrival.notify_all()
             return
         with self._arrival:
-            if (
-                self._camera is not None
-                and self._camera.playback is not None
-                and not self._camera.playback.is_real_time()
-            ):
+            if self._lossless:
                 while len(self._queue) >= QUEUED and not self._stopping:
                     self._arrival.wait(0.1)
             if len(self._queue) >= QUEUED:

@@ -13,7 +13,7 @@ import heapq
 import itertools
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from hardware.emulation.world import SharedWorld
 from hardware.realsense.frame_link import FramePort
 from hardware.realsense.imager import DepthSensor, InertialUnit, Swing, grain, holes
 from hardware.realsense.profiles import MODELS, MOTION, Mode
-from hardware.realsense.scene import StillScene
+from hardware.realsense.scene import Scene, StillScene, View
+
+if TYPE_CHECKING:
+    from hardware.realsense.renderer import CameraOnRobot
 
 __all__ = ["RealSenseEmulator", "arguments", "make"]
 
@@ -31,6 +34,15 @@ EXPOSURE, GAIN = 8500.0, 16.0
 COLOUR_DELAY = 0.002  # [s] of the colour imager's exposure after the stereo pair's
 VARIANTS = 4  # differently noisy images of one view
 LATEST = 0.5  # [s] behind at which motion samples are left out; images: two periods, the cable holds no more
+
+
+class Variants(NamedTuple):
+    """Images of one view: what the scene gives, where its depth has holes (None of colour), noisy images of it."""
+
+    version: int
+    truth: np.ndarray
+    hole: np.ndarray | None
+    images: list[np.ndarray]
 
 
 class RealSenseEmulator(Emulator):
@@ -70,22 +82,25 @@ class RealSenseEmulator(Emulator):
         self._rng = np.random.default_rng(self.faults.rng.getrandbits(32))
         self._sensor, self._inertial, self.swing = DepthSensor(self.model, self._rng), InertialUnit(self._rng), Swing()
         self._pool = self._rng.integers(0, 4, 2 * 1280 * 720 * 3, dtype=np.uint8)
-        if world is None:
-            self._scene, self._robot = StillScene(self.model), None
-        else:
+        self._scene: Scene = StillScene(self.model)
+        self._robot: CameraOnRobot | None = None
+        if world is not None:
             from hardware.realsense.renderer import CameraOnRobot, RenderedScene
 
             self._scene = RenderedScene(CameraOnRobot(world, camera), self.model, render_period)
             self._robot = CameraOnRobot(world, camera)
-        self.temperature, self.sent = 35.0, {}
-        self._variants: dict = {}
+        self.temperature = 35.0
+        self.sent: dict[str, int] = {}
+        self._variants: dict[tuple[str, Mode], Variants] = {}
         self.port = FramePort(link, model, serial)
         self.power_on()
 
     def power_on(self) -> None:
         self._boot = time.monotonic()
         self._jump, self._resets = 0.0, 0
-        self._number, self._due, self._shown = {}, {}, {}
+        self._sent_numbers: dict[str, int] = {}
+        self._due: dict[str, float] = {}
+        self._shown: dict[str, np.ndarray] = {}
         self._delayed: list = []
         self._order = itertools.count()
         self.port.replug()
@@ -124,14 +139,15 @@ class RealSenseEmulator(Emulator):
     def _expose(self, stream: str, mode: Mode, t: float) -> None:
         if (self.faults.active("stall_stream") or {"stream": None}).get("stream", "depth") == stream:
             return
+        size: dict[str, Any] = {}
         if stream in MOTION:
-            payload, size = self._motion(stream, mode.fps, t), {}
+            payload = self._motion(stream, mode.fps, t)
         else:
-            payload = self._image(stream, mode)
-            if payload is None:
+            image = self._image(stream, mode)
+            if image is None:
                 return  # the first rendering is under way
-            size = dict(width=mode.width, height=mode.height, exposure=EXPOSURE, gain=GAIN)
-        number = self._number[stream] = self._number.get(stream, 0) + 1
+            payload, size = image, dict(width=mode.width, height=mode.height, exposure=EXPOSURE, gain=GAIN)
+        number = self._sent_numbers[stream] = self._sent_numbers.get(stream, 0) + 1
         if self.faults.active("silence") is not None:
             return
         # What USB mutilates its checksums discard: a lost frame.
@@ -159,15 +175,15 @@ class RealSenseEmulator(Emulator):
             return self._shown[stream]
         key, version = (stream, mode), self._scene.version
         seen = self._variants.get(key)
-        if seen is None or seen[0] != version:
+        if seen is None or seen.version != version:
             view = self._scene.view(stream, mode)
             if view is None:
                 return None
-            seen = self._variants[key] = (version, *self._prepared(stream, view), [])
+            seen = self._variants[key] = Variants(version, *self._prepared(stream, view), [])
         _, truth, hole, images = seen
         if len(images) < VARIANTS:
             images.append(
-                self._sensor.measure(truth, hole) if stream == "depth" else grain(truth, self._rng, self._pool)
+                self._sensor.measure(truth, hole) if hole is not None else grain(truth, self._rng, self._pool)
             )
             image = images[-1]
         else:
@@ -178,12 +194,12 @@ class RealSenseEmulator(Emulator):
         self._shown[stream] = image
         return image
 
-    def _prepared(
-        self, stream: str, view: tuple[np.ndarray, np.ndarray | None]
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+    def _prepared(self, stream: str, view: View) -> tuple[np.ndarray, np.ndarray | None]:
         z, rgb = view
         if stream == "depth":
+            assert z is not None, "a scene gives depth to the depth stream"
             return z, holes(z, self.model.nearest, self.model.farthest)
+        assert rgb is not None, "a scene gives colour to all other streams"
         image = np.minimum(rgb, 252)
         return (image if stream == "color" else image.mean(axis=2).astype(np.uint8)), None
 
@@ -254,7 +270,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def make(options: argparse.Namespace, faults: Faults) -> RealSenseEmulator:
     if options.link is None:
         raise ValueError("--link is missing: the path that the camera's node opens (parameter emulator_link)")
-    world = SharedWorld.open(options.world, timeout=30.0) if options.world else None
+    world = SharedWorld.open(options.world, timeout=120.0) if options.world else None
     return RealSenseEmulator(
         faults, options.link, options.model, options.serial, world, options.camera, options.render_period
     )

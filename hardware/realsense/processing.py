@@ -75,20 +75,20 @@ def cloud_points(
     """
     # np.take and whole columns throughout: fancy indexing costs three times as much.
     measured = vertices[:, 2] > 0.0
-    if texture is not None:
-        pixel, seen = _pixels(texture, image)
-        if not settings.keep_untextured:
-            measured &= seen
+    seen_at = None if texture is None or image is None else _pixels(texture, image)
+    if seen_at is not None and not settings.keep_untextured:
+        measured &= seen_at[1]
     if not settings.ordered:
         keep = np.flatnonzero(measured)
         vertices = np.take(vertices, keep, axis=0)
-        if texture is not None:
-            pixel, seen = np.take(pixel, keep), np.take(seen, keep)
+        if seen_at is not None:
+            seen_at = np.take(seen_at[0], keep), np.take(seen_at[1], keep)
     points = np.empty((len(vertices), 5), np.float32)
     for k in range(3):
         points[:, k] = np.where(measured, vertices[:, k], np.float32("nan")) if settings.ordered else vertices[:, k]
     points[:, 3:] = 0.0
-    if texture is not None:
+    if seen_at is not None and image is not None:
+        pixel, seen = seen_at
         np.multiply(_colours(image, pixel), seen, out=points.view(np.uint32)[:, 4])
     return points
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hardware.emulation.world import SharedWorld
 from hardware.realsense.profiles import CameraModel, Mode
+from hardware.realsense.scene import View
 
 __all__ = ["CameraOnRobot", "RenderedScene", "frustum"]
 
@@ -42,7 +43,7 @@ class CameraOnRobot:
         joints = [self.model.joint(name) for name in world.joints]
         self._q = np.array([joint.qposadr[0] for joint in joints], dtype=int)
         self._v = np.array([joint.dofadr[0] for joint in joints], dtype=int)
-        self._before = None
+        self._before: tuple[float, np.ndarray, np.ndarray] | None = None  # when, velocity, acceleration
 
     def pose(self) -> float:
         """Take over the newest state; returns its simulated time [s]."""
@@ -66,11 +67,14 @@ class CameraOnRobot:
         arm = self.data.cam_xpos[self.camera] - self.data.xpos[body]
         velocity = twist[3:] + np.cross(twist[:3], arm)
         if self._before is None or t < self._before[0]:
-            self._before = t, velocity, np.zeros(3)
+            now = t, velocity, np.zeros(3)
         elif t > self._before[0]:
-            self._before = t, velocity, (velocity - self._before[1]) / (t - self._before[0])
+            now = t, velocity, (velocity - self._before[1]) / (t - self._before[0])
+        else:
+            now = self._before
+        self._before = now
         R_OW = (self.data.cam_xmat[self.camera].reshape(3, 3) @ R_CO).T
-        return R_OW @ twist[:3], R_OW @ (self._before[2] - self.model.opt.gravity)
+        return R_OW @ twist[:3], R_OW @ (now[2] - self.model.opt.gravity)
 
 
 class RenderedScene:
@@ -89,15 +93,15 @@ class RenderedScene:
         self.version, self.busy = 0, 0.0
         self._on, self._model, self._period = camera, model, period
         self._wanted: dict[tuple[str, Mode], float] = {}
-        self._views: dict[tuple[str, Mode], tuple] = {}
+        self._views: dict[tuple[str, Mode], View] = {}
         self._fresh = threading.Condition()
         self._closing = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="renderer", daemon=True)
         self._thread.start()
 
-    def view(self, stream: str, mode: Mode) -> tuple[np.ndarray, np.ndarray] | None:
-        """Depth [m], shape (h, w), and colour, shape (h, w, 3), of an imager; None until its first rendering is there."""
+    def view(self, stream: str, mode: Mode) -> View | None:
+        """As `Scene.view`; depth is None for the colour stream, colour for the depth stream."""
         if self._failure is not None:
             raise self._failure
         self._wanted[stream, mode] = time.monotonic()
@@ -128,7 +132,7 @@ class RenderedScene:
             for renderer in renderers.values():
                 renderer.close()
 
-    def _render(self, renderers: dict, stream: str, mode: Mode) -> tuple[np.ndarray, np.ndarray]:
+    def _render(self, renderers: dict, stream: str, mode: Mode) -> View:
         model, data = self._on.model, self._on.data
         size = mode.height, mode.width
         if size not in renderers:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from hardware.realsense.profiles import CameraModel, Mode
 
-__all__ = ["StillScene", "cast"]
+__all__ = ["Scene", "StillScene", "View", "cast"]
+
+View = tuple[np.ndarray | None, np.ndarray | None]  # depth and colour as far as the stream needs them
 
 WALL, FLOOR = 2.2, 0.6  # z of the wall and y of the floor in the depth imager's optical frame [m]
 #: centre and half size in the same frame [m], colour
@@ -17,6 +20,23 @@ BOXES = (
     ((-0.45, 0.20, 1.5), (0.15, 0.25, 0.15), (40, 110, 200)),
     ((0.05, -0.35, 1.8), (0.30, 0.08, 0.05), (60, 180, 80)),
 )
+
+
+class Scene(Protocol):
+    """What an emulated camera looks at.
+
+    Attributes:
+        version: counts new views.
+    """
+
+    @property
+    def version(self) -> int: ...
+
+    def view(self, stream: str, mode: Mode) -> View | None:
+        """Depth [m], shape (h, w), and colour, shape (h, w, 3), of an imager; None until there is a first view."""
+
+    def close(self) -> None:
+        """Free what it took."""
 
 
 def cast(

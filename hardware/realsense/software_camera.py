@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyrealsense2 as rs
@@ -35,14 +36,16 @@ POLL = 0.002  # [s] between two looks at the cable: half a period of the fastest
 HOUSEKEEPING = 0.02  # [s] between two looks at which streams are open
 
 
-def build_device(model: CameraModel, serial: str, firmware: str = "5.16.0.1") -> rs.software_device:
+def build_device(
+    model: CameraModel, serial: str, firmware: str = "5.16.0.1"
+) -> tuple[Any, dict[str, Any], dict[tuple[str, Any], Any]]:
     """An `rs.software_device` of a model.
 
     Returns:
         (device, sensors by stream name, profiles by (stream name, Mode or rate)).
     """
     device = rs.software_device()
-    for key, value in (
+    for what, text in (
         (rs.camera_info.name, model.name),
         (rs.camera_info.serial_number, serial),
         (rs.camera_info.firmware_version, firmware),
@@ -50,7 +53,7 @@ def build_device(model: CameraModel, serial: str, firmware: str = "5.16.0.1") ->
         (rs.camera_info.usb_type_descriptor, "3.2"),
         (rs.camera_info.product_line, "emulated"),
     ):
-        device.register_info(key, value)
+        device.register_info(what, text)
     stereo, colour, motion = (device.add_sensor(name) for name in ("Stereo Module", "RGB Camera", "Motion Module"))
     stereo.add_read_only_option(rs.option.depth_units, model.depth_units)
     if model.baseline:
@@ -61,7 +64,9 @@ def build_device(model: CameraModel, serial: str, firmware: str = "5.16.0.1") ->
         sensor.add_option(rs.option.enable_auto_exposure, _range(0.0, 1.0, 1.0, 1.0), True)
         sensor.add_option(rs.option.exposure, _range(1.0, 165000.0, 1.0, 8500.0), True)
         sensor.add_option(rs.option.gain, _range(16.0, 248.0, 1.0, 16.0), True)
-    sensors, profiles, positions = {}, {}, {}
+    sensors: dict[str, Any] = {}
+    profiles: dict[tuple[str, Any], Any] = {}
+    positions: dict[tuple[str, Any], Sequence[float]] = {}
     for stream in model.video:
         sensor = colour if stream.name == "color" else stereo
         sensors[stream.name] = sensor
@@ -128,7 +133,8 @@ class SoftwareCamera:
     # -- the feeding thread ------------------------------------------------------------------------
     def _feed(self) -> None:
         open_streams: dict[str, tuple] = {}
-        due, temperatures = 0.0, None
+        due = 0.0
+        temperatures: tuple[float, float] | None = None
         while not self._closing.wait(POLL):
             now = time.monotonic()
             if now >= due:

@@ -48,6 +48,7 @@ class LiveStamps:
             self._newest = device
             return self.clock.to_host(device, arrival)
         # Streams interleave: an image that took longer to read out than the motion sample after it.
+        assert self.clock.offset is not None, "the newest frame went through the filter"
         return device + self.clock.offset
 
 
@@ -57,7 +58,7 @@ class PlaybackStamps:
     A recording that is read faster than it was made has stamps ahead of the clock.
     """
 
-    clock = None
+    clock: None = None
     jumps = 0
 
     def __init__(self) -> None:
