@@ -1,7 +1,7 @@
 """A Psyonic Ability Hand on a pseudo-terminal: `python -m hardware.emulate ability_hand --link /tmp/hand`.
 
-Values to set: contacts, a mapping from finger to the angle [deg] at which an object stops it (null: none). It does not
-imitate: the Bluetooth and EMG side, grips (command 1D), registers, upsampled thumb, fingers that push one another.
+Values to set: contacts, a mapping from finger to the angle [deg] at which an object stops it (null: none); fastest, of the
+fingers [deg/s]; api_time, without a command until the hand no longer obeys the line [s]. It does not imitate: the Bluetooth and EMG side, grips (command 1D), registers, upsampled thumb, fingers that push one another.
 
 Its bytes are taken apart and put together here, apart from protocol.py on purpose.
 """
@@ -23,7 +23,7 @@ FINGERS = ("index", "middle", "ring", "pinky", "thumb_flexor", "thumb_rotator")
 LIMITS = ((0.0, 100.0),) * 5 + ((-100.0, 0.0),)  # [deg]
 FASTEST = 235.0  # [deg/s]
 GAIN = 25.0  # [1/s] of the position loop
-API_TIME = 0.3  # [s] without a command, then the hand no longer obeys the line
+API_TIME = 0.3  # [s]
 STALL = 1.2  # [A]
 POSITION, VELOCITY, READ = 1, 2, 10
 
@@ -61,7 +61,8 @@ class AbilityHandEmulator(Emulator):
     """The hand behind its port.
 
     Attributes:
-        angles, speeds: of the fingers [deg], [deg/s].
+        angles, speeds: of the fingers [deg], [deg/s]; fastest: that they move [deg/s].
+        api_time: without a command, then the hand no longer obeys the line [s].
         api: whether it obeys the line; api_exits counts the ends of that.
     """
 
@@ -74,6 +75,7 @@ class AbilityHandEmulator(Emulator):
         self.commands = self.damaged = self.unknown = self.api_exits = 0
         self.angles = [30.0] * 5 + [-30.0]
         self.contacts = [math.inf] * 6
+        self.fastest, self.api_time = FASTEST, API_TIME
         self._pending = b""
         self._time = time.monotonic()
         self.power_on()
@@ -154,13 +156,13 @@ class AbilityHandEmulator(Emulator):
         """Speed that the finger's controller asks for [deg/s]."""
         goal = self._goals[finger]
         wish = GAIN * (goal - self.angles[finger]) if self._mode == POSITION else goal
-        return min(max(wish, -FASTEST), FASTEST)
+        return min(max(wish, -self.fastest), self.fastest)
 
     def _advance(self, now: float) -> None:
         while self._time < now:
             dt = min(0.005, now - self._time)
             self._time += dt
-            if self.api and self._time - self._heard > API_TIME:
+            if self.api and self._time - self._heard > self.api_time:
                 self.api, self.api_exits = False, self.api_exits + 1
             for finger, (low, high) in enumerate(LIMITS):
                 before = self.angles[finger]
@@ -175,6 +177,8 @@ class AbilityHandEmulator(Emulator):
             if finger not in FINGERS:
                 raise ValueError(f"there is no finger {finger}, only {', '.join(FINGERS)}")
             self.contacts[FINGERS.index(finger)] = math.inf if angle is None else abs(float(angle))
+        self.fastest = float(values.pop("fastest", self.fastest))
+        self.api_time = float(values.pop("api_time", self.api_time))
         super().set(**values)
 
     def stats(self) -> dict:
