@@ -92,7 +92,7 @@ LONG: dict[str, float] = {
     "sim_core/inference/samplers/test_samplers.py": 55,
     "hardware/dynamixel/test_device.py": 50,
     "environment/test_script.py": 50,
-    "cli/test_calibrate.py": 45,
+    "cli/calibrate/test_servos.py": 30,
     "pip_ros/test_launch_pytest.py": 45,
     "launch/test_killed.py": 40,
     "launch/test_two_robots.py": 40,
@@ -176,21 +176,12 @@ def domain() -> Iterator[int]:
 
 
 # ---- what the machine withholds ----------------------------------------------------------------------------------
-def _withheld(pid: int | str = "self") -> float:
-    total = 0
-    for schedstat in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        try:
-            total += int(schedstat.read_text().split()[1])  # [ns]
-        except OSError:  # the thread has ended meanwhile
-            continue
-    return 1e-9 * total
-
-
 @pytest.fixture
 def withheld() -> Callable[..., float]:
     """withheld(pid): how long the threads of a process (default: this one) were ready to run, and did not get to [s].
 
-    The difference of two calls is what a busy machine may have added to a time measured between them; 0 where the
-    system does not count it.
+    The difference of two calls is what a busy machine may have added to a time measured between them.
     """
-    return _withheld
+    from hardware.emulation.machine_time import withheld
+
+    return withheld

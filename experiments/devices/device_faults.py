@@ -2,7 +2,8 @@
 
 Emulators speak the wire protocols, the driver nodes are the ones that run on hardware. A fault counts as reported
 when the node's diagnostics leave OK or one of its error counters grows between the fault's beginning and three
-seconds after its end. Memory, threads and descriptors of every driver are compared between the first
+seconds after its end. Times are those that device and driver had: what they waited for a core of a busy machine does not
+count, up to three seconds, and a fault lasts longer by as much. Memory, threads and descriptors of every driver are compared between the first
 quarter and the end, all devices well.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,8 @@ SPACING = 1.0  # [s] between faults
 AFTERMATH = 3.0  # [s] after a fault's end in which it may still be reported
 RECOVERY = 5.0  # [s] after a fault's end by which data must flow
 GROWTH = 5e6  # [bytes] of memory
+WITHHELD = 3.0  # [s] at most that a busy machine may add to any of these times: the waits of threads add up
+PATIENCE = 60.0  # [s] of wall time for the faults under way at the end
 WARM_UP = 0.25  # of the study
 
 
@@ -33,8 +37,10 @@ class Fault:
     """One injection and what became of it.
 
     Attributes:
-        t, end: from the study's start [s].
+        t, end: from the study's start [s]; end is infinite while it lasts.
+        lasts: how long [s].
         errors: the device's error count before it.
+        withheld: what device and driver had waited for a core before it; from its end on, before that [s].
         worst: highest level heard.
         reported: [s] after the beginning; NaN: never.
         back: [s] after the end until the device was well; NaN: never.
@@ -43,8 +49,10 @@ class Fault:
     node: str
     name: str
     t: float
-    end: float
+    lasts: float
     errors: int
+    withheld: float
+    end: float = float("inf")
     worst: int = 0
     reported: float = float("nan")
     back: float = float("nan")
@@ -63,10 +71,10 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
         with progress.stage("all faults over", None):
             for emulator in bench.emulators.values():
                 emulator.clear()
-            bench.until(lambda: all(bench.well(d.node) for d in DEVICES), 15.0)
+            back = bench.well_since(time.monotonic(), PATIENCE)
             bench.listen(AFTERMATH)
         alive = sum(process.poll() is None for process in bench.processes.values())
-        ill = [f"{d.node}: {bench.said(d.node)}" for d in DEVICES if not bench.well(d.node)]
+        ill = [f"{d.node}: {bench.said(d.node)}" for d in DEVICES if d.node not in back]
         usage.append((duration, bench.usage()))
         levels = {d.node: [(h.t, h.level) for h in bench.health[d.node]] for d in DEVICES}
         codes = bench.close()
@@ -107,7 +115,7 @@ def _fail(bench: DeviceBench, duration: float, rng: random.Random, progress) -> 
             bench.listen(0.05)
             stage.advance(min(now, duration) - done)
             done = min(now, duration)
-        end = time.monotonic() + RECOVERY + AFTERMATH
+        end = time.monotonic() + PATIENCE
         while busy and time.monotonic() < end:
             bench.listen(0.05)
             _watch(bench, busy, begin, time.monotonic() - begin)
@@ -118,26 +126,31 @@ def _begin(bench: DeviceBench, rng: random.Random, device: Played, now: float) -
     name = rng.choice(sorted(device.faults))
     parameters = dict(device.faults[name])
     low, high = parameters.pop("seconds", (0.5, 2.0))
-    seconds = rng.uniform(low, high)
-    fault = Fault(device.node, name, now, now + seconds, bench.health[device.node][-1].errors())
-    bench.inject(device.node, name, seconds, **parameters)
+    errors = bench.health[device.node][-1].errors()
+    fault = Fault(device.node, name, now, rng.uniform(low, high), errors, bench.withheld(device.node))
+    bench.inject(device.node, name, PATIENCE, **parameters)
     return fault
 
 
 def _watch(bench: DeviceBench, busy: dict[str, Fault], begin: float, now: float) -> None:
-    """What the diagnostics say of the faults in force; those whose aftermath is over are let go."""
+    """End faults that have lasted long enough, note what the diagnostics say of them; let go whose aftermath is over."""
     for node, fault in list(busy.items()):
-        for health in reversed(bench.health[node]):
-            t = health.t - begin
-            if t < fault.t:
-                break
-            fault.worst = max(fault.worst, health.level if health.level < 3 else 0)
-            if health.level in (1, 2) or health.errors() > fault.errors:
-                fault.reported = t - fault.t  # the first of them comes last
+        total = bench.withheld(node)
+        late = min(total - fault.withheld, WITHHELD)  # since the beginning, or since the end
+        if now > fault.t + fault.lasts + late and np.isinf(fault.end):
+            bench.clear(node, fault.name)
+            fault.end, fault.withheld, late = time.monotonic() - begin, total, 0.0
+        said = list(takewhile(lambda health: health.t - begin >= fault.t, reversed(bench.health[node])))
+        fault.worst = max([fault.worst, *(health.level for health in said if health.level < 3)])
+        telling = [health for health in said if health.level in (1, 2) or health.errors() > fault.errors]
+        if np.isnan(fault.reported) and telling:
+            fault.reported = max(0.0, telling[-1].t - begin - fault.t - late)
         newest = bench.health[node][-1]
         if np.isnan(fault.back) and newest.t - begin > fault.end and newest.flows:
-            fault.back = newest.t - begin - fault.end
-        if now > fault.end + AFTERMATH and (not np.isnan(fault.back) or now > fault.end + RECOVERY + AFTERMATH):
+            fault.back = max(0.0, newest.t - begin - fault.end - late)
+        if now > fault.end + AFTERMATH + late and (
+            not np.isnan(fault.back) or now > fault.end + RECOVERY + AFTERMATH + late
+        ):
             del busy[node]
 
 

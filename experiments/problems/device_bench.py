@@ -20,6 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 import yaml
@@ -27,6 +28,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State, Transition
 from rclpy.node import Node
 
+from hardware.emulation.machine_time import withheld
 from hardware.emulation.process import EmulatorProcess
 from nodes.framework.polled import take
 from nodes.framework.qos import STATE
@@ -237,17 +239,27 @@ class DeviceBench:
     def up(self, timeout: float = 60.0) -> float:
         """Configure and activate every driver; returns how long after the last activation all were well [s].
 
+        Of each device's time counts what the machine did not withhold from it (see `withheld`).
+
         Raises:
             RuntimeError: one of them did not get there; the text ends with its log.
         """
         for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
             for device in self.devices:
                 self._change(device.node, transition, timeout)
-        begin = time.monotonic()
-        if not self.until(lambda: all(self.well(d.node) for d in self.devices), timeout):
+        begin, before = time.monotonic(), {d.node: self.withheld(d.node) for d in self.devices}
+        took: dict[str, float] = {}
+
+        def all_well() -> bool:
+            for node in before.keys() - took.keys():
+                if self.well(node):
+                    took[node] = max(0.0, time.monotonic() - begin - (self.withheld(node) - before[node]))
+            return all(self.well(d.node) for d in self.devices)
+
+        if not self.until(all_well, timeout):
             ill = [d.node for d in self.devices if not self.well(d.node)]
             raise RuntimeError("never well: " + "; ".join(f"{n}: {self.said(n)}\n{self.log(n)}" for n in ill))
-        return time.monotonic() - begin
+        return max(took.values())
 
     def _change(self, node: str, transition: int, timeout: float) -> None:
         wanted = {
@@ -266,9 +278,30 @@ class DeviceBench:
         """Begin a fault of a device."""
         self.emulators[node].inject(fault, seconds, **parameters)
 
+    def clear(self, node: str, fault: str) -> None:
+        """End a fault of a device."""
+        self.emulators[node].clear(fault)
+
+    def withheld(self, node: str) -> float:
+        """How long a device and its driver have waited for a core since they were started [s]."""
+        return withheld(self.emulators[node].pid) + withheld(self.processes[node].pid)
+
     def well(self, node: str) -> bool:
         """Whether its newest diagnostics tell of data that flow, at whatever rate this machine allows, and of no fault."""
         return bool(self.health[node]) and self.health[node][-1].flows
+
+    def well_since(self, t: float, timeout: float) -> set[str]:
+        """Devices that have been well since host time t [s], each at a time of its own; waits for all of them."""
+
+        def found() -> set[str]:
+            return {
+                node
+                for node, said in self.health.items()
+                if any(health.flows for health in takewhile(lambda health: health.t > t, reversed(said)))
+            }
+
+        self.until(lambda: len(found()) == len(self.devices), timeout)
+        return found()
 
     def said(self, node: str) -> str:
         """Its newest sentence."""
