@@ -29,7 +29,7 @@ class Marked:
                 continue
         return found
 
-    def wait_until_gone(self, deadline: float = 30.0) -> None:
+    def wait_until_gone(self, deadline: float = 120.0) -> None:
         """AssertionError if one is left after so long [s]."""
         end = time.monotonic() + deadline
         while self.left():

@@ -67,12 +67,12 @@ def test_nothing_was_learnt():
 
 
 def test_a_task_is_waited_for_and_cancelled():
-    task = Task(lambda cancelled: cancelled.wait(30.0), "waiting")
+    task = Task(lambda cancelled: cancelled.wait(600.0), "waiting")
     assert not task.is_done()
     with pytest.raises(TimeoutError, match="waiting is not done after 0.05 s"):
         task.result(0.05)
     task.cancel()
-    assert task.result(10.0) is True and task.is_done()
+    assert task.result(60.0) is True and task.is_done()
 
 
 def test_a_task_hands_its_error_over():
@@ -80,16 +80,16 @@ def test_a_task_hands_its_error_over():
         raise ScriptError("nothing works")
 
     with pytest.raises(ScriptError, match="nothing works"):
-        Task(work, "failing").result(10.0)
+        Task(work, "failing").result(60.0)
 
 
 def test_one_verb_at_a_time():
     verbs, inside = OneAtATime("panda"), threading.Event()
-    task = verbs.begin(lambda cancelled: inside.set() or cancelled.wait(30.0), "first")
-    assert inside.wait(10.0)
+    task = verbs.begin(lambda cancelled: inside.set() or cancelled.wait(600.0), "first")
+    assert inside.wait(60.0)
     with pytest.raises(UsageError, match="panda is busy"):
         verbs.run(lambda cancelled: None)
-    verbs.cancel(10.0)
+    verbs.cancel(60.0)
     assert task.is_done() and verbs.run(lambda cancelled: 7) == 7
 
 
@@ -101,8 +101,8 @@ def test_a_failed_verb_lets_the_next_one_run():
 
 
 @pytest.mark.graph
-def test_joining_an_empty_domain_is_one_sentence(domain):
-    began = time.monotonic()
+def test_joining_an_empty_domain_is_one_sentence(domain, withheld):
+    began = time.monotonic() - withheld()
     with pytest.raises(UsageError, match=rf"no robot in ROS domain {domain}, namespace 'left' within 1 s") as caught:
         Robot.join(namespace="left", timeout=1.0)
-    assert time.monotonic() - began < 10.0 and "\n" not in str(caught.value)
+    assert time.monotonic() - withheld() - began < 10.0 and "\n" not in str(caught.value)

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.graph
 
 @pytest.fixture(scope="module")
 def connection(domain, patient):
-    with Robot.start("panda", refit=False, real_time_factor=0.5, params_file=patient(state_age_limit=5.0)) as robot:
+    with Robot.start(
+        "panda", refit=False, real_time_factor=0.5, params_file=patient(state_age_limit=5.0, command_age_limit=2.0)
+    ) as robot:
         robot.go()
         yield robot._ready
 
@@ -29,7 +31,7 @@ def test_it_stands_and_goes_on(connection):
     assert first.outcome is Outcome.SUCCEEDED, first
     assert motion.stands() and client.lifecycle_state("adaptive_mpc") == State.PRIMARY_STATE_INACTIVE
     # The supervisor misses the commands; the verb that comes next knows why.
-    assert client.until(lambda: monitor.halted, 30.0, "while the supervisor halted")
+    assert client.until(lambda: monitor.halted, 120.0, "while the supervisor halted")
     second = follow(client, monitor, motion, 0.5, True, lambda t: None, threading.Event())
     assert second.outcome is Outcome.SUCCEEDED, second
     assert second.tracking_error < 0.02  # from the path's beginning it would be 0.15 m away
@@ -38,7 +40,7 @@ def test_it_stands_and_goes_on(connection):
 def test_a_halt_of_somebody_else_is_not_lifted(connection):
     client, monitor = connection.client, connection.monitor
     RealMotion(client, monitor, "adaptive_mpc").stand()
-    assert client.until(lambda: monitor.halted, 30.0, "while the supervisor halted")
+    assert client.until(lambda: monitor.halted, 120.0, "while the supervisor halted")
     other = RealMotion(client, monitor, "adaptive_mpc")
     result = follow(client, monitor, other, 0.5, True, lambda t: None, threading.Event())
     assert result.outcome is Outcome.HALTED and "no joint command" in result.message

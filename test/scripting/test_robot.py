@@ -52,7 +52,7 @@ def fresh(panda):
     return panda
 
 
-def wait_until(condition, deadline=30.0):
+def wait_until(condition, deadline=120.0):
     """AssertionError if it does not become true within so many seconds."""
     end = time.monotonic() + deadline
     while not condition():
@@ -84,7 +84,7 @@ def test_a_payload_is_learnt(fresh):
     fresh.follow_path(0.6).check()
     fresh.change_world([PAYLOAD])
     fresh.follow_path(1.5).check()
-    deadline = time.monotonic() + 30.0  # the last fit may still run
+    deadline = time.monotonic() + 120.0  # the last fit may still run
     mass = None
     while mass is None or abs(mass.value - 2.0) > 0.1:
         assert time.monotonic() < deadline, str(fresh.learnt())
@@ -123,7 +123,7 @@ def test_a_task_is_asked_and_cancelled(fresh):
         fresh.follow_path(1.0)
     wait_until(lambda: fresh.world.time > 0.2)
     task.cancel()
-    result = task.result(30.0)
+    result = task.result(120.0)
     assert result.outcome is Outcome.CANCELED and result.duration <= fresh.world.time < 1000.0
     assert fresh.world.stands_still
 
@@ -149,9 +149,10 @@ def test_a_reset_by_somebody_else_is_told(fresh):
     fresh.follow_path(0.5)
     begun = fresh.world.time
     task = fresh.start_path(1000.0)
-    wait_until(lambda: fresh.world.time > begun + 0.5)
+    # Far enough that time has not come back there before the script looks again.
+    wait_until(lambda: fresh.world.time > begun + 2.0)
     fresh.world.reset(time=True)
-    result = task.result(30.0)
+    result = task.result(120.0)
     assert result.outcome is Outcome.INTERRUPTED and "went back" in result.message
 
 
@@ -200,7 +201,7 @@ def test_an_episode_is_cancelled(cartpole):
     with pytest.raises(TimeoutError):
         task.result(0.3)
     task.cancel()
-    assert task.result(30.0).outcome is Outcome.CANCELED
+    assert task.result(120.0).outcome is Outcome.CANCELED
 
 
 def test_verbs_that_a_robot_does_not_have(panda, cartpole):
@@ -221,7 +222,7 @@ import time
 from scripting import Robot
 with Robot.join() as robot:
     robot.wait_until_ready()
-    end = time.monotonic() + 30.0
+    end = time.monotonic() + 120.0
     while robot.learnt().revision < {revision}:  # what was said before it joined
         assert time.monotonic() < end, robot.learnt()
         time.sleep(0.02)
@@ -229,7 +230,7 @@ with Robot.join() as robot:
     print(robot.follow_path(0.5).outcome.name, robot.world.stands_still)
     robot.start_path(1000.0)
 """
-    child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert child.stdout.split() == ["SUCCEEDED", "True"], child.stderr
     assert child.returncode == 0
     assert fresh.world.stands_still  # what it moved when it left stands
@@ -259,6 +260,6 @@ def test_a_dead_graph_is_told(panda):
     task = panda.start_path(1000.0)
     os.kill(panda._graph.pid, signal.SIGINT)
     with pytest.raises(GraphError, match=r"(the graph ended|the supervisor shut down) .*\n.*graph.log, last lines:"):
-        task.result(60.0)
+        task.result(120.0)
     panda.close()
     panda.close()
