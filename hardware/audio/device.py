@@ -97,6 +97,7 @@ class AudioDevice(Device):
         chunk = self._next()
         if chunk is None:
             return
+        assert self.clock is not None, "`_start` has made it"
         t, missing = self.clock.stamp(chunk.number, chunk.arrival, chunk.age)
         # What our own ring had no room for its numbers tell exactly; what was lost before it the clock finds out.
         gap = missing + chunk.number - self._next_number

@@ -64,7 +64,7 @@ class AudioEmulator(Emulator):
     ) -> None:
         super().__init__(faults)
         self.rate, self.channels, self.form = rate, channels, sample_format(form)
-        self.values = {"sound": "stethoscope", "frequency": 100.0, "level": 0.5, "click_period": 0.5}
+        self.values: dict[str, Any] = {"sound": "stethoscope", "frequency": 100.0, "level": 0.5, "click_period": 0.5}
         self.set(sound=sound, **values)
         self._random = np.random.default_rng(seed)
         self.stethoscope = Stethoscope(StethoscopeConfig(), rate, seed)

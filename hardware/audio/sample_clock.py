@@ -57,7 +57,7 @@ class SampleClock:
             until then.
     """
 
-    def __init__(self, rate: float, chunk: int, latency: float | None = None, opened: float | None = None):
+    def __init__(self, rate: float, chunk: int, latency: float | None = None, opened: float | None = None) -> None:
         self.rate = rate
         self.latency = self._known = latency
         self.lost = 0
@@ -68,13 +68,17 @@ class SampleClock:
         self._foreseen = float("inf")  # offset of the earliest callback among those that were heard ahead of the stamps
         self._by_age: list[float] = []  # offsets, as ages say
         self._listen_from: float | None = None  # first elapsed time whose ages count [s]
+        self._listened = float("-inf")  # newest elapsed time whose age was noted [s]
         self._latency = 0.0
         self._behind: deque[tuple[float, float]] = deque()  # (arrival, how late)
         self._behind_for, self._behind_by = max(BEHIND_FOR, 4 * chunk / rate), BEHIND_BY + chunk / rate
 
     def foresee(self, chunks: Iterable[Chunk]) -> None:
         """Learn from the first chunks before the first of them is stamped: one of several callbacks is punctual."""
-        self._foreseen = min((chunk.arrival - chunk.number / self.rate for chunk in chunks), default=self._foreseen)
+        for chunk in chunks:
+            elapsed = chunk.number / self.rate
+            self._foreseen = min(self._foreseen, chunk.arrival - elapsed)
+            self._listen(elapsed, chunk.arrival, chunk.age)
 
     def stamp(self, number: int, arrival: float, age: float) -> tuple[float, int]:
         """When a chunk's first sample was measured.
@@ -113,8 +117,9 @@ class SampleClock:
         if self._listen_from is None:
             paused = self._opened is not None and arrival - self._opened > PAUSE
             self._listen_from = elapsed + LISTENING if paused else elapsed
-        if self._listen_from <= elapsed < self._listen_from + LISTENING:
+        if self._listened < elapsed and self._listen_from <= elapsed < self._listen_from + LISTENING:
             self._by_age.append(arrival - age - elapsed)
+            self._listened = elapsed
 
     def _judge_latency(self, elapsed: float, first: float) -> None:
         """The latency in use, from the earliest callback so far, the ages, and what an earlier stream has shown."""

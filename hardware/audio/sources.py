@@ -17,7 +17,7 @@ from hardware.audio.pcm import SampleFormat, from_float, sample_format
 from hardware.audio.ring import Chunk, Ring
 from hardware.audio.synthesiser import Stethoscope, StethoscopeConfig
 from hardware.audio.wav import read_wav
-from hardware.link import DeviceError, Disconnected, Identity
+from hardware.link import DeviceError, Disconnected, Identity, WhileOpen
 
 __all__ = ["FileSource", "PortAudioSource", "Source", "StreamFormat", "SynthesisedSource", "find_input"]
 
@@ -149,11 +149,12 @@ class PortAudioSource(Source):
     _open_streams = 0
     _list_is_old = True
 
+    _ring = WhileOpen[Ring]()
+    _stream = WhileOpen[Any]()
+
     def __init__(self, form: StreamFormat, device: str = "default", server: str = "") -> None:
         super().__init__(form)
         self.device, self.server = device, server
-        self._stream = None
-        self._ring: Ring | None = None
 
     def __str__(self) -> str:
         return f"audio input '{self.device}'"
@@ -221,17 +222,16 @@ class PortAudioSource(Source):
         return self._offset
 
     def stop(self) -> None:
-        if self._stream is not None:
-            with contextlib.suppress(Exception):
-                self._stream.abort()  # stop() would wait for sound that may never come
+        with contextlib.suppress(Exception):  # that it is not open, too: there is nothing to stop then
+            self._stream.abort()  # stop() would wait for sound that may never come
 
     def close(self) -> None:
-        if self._stream is not None:
+        if (stream := PortAudioSource._stream.of(self)) is not None:
             self.stop()
             with contextlib.suppress(Exception):
-                self._stream.close()
+                stream.close()
             PortAudioSource._open_streams -= 1
-        if self._ring is not None:
+        with contextlib.suppress(Disconnected):
             self._ring.close()
         self._stream = self._ring = None
 
@@ -350,4 +350,5 @@ class SynthesisedSource(_PacedSource):
         self.stethoscope = Stethoscope(self.config, self.form.rate, self.seed)
 
     def _next(self, frames: int) -> np.ndarray:
+        assert self.stethoscope is not None, "it begins with `start`"
         return np.repeat(self.stethoscope.read(frames)[:, None], self.form.channels, axis=1)

@@ -42,7 +42,7 @@ from hardware.dynamixel.servo_setup import (
 from hardware.dynamixel.tables import VELOCITY
 from hardware.dynamixel.transport import StatusError, Transport
 from hardware.dynamixel.transports import transport_named
-from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, State
+from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, State, WhileOpen
 from hardware.link.serial_port import latency_timer
 
 __all__ = ["GroupOptions", "ServoGroup"]
@@ -98,6 +98,8 @@ class ServoGroup(Device):
         **link: of Device.
     """
 
+    _bus = WhileOpen[Transport]()
+
     def __init__(
         self, path: str, baud: int, joints: Sequence[Joint], options: GroupOptions = GroupOptions(), **link: Any
     ) -> None:
@@ -124,7 +126,6 @@ class ServoGroup(Device):
         self._goals = Goals(n)
         self._lock = threading.RLock()
         self._transport = transport_named(options.transport)
-        self._bus: Transport | None = None
         self._presence = Presence(joints, self.limits, max(ABSENT_AFTER, 3.0 / options.rate))
         self._watch = watchdog_counts(options.bus_watchdog) if self.protocol == 2.0 else 0
         self._stood_still = np.zeros(n, bool)  # its watchdog has expired, and its goal is not yet where it stands
@@ -200,7 +201,7 @@ class ServoGroup(Device):
 
     def _close(self) -> None:
         with self._lock:
-            if self._bus is not None:
+            with contextlib.suppress(Disconnected):
                 self._bus.close()
             self._bus = None
             self.torque_on = False
@@ -325,7 +326,7 @@ class ServoGroup(Device):
                 f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are",
             )
             self.stop_law.release()
-        for k in np.flatnonzero(unarmed):
+        for k in np.flatnonzero(unarmed).tolist():
             with contextlib.suppress(NotAnswering, StatusError):  # the next cycle sees it once more
                 self._go_on(k)
 
@@ -334,7 +335,7 @@ class ServoGroup(Device):
         if self._stood_still[k]:
             watchdog(self._bus, self.joints[k], 0)  # one that has expired refuses goals
             if self.torque_on:
-                goal_to_present(self._bus, self.joints[k], self._presence.accepts[k])
+                goal_to_present(self._bus, self.joints[k], self._presence.accepted(k))
             self._stood_still[k] = False
         watchdog(self._bus, self.joints[k], self._watch)
 
@@ -376,7 +377,7 @@ class ServoGroup(Device):
                 hold_in_servo(self._bus, joint)
                 self._mode_changed = True
             else:
-                goal_to_present(self._bus, joint, self._presence.accepts[k])
+                goal_to_present(self._bus, joint, self._presence.accepted(k))
         else:
             set_torque(self._bus, joint, False)
 
@@ -425,9 +426,10 @@ class ServoGroup(Device):
     def bus(self) -> Iterator[Transport]:
         """The bus, to oneself. Raises Disconnected."""
         with self._lock:
-            if self._bus is None:
+            bus = ServoGroup._bus.of(self)
+            if bus is None:
                 raise Disconnected(f"{self.path} is not connected: {self.last_error or 'no servo has answered yet'}")
-            yield self._bus
+            yield bus
 
     def set_torque(self, on: bool) -> None:
         """Of all servos, confirmed by read-back; kept over reconnections.
@@ -462,7 +464,7 @@ class ServoGroup(Device):
     def _switch(self, k: int, on: bool) -> None:
         watchdog(self._bus, self.joints[k], 0)  # one that has expired refuses goals
         if on:
-            goal_to_present(self._bus, self.joints[k], self._presence.accepts[k])
+            goal_to_present(self._bus, self.joints[k], self._presence.accepted(k))
         set_torque(self._bus, self.joints[k], on)
 
     @contextlib.contextmanager
@@ -476,15 +478,16 @@ class ServoGroup(Device):
             # An attempt to connect that is under way or has just failed has no cycle.
             if self._enabled and self.state in (State.READY, State.STREAMING, State.STALE):
                 raise DeviceError("a scan would stop the bus cycle: deactivate first")
-            bus = self._bus or self._open_bus()
+            own = ServoGroup._bus.of(self)
+            bus = own or self._open_bus()
             try:
                 yield bus
             finally:
-                bus.set_baud(self.baud) if bus is self._bus else bus.close()
+                bus.set_baud(self.baud) if bus is own else bus.close()
 
     def present(self, k: int) -> bool:
         """Whether joint k's servo is connected and takes part in the cycle."""
-        return self._bus is not None and bool(self._presence.here[k])
+        return ServoGroup._bus.of(self) is not None and bool(self._presence.here[k])
 
     def expect_back(self, which: Sequence[int]) -> None:
         """Servos of these joints restart: they leave the cycle until they answer again."""

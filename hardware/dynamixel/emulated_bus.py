@@ -157,7 +157,7 @@ class Bus:
         raw[0] += offset
         raw[4] += offset
         for servo, values in zip(self.servos, np.rint(raw).astype(np.int64).T.tolist(), strict=True):
-            servo.publish(*values, now)
+            servo.publish(*values, now=now)
 
     # -- packets -----------------------------------------------------------------------------------
     def feed(self, data: bytes, now: float, baud: int) -> list[tuple[Request, list[Reply]]]:

@@ -43,11 +43,11 @@ class Register(NamedTuple):
 
 
 class Indirect(NamedTuple):
-    """`count` pointers of two bytes from `address` on, and the bytes they stand for from `data` on."""
+    """`slots` pointers of two bytes from `address` on, and the bytes they stand for from `data` on."""
 
     address: int
     data: int
-    count: int
+    slots: int
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Model:
     @property
     def size(self) -> int:
         """Bytes of the table."""
-        ends = [r.address + r.size for r in self.registers] + [i.data + i.count for i in self.indirect]
+        ends = [r.address + r.size for r in self.registers] + [i.data + i.slots for i in self.indirect]
         return max(ends)
 
 

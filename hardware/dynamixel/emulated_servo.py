@@ -492,6 +492,7 @@ class Servo:
         velocity_ref: int,
         voltage: int,
         temperature: int,
+        *,
         now: float,
     ) -> None:
         """Present values into the table, in the model's units."""

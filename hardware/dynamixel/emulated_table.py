@@ -49,7 +49,7 @@ class ControlTable:
         self._at = {register.address + i: register for register in model.registers for i in range(register.size)}
         self._pointers: dict[int, int] = {}  # address of an indirect data byte -> address of its pointer
         for block in model.indirect:
-            for i in range(block.count):
+            for i in range(block.slots):
                 pointer = Register(
                     f"indirect_address_{len(self._pointers) + 1}",
                     block.address + 2 * i,

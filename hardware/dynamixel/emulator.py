@@ -131,7 +131,7 @@ class DynamixelEmulator(Emulator):
         self._moved += ticks * TICK
         self._skipped += max(0, ticks - MOST_TICKS)
         if self.world is not None:
-            self._follow()
+            self._follow(self.world)
         for _ in range(min(ticks, MOST_TICKS)):
             self.bus.tick(now)
         if self.world is not None:
@@ -204,13 +204,13 @@ class DynamixelEmulator(Emulator):
         self._horn_zero = np.array([spec.horn(0.0) for spec in specs])
         m.own[self._linked] = False
         m.refresh()
-        self._follow()
+        self._follow(world)
         m.q_ref[:] = m.q
         for servo in self.bus.servos:
             servo.boot(time.monotonic())
 
-    def _follow(self) -> None:
-        state, m = self.world.state(), self.bus.motors
+    def _follow(self, world: SharedWorld) -> None:
+        state, m = world.state(), self.bus.motors
         m.q[self._linked] = self._horn_zero + self._joint_to_horn * state.q[self._joints]
         m.v[self._linked] = self._joint_to_horn * state.v[self._joints]
 

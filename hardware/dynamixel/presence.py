@@ -53,6 +53,12 @@ class Presence:
         """The connection is new: nobody has answered on it."""
         self.accepts = [None] * len(self.joints)
 
+    def accepted(self, k: int) -> ServoLimits:
+        """What the servo of joint k accepts, which takes part in the cycle."""
+        accepts = self.accepts[k]
+        assert accepts is not None, "a servo takes part only after it was made ready"
+        return accepts
+
     def make_ready(self, bus: Transport, k: int, release: bool) -> None:
         """Check servo k and give it its settings; `release`: switch its torque off first. Raises DeviceError."""
         self.accepts[k] = None

@@ -75,7 +75,12 @@ class Readout:
     """
 
     def __init__(
-        self, bus: Transport, arrays: JointArrays, joints: Sequence[Joint], which: Sequence[int], fast: bool = False
+        self,
+        bus: Transport,
+        arrays: JointArrays,
+        joints: Sequence[Joint],
+        which: Sequence[int] | np.ndarray,
+        fast: bool = False,
     ) -> None:
         self.which = np.asarray(which)
         # Of all joints, in order, a slice: assigning by index costs three times as much.
