@@ -3,7 +3,7 @@
 Emulators speak the wire protocols, the driver nodes are the ones that run on hardware. A fault counts as reported
 when the node's diagnostics leave OK or one of its error counters grows between the fault's beginning and three
 seconds after its end. Times are those that device and driver had: what they waited for a core of a busy machine does not
-count, up to three seconds, and a fault lasts longer by as much. Memory, threads and descriptors of every driver are compared between the first
+count, up to three seconds, and a fault lasts longer by it, up to one. Memory, threads and descriptors of every driver are compared between the first
 quarter and the end, all devices well.
 """
 
@@ -28,6 +28,7 @@ AFTERMATH = 3.0  # [s] after a fault's end in which it may still be reported
 RECOVERY = 5.0  # [s] after a fault's end by which data must flow
 GROWTH = 5e6  # [bytes] of memory
 WITHHELD = 3.0  # [s] at most that a busy machine may add to any of these times: the waits of threads add up
+LONGER = 1.0  # [s] at most that a fault lasts longer for it: drivers wait longer between attempts the longer it lasts
 PATIENCE = 60.0  # [s] of wall time for the faults under way at the end
 WARM_UP = 0.25  # of the study
 
@@ -86,6 +87,7 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
         "drivers that ended with code 0", sum(code == 0 for code in codes.values()), len(DEVICES), "==", "", SOURCE
     )
     result.detail("not back", ill)
+    result.detail("exit codes", codes)
     result.detail("faults", [vars(f) for f in faults])
     if run_directory is not None:
         _report(result, faults, usage, levels).write(Path(run_directory) / "report.html")
@@ -137,7 +139,7 @@ def _watch(bench: DeviceBench, busy: dict[str, Fault], begin: float, now: float)
     for node, fault in list(busy.items()):
         total = bench.withheld(node)
         late = min(total - fault.withheld, WITHHELD)  # since the beginning, or since the end
-        if now > fault.t + fault.lasts + late and np.isinf(fault.end):
+        if now > fault.t + fault.lasts + min(late, LONGER) and np.isinf(fault.end):
             bench.clear(node, fault.name)
             fault.end, fault.withheld, late = time.monotonic() - begin, total, 0.0
         said = list(takewhile(lambda health: health.t - begin >= fault.t, reversed(bench.health[node])))
