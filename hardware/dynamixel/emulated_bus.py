@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ WATCH_EVERY = 8  # [ticks]
 WARM_EVERY = 50  # [ticks]
 PACKET_TIMEOUT = 0.05  # [s] after which half a packet is given up
 BAUD_TOLERANCE = 0.03
+Item = TypeVar("Item", tuple[int, int, int], tuple[int, int, bytes])
 P1_ERRORS = {RESULT: 64, INSTRUCTION: 64, CRC: 16, RANGE: 8, LENGTH: 8, LIMIT: 8, ACCESS: 8}
 ANGLE_LIMIT = 2
 
@@ -288,7 +289,7 @@ class Bus:
             items = [(p[i], _word(p, i + 1), _word(p, i + 3)) for i in range(0, len(p) - 4, 5)]
         else:  # 00 | length id address | ...
             items = [(p[i + 1], p[i + 2], p[i]) for i in range(1, len(p) - 2, 3)]
-        return self._read_many(items, request, listening, now)
+        return self._read_many(self._once_each(items), request, listening, now)
 
     def _read_many(
         self, items: list[tuple[int, int, int]], request: Request, listening: list[Servo], now: float
@@ -349,8 +350,17 @@ class Bus:
             if len(data) == length:
                 items.append((p[at], _word(p, at + 1), data))
             at += 5 + length
-        self._write_many(items, listening)
+        self._write_many(self._once_each(items), listening)
         return []
+
+    def _once_each(self, items: list[Item]) -> list[Item]:
+        """The first item of each id: a bulk instruction must not name a servo twice (e-manual, "Bulk Write")."""
+        first = {item[0]: item for item in reversed(items)}
+        kept = [item for item in items if first[item[0]] is item]
+        if len(kept) < len(items):
+            self.counts["doubled_items"] = self.counts.get("doubled_items", 0) + len(items) - len(kept)
+            self.on_event("a bulk instruction names a servo twice: only its first item counts")
+        return kept
 
     def _write_many(self, items: list[tuple[int, int, bytes]], listening: list[Servo]) -> None:
         """Broadcast writes: nobody answers, refusals go to the log only."""

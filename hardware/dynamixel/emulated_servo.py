@@ -191,12 +191,23 @@ class Servo:
         """Present position back into one turn.
 
         Raises:
-            TableError: Result Fail while it moves.
+            TableError: Result Fail while it moves, by what its register Moving says.
         """
-        if abs(self.motors.v[self.k]) > 0.05:
+        m, k = self.motors, self.k
+        velocity = round(m.v_meas[k] / self.model.velocity_unit)
+        if self._moving(velocity, running=m.profiled and m.q_ref[k] != m.q_goal[k] and self.positions):
             raise TableError(RESULT)
         self._count_one_turn()
         self._goal_here()
+
+    @property
+    def positions(self) -> bool:
+        """Whether the mode has a goal position."""
+        return self.mode in (POSITION, EXTENDED, CURRENT_POSITION)
+
+    def _moving(self, velocity: int, running: bool) -> bool:
+        """Register Moving: a profile is `running`, or the present velocity [units] is above the threshold."""
+        return running or abs(velocity) > self.table["moving_threshold"]
 
     def factory_reset(self, option: int) -> None:
         """As instruction 06: all (0xFF), all but the id (1), all but id and baud rate (2)."""
@@ -502,10 +513,8 @@ class Servo:
         self.frozen = position
         if self.two:
             goal = table["goal_position"]
-            running = (
-                self.motors.profiled and position_ref != goal and self.mode in (POSITION, EXTENDED, CURRENT_POSITION)
-            )
-            moving = running or abs(velocity) > table["moving_threshold"]
+            running = self.motors.profiled and position_ref != goal and self.positions
+            moving = self._moving(velocity, running)
             PRESENT_X.pack_into(
                 table.memory,
                 120,

@@ -167,17 +167,27 @@ def sync_write(address: int, length: int, data: Mapping[int, bytes]) -> bytes:
 
 
 def bulk_read(items: Iterable[tuple[int, int, int]]) -> bytes:
-    """items: (id, address, length)."""
+    """items: (id, address, length); no id twice."""
+    items = list(items)
+    _refuse_twice([item[0] for item in items])
     return encode(BROADCAST, Instruction.BULK_READ, b"".join(struct.pack("<BHH", *item) for item in items))
 
 
 def bulk_write(items: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """items: (id, address, data)."""
+    """items: (id, address, data); no id twice."""
+    items = list(items)
+    _refuse_twice([item[0] for item in items])
     return encode(
         BROADCAST,
         Instruction.BULK_WRITE,
         b"".join(struct.pack("<BHH", id, address, len(data)) + data for id, address, data in items),
     )
+
+
+def _refuse_twice(ids: list[int]) -> None:
+    """Raises ValueError: a bulk instruction names a servo twice, which the protocol forbids."""
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"a bulk instruction takes each servo once, got ids {ids}: send two instructions")
 
 
 def reply_size(length: int) -> int:

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardware.dynamixel.emulated_bus import Bus
-from hardware.dynamixel.emulated_codec import Receiver1, checksum, crc16
+from hardware.dynamixel.emulated_codec import Receiver1, checksum, crc16, fast_status2
 from hardware.dynamixel.emulator import load_servos
+from hardware.dynamixel.protocol2 import bulk_read, bulk_write
 
 PING, READ, WRITE, REG_WRITE, ACTION, FACTORY_RESET, REBOOT, CLEAR = 1, 2, 3, 4, 5, 6, 8, 16
 SYNC_READ, SYNC_WRITE, FAST_SYNC_READ, BULK_READ, BULK_WRITE, FAST_BULK_READ = 0x82, 0x83, 0x8A, 0x92, 0x93, 0x9A
@@ -181,6 +182,45 @@ def test_fast_reads_answer_in_one_packet():
         254, FAST_BULK_READ, bytes((1,)) + word(0) + word(2) + bytes((3,)) + word(146) + word(1)
     )
     assert data[:3] == bytes((1,)) + word(1020) and data[5:8] == bytes((0, 3, 25))
+
+
+def test_a_fast_bulk_read_is_the_manuals_example():
+    """e-manual, Protocol 2.0, "Fast Bulk Read (0x9A)", Example: three XC330 with lengths 4, 2 and 1, to the last CRC."""
+    answers = [(3, 0, bytes.fromhex("A6 00 00 00")), (7, 0, bytes.fromhex("A5 01")), (4, 0, b"\x1f")]
+    assert fast_status2(answers, 7) == bytes.fromhex(
+        "FF FF FD 00 FE 14 00 55 00 03 A6 00 00 00 67 A4 00 07 A5 01 24 74 00 04 1F D9 C1"
+    )
+
+
+def test_a_bulk_instruction_counts_a_servo_once():
+    """e-manual, "Bulk Write": the same id cannot be used multiple times. Which item counts is this emulator's decision."""
+    master = Master(THREE)
+    twice = [bytes((1,)) + word(108) + word(4) + value.to_bytes(4, "little") for value in (5, 6)]
+    master.ask(254, BULK_WRITE, twice[0] + twice[1] + bytes((7,)) + word(65) + word(1) + b"\1")
+    assert (master.read(1, 108, 4), master.read(7, 65, 1)) == (5, 1) and "twice" in master.events[-1]
+    reads = bytes((1,)) + word(0) + word(2) + bytes((1,)) + word(7) + word(1)
+    assert [data for _, _, data in master.ask(254, BULK_READ, reads)] == [word(1020)]
+    for bad in (lambda: bulk_write([(1, 65, b"1"), (1, 64, b"1")]), lambda: bulk_read([(1, 65, 1), (1, 64, 1)])):
+        with pytest.raises(ValueError, match="each servo once"):
+            bad()
+
+
+def test_clear_brings_the_position_into_one_turn_when_it_stands():
+    """e-manual, "Clear (0x10)": present position 0 to 4095; Result Fail while the servo moves."""
+    master = Master(THREE)
+    turns = bytes.fromhex("01 44 58 4C 22")
+    master.write(1, 11, 4, 1)
+    master.write(1, 64, 1, 1)
+    master.write(1, 116, 10_000, 4)
+    master.run(0.2)
+    assert master.read(1, 122, 1) == 1 and master.ask(1, CLEAR, turns) == [(1, 1, b"")]
+    master.run(3.0)
+    before = master.read(1, 132, 4)
+    assert before > 4096 and master.read(1, 122, 1) == 0 and master.ask(1, CLEAR, turns) == [(1, 0, b"")]
+    assert master.read(1, 132, 4) == before % 4096 == master.read(1, 116, 4)
+    master.run(1.0)
+    assert abs(master.read(1, 132, 4) - before % 4096) <= 1
+    assert master.ask(1, CLEAR, b"\x01\x44\x58\x4c\x23") == [(1, 4, b"")]
 
 
 def test_sync_and_bulk_writes_are_silent_and_refusals_logged():
