@@ -97,17 +97,17 @@ def bench(tmp_path):
 def test_streams_stops_and_streams_again(bench):
     emulator, device, seen = bench
     device.start()
-    assert device.wait_for(State.READY, 5.0) and device.identity == Identity("thermometer", "T1")
+    assert device.wait_for(State.READY, 60.0) and device.identity == Identity("thermometer", "T1")
     assert not seen
     device.enable()
-    assert device.wait_for(lambda: len(seen) >= 5, 5.0)
+    assert device.wait_for(lambda: len(seen) >= 5, 60.0)
     assert device.disable() and device.state is State.READY and device.stopped == 1
-    assert device.wait_for(lambda: not emulator.streaming, 2.0)
+    assert device.wait_for(lambda: not emulator.streaming, 60.0)
     n = len(seen)
     time.sleep(0.1)
     assert len(seen) == n
     device.enable()
-    assert device.wait_for(lambda: len(seen) >= n + 5, 5.0)
+    assert device.wait_for(lambda: len(seen) >= n + 5, 60.0)
     assert all(a[1] < b[1] for a, b in zip(seen, seen[1:]))
     assert device.counters.samples == len(seen)
 
@@ -116,70 +116,73 @@ def test_unplugged_and_back(bench):
     emulator, device, seen = bench
     device.start()
     device.enable()
-    assert device.wait_for(lambda: len(seen) > 3, 5.0)
+    assert device.wait_for(lambda: len(seen) > 3, 60.0)
     emulator.call(lambda: emulator.inject("unplug"))
-    assert device.wait_for(State.RECONNECTING, 1.0)
+    assert device.wait_for(State.RECONNECTING, 60.0)
     assert "unplugged" in device.last_error or "no port" in device.last_error
     n = len(seen)
     time.sleep(0.1)
     assert len(seen) == n
     emulator.call(lambda: emulator.faults.clear())
-    assert device.wait_for(lambda: len(seen) > n + 3, 5.0)
+    assert device.wait_for(lambda: len(seen) > n + 3, 60.0)
     assert device.state is State.STREAMING and device.counters.reconnects == 1 and device.last_error == ""
 
 
 def test_a_port_that_returns_is_tried_at_once_however_long_it_was_away(bench):
     emulator, device, seen = bench
-    device.backoff = Backoff(60.0, cap=60.0)
+    device.backoff = Backoff(600.0, cap=600.0)
     device.start()
     device.enable()
-    assert device.wait_for(lambda: len(seen) > 3, 5.0)
-    emulator.call(lambda: emulator.inject("unplug", seconds=0.5))
-    assert device.wait_for(State.RECONNECTING, 2.0)
+    assert device.wait_for(lambda: len(seen) > 3, 60.0)
+    emulator.call(lambda: emulator.inject("unplug"))
+    assert device.wait_for(State.RECONNECTING, 60.0)
+    time.sleep(0.5)
     n = len(seen)
-    assert device.wait_for(lambda: len(seen) > n, 5.0)  # not after a minute
+    emulator.call(lambda: emulator.faults.clear())
+    assert device.wait_for(lambda: len(seen) > n, 60.0)  # not after ten minutes
 
 
 def test_silence_is_stale_and_ends(bench):
     emulator, device, seen = bench
     device.start()
     device.enable()
-    assert device.wait_for(lambda: len(seen) > 3, 5.0)
-    emulator.call(lambda: emulator.inject("silence", seconds=0.6))
-    assert device.wait_for(State.STALE, 2.0) and device.sample_age > 0.2
-    assert device.wait_for(State.STREAMING, 5.0) and device.counters.reconnects == 0
+    assert device.wait_for(lambda: len(seen) > 3, 60.0)
+    emulator.call(lambda: emulator.inject("silence"))
+    assert device.wait_for(State.STALE, 60.0) and device.sample_age > 0.2
+    emulator.call(lambda: emulator.faults.clear())
+    assert device.wait_for(State.STREAMING, 60.0) and device.counters.reconnects == 0
 
 
 def test_another_serial_number_is_refused_until_the_right_one_is_back(bench):
     emulator, device, seen = bench
     device.start()
-    assert device.wait_for(State.READY, 5.0)
+    assert device.wait_for(State.READY, 60.0)
     device.enable()
-    assert device.wait_for(lambda: len(seen) > 1, 5.0)
+    assert device.wait_for(lambda: len(seen) > 1, 60.0)
     emulator.call(lambda: (setattr(emulator, "serial", "T2"), emulator.inject("unplug", seconds=0.05)))
-    assert device.wait_for(lambda: "expected thermometer T1, found thermometer T2" in device.last_error, 5.0)
+    assert device.wait_for(lambda: "expected thermometer T1, found thermometer T2" in device.last_error, 60.0)
     n = len(seen)
     time.sleep(0.2)
     assert len(seen) == n
     emulator.serial = "T1"
-    assert device.wait_for(lambda: len(seen) > n, 5.0)
+    assert device.wait_for(lambda: len(seen) > n, 60.0)
 
 
 def test_a_mistake_of_the_driver_stops_the_device_and_is_survived(bench):
     emulator, device, seen = bench
     device.start()
     device.enable()
-    assert device.wait_for(lambda: len(seen) > 1, 5.0)
+    assert device.wait_for(lambda: len(seen) > 1, 60.0)
     device.mistake = True
-    assert device.wait_for(lambda: device.stopped == 1, 5.0)
-    assert device.wait_for(lambda: device.counters.reconnects == 1 and device.state is State.STREAMING, 5.0)
+    assert device.wait_for(lambda: device.stopped == 1, 60.0)
+    assert device.wait_for(lambda: device.counters.reconnects == 1 and device.state is State.STREAMING, 60.0)
     assert "mistake" in device.counters.last_error
 
 
 def test_gives_up_after_max_attempts(tmp_path):
     device = Thermometer(tmp_path / "nothing", backoff=Backoff(0.01, max_attempts=3, seed=1))
     device.start()
-    assert device.wait_for(State.FAILED, 5.0)
+    assert device.wait_for(State.FAILED, 60.0)
     assert "no port" in device.last_error and "gave up after 3 attempts" in device.last_error
     device.close()
 

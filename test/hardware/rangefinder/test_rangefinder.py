@@ -58,7 +58,7 @@ class Driver(Rangefinder):
         self.stamps.append(t)
 
     def until(self, condition):
-        assert self.wait_for(condition, 20), (self.state, self.last_error, self.ranges[-3:], self.counters.as_dict())
+        assert self.wait_for(condition, 90), (self.state, self.last_error, self.ranges[-3:], self.counters.as_dict())
 
 
 def test_ranges_echoes_and_a_stuck_sensor(emulator):

@@ -11,18 +11,19 @@ from hardware.link import State
 from hardware.robotiq.device import RobotiqGripper
 from hardware.robotiq.protocol import Contact
 
-PATIENCE = 20.0
+PATIENCE = 90.0
 
 
 class Driver(RobotiqGripper):
     """Keeps its samples."""
 
     def __init__(self, path, **options):
-        self.samples = []
+        self.samples, self.losses = [], []
         # A busy machine lets an answer wait; what it says is what is tested here.
         super().__init__(
             path, **{"reply_timeout": 0.5, **options}, on_sample=lambda sample, t: self.samples.append((t, sample))
         )
+        self.on_state = lambda: self.state is State.RECONNECTING and self.losses.append(self.last_error)
         self.start()
 
     @property
@@ -73,7 +74,7 @@ def test_grasp_lost_object_and_release(gripper, driver):
     driver.until(lambda: driver.newest.status.contact is Contact.ARRIVED, "the loss")
     assert driver.newest.width == 0.0 and driver.newest.force == 0.0
     # Stopped half-way: where it stopped it stays.
-    driver.go_to(0.085, 0.15, 20.0)
+    driver.go_to(0.085, 0.02, 20.0)
     driver.until(lambda: driver.newest.width > 0.030, "opening")
     halt = driver.halt()
     driver.until(lambda: driver.newest.command >= halt and not driver.newest.status.go_to, "the halt")
@@ -107,7 +108,7 @@ def test_width_is_the_gripper_s():
         assert worst <= 0.0004, worst
 
 
-def test_polls_keep_the_gripper_from_missing_us_and_a_second_without_is_reported(gripper, driver):
+def test_polls_keep_the_gripper_from_missing_us_and_a_second_without_is_reported(gripper, driver, withheld):
     driver.until(lambda: driver.state is State.READY)
     time.sleep(1.2)  # idle: polled, but nothing moves and nothing is published
     facts = gripper.stats()
@@ -115,9 +116,10 @@ def test_polls_keep_the_gripper_from_missing_us_and_a_second_without_is_reported
     assert driver.identity.model == "Robotiq 2F-85"
     driver.activated()
     before, asked = len(driver.samples), gripper.stats()["requests"]
-    start = time.monotonic()
+    start = time.monotonic() - withheld() - withheld(gripper.pid)
     driver.until(lambda: len(driver.samples) >= before + 40)
-    assert (gripper.stats()["requests"] - asked) / (time.monotonic() - start) >= 20.0
+    took = time.monotonic() - withheld() - withheld(gripper.pid) - start  # less what both waited for a core
+    assert gripper.stats()["requests"] - asked >= 20.0 * took
     assert driver.counters.as_dict().get("silences", 0) == 0
     stamps = [t for t, _ in driver.samples]
     assert all(b > a for a, b in zip(stamps, stamps[1:], strict=False))
@@ -133,8 +135,8 @@ def test_unplugged_and_back(gripper, driver):
     driver.settled(driver.go_to(0.0, 0.15, 50.0))
     count = len(driver.samples)
     gripper.inject("unplug", 0.5)
-    driver.until(lambda: driver.state is State.RECONNECTING, "the loss")
-    assert "gone" in driver.last_error or "closed" in driver.last_error or "no port" in driver.last_error
+    driver.until(lambda: driver.losses, "the loss")
+    assert "gone" in driver.losses[0] or "closed" in driver.losses[0] or "no port" in driver.losses[0]
     driver.until(lambda: driver.state is State.STREAMING and len(driver.samples) > count + 5, "the return")
     # It kept its grip, was not activated again, and the command from before was not given again.
     assert driver.newest.status.object_detected and driver.newest.width == pytest.approx(0.030, abs=0.001)
@@ -145,8 +147,9 @@ def test_unplugged_and_back(gripper, driver):
 def test_power_failure(gripper, connect, automatic):
     driver = connect(auto_reactivate=automatic, reply_timeout=0.05).activated()
     driver.settled(driver.go_to(0.060, 0.15, 50.0))
+    before = len(driver.losses)
     gripper.inject("power_cycle", 0.7)
-    driver.until(lambda: driver.state is State.RECONNECTING, "the loss")
+    driver.until(lambda: len(driver.losses) > before, "the loss")
     if automatic:
         driver.until(
             lambda: driver.state is State.STREAMING and driver.status.ready and not driver.busy, "the new activation"

@@ -15,7 +15,7 @@ from hardware.serial_wrench.emulator import SerialWrenchEmulator
 from hardware.serial_wrench.protocol import AXES, CHECKSUMS, DescriptionError, describe, load_description
 
 WRENCH = np.array([1.25, -2.5, 40.0, 0.125, -0.25, 0.5])
-PATIENCE = 15.0
+PATIENCE = 90.0
 BINARY = {
     "model": "Example F/T",
     "baud": 115200,
