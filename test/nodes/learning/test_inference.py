@@ -200,8 +200,10 @@ def test_a_posterior_is_rolled_out(node, inferred):
     assert not short.success and "4 numbers" in short.message
 
 
-def test_particles_are_written_into_a_running_controller(node, inferred, request):
-    found = inferred[0].result.posterior
+def test_particles_are_written_into_a_running_controller(node, bag, request):
+    # The node's newest posterior is to be this one, and not the wild one of another test.
+    goal = send(node, bag, output_directory=str(node.folder / "written"), checkpoint=str(node.folder / "written_anew"))
+    found = result(node, goal).result.posterior
     alone = node.call(SetSimParameters, "/inference/set_sim_parameters", which=SetSimParameters.Request.BEST)
     assert not alone.success and "is it running" in alone.message
     request.getfixturevalue("controller")
