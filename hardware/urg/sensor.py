@@ -3,6 +3,9 @@
 Not imitated: the measuring commands of SCIP 1.1 (every one but `SCIP2.0` answers `E`), the distortion of a scan taken
 while something moves (all rays of a turn are cast when it faces ahead), how long the firmware thinks.
 
+A single scan (GD, GS) asked for right after BM is answered when the first whole turn with the laser on has been measured;
+what is asked behind it waits its turn.
+
 Source: Hokuyo, Communication Protocol Specification for SCIP 2.0, C-42-03320B.
 """
 
@@ -22,6 +25,8 @@ Answer = str | tuple[str, list[bytes]]  # status, with or without lines
 STEPS, FIRST, LAST, FRONT, LAST_STEP = 1024, 44, 725, 384, 768
 RATES = ("019200", "057600", "115200", "250000", "500000", "750000")
 UNMEASURABLE = 19
+NOT_YET = ""  # no status of the manual: the reply comes later
+QUEUE = 8  # requests that can wait behind one that is answered later; more are a shortage of buffers
 LOOK, SEND, REST = range(3)  # phases of a turn: until it faces ahead, until its last step, until it begins anew
 MODEL = "URG-04LX(Hokuyo Automatic Co.,Ltd.)"
 #: command -> characters of parameters
@@ -144,6 +149,7 @@ class Sensor:
         self.awake = now + self.boot_time
         self.rate = int(self.default_rate)
         self._line = b""
+        self._waiting: deque[tuple[str, bool]] = deque()  # requests, and whether one came twice at once
         self._latest: tuple[int, np.ndarray] | None = None
         self._turn_begin, self._phase = now, LOOK
         self._seen: np.ndarray | None = None
@@ -187,6 +193,7 @@ class Sensor:
                 self._seen = self.cast() if self.laser else None
             elif self._phase == SEND:
                 sent += self._turn()
+                sent += self._work(now)
             else:
                 self._turn_begin += self.period
                 if now - self._turn_begin > 10 * self.period:  # the process slept: those turns are lost
@@ -249,11 +256,24 @@ class Sensor:
         for line in lines:
             if line:
                 text = line.decode("latin-1")
-                answers.append(self._answer(text, now, repeated=text in seen))
+                if len(self._waiting) == QUEUE:
+                    answers.append(reply(text, "0B"))
+                else:
+                    self._waiting.append((text, text in seen))
+                    answers += self._work(now)
                 seen.add(text)
         return answers
 
-    def _answer(self, line: str, now: float, repeated: bool) -> bytes:
+    def _work(self, now: float) -> list[bytes]:
+        """Replies to the requests that wait, one after the other, as far as it can answer them now."""
+        answers: list[bytes] = []
+        while self._waiting and (answer := self._answer(*self._waiting[0], now)) is not None:
+            self._waiting.popleft()
+            answers.append(answer)
+        return answers
+
+    def _answer(self, line: str, repeated: bool, now: float) -> bytes | None:
+        """The reply to a request; None: a single scan was asked for, and none has been measured since the laser went on."""
         if self.scip1:
             self.scip1 = line != "SCIP2.0"
             return f"{line}\n{'E' if self.scip1 else '0'}\n\n".encode("latin-1")
@@ -261,7 +281,7 @@ class Sensor:
             status, self.next_status = self.next_status, None
             return reply(line, status)
         status, lines = self._status(line, now, repeated)
-        return reply(line, status, lines)
+        return None if status == NOT_YET else reply(line, status, lines)
 
     def _status(self, line: str, now: float, repeated: bool) -> tuple[str, list[bytes]]:
         """Status and further lines of a request's reply."""
@@ -437,7 +457,7 @@ class Sensor:
         if not self.laser:
             return "10", []
         if self._latest is None:
-            return "0A", []
+            return NOT_YET, []
         return "00", _scan(self._latest, first, last, cluster, width)[0]
 
 

@@ -9,6 +9,7 @@ from hardware.urg.protocol import ReplyStream, Window, request
 from hardware.urg.scene import DARK, MIRROR, NORMAL, Hits, MujocoScene, Optics, Room
 from hardware.urg.sensor import FIRST, FRONT, LAST, STEPS, Sensor
 
+FULL = Window(FIRST, LAST)
 ANGLES = (np.arange(FIRST, LAST + 1) - FRONT) * 2 * np.pi / STEPS
 TURN = np.arange(FIRST, LAST + 1) + 1000  # a scan whose distances name their steps
 
@@ -97,7 +98,6 @@ def test_identity(bench):
 
 
 def test_general_statuses(bench):
-    assert bench.status("BM") == "00" and bench.status("GD", "0044072501") == "0A"  # laser on, nothing measured yet
     assert [bench.status(*x) for x in (("MD",), ("MD", "0044"), ("QT", "7"))] == ["0C", "0F", "0D"]
     assert bench.sensor.receive(b"XX\nQX\n", bench.now) == [b"XX\n0Dd\n\n", b"QX\n0Ee\n\n"]
     assert bench.say(b"VV;seventeen letters!\n")[0].status == "0G"
@@ -216,13 +216,33 @@ def test_no_request_upsets_it(pieces, scip1):
     assert bench.status("QT") == ("E" if scip1 else "00")
 
 
-def test_nothing_is_seen_before_the_turn_after_the_laser_went_on(bench):
+def test_a_single_scan_waits_for_the_first_turn_after_the_laser_went_on(bench):
     bench.wait(0.05)
     bench.status("BM")  # in the middle of a turn, already facing left
-    bench.wait(0.03)
-    assert bench.status("GD", "0044072501") == "0A"
-    bench.wait(0.1)
-    assert bench.status("GD", "0044072501") == "00"
+    asked = bench.now
+    assert bench.say(FULL.latest()) == [] == bench.wait(0.05)
+    (reply,) = bench.wait(0.15)
+    assert reply.answers(FULL.latest()) and reply.status == "00" and (reply.distances == TURN).all()
+    assert 0.048 < reply.time * 1e-3 + 100.0 - asked < 0.1  # of the next turn, not of the one that was under way
+    assert [each.status for each in bench.say(FULL.latest())] == ["00"]  # there is one now: at once
+
+
+def test_requests_behind_a_single_scan_wait_their_turn(bench):
+    assert [r.command for r in bench.say(request("BM") + FULL.latest() + request("VV") + request("II"))] == ["BM"]
+    assert [r.command for r in bench.wait(0.3)] == ["GD", "VV", "II"]
+    bench.status("QT")
+    bench.wait(0.3)
+    assert bench.status("GD", "0044072501") == "10"
+    bench.say(request("BM") + FULL.latest())
+    queued = b"".join(request("VV", string=str(k)) for k in range(9))
+    assert [r.status for r in bench.say(queued)] == ["0B", "0B"]  # eight wait, the scan among them
+    assert len(bench.wait(0.3)) == 8
+
+
+def test_a_laser_that_breaks_answers_who_waits(bench):
+    assert bench.status("BM") == "00" and bench.say(FULL.latest()) == []
+    bench.sensor.trouble = 60
+    assert [r.status for r in bench.wait(0.3)] == ["60"]
 
 
 # ---- scans ---------------------------------------------------------------------------------------
