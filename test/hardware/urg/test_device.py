@@ -202,6 +202,15 @@ def test_the_time_on_the_wire_is_no_part_of_a_stamp(drive):
         assert driver.got[-1][1] == pytest.approx(step_0 + 44 / 10_240, abs=1e-3)
 
 
+def test_a_clock_that_is_lost_while_it_is_calibrated_is_found_again_from_arrivals(drive):
+    """The sensor's timer jumped back in the middle of a calibration: the scan is stamped by when it came."""
+    driver = drive("/nowhere")
+    offline(driver, math.inf)
+    driver._calibration = [0.07]
+    driver.clock.reset()
+    assert driver._to_host(1.0, 50.0) == pytest.approx(50.0 - driver._latency)
+
+
 def test_memory_is_flat_over_many_scans(drive):
     """U10: thousands of scans through the driver's own handling of the stream."""
     import tracemalloc
