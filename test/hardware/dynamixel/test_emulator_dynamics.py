@@ -361,6 +361,44 @@ def test_watchdog_stops_and_locks_the_goals(mode, goal):
     assert bench.motors.v[0] > 0.5 and register.size in (2, 4)
 
 
+def stands(bench, seconds=1.5):
+    """From the newest command, which is its master's last word, until the horn stands for good [s]: below 0.05 rad/s."""
+    begin = moved = bench.now
+    for _ in range(round(seconds * 1000)):
+        bench.run(0.001)
+        moved = bench.now if abs(bench.motors.v[0]) > 0.05 else moved
+    return moved - begin
+
+
+@pytest.mark.parametrize("inertia", [0.0, 0.005, 0.02])
+@pytest.mark.parametrize("speed", [0.5, 1.0, 2.0, 3.0])
+def test_a_joint_that_is_led_by_positions_stands_within_120_ms_of_the_last_one(inertia, speed):
+    """A position a hundred times a second; what overshoots the last one is held by the watchdog of 100 ms, where it is."""
+    bench = Bench("{id: 1, model: XM430-W350, registers: {operating_mode: 4}, load_inertia: %g}" % inertia)
+    bench.write(torque_enable=1)
+    for k in range(80):
+        bench.write(goal_position=2048 + round(k * 0.01 * speed * 2048 / math.pi))
+        bench.run(0.01 if k < 79 else 0.0)
+    bench.write(bus_watchdog=5)
+    bench.bus.servos[0].heard = bench.now
+    assert bench.motors.v[0] == pytest.approx(speed, rel=0.05)
+    assert 0.05 < stands(bench) <= 0.12
+
+
+@pytest.mark.parametrize(
+    "gains, at_least, at_most", [({}, 0.5, 0.8), ({"velocity_p_gain": 1000, "velocity_i_gain": 16383}, 0.12, 0.24)]
+)
+def test_a_joint_in_velocity_mode_does_not(gains, at_least, at_most):
+    """The figures of docs/hardware/dynamixel.md: after the watchdog the velocity loop's integral has to unwind."""
+    bench = Bench("{id: 1, model: XM430-W350, registers: {operating_mode: 1}, load_inertia: 0.01}")
+    bench.write(torque_enable=1, **gains)
+    bench.write(goal_velocity=150)
+    bench.run(1.0)
+    bench.write(bus_watchdog=5)
+    bench.bus.servos[0].heard = bench.now
+    assert bench.motors.v[0] > 3.0 and at_least < stands(bench) < at_most
+
+
 def test_mode_change_resets_gains_and_goals():
     bench = xm(3)
     bench.write(position_p_gain=77, profile_velocity=9, operating_mode=4)

@@ -184,6 +184,22 @@ def test_defect_2_a_late_reply_is_taken_as_the_next_answer(port, two, emulator):
     assert emulator.stats()["faults"]["late_reply"] >= 2
 
 
+def test_defect_6_a_fast_bulk_read_is_refused_where_an_id_equals_an_earlier_byte(port, two, emulator):
+    """It looks for id 2 among all bytes of the request and finds the length 2 of the servo before."""
+    fast = dxl.GroupBulkRead(port, two)
+    assert fast.addParam(5, 124, 2) and fast.addParam(2, 0, 10)
+
+    def refused():
+        data, result = [], fast.fastBulkReadTxPacket()
+        if result == dxl.COMM_SUCCESS:
+            data, result = two.rxPacket(port, True)
+            port.is_using = False
+        return result == dxl.COMM_SUCCESS and bytes(data[:9]) == bytes.fromhex("FF FF FD 00 FE 15 00 55 00")
+
+    until(refused)  # the packet as it came is whole, and so says the SDK's own receiver
+    until(lambda: fast.fastBulkRead() == dxl.COMM_RX_CORRUPT)
+
+
 def test_wrong_rate_is_silence_and_a_scan_finds_the_right_one(port, two):
     answers = {}
     for baud in (9600, 57600, 115200, 1_000_000, 2_000_000):
