@@ -43,7 +43,7 @@ FACTORY = "[{id: 1, model: XM430-W350}]"
 MOST_TICKS = 50  # made up for at once after a pause of the process; what is beyond is skipped
 WAKE = 2e-3  # [s] the motors are moved on at least so often, and whenever a request comes: waking up costs more
 SLICE = 2e-3  # [s] of wire time handed over at once
-WORLD_TIMEOUT = 30.0  # [s] for the plant to create the shared world
+WORLD_TIMEOUT = 120.0  # [s] for the plant to create the shared world
 
 
 class DynamixelEmulator(Emulator):

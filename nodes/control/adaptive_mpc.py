@@ -412,7 +412,7 @@ class AdaptiveMpcNode(RefitNode):
     def _refit(self, episode: Episode, window: float, then) -> None:
         """Have the worker fit the last `window` seconds, then call `then`; a worker that does not answer is gone."""
 
-        def done(result):
+        def done(result) -> None:
             if result is None:
                 self.book.silent(self._now(), f"the refit gave no answer within {self.config.refit_wait:.0f} s")
                 self.get_logger().warning(self.book.message)

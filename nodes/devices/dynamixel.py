@@ -201,7 +201,7 @@ class Dynamixel(DeviceNode):
         )
 
     def _reboot(self, request, response):
-        def reboot():
+        def reboot() -> str:
             names = self.device.services.reboot()
             return (
                 f"rebooted {', '.join(names)}: torque is off"
@@ -217,7 +217,7 @@ class Dynamixel(DeviceNode):
         )
 
     def _get_data(self, request, response):
-        def get():
+        def get() -> str:
             response.item_data = self.device.services.get_item(request.id, request.item_name)
             return ""
 

@@ -56,7 +56,7 @@ class GripperAction:
 
     def __init__(
         self, node, name: str, stroke: float, go_to: Callable, halt: Callable, reading: Callable, trouble: Callable
-    ):
+    ) -> None:
         self._node, self._stroke = node, stroke
         self._go_to, self._halt, self._reading, self._trouble = go_to, halt, reading, trouble
         self._goal: _Goal | None = None

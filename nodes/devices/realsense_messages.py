@@ -129,7 +129,7 @@ def static_transforms(layout: records.Layout, camera: str, base: str, united: bo
     """base -> camera_<stream>_frame -> camera_<stream>_optical_frame of every stream, and the inertial frames."""
     transforms = []
 
-    def add(parent: str, child: str, R: np.ndarray, p=(0.0, 0.0, 0.0)):
+    def add(parent: str, child: str, R: np.ndarray, p=(0.0, 0.0, 0.0)) -> None:
         transform = TransformStamped(child_frame_id=child)
         transform.header.stamp, transform.header.frame_id = stamp, parent
         transform.transform.translation = Vector3(x=float(p[0]), y=float(p[1]), z=float(p[2]))

@@ -34,7 +34,7 @@ class LongAction:
         begin: Callable,
         refusal: Callable = lambda goal: "",
         cancel: Callable | None = None,
-    ):
+    ) -> None:
         self._node, self._refusal, self._cancel = node, refusal, cancel
         self._endings: dict[bytes, tuple] = {}
         self._server = ActionServer(
@@ -81,7 +81,7 @@ class Request:
     `done(result)` is called exactly once, with None if nothing came within `timeout` [s, wall].
     """
 
-    def __init__(self, node, client: ActionClient, goal, timeout: float, done: Callable):
+    def __init__(self, node, client: ActionClient, goal, timeout: float, done: Callable) -> None:
         self._node, self._client, self._goal, self._done = node, client, goal, done
         self._timers = [
             node.create_timer(timeout, lambda: self._end(None), clock=node.steady_clock),

@@ -62,7 +62,7 @@ class ParameterBook:
         silence_limit: float = 0.0,
         nominal_after: float = 10.0,
         objection: Callable[[np.ndarray], str] = lambda p: "",
-    ):
+    ) -> None:
         self.robot, self.model_hash, self.objection = robot, model_hash, objection
         self.nominal = np.array(start, dtype=float)
         self._size = self.nominal.size

@@ -64,7 +64,7 @@ class SimLoop(threading.Thread):
         control_ticks: int = 1,
         lockstep_timeout: float = 5.0,
         held: Callable[[], bool] = lambda: False,
-    ):
+    ) -> None:
         super().__init__(name="simulation", daemon=True)
         self.plant = plant
         self._on_tick, self._on_idle = on_tick, on_idle
