@@ -5,6 +5,7 @@ docs/testing.md explains it to whoever writes a test.
 
 import os
 import random
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
@@ -14,6 +15,10 @@ import pytest
 # Numerical libraries would otherwise start as many threads as there are cores, in every worker.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
+
+# Started in the background of a script, a suite is told to ignore Ctrl-C, and so is all that it starts, for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).resolve().parent
 

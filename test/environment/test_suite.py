@@ -1,7 +1,6 @@
 """What `./refit test` runs: every system has an experiment in it, every module its types or its place in the list."""
 
 import importlib.util
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,11 +61,3 @@ def test_every_step_is_run_and_a_failure_is_told(suite, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "== 5 passed in 1.00s =="
     assert [line.split()[:2] for line in lines[-4:-1]] == [["FAILED", "lint,"], ["ok", "tests,"], ["ok", "demo,"]]
-
-
-def test_modules_without_types_exist(suite):
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
-    for table in settings["overrides"]:
-        for name in table["module"]:
-            path = ROOT / name.removesuffix(".*").replace(".", "/")
-            assert path.is_dir() or path.with_suffix(".py").is_file(), f"{name} in pyproject.toml is gone"

@@ -147,12 +147,13 @@ def test_stamps_are_the_time_of_the_first_ray(emulate, drive, synchronised):
     # A sensor that thinks for 5 ms: only a measured latency can know.
     emulator.set(processing=0.005 if synchronised else 0.0)
     driver = drive(emulator.link, calibrate_time=synchronised, synchronize_time=synchronised).run()
-    got = driver.more(20)
+    got = driver.more(40)
     timers = [scan.timer for scan, _ in got]
     assert min(timers) < 2000 and max(timers) > 2**24 - 2000  # it did wrap
-    steps = np.diff([t for _, t in got])
-    ticks = 1e-3 * (np.diff(timers) % 2**24)
-    assert np.percentile(abs(steps - ticks), 95) < 0.002 and abs(steps - ticks).max() < 0.01
+    # Until an arrival that nothing delayed has been seen, stamps are put right by as much as that one came sooner.
+    steps = np.diff([t for _, t in got])[20:]
+    ticks = 1e-3 * (np.diff(timers) % 2**24)[20:]
+    assert np.percentile(abs(steps - ticks), 90) < 0.002 and abs(steps - ticks).max() < 0.01
     assert stamps_come_true(driver, emulator, 0.003)
     assert driver.clock.resets <= 3 and driver.clock.locked
 
