@@ -5,24 +5,41 @@ Every name of `nodes.table.NODES` is a function of this module.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable
 from functools import partial
+from typing import NoReturn
 
 from nodes.table import NODES
 
 
-def _main(module: str) -> int:
+def _main(module: str) -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))  # nothing has started: nothing to end
     # Blocked until here by the shield of nodes/framework/launching.py.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    return importlib.import_module(module).main()
+    _leave(importlib.import_module(module).main())
 
 
-def __getattr__(name: str) -> Callable[[], int]:
+def _leave(code: int) -> NoReturn:
+    """End the process without the destructors of libraries, in which the middleware's threads may find each other gone."""
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def __getattr__(name: str) -> Callable[[], NoReturn]:
     if name not in NODES:
         raise AttributeError(
             f"module {__name__} has no node '{name}'; nodes/table.py lists them: {', '.join(sorted(NODES))}"

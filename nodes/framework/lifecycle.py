@@ -305,4 +305,8 @@ def spin_main(node_class, args=None) -> int:
             with contextlib.suppress(Exception):
                 executor.shutdown(timeout_sec=0.5)
         rclpy.try_shutdown()
+        # The middleware takes leave of the graph when the last of its entities is freed. Left to the end of the process, that
+        # happens while its libraries are being torn down, where it crashed or hung for ever now and then.
+        node = executor = None
+        gc.collect()
     return 0
