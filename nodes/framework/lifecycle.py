@@ -308,5 +308,6 @@ def spin_main(node_class, args=None) -> int:
         # The middleware takes leave of the graph when the last of its entities is freed. Left to the end of the process, that
         # happens while its libraries are being torn down, where it crashed or hung for ever now and then.
         node = executor = None
+        gc.unfreeze()
         gc.collect()
     return 0
