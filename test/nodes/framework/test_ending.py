@@ -1,7 +1,6 @@
 """A node that ends takes leave of the graph and takes its shared memory with it."""
 
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -9,17 +8,19 @@ import pytest
 pytest.importorskip("rclpy")
 
 
-def shared_memory(pid: int) -> set[Path]:
-    """The middleware's segments that a process has mapped: its own, and those of whom it hears."""
-    maps = Path(f"/proc/{pid}/maps").read_text()
-    return {Path(name) for name in re.findall(r"/dev/shm/fastrtps_[0-9a-f]{16}$", maps, re.MULTILINE)}
+def segments(pid: int) -> set[Path]:
+    """The middleware's shared memory that a process owns: it holds the lock beside each of its segments."""
+    held = {Path(os.readlink(link)) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    locks = {path for path in held if path.name.startswith("fastrtps_") and path.name.endswith("_el")}
+    return {path.with_name(path.name.removesuffix("_el")) for path in locks if "port" not in path.name}
 
 
 @pytest.mark.parametrize("name", ["supervisor", "sim_plant"])  # of the events executor, and of a classic one
 def test_nothing_is_left_behind(ros, name):
     node = ros.start(name, robot="cartpole")
     ros.up(name)
-    own = shared_memory(node.pid) - shared_memory(os.getpid())  # it has mapped those of whom it hears, too
+    own = segments(node.pid)
+    assert own and all(path.exists() for path in own)
     code, _, output = ros.finish(node)
     assert code == 0 and "Traceback" not in output
     assert not [path for path in own if path.exists()]
