@@ -380,8 +380,9 @@ def test_autostart_and_transitions(run_launch, prefix):
     assert (first.return_code, second.return_code) == (0, 0)
 
 
-def test_a_lost_answer_is_replaced_by_the_nodes_own_state(run_launch, prefix, monkeypatch):
-    """The node configures, its answer never arrives; the start goes on all the same."""
+@pytest.mark.parametrize("what", ["answer", "request"])
+def test_what_is_lost_is_replaced_by_the_nodes_own_state(run_launch, prefix, monkeypatch, what):
+    """The node configures and its answer never arrives, or it is never asked; the start goes on all the same."""
     from launch_ros.utilities import lifecycle_event_manager as manager
     from lifecycle_msgs.srv import ChangeState as ChangeStateService
     from rclpy.client import Client
@@ -390,11 +391,10 @@ def test_a_lost_answer_is_replaced_by_the_nodes_own_state(run_launch, prefix, mo
     call, lost = Client.call_async, []
 
     def losing(client, request):
-        future = call(client, request)
         if isinstance(request, ChangeStateService.Request) and not lost:
-            lost.append(future)
+            lost.append(call(client, request) if what == "answer" else request)
             return Future()
-        return future
+        return call(client, request)
 
     monkeypatch.setattr(Client, "call_async", losing)
     monkeypatch.setattr(manager, "ANSWER_TIMEOUT", 0.3)

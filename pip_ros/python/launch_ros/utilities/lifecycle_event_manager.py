@@ -20,8 +20,10 @@ from .lifecycle_states import TRANSITION_TARGETS
 REPORT_TIMEOUT = 1.0
 POLL_PERIOD = 0.02
 # An answer is lost if the node has not yet discovered this client when it gives it.
-# After so long the node is asked for its state instead, and again and again.
+# After so long the node is asked for its state instead, and again and again; if it
+# still is where it was, the request was lost, and is sent once more.
 ANSWER_TIMEOUT = 5.0
+ATTEMPTS = 5
 
 
 class LifecycleEventManager:
@@ -85,17 +87,20 @@ class LifecycleEventManager:
             return
         request = ChangeStateService.Request()
         request.transition.id = transition_id
-        response = _ask(context, self.__client, request)
+        responses = [_ask(context, self.__client, request)]
         if not await self.__wait(
-            context, "service response", self.__answered(context, response, TRANSITION_TARGETS.get(transition_id))
+            context,
+            "service response",
+            self.__answered(context, responses, request, TRANSITION_TARGETS.get(transition_id)),
         ):
             return
-        if response.done() and not response.result().success:
+        answers = [response.result() for response in responses if response.done()]
+        if answers and not any(answer.success for answer in answers):
             self.__logger.error(f"Failed to make transition '{transition}' for LifecycleNode '{self.node_name}'")
             return
         await self.__ensure_report(context, transition_id)
 
-    def __answered(self, context, response, target):
+    def __answered(self, context, responses, request, target):
         """Whether a transition was answered, or the node's state shows that it was made."""
         loop = context.asyncio_loop
         due, asked = loop.time() + ANSWER_TIMEOUT, None
@@ -107,12 +112,14 @@ class LifecycleEventManager:
 
         def condition():
             nonlocal due, asked
-            if response.done():
+            if any(response.done() for response in responses):
                 return True
             if asked is not None and asked.done():
                 state, asked = asked.result().current_state.label, None
                 if target is not None and state == target.goal_state:
                     return True
+                if target is not None and state == target.origin and len(responses) < ATTEMPTS:
+                    responses.append(_ask(context, self.__client, request))
             if loop.time() > due and not context.is_shutdown:
                 due = loop.time() + ANSWER_TIMEOUT
                 if self.__state_client is None:
