@@ -71,10 +71,13 @@ def test_a_run_is_recorded_whole_and_explained(ros, tmp_path):
     seen = diagnostics.count
     ros.until(lambda: diagnostics.count > seen + 1, what="two seconds in which the recorder writes")
     code, _, output = ros.finish(recorder)
-    assert code == 0 and "Traceback" not in output and " 0 lost." in output
+    assert code == 0 and "Traceback" not in output
 
     bag = BagReader(tmp_path / "bag")
     assert bag.truncated == ""
+    lost = bag.run_info()["lost"]
+    # Best effort may fall by the wayside on a busy machine, and is said; of everything else not one message may.
+    assert set(lost) <= {"/wrench", "/clock"} and f" {sum(lost.values())} lost." in output
     joints = bag.joint_states()
     t, first = np.unique(joints.t, return_index=True)
     # Bit for bit what the plant did: the bag alone replays the run.
@@ -90,7 +93,7 @@ def test_a_run_is_recorded_whole_and_explained(ros, tmp_path):
     info = bag.run_info()
     assert (info["robot"], info["seed"], info["profile"]) == ("panda", 5, "full")
     assert info["parameters"]["/sim_plant"]["wrench_site"] == "flange"
-    assert info["counts"]["/joint_states"] == len(joints.t) and info["lost"] == {}
+    assert info["counts"]["/joint_states"] == len(joints.t)
     assert len(info["model_hash"]) == 64 and info["git_hash"] and info["versions"]["mujoco"]
 
 
