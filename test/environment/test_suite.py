@@ -1,4 +1,4 @@
-"""What `./refit test` runs: every system has an experiment in it, every module its types or its place in the list."""
+"""What `./refit test` runs: every system has an experiment in it, every step its turn."""
 
 import importlib.util
 from pathlib import Path
