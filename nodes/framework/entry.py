@@ -29,9 +29,8 @@ def _main(module: str) -> NoReturn:
 
 def _leave(code: int) -> NoReturn:
     """End the process without the destructors of libraries, in which the middleware's threads may find each other gone."""
-    for thread in threading.enumerate():
-        if not thread.daemon and thread is not threading.current_thread():
-            thread.join()
+    # As the interpreter ends: threads first, among them those of pools, which are told and waited for; then exit functions.
+    threading._shutdown()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

@@ -1,6 +1,8 @@
 """A node that ends takes leave of the graph and takes its shared memory with it."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,17 @@ def test_nothing_is_left_behind(ros, name):
     assert code == 0 and "Traceback" not in output
     assert not [path for path in own if path.exists()]
     ros.until(lambda: name not in ros.node.get_node_names(), what=f"{name} is gone from the graph")
+
+
+def test_the_end_waits_for_threads_and_exit_functions():
+    """Threads of pools, which rclpy's executors have, end only when they are told to."""
+    script = """
+import atexit, concurrent.futures, threading, time
+from nodes.framework.entry import _leave
+concurrent.futures.ThreadPoolExecutor(3).submit(print, "pool").result()
+atexit.register(print, "exit function")
+threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+_leave(3)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split("\n") == ["pool", "thread", "exit function", ""] and done.returncode == 3, done

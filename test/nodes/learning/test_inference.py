@@ -41,7 +41,7 @@ def node(shared_ros, tmp_path_factory):
     shared_ros.client.destroy()
     if process in shared_ros.processes:
         code, _, output = shared_ros.finish(process)
-        assert code == 0 and "Traceback" not in output
+        assert code == 0 and "Traceback" not in output, output
 
 
 def ask(ros, bag, feedback=None, **fields):
