@@ -29,6 +29,7 @@ def test_nothing_is_left_behind(ros, name):
     ros.until(lambda: name not in ros.node.get_node_names(), what=f"{name} is gone from the graph")
 
 
+@pytest.mark.process
 def test_the_end_waits_for_threads_and_exit_functions():
     """Threads of pools, which rclpy's executors have, end only when they are told to."""
     script = """
