@@ -48,6 +48,15 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 CLOSING = re.compile(r"^=*\s*(?:\d+ [a-z]+,? ?)+ in [\d.]+s.*$")
 
 
+#: so many failures at most get a second turn: more are no accident of a busy machine, and each is a fault to be mended
+ALONE = 3
+
+
+def failures(closing: str) -> int:
+    """How many tests failed or could not be set up, by pytest's closing line."""
+    return sum(int(count) for count in re.findall(r"(\d+) (?:failed|error)", closing))
+
+
 def workers() -> int:
     """How many tests run side by side: twice the cores, since most of a test is waiting; each takes up to 1.5 GB."""
     return min(8, 2 * max(2, len(os.sched_getaffinity(0))))
@@ -136,7 +145,13 @@ def main(words: Sequence[str]) -> int:
         def tests() -> int:
             nonlocal closing
             code, closing = run_pytest([])
-            return code
+            if code != 1 or failures(closing) > ALONE:
+                return code
+            # Whoever failed beside others gets one more turn, alone. Both outcomes are said; a second failure counts.
+            print("refit test: what failed beside other tests, once more and alone", flush=True)
+            again, second = run_pytest(["--last-failed", "--last-failed-no-failures=none", "-n", "0"])
+            closing = f"{closing}\nthe failed ones once more, alone: {second.strip('= ')}"
+            return again
 
         lines = run_steps({**style, "tests": tests, **run_commands()})
     print("\n".join(["", "refit test:", *(f"  {line}" for line in lines), *([closing] if closing else [])]), flush=True)
