@@ -35,6 +35,7 @@ NAMES = (
     "prior",
     "autostart",
     "log_level",
+    "arm",
     "refit",
     "recipe",
     "lockstep",
@@ -108,7 +109,11 @@ def started(robot, value, physical=""):
     own = {
         robot.controller: controllers[robot.controller],
         **({"refit_worker": worker} if refitted else {}),
-        "supervisor": {} if refitted else {"refit_age_limit": 0.0},
+        "supervisor": {
+            "commander": robot.controller,
+            "auto_arm": value["arm"] == "auto" or not value["arm"] and value["use_emulators"] == "true",
+            **({} if refitted else {"refit_age_limit": 0.0}),
+        },
     }
     common = {"robot": value["robot"], "use_sim_time": yes["use_sim_time"]}
     return {name: {**common, **parameters} for name, parameters in own.items()}

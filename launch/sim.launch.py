@@ -41,6 +41,7 @@ SHARED = (
     "prior",
     "autostart",
     "log_level",
+    "arm",
     "refit",
     "recipe",
     "lockstep",
@@ -50,7 +51,7 @@ SHARED = (
     "run_directory",
 )
 #: what a simulation changes in them
-HERE = {"use_sim_time": dict(default_value="true")}
+HERE = {"use_sim_time": dict(default_value="true"), "arm": dict(default_value="auto")}
 OWN = [
     DeclareLaunchArgument(
         "real_time_factor", default_value="1.0", description="simulated seconds per second; 0: as fast as possible"

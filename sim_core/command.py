@@ -21,6 +21,9 @@ class Refusal(enum.Enum):
     MODE = "use effort (0), position (1) or feedback (2)"
     OLD = "send commands sooner, or raise command_age_limit"
     FUTURE = "stamp a command with the time of the state it was computed from"
+    DISARMED = "see what the supervisor says, and arm or resume there"
+    COMMANDER = "one node commands at a time; ask the supervisor to hand over"
+    LIMIT = "ask for what the robot's model allows"
     BUSY = "one source commands at a time, and only while torque is on"
 
 
@@ -58,6 +61,7 @@ class Command:
         effort: shape (n,) [N m or N]; may be empty in POSITION (no feed-forward).
         position, velocity: shape (n,) [rad or m], [rad/s or m/s]; velocity may be empty (zero).
         gain: shape (n, 2n) or flat row-major, [position | velocity] columns; FEEDBACK only.
+        commander: name of the node that sends it.
     """
 
     mode: Mode
@@ -67,6 +71,7 @@ class Command:
     position: np.ndarray = dataclasses.field(default_factory=_nothing)
     velocity: np.ndarray = dataclasses.field(default_factory=_nothing)
     gain: np.ndarray = dataclasses.field(default_factory=_nothing)
+    commander: str = ""
 
 
 def check_command(command: Command, joints: Sequence[str], actuated: Sequence[str]) -> Command:
@@ -122,7 +127,7 @@ def check_command(command: Command, joints: Sequence[str], actuated: Sequence[st
             )
 
     if names == list(joints):
-        return Command(mode, command.stamp, joints, effort, position, velocity, gain)
+        return Command(mode, command.stamp, joints, effort, position, velocity, gain, command.commander)
     where = np.array([joints.index(name) for name in names])
     m = len(joints)
 
@@ -133,4 +138,6 @@ def check_command(command: Command, joints: Sequence[str], actuated: Sequence[st
 
     full_gain = np.zeros((m, 2 * m))
     full_gain[np.ix_(where, np.concatenate([where, m + where]))] = gain
-    return Command(mode, command.stamp, joints, spread(effort), spread(position), spread(velocity), full_gain)
+    return Command(
+        mode, command.stamp, joints, spread(effort), spread(position), spread(velocity), full_gain, command.commander
+    )

@@ -17,7 +17,7 @@ import numpy as np
 from rclpy.action import ActionClient
 from rclpy.serialization import deserialize_message
 from refit_interfaces.action import Refit, RunEpisode
-from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
+from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -26,6 +26,7 @@ from nodes.control.episode import Episode
 from nodes.control.mpc_messages import STATE_OF, joint_command, plan_message
 from nodes.control.mpc_physics import MpcPhysics
 from nodes.control.path_clock import PathClock
+from nodes.control.permission import Permission
 from nodes.control.robot_task import reward_of, upright
 from nodes.framework.actuation import Actuation
 from nodes.framework.joint_state_gate import JointSample, JointStateGate, peek_stamp
@@ -53,6 +54,7 @@ class AdaptiveMpcNode(RefitNode):
     book = property(lambda self: self.physics.book)
     task = property(lambda self: self.physics.task)
     mpc = property(lambda self: self.physics.mpc)
+    halt_reason = property(lambda self: self.permission.denied)
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
@@ -71,7 +73,6 @@ class AdaptiveMpcNode(RefitNode):
         self._longest_gap = np.inf if gapless else max(config.state_age_limit, config.control_period)
         self._start_over()
         self.episodes = self.cycles = self.misses = 0
-        self.halt_reason = ""
         self.episode: Episode | None = None
         self._goal = None  # handle of the running episode's goal
         self._latencies, self._solves = deque(maxlen=500), deque(maxlen=500)
@@ -82,11 +83,12 @@ class AdaptiveMpcNode(RefitNode):
         self.commands = self.create_lifecycle_publisher(JointCommand, "joint_command", COMMAND)
         self.status = self.create_lifecycle_publisher(ControllerStatus, "controller/status", STATE)
         self.plan = self.create_lifecycle_publisher(JointTrajectory, "controller/plan", STATE)
+        self.permission = Permission(self, self._on_permission)
         self._made = [
             # Only the newest state is of use here, so this reader keeps one (COMMAND), whatever the writer keeps.
             self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
             self.create_subscription(ParameterSet, "refit/parameters", self.physics.offer, LEDGER),
-            self.create_subscription(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER),
+            self.permission.subscription,
             *self.physics.interfaces(),
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
@@ -217,7 +219,15 @@ class AdaptiveMpcNode(RefitNode):
             self.diagnostics.error(command.message)
         else:
             self.commands.publish(
-                joint_command(command, self.joint_names, self.actuation, self._stamp, command.revision, feedback)
+                joint_command(
+                    command,
+                    self.joint_names,
+                    self.actuation,
+                    self._stamp,
+                    command.revision,
+                    feedback,
+                    self.get_name(),
+                )
             )
         latency = time.perf_counter() - self._arrival
         self.cycles += 1
@@ -308,16 +318,17 @@ class AdaptiveMpcNode(RefitNode):
         if self.halt_reason:
             self.diagnostics.warn(self.halt_reason)
 
-    def _on_supervisor(self, message: SupervisorStatus) -> None:
-        was_halted = bool(self.halt_reason)
-        halted = message.state in (SupervisorStatus.STATE_HALTED, SupervisorStatus.STATE_SHUTDOWN)
-        self.halt_reason = f"halted by the supervisor: {message.message}" if halted else ""
-        if halted:
+    def _on_permission(self) -> None:
+        if self.permission.starting:
+            return
+        if self.halt_reason:
             self._end_episode(self.halt_reason)
-        elif was_halted:
-            self.mpc.reset()  # the plan made before the halt is no longer where the robot is
-            if self._path_clock is not None and self.sample is not None:
-                self._path_clock.stand_still(self.sample.stamp)
+            return
+        self.mpc.reset()  # the plan made before the halt is no longer where the robot is
+        if self._path_clock is not None and self.sample is not None:
+            self._path_clock.stand_still(self.sample.stamp)
+        self._due = -np.inf
+        self._cycle()  # in lock-step the present state has been waiting
 
     # -- episodes ----------------------------------------------------------------------------------
 
@@ -330,7 +341,7 @@ class AdaptiveMpcNode(RefitNode):
             return "another episode is running"
         if len(goal.goal):
             return "goals other than the task's are not supported; leave goal empty"
-        return self.halt_reason
+        return "" if self.permission.starting else self.halt_reason
 
     def _begin_episode(self, handle) -> None:
         goal = handle.request

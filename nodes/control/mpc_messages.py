@@ -20,7 +20,7 @@ STATE_OF = {
 
 
 def joint_command(
-    command: Command, joint_names, actuation: Actuation, stamp, revision: int, feedback: bool
+    command: Command, joint_names, actuation: Actuation, stamp, revision: int, feedback: bool, commander: str
 ) -> JointCommand:
     """The command as effort alone, or with its feedback law for the servo to follow between cycles."""
     message = JointCommand()
@@ -28,6 +28,7 @@ def joint_command(
     message.joint_names = joint_names
     message.effort = actuation.effort(command.u).tolist()
     message.parameters_revision = revision
+    message.commander = commander
     if feedback and command.source is not CommandSource.STOP:
         n = actuation.n
         message.mode = JointCommand.MODE_FEEDBACK

@@ -17,17 +17,18 @@ from pathlib import Path
 import numpy as np
 from geometry_msgs.msg import Twist
 from rclpy.serialization import deserialize_message
-from refit_interfaces.msg import ControllerStatus, FootContacts, JointCommand, SupervisorStatus
+from refit_interfaces.msg import ControllerStatus, FootContacts, JointCommand
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64
 
 from config.description import RobotError, Trot
 from config.robot import load_robot
+from nodes.control.permission import Permission
 from nodes.framework.config import setting
 from nodes.framework.joint_state_gate import JointStateGate, peek_stamp, seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_subscription, take
-from nodes.framework.qos import COMMAND, LEDGER, STATE
+from nodes.framework.qos import COMMAND, STATE
 from sim_core.motion.quadruped.controller import LegCommand, TrotConfig, TrotController
 from sim_core.motion.quadruped.estimator import ImuSample
 from sim_core.motion.quadruped.robot import LEGS, QuadrupedRobot
@@ -83,6 +84,7 @@ class StanceController(RefitNode):
     live_parameters = True
     event_driven = True
     controller: TrotController | None = None
+    halt_reason = property(lambda self: self.permission.denied)
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
@@ -94,7 +96,6 @@ class StanceController(RefitNode):
         )
         trot = TrotConfig(height=config.height, friction=config.friction)
         self.controller = TrotController(self.robot, self._solver(config), trot)
-        self.halt_reason = ""
         self.cycles = self.misses = self.fallbacks = 0
         self._solves, self._latencies = deque(maxlen=500), deque(maxlen=500)
         self._start_over()
@@ -105,12 +106,13 @@ class StanceController(RefitNode):
         # them, so that they wake nobody.
         self._imu = create_polled_subscription(self, Imu, "imu", COMMAND)
         self._contacts = create_polled_subscription(self, FootContacts, "foot_contacts", COMMAND)
+        self.permission = Permission(self, self._on_permission)
         self._made = [
             self._imu,
             self._contacts,
             self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
             self.create_subscription(Twist, "cmd_vel", self._on_cmd_vel, COMMAND),
-            self.create_subscription(SupervisorStatus, "supervisor/status", self._on_supervisor, LEDGER),
+            self.permission.subscription,
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
 
@@ -175,11 +177,8 @@ class StanceController(RefitNode):
         self._wanted = np.clip(wanted, (-config.backward_limit, -limit[1], -limit[2]), limit)
         self._wanted_until = self._now() + config.command_age_limit
 
-    def _on_supervisor(self, message: SupervisorStatus) -> None:
-        was_halted = bool(self.halt_reason)
-        halted = message.state in (SupervisorStatus.STATE_HALTED, SupervisorStatus.STATE_SHUTDOWN)
-        self.halt_reason = f"halted by the supervisor: {message.message}" if halted else ""
-        if was_halted and not halted:
+    def _on_permission(self) -> None:
+        if not self.halt_reason:
             self._start_over()
 
     def _read_base(self) -> str:
@@ -274,6 +273,7 @@ class StanceController(RefitNode):
             position=command.position.tolist(),
             velocity=command.velocity.tolist(),
             gain=feedback_gain(command).ravel().tolist(),
+            commander=self.get_name(),
         )
         message.header.stamp = stamp
         self.commands.publish(message)

@@ -63,6 +63,12 @@ ARGUMENTS: dict[str, dict] = {
         choices=["debug", "info", "warn", "error", "fatal"],
         description="logging threshold of all nodes",
     ),
+    "arm": dict(
+        default_value="",
+        choices=["", "auto", "by_hand"],
+        description="who arms the robot: the supervisor itself as soon as all is well, or a person by its service arm; "
+        "empty: the supervisor where the robot is simulated or its devices are emulated, a person on hardware",
+    ),
     "refit": dict(
         default_value="true",
         choices=_SWITCH,

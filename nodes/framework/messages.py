@@ -38,4 +38,5 @@ def command_from_message(message: JointCommand) -> Command:
         np.asarray(message.position),
         np.asarray(message.velocity),
         np.asarray(message.gain),
+        message.commander,
     )

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from sim_core.command import Command, CommandRefused
+from sim_core.command import Command, CommandRefused, Refusal
 from sim_core.plant import MujocoPlant, PlantError
 
 __all__ = ["SimLoop"]
@@ -48,6 +48,7 @@ class SimLoop(threading.Thread):
     LOOK_PERIOD = 0.0005  # [s] between looks
     EAGER = 0.5  # [s] after a boundary; a controller that takes longer does not mind IDLE_PERIOD
     REPEAT_PERIOD = 0.5  # [s] between repetitions of a state nobody answers
+    GATE_MARGIN = 0.05  # [s] of a lease within which no tick begins in lock-step
     HELD_PERIOD = 0.002  # [s] between looks whether the plant is still held
 
     def __init__(
@@ -80,6 +81,7 @@ class SimLoop(threading.Thread):
         self.halted = ""  # why time stands still although it should run; "" if it runs
         self._steps_wanted = 0
         self._steps_done: Callable | None = None
+        self._waiting: Command | None = None  # in lock-step: for the gate to open
         self._answered = False
         self._answered_before = False  # since play or reset: before it, the timeout does not run
         self._boundary_since = self._repeat_due = self._factor_wall = time.monotonic()
@@ -191,6 +193,8 @@ class SimLoop(threading.Thread):
     def _may_advance(self) -> bool:
         if self.halted or not (self.playing or self._steps_wanted) or self._held():
             return False
+        if self._lockstep and not self._gate_is_open():
+            return False  # what a stop does to time must not depend on how fast this machine is
         if not self._lockstep or self._answered or not self._at_boundary():
             return True
         if self._answered_before and time.monotonic() - self._boundary_since > self._timeout:
@@ -199,6 +203,16 @@ class SimLoop(threading.Thread):
                 f"{self._timeout:g} s; start the controller, then reset or play."
             )
         return False
+
+    def _gate_is_open(self) -> bool:
+        """Whether commands may pass for a while; those that came too early get their turn."""
+        gate = self.plant.gate
+        if gate is not None and gate.closed(time.monotonic() + self.GATE_MARGIN):
+            return False
+        if self._waiting is not None:
+            command, self._waiting = self._waiting, None
+            self._take(command)
+        return True
 
     def _rest(self) -> float:
         """Time until the next turn if nobody calls [s]."""
@@ -254,7 +268,10 @@ class SimLoop(threading.Thread):
         try:
             plant.command(command)
         except CommandRefused as refused:
-            self._on_refused(refused)
+            if self._lockstep and refused.reason is Refusal.DISARMED:
+                self._waiting = command
+            else:
+                self._on_refused(refused)
             return
         self._answered = self._answered_before = True
         if self.halted and self._lockstep:
@@ -295,6 +312,7 @@ class SimLoop(threading.Thread):
     def _reset(self, scopes) -> None:
         self._end_steps("the simulation was reset")
         self.plant.reset(**scopes)
+        self._waiting = None
         self._answered = self._answered_before = False
         self._boundary_since = time.monotonic()
         self.halted = ""

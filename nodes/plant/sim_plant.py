@@ -19,6 +19,7 @@ from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
 from nodes.framework.diagnostics import ERROR, OK
+from nodes.framework.gatekeeper import Gatekeeper
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.messages import command_from_message, to_stamp
 from nodes.framework.parameter_book import other_model
@@ -30,7 +31,8 @@ from nodes.plant.sim_loop import SimLoop
 from nodes.plant.sim_plant_config import SimPlantConfig
 from nodes.plant.simulation_interfaces_server import SimulationInterfaces
 from sim_core.command import CommandRefused
-from sim_core.plant import MujocoPlant, PlantError
+from sim_core.gate import CommandGate
+from sim_core.plant import MujocoPlant, PlantError, joint_limits
 
 __all__ = ["SimPlant", "main"]
 
@@ -51,6 +53,7 @@ class SimPlant(RefitNode):
     _entities: tuple = ()
     _commands = None
     _world: PlantWorld | None = None
+    _gatekeeper: Gatekeeper | None = None
 
     # ---- lifecycle -------------------------------------------------------------------------
     def configure(self) -> None:
@@ -80,6 +83,9 @@ class SimPlant(RefitNode):
         )
         self.diagnostics.hardware_id = plant.name
         self._world = PlantWorld(c.world, plant) if c.world else None
+        if self._world is None:  # else the gates are those of the drivers
+            plant.gate = CommandGate(joint_limits(plant.world), plant.tick_period)
+            self._gatekeeper = Gatekeeper(self, plant.gate)
         # Beside emulated devices the robot's topics are the drivers'; the plant's own tell the truth under its name,
         # on the drivers' clock, and its clock tells when its time began.
         own = "~/" if c.world else ""
@@ -204,6 +210,9 @@ class SimPlant(RefitNode):
             self.destroy_publisher(entity)
         if self._world is not None:
             self._world.close()
+        if self._gatekeeper is not None:
+            self._gatekeeper.destroy()
+        self._gatekeeper = None
         self.interfaces, self.loop, self._entities, self._world = None, None, (), None
 
     def config_changed(self, old, new) -> None:
@@ -233,6 +242,8 @@ class SimPlant(RefitNode):
         """
         if self._world is not None:
             self._world.drive(self.loop.plant)
+        if self._gatekeeper is not None:
+            self._gatekeeper.attend()
         subscription = self._commands
         for message, _ in take(subscription) if subscription is not None else ():
             self._on_command(message)

@@ -22,6 +22,7 @@ class State(IntEnum):
     DEGRADED = 3
     HALTED = 4
     SHUTDOWN = 5
+    DISARMED = 6
 
 
 class Code(IntEnum):
@@ -36,6 +37,7 @@ class Code(IntEnum):
     REFIT_LOST = 6
     TIME_JUMP = 7
     PLANT_LOST = 8
+    HELD_UP = 9
 
 
 class Event(Enum):
@@ -52,7 +54,10 @@ class Event(Enum):
     REFIT_BACK = "parameter proposals arrive again"
     TIME_JUMPED = "stamps went back (a reset)"
     PLANT_SILENT = "time stands still and the plant does not answer"
+    HELD_UP = "the supervisor itself was not run for longer than its lease"
     STOP = "service stop"
+    ARM = "service arm, or auto_arm once all is well"
+    DISARM = "service disarm"
     RESUME = "service resume, granted while no fault is present"
     SHUTDOWN = "the node is shutting down"
 
@@ -63,25 +68,33 @@ _HALTS = {
     Event.STATES_BAD: (State.HALTED, Code.STATE_INVALID),
     Event.LIMIT_EXCEEDED: (State.HALTED, Code.LIMIT),
     Event.PLANT_SILENT: (State.HALTED, Code.PLANT_LOST),
+    Event.HELD_UP: (State.HALTED, Code.HELD_UP),
 }
 _MOVING = _HALTS | {
     Event.COMMANDS_END: (State.READY, Code.OK),
     Event.COMMANDS_SILENT: (State.HALTED, Code.COMMAND_LOST),
     # A reset is an ordinary event in simulation: everyone forgets the past and commands go on.
     Event.TIME_JUMPED: (State.READY, Code.TIME_JUMP),
+    Event.DISARM: (State.DISARMED, Code.OK),
 }
 _END = {Event.SHUTDOWN: (State.SHUTDOWN, Code.OK)}
 
 #: TRANSITIONS[state][event] = (next state, code); an event that is not listed changes nothing.
 TRANSITIONS: dict[State, dict[Event, tuple[State, Code]]] = {
     State.STARTING: {
-        Event.STATES_FLOW: (State.READY, Code.OK),
+        Event.STATES_FLOW: (State.DISARMED, Code.OK),
+        Event.STOP: (State.HALTED, Code.OPERATOR_STOP),
+        **_END,
+    },
+    State.DISARMED: {
+        Event.ARM: (State.READY, Code.OK),
         Event.STOP: (State.HALTED, Code.OPERATOR_STOP),
         **_END,
     },
     State.READY: {
         Event.COMMANDS_FLOW: (State.RUNNING, Code.OK),
         Event.TIME_JUMPED: (State.READY, Code.TIME_JUMP),
+        Event.DISARM: (State.DISARMED, Code.OK),
         **_HALTS,
         **_END,
     },
@@ -125,6 +138,11 @@ class Machine:
             return False
         (self.state, self.code), self.message = target, message or event.value
         return True
+
+    @property
+    def armed(self) -> bool:
+        """True where somebody may command."""
+        return self.state in (State.READY, State.RUNNING, State.DEGRADED)
 
     @property
     def halted(self) -> bool:

@@ -1,8 +1,9 @@
 """The supervisor: watches states, commands, limits and the refit, and halts with a code and a sentence.
 
-It moves nothing itself. A halt is a published state: the controller ceases to command, and the
-receiver's own age limit brings the actuators into their declared stop state. That a stop is done
-is read off the joint velocities, never assumed.
+It moves nothing itself. It lends the right to command to one node at a time, for half a second, again and again: the
+gates before the actuators (sim_core/gate) follow nobody else, and stop the joints when the loan ends. So a halt needs
+nobody's consent, and where there is no supervisor nothing moves. That a stop is done is read off the joint
+velocities, never assumed.
 
 Page: docs/nodes/supervisor.md.
 """
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from rclpy.task import Future
-from refit_interfaces.msg import ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
+from refit_interfaces.msg import CommandLease, ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
+from refit_interfaces.srv import HandOver
 from sensor_msgs.msg import JointState
 from simulation_interfaces.srv import GetSimulationState
 from std_srvs.srv import Trigger
@@ -30,6 +32,10 @@ from nodes.supervision.watch import Watch, WatchLimits
 from sim_core.multibody import load_model
 
 __all__ = ["SupervisorConfig", "SupervisorNode", "main"]
+
+
+#: leases are renewed after this share of their duration
+LEASES = 0.2
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,13 @@ class SupervisorConfig:
     position_margin: float = setting(0.02, "rad or m", (0.0, 10.0), "how far beyond a position limit halts")
     rest_velocity: float = setting(0.02, "rad/s or m/s", (1e-4, 10.0), "joints slower than this are at rest")
     rest_time: float = setting(0.1, "s", (0.0, 10.0), "for this long, which confirms a stop")
+    auto_arm: bool = setting(
+        False, description="arm by itself as soon as the robot is well; otherwise somebody calls arm", read_only=True
+    )
+    commander: str = setting("adaptive_mpc", description="node that may command first", read_only=True)
+    lease_duration: float = setting(
+        0.5, "s", (0.1, 10.0), "a gate that hears nothing of the supervisor for so long stops its joints"
+    )
     stop_timeout: float = setting(5.0, "s", (0.1, 60.0), "wall time `stop` waits for rest before it reports failure")
 
 
@@ -59,7 +72,6 @@ class SupervisorNode(RefitNode):
 
     name = "supervisor"
     Config = SupervisorConfig
-    event_driven = True
 
     def configure(self) -> None:
         config = self.config
@@ -87,11 +99,16 @@ class SupervisorNode(RefitNode):
             limits,
         )
         self.machine = Machine()
+        self._commander = config.commander
+        self._arm_by_itself = config.auto_arm
+        self._judged: float | None = None  # ROS time of the last judgement
+        self._lent = -np.inf  # wall time of the last lease
         self._stamp = -np.inf
         self._looked = -np.inf  # ROS time of the last look
         self._question: Future | None = None
         self._asked = time.monotonic()
         self.status = self.create_publisher(SupervisorStatus, "supervisor/status", LEDGER)
+        self.lease = self.create_publisher(CommandLease, "supervisor/lease", COMMAND)
         self._simulation = self.create_client(GetSimulationState, "get_simulation_state")
         # Read at the watch's own rate, the newest only: most of 600 messages a second are nobody's business.
         self._states = create_polled_subscription(self, JointState, "joint_states", COMMAND)
@@ -104,6 +121,9 @@ class SupervisorNode(RefitNode):
             self.create_subscription(ParameterSet, "refit/parameters", self._on_refit, LEDGER),
             self.create_service(Trigger, "stop", self._on_stop),
             self.create_service(Trigger, "resume", self._on_resume),
+            self.create_service(Trigger, "arm", self._on_arm),
+            self.create_service(Trigger, "disarm", self._on_disarm),
+            self.create_service(HandOver, "hand_over", self._on_hand_over),
             self.create_timer(1.0 / config.rate, self._judge, clock=self.steady_clock),
         ]
 
@@ -126,7 +146,11 @@ class SupervisorNode(RefitNode):
                 if destroy(entity):
                     break
         self._made = []
-        for name, destroy in (("status", self.destroy_publisher), ("_simulation", self.destroy_client)):
+        for name, destroy in (
+            ("status", self.destroy_publisher),
+            ("lease", self.destroy_publisher),
+            ("_simulation", self.destroy_client),
+        ):
             if hasattr(self, name):
                 destroy(getattr(self, name))
                 delattr(self, name)
@@ -137,6 +161,7 @@ class SupervisorNode(RefitNode):
 
     def _jumped(self) -> None:
         self.watch.forget()
+        self._judged = None
         self._looked = -np.inf
         self._handle(Event.TIME_JUMPED, "time went back: everything before it is forgotten")
 
@@ -178,16 +203,34 @@ class SupervisorNode(RefitNode):
             return
         self._look()
         now = self._now()
+        self._judge_itself(now)
         for event, sentence in self.watch.events(now):
             self._handle(event, sentence)
+        if self._arm_by_itself and self.machine.state is State.DISARMED:
+            self._handle(Event.ARM, "armed by itself, as auto_arm says")
         self._ask_the_plant(now)
+        if time.monotonic() >= self._lent + LEASES * self.config.lease_duration:
+            self._lend()
+        self.diagnostics.set("commander", self._commander if self.machine.armed else "nobody")
         self.diagnostics.set("state", self.machine.state.name)
         self.diagnostics.set("code", self.machine.code.name)
         if self.machine.state in (State.HALTED, State.DEGRADED):
             self.diagnostics.warn(self.machine.message)
 
+    def _judge_itself(self, now: float) -> None:
+        """Whoever was not run for longer than its lease must not go on as if nothing had been."""
+        gap, self._judged = now - (self._judged if self._judged is not None else now), now
+        if gap > self.config.lease_duration:
+            self._handle(
+                Event.HELD_UP,
+                f"the supervisor was not run for {gap:.2f} s (lease {self.config.lease_duration:.2f} s), so that the "
+                "gates stopped the joints: is the machine overloaded?",
+            )
+
     def _handle(self, event: Event, sentence: str) -> None:
         if self.machine.handle(event, sentence):
+            if self.machine.armed:
+                self._arm_by_itself = False  # once: whom a person disarms stays disarmed
             text = f"{self.machine.state.name} ({self.machine.code.name}): {self.machine.message}"
             # Two calls, because rclpy remembers a severity for each place that logs.
             if self.machine.state in (State.HALTED, State.DEGRADED):
@@ -230,12 +273,43 @@ class SupervisorNode(RefitNode):
         if response.success:
             response.message = "stopped: all joints are at rest"
         else:
-            sample = self.watch.sample
-            speed = np.max(np.abs(sample.velocity)) if sample is not None else np.nan
+            sample, waited = self.watch.sample, f"after {self.config.stop_timeout:.1f} s"
             response.message = (
-                f"halted, but not at rest after {self.config.stop_timeout:.1f} s: "
-                f"the fastest joint moves at {speed:.3f}"
+                f"halted; whether the joints rest is not known {waited}, since no joint states arrive"
+                if sample is None
+                else f"halted, but not at rest {waited}: the fastest joint moves at {np.abs(sample.velocity).max():.3f}"
             )
+        return response
+
+    def _on_arm(self, request, response):
+        faults = self.watch.faults(self._now())
+        if self.machine.state is not State.DISARMED:
+            response.message = f"nothing to arm: {self.machine.state.name}"
+        elif faults:
+            response.message = f"not armed: {faults[0][1]}"
+        else:
+            self._handle(Event.ARM, "armed by an operator")
+            response.success, response.message = True, f"armed: {self._commander} may command"
+        return response
+
+    def _on_disarm(self, request, response):
+        self._handle(Event.DISARM, "disarmed by an operator")
+        response.success = self.machine.state is State.DISARMED
+        response.message = "disarmed: nobody may command" if response.success else self.machine.state.name
+        return response
+
+    def _on_hand_over(self, request, response):
+        """The right to command goes to a node that publishes joint commands."""
+        there = {publisher.node_name for publisher in self.get_publishers_info_by_topic("joint_command")}
+        if request.commander not in there:
+            response.message = (
+                f"'{request.commander}' publishes no joint_command; nodes that do: {', '.join(sorted(there)) or 'none'}"
+            )
+            return response
+        self._commander = request.commander
+        self._lend()
+        self.get_logger().info(f"{self._commander} commands from now on")
+        response.success, response.message = True, f"{self._commander} commands"
         return response
 
     def _on_resume(self, request, response):
@@ -254,7 +328,19 @@ class SupervisorNode(RefitNode):
             state=int(self.machine.state), code=int(self.machine.code), message=self.machine.message
         )
         message.header.stamp = self.get_clock().now().to_msg()
+        self._lend()  # first: a controller that hears that it may command finds the gates open
         self.status.publish(message)
+
+    def _lend(self) -> None:
+        """Tell the gates who may command, or that nobody may and why."""
+        self._lent = time.monotonic()
+        lease = CommandLease(duration=self.config.lease_duration)
+        if self.machine.armed:
+            lease.commander = self._commander
+        else:
+            lease.message = f"{self.machine.state.name} ({self.machine.code.name}): {self.machine.message}"
+        lease.header.stamp = self.get_clock().now().to_msg()
+        self.lease.publish(lease)
 
     def _now(self) -> float:
         return 1e-9 * self.get_clock().now().nanoseconds

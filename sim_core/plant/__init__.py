@@ -1,6 +1,7 @@
 """A simulated robot (MuJoCo) with servos, sensors and hidden changes; knows nothing of ROS."""
 
 from sim_core.plant.errors import EntityError, PlantError
+from sim_core.plant.limits import joint_limits
 from sim_core.plant.plant import MujocoPlant
 from sim_core.plant.scenario import Event, parse_scenario
 from sim_core.plant.scene import SPAWNABLES, robot_mjcf
@@ -13,6 +14,7 @@ __all__ = [
     "Event",
     "MujocoPlant",
     "PlantError",
+    "joint_limits",
     "parse_scenario",
     "robot_mjcf",
 ]

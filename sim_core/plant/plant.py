@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_core.command import Command, CommandRefused, Refusal, check_command
+from sim_core.gate import CommandGate
 from sim_core.plant.base_sensors import BaseSensors, BaseState, Imu
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import read_parameter_file
@@ -47,6 +49,8 @@ class MujocoPlant:
         effort: the same as joint efforts, zero for passive joints, shape (n,) [N m or N]. It is the
             servo's own account: a hidden change of an actuator's gain does not show.
         has_imu, feet: whether the robot carries an IMU, and the names of the feet that feel the ground.
+        gate: what commands have to pass and what bounds the servos' efforts; None: every well-formed command passes,
+            as for a library's own loop.
         stop_reason: why the servos are in their stop state; "" while they follow a command.
 
     Args:
@@ -142,6 +146,7 @@ class MujocoPlant:
                 raise PlantError(f"A delay lies between 0 and {MAX_DELAY} s, found {delay:g}.")
         self._own_delays = {"sensor": sensor_delay, "command": command_delay}
         self._own_changes: tuple[Change, ...] = ()  # applied for good, whatever the time
+        self.gate: CommandGate | None = None
         self._drive: np.ndarray | None = None
         self._command: Command | None = None
         self._steps = 0
@@ -209,7 +214,10 @@ class MujocoPlant:
             raise CommandRefused(Refusal.OLD, "computed from a state before the last reset")
         if age > self.command_age_limit + 1e-6:
             raise CommandRefused(Refusal.OLD, f"{age:.4f} s old, limit {self.command_age_limit:g} s")
-        self._command = check_command(command, self.joints, self.actuated_joints)
+        checked = check_command(command, self.joints, self.actuated_joints)
+        if self.gate is not None:
+            self.gate.admit(checked, time.monotonic())
+        self._command = checked
         self._received = self.t
 
     def release_command(self, reason: str = "stopped") -> None:
@@ -235,6 +243,9 @@ class MujocoPlant:
         self._advance(np.clip(u, self.u_lower, self.u_upper))
 
     def _servo_inputs(self) -> np.ndarray:
+        gate = self.gate
+        if gate is not None and (why := gate.closed(time.monotonic())):
+            self.release_command(why)
         if self._command is not None:
             silence = self.t - self._received
             if silence > self.command_age_limit + 1e-6:
@@ -245,6 +256,8 @@ class MujocoPlant:
         else:
             self.stop_reason = ""
             tau = self._servo.follow(self._command, self.t, self.q, self.v)
+        if gate is not None:
+            tau = gate.bound(tau, self.q, self.v)
         u = tau[self.world.joint_of] / self.world.ratio
         return np.clip(u, self.u_lower, self.u_upper)
 

@@ -1,0 +1,52 @@
+"""Whether this node may command, by the word of the supervisor and of nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from refit_interfaces.msg import SupervisorStatus
+
+from nodes.framework.gatekeeper import impostor
+from nodes.framework.qos import LEDGER
+
+__all__ = ["Permission"]
+
+TOPIC = "supervisor/status"
+GRANTED = (SupervisorStatus.STATE_READY, SupervisorStatus.STATE_RUNNING, SupervisorStatus.STATE_DEGRADED)
+
+
+class Permission:
+    """Hears the supervisor. The gate before the actuators decides; this spares it commands that it would refuse.
+
+    Args:
+        node: that wants to command.
+        on_change: called when permission comes or goes.
+
+    Attributes:
+        denied: why this node may not command; "" while it may, and before the supervisor's first word.
+        starting: whether the supervisor is still waiting for the robot; what is asked for meanwhile may wait with it.
+    """
+
+    def __init__(self, node, on_change: Callable[[], None]):
+        self._node, self._on_change = node, on_change
+        self.denied, self.starting = "", False
+        self.subscription = node.create_subscription(SupervisorStatus, TOPIC, self._on_status, LEDGER)
+
+    def _on_status(self, message: SupervisorStatus) -> None:
+        if why := impostor(self._node, TOPIC):
+            self._node.get_logger().error(why, throttle_duration_sec=2.0)
+            self._set(why, False)
+        elif message.state in GRANTED:
+            self._set("", False)
+        elif message.state == SupervisorStatus.STATE_STARTING:
+            self._set(f"the supervisor is starting: {message.message}", True)
+        elif message.state == SupervisorStatus.STATE_DISARMED:
+            self._set(f"disarmed by the supervisor: {message.message}", False)
+        else:
+            self._set(f"halted by the supervisor: {message.message}", False)
+
+    def _set(self, denied: str, starting: bool) -> None:
+        changed = bool(denied) != bool(self.denied) or starting != self.starting
+        self.denied, self.starting = denied, starting
+        if changed:
+            self._on_change()

@@ -1,0 +1,77 @@
+"""What a command gate hears: the supervisor's leases, and from nobody else.
+
+self.gate = CommandGate(limits, period)
+self._gatekeeper = Gatekeeper(self, self.gate)
+...
+self._gatekeeper.attend()          # on the thread that owns the actuators, before commands are taken
+"""
+
+from __future__ import annotations
+
+import time
+
+from refit_interfaces.msg import CommandLease
+
+from nodes.framework.polled import create_polled_subscription, take
+from nodes.framework.qos import COMMAND
+from sim_core.gate import CommandGate, Lease
+
+__all__ = ["SUPERVISOR", "Gatekeeper", "impostor"]
+
+SUPERVISOR = "supervisor"
+TOPIC = "supervisor/lease"
+
+
+def impostor(node, topic: str) -> str:
+    """Why what comes on a topic of the supervisor's must not be believed, or "".
+
+    Messages do not tell who sent them, so that a stranger who publishes on the topic makes all of it doubtful.
+    """
+    here = node.get_namespace()
+    for publisher in (publishers := node.get_publishers_info_by_topic(topic)):
+        if (publisher.node_name, publisher.node_namespace) != (SUPERVISOR, here):
+            name = f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
+            return f"{name} publishes {topic}, which is the supervisor's alone: end that node"
+    if len(publishers) > 1:
+        return f"{len(publishers)} nodes call themselves the supervisor of this robot: end all but one"
+    return ""
+
+
+class Gatekeeper:
+    """Hands leases to a gate.
+
+    Args:
+        node: that owns the actuators. gate: of those actuators.
+    """
+
+    def __init__(self, node, gate: CommandGate):
+        self._node, self._gate = node, gate
+        self._leases = create_polled_subscription(node, CommandLease, TOPIC, COMMAND)
+
+    def attend(self) -> None:
+        """Take what has arrived."""
+        for message, info in take(self._leases):
+            self._hear(message, time.time_ns() - info["received_timestamp"])
+
+    def _hear(self, message: CommandLease, waited: int) -> None:
+        """Args: waited: since it arrived [ns]."""
+        if why := impostor(self._node, TOPIC):
+            self._refuse(why)
+        elif not message.commander:
+            self._gate.withdraw(message.message or "the supervisor gives no reason")
+        else:
+            try:
+                lease = Lease(message.commander, message.duration)
+            except ValueError as error:
+                self._refuse(str(error))
+            else:
+                self._gate.grant(lease, time.monotonic() - 1e-9 * max(waited, 0))
+
+    def _refuse(self, why: str) -> None:
+        self._gate.withdraw(why)
+        self._node.diagnostics.tick("leases_refused")
+        self._node.get_logger().error(why, throttle_duration_sec=2.0)
+
+    def destroy(self) -> None:
+        """Hear no more; the gate closes when its lease ends."""
+        self._node.destroy_subscription(self._leases)

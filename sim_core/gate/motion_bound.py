@@ -1,0 +1,114 @@
+"""What a joint may be driven with, so that no stream of commands takes it beyond its limits.
+
+A limit on a command says little about what the joint does: a torque within its limit, held long enough, reaches any
+speed. So the effort that may act is bounded by the joint's motion. Towards a limit it falls linearly from the motor's
+full effort to full braking, over a band of velocity that ends at the limit:
+
+    effort <= effort_limit * clip((ceiling(q) - v) / band, -1, 1)
+
+and the ceiling falls towards the position limit as the speed does from which the motor can still brake. The band is
+the change of velocity that the full effort brings within two servo periods, so that the bound, which acts through a
+sampled loop, does not chatter.
+
+A joint is also thrown by the motors of its neighbours, and its own may be too weak to brake that. So as any joint comes
+within its band of its velocity limit, what all of them are commanded gives way to damping.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["JointLimits", "MotionBound"]
+
+#: share of the motor's effort that braking counts on; gravity and the other joints take the rest
+BRAKING = 0.5
+#: [1/s] rate at which a joint approaches its position limit in the last stretch
+APPROACH = 10.0
+#: the band as a share of the velocity limit, at least and at most
+NARROWEST, WIDEST = 0.1, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class JointLimits:
+    """What the joints of one robot may do; arrays have shape (n,) and are infinite where nothing limits.
+
+    Attributes:
+        joints: names, in the order of the arrays.
+        lower, upper: positions [rad or m].
+        velocity: [rad/s or m/s].
+        effort: of the motor [N m or N]; 0 for a passive joint.
+        inertia: what the motor moves at least, and at most, with the other joints free and held, (2, n) [kg m^2 or kg].
+
+    Raises:
+        ValueError: an array has another length, or a number that is none; the sentence names it.
+    """
+
+    joints: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+    inertia: np.ndarray
+
+    def __post_init__(self) -> None:
+        n = len(self.joints)
+        for name, shape in (
+            ("lower", (n,)),
+            ("upper", (n,)),
+            ("velocity", (n,)),
+            ("effort", (n,)),
+            ("inertia", (2, n)),
+        ):
+            array = np.asarray(getattr(self, name), dtype=float)
+            if array.shape != shape or np.isnan(array).any():
+                raise ValueError(f"{name} of {n} joints: expected numbers of shape {shape}, found {array.tolist()}")
+            object.__setattr__(self, name, array)
+        if not (self.lower <= self.upper).all():
+            worst = self.joints[int(np.argmax(self.lower > self.upper))]
+            raise ValueError(f"joint {worst}: expected a lower limit below the upper one")
+        if not (np.isfinite(self.inertia) & (self.inertia > 0.0)).all():
+            raise ValueError(f"inertia: expected positive numbers, found {self.inertia.tolist()}")
+        for name in ("velocity", "effort"):
+            if (getattr(self, name) < 0.0).any():
+                raise ValueError(f"{name}: expected no negative limit, found {getattr(self, name).tolist()}")
+
+
+class MotionBound:
+    """Bounds joint efforts by the joints' motion; one object for each robot and servo period.
+
+    Args:
+        limits: of the joints.
+        period: between two calls, or as old as q and v are when the effort acts [s].
+    """
+
+    def __init__(self, limits: JointLimits, period: float) -> None:
+        self.limits = limits
+        least, most = limits.inertia
+        change = 2.0 * limits.effort * period / least
+        # A passive joint has no effort to be bounded; any number that is not zero will do.
+        self._deceleration = np.where(limits.effort > 0.0, BRAKING * limits.effort / most, 1.0)
+        limited = np.isfinite(limits.velocity)
+        reference = np.where(limited, limits.velocity, 1.0)
+        self._band = np.where(limited, np.clip(change, NARROWEST * reference, WIDEST * reference), change + 1e-6)
+        self._ceiling = limits.velocity - self._band
+
+    def __call__(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The efforts that may act, (n,) [N m or N], of those wanted at positions q and velocities v, (n,) each."""
+        limit = self.limits.effort
+        calm = float(np.clip((self.limits.velocity - np.abs(v)) / self._band, 0.0, 1.0).min(initial=1.0))
+        if calm < 1.0:
+            effort = calm * effort - (1.0 - calm) * limit * np.clip(v / self._band, -1.0, 1.0)
+        up = np.minimum(self._ceiling, self._speed_before(self.limits.upper - q))
+        down = np.minimum(self._ceiling, self._speed_before(q - self.limits.lower))
+        highest = limit * np.clip((up - v) / self._band, -1.0, 1.0)
+        lowest = -limit * np.clip((down + v) / self._band, -1.0, 1.0)
+        return np.clip(effort, np.minimum(lowest, highest), np.maximum(lowest, highest))
+
+    def _speed_before(self, distance: np.ndarray) -> np.ndarray:
+        """Speed from which a joint stops within a distance (n,): linear near the end, where braking would chatter."""
+        a = self._deceleration
+        end = a / APPROACH**2
+        braking = np.sqrt(np.maximum(2.0 * a * (distance - 0.5 * end), 0.0))
+        return np.where(distance < end, APPROACH * distance, braking)
