@@ -15,10 +15,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
+from launch.actions import (
+    DeclareLaunchArgument,
+    GroupAction,
+    IncludeLaunchDescription,
+    OpaqueFunction,
+    RegisterEventHandler,
+    Shutdown,
+)
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
+from launch_ros.event_handlers import OnStateTransition
 
 from config.robot import load_robot, node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
@@ -123,8 +131,8 @@ def nodes(value):
     """The nodes, with the robot's parameters, files and arguments, the later the stronger."""
     robot, given = load_robot(value["robot"]), parameter_files(value["params_file"])
     files, prior = [str(node_parameters(value["robot"])), *given.ros], value["prior"] or given.physical
-    return [
-        LifecycleNode(
+    made = {
+        name: LifecycleNode(
             package="refit",
             executable=name,
             name=name,
@@ -136,10 +144,21 @@ def nodes(value):
             remappings=[("/clock", "clock")],
             ros_arguments=["--log-level", value["log_level"]],
             # Without the right to, `nice` says so and runs the node all the same.
-            prefix=f"{shield()} nice -n -10" if name == robot.controller else shield(),
+            prefix=f"{shield()} nice -n -10" if name in (robot.controller, "supervisor") else shield(),
+            # Without it every gate is closed, and nobody would say so.
+            on_exit=Shutdown(reason="the supervisor has ended, without which nothing may move")
+            if name == "supervisor"
+            else None,
         )
         for name, parameters in started(robot, value, prior).items()
-    ]
+    }
+    hopeless = OnStateTransition(
+        target_lifecycle_node=made["supervisor"],
+        start_state="configuring",
+        goal_state="unconfigured",
+        entities=[Shutdown(reason="the supervisor cannot be configured, see above: without it nothing may move")],
+    )
+    return [*made.values(), RegisterEventHandler(hopeless)]
 
 
 def generate_launch_description():

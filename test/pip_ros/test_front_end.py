@@ -125,6 +125,19 @@ def test_configurations_of_launch_itself_are_no_unknown_arguments(command):
     assert command("show", "robot:=x", "sigterm_timeout:=1", "emulate_tty:=true")[0] == 0
 
 
+@pytest.mark.parametrize("code, expected", [(3, 1), (0, 0)])
+def test_a_launch_that_lost_what_it_needs_says_so_and_fails(command, folder, code, expected):
+    (folder / "needs.launch.py").write_text(
+        "from launch import LaunchDescription\n"
+        "from launch.actions import ExecuteProcess, Shutdown\n"
+        "def generate_launch_description():\n"
+        f"    return LaunchDescription([ExecuteProcess(cmd=['sh', '-c', 'exit {code}'],\n"
+        "                                             on_exit=Shutdown(reason='the guard has ended'))])\n"
+    )
+    done, _, err = command("needs.launch.py")
+    assert done == expected and ("launch: ended, because the guard has ended" in err) == bool(code)
+
+
 def test_error_in_the_launch_file_shows_where(command, folder):
     (folder / "bad.launch.py").write_text("def generate_launch_description():\n    1 / 0\n")
     code, _, err = command("bad.launch.py")

@@ -6,7 +6,8 @@ import os
 import sys
 
 import launch
-from launch.actions import IncludeLaunchDescription
+from launch.actions import IncludeLaunchDescription, RegisterEventHandler
+from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.launch_description_sources import AnyLaunchDescriptionSource
 
 from .files import find_launch_file
@@ -15,6 +16,8 @@ from .files import find_launch_file
 WELL_KNOWN = ("emulate_tty", "launch-prefix", "launch-prefix-filter", "log_level", "sigkill_timeout", "sigterm_timeout")
 
 EXIT_USAGE = 2
+#: the launch service's own reasons to end; all others are a launch file's
+ORDINARY = ("idle", "SIGTERM", "SIGQUIT", "LaunchService.shutdown() called")
 
 
 class UsageError(Exception):
@@ -29,7 +32,7 @@ def main(argv):
 
     Returns:
         0: the launch ran, whatever its processes returned; also after Ctrl-C.
-        1: the launch itself failed. 2: wrong usage, said in one line.
+        1: the launch itself failed, or ended itself for want of something it needs. 2: wrong usage, said in one line.
     """
     try:
         return _run(argv)
@@ -104,8 +107,37 @@ def _run(argv):
         print(describe_arguments(declared))
         return 0
     _check_arguments(given, declared, path)
-    service.include_launch_description(launch.LaunchDescription([include]))
-    return service.run()
+    ending = _Ending()
+    service.include_launch_description(launch.LaunchDescription([*ending.handlers(), include]))
+    return service.run() or ending.exit_code
+
+
+class _Ending:
+    """Why a launch ended itself: said in a sentence, and an exit code of 1 unless what it needed ended well.
+
+    Attributes:
+        exit_code: 0 or 1.
+    """
+
+    def __init__(self):
+        self.exit_code = 0
+        self._last = None  # exit code of the process that ended last
+
+    def handlers(self):
+        """To put before everything else into the launch description."""
+        return [
+            RegisterEventHandler(OnProcessExit(on_exit=self._exited)),
+            RegisterEventHandler(OnShutdown(on_shutdown=self._shut_down)),
+        ]
+
+    def _exited(self, event, context):
+        self._last = event.returncode
+
+    def _shut_down(self, event, context):
+        if event.due_to_sigint or event.reason in ORDINARY or self._last == 0:
+            return
+        self.exit_code = 1
+        print(f"launch: ended, because {event.reason}", file=sys.stderr, flush=True)
 
 
 def _parse_arguments(words):
