@@ -84,8 +84,8 @@ class SimPlant(RefitNode):
         self.diagnostics.hardware_id = plant.name
         self._world = PlantWorld(c.world, plant) if c.world else None
         if self._world is None:  # else the gates are those of the drivers
-            plant.gate = CommandGate(joint_limits(plant.world), plant.tick_period)
-            self._gatekeeper = Gatekeeper(self, plant.gate)
+            plant.gate = CommandGate(joint_limits(plant.world), plant.tick_period, c.require_supervisor)
+            self._gatekeeper = Gatekeeper(self, plant.gate) if c.require_supervisor else None
         # Beside emulated devices the robot's topics are the drivers'; the plant's own tell the truth under its name,
         # on the drivers' clock, and its clock tells when its time began.
         own = "~/" if c.world else ""

@@ -90,6 +90,13 @@ class SimPlantConfig:
     )
     gyro_noise: float = setting(0.0, "rad/s", (0.0, 10.0), "of its angular velocity", read_only=True)
     accelerometer_noise: float = setting(0.0, "m/s^2", (0.0, 100.0), "of its linear acceleration", read_only=True)
+    require_supervisor: bool = setting(
+        True,
+        "",
+        None,
+        "follow commands only while a supervisor says whose; without, those of anybody, within the limits all the same",
+        read_only=True,
+    )
     world: str = setting(
         "",
         "",

@@ -89,6 +89,13 @@ def test_what_is_allowed_passes():
     assert not gate.refused
 
 
+def test_without_a_supervisor_anybody_commands_within_the_limits():
+    gate = CommandGate(LIMITS, 0.002, supervised=False)
+    assert gate.closed(0.0) == ""
+    gate.admit(command(by="anybody"), 0.0)
+    assert refusal(gate, command(effort=(10.1, 0.0, 0.0))).reason is Refusal.LIMIT
+
+
 @pytest.mark.parametrize("arguments", [("", 0.5), ("mpc", 0.0), ("mpc", np.nan), ("mpc", np.inf)])
 def test_a_lease_that_is_none_is_refused(arguments):
     with pytest.raises(ValueError, match="a lease "):
