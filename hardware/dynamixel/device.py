@@ -29,6 +29,7 @@ from hardware.dynamixel.gripper import Gripper
 from hardware.dynamixel.health import Health, stand
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays, some
 from hardware.dynamixel.limits import Limits
+from hardware.dynamixel.pace import Pace
 from hardware.dynamixel.presence import Presence
 from hardware.dynamixel.readout import Readout, parts
 from hardware.dynamixel.services import ServoServices
@@ -85,6 +86,10 @@ class ServoGroup(Device):
         joint_state: GroupState of the newest cycle; it is what `on_sample` is given.
         before_goals: called on the device's thread before goals are computed and between cycles; True if a new
             command came in.
+        closed: asked on the device's thread before goals are computed: why nobody may command now, or "". The source in
+            force ends with that sentence, as after a silence, and so does a gripper's way.
+        bound: of efforts wanted, positions and velocities, (n,) each [N m, rad, rad/s], the efforts that may act, (n,);
+            called every time before goals go out, with zeros for joints that take none. None: all may.
         notice: called with sentences worth a warning, at most one of a kind every 2 s.
         source: the command source in force, or None.
         gripper: beside the exclusive sources, or None.
@@ -113,7 +118,10 @@ class ServoGroup(Device):
         self.loop = EffortLoop([j.loop_p for j in joints], [j.loop_i for j in joints], [j.loop_d for j in joints])
         self.limits = Limits(joints, self.arrays, self.loop)
         self.stop_law = StopLaw(self.arrays, self.loop, options.stop_state)
+        self._pace = Pace(self.arrays, self.limits.max_velocity)
         self.before_goals: Callable[[], bool] = lambda: False
+        self.closed: Callable[[], str] = lambda: ""
+        self.bound: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
         self.notice: Callable[[str], None] = lambda sentence: None
         self.source: Source | None = None
         self.gripper: Gripper | None = None
@@ -197,6 +205,7 @@ class ServoGroup(Device):
                 for accepts, here in zip(self._presence.accepts, self._presence.here, strict=True)
             ],
         )
+        self._pace.forget()
         self._presence.report(self.faults)
 
     def _close(self) -> None:
@@ -264,6 +273,10 @@ class ServoGroup(Device):
         state, goals = self.joint_state, self._goals
         dt, self._last_goals = min(now - self._last_goals, self.beat.period), now
         self.limits.watch_temperature(state)
+        if why := self.closed():
+            self._end_source(why)
+            if self.gripper is not None:
+                self.gripper.halt()
         if not self.torque_on:
             return
         goals.clear()
@@ -276,10 +289,20 @@ class ServoGroup(Device):
         if said := self.limits.clamp(state, goals):
             self.counters.add("clamped")
             self._notice("limit", said)
+        self._bound_efforts(state, goals)
+        self._pace.hold_back(state, goals, dt)
         self.loop.observe(goals.effort, dt)
         self._writer.send(state, goals)
         cap = self.limits.most if self.gripper is None else self.gripper.effort_cap(self.limits.most, state)
         self._writer.cap(now, cap, self.limits.factor)
+
+    def _bound_efforts(self, state: GroupState, goals: Goals) -> None:
+        """By the motion of the joints that take efforts; what the others do is no reason to give way."""
+        driven = self.arrays.takes_effort & np.isfinite(goals.effort + state.q + state.qd)
+        if self.bound is None or not some(driven):
+            return
+        effort = self.bound(*(np.where(driven, x, 0.0) for x in (goals.effort, state.q, state.qd)))
+        np.copyto(goals.effort, np.clip(effort, -self.limits.most, self.limits.most), where=driven)
 
     def _mind_the_absent(self, now: float) -> None:
         """Servos leave the cycle and are looked for; those that come back are made ready again."""
@@ -325,7 +348,7 @@ class ServoGroup(Device):
                 f"{', '.join(self.names[k] for k in expired)} stood still: no word for "
                 f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are",
             )
-            self.stop_law.release()
+            self._stand()
         for k in np.flatnonzero(unarmed).tolist():
             with contextlib.suppress(NotAnswering, StatusError):  # the next cycle sees it once more
                 self._go_on(k)
@@ -419,7 +442,12 @@ class ServoGroup(Device):
     def _end_source(self, why: str) -> None:
         if self.source is not None:
             self.source, self.source_ended = None, why
-            self.stop_law.release()
+            self._stand()
+
+    def _stand(self) -> None:
+        """Stop where the joints are, not at the last goals."""
+        self.stop_law.release()
+        self._pace.forget()
 
     # ---- torque and the bus, from any thread ---------------------------------------------------------
     @contextlib.contextmanager
@@ -445,7 +473,7 @@ class ServoGroup(Device):
     def _torque(self, on: bool) -> str:
         """Of all that are there; a sentence about those that refuse."""
         self._end_source("torque switched " + ("on" if on else "off"))
-        self.stop_law.release()
+        self._stand()
         self.loop.reset()
         if self.gripper is not None:
             self.gripper.reset()

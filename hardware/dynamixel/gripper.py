@@ -78,6 +78,11 @@ class Gripper(Source):
         self.stalled = self.reached = False
         self._slow_since: float | None = None
 
+    def halt(self) -> None:
+        """Nobody may command: jaws under way stop where they are; those that rest go on holding what they hold."""
+        if self.goal is not None and not (self.reached or self.stalled):
+            self.reset()
+
     def command(self, opening: float, force: float) -> None:
         """New goal [m, N]; a force of 0 or less means the default."""
         self.stalled = self.reached = False

@@ -19,6 +19,7 @@ __all__ = [
     "MODELS",
     "POSITION",
     "PWM",
+    "RPM",
     "VELOCITY",
     "Indirect",
     "Item",
@@ -28,7 +29,7 @@ __all__ = [
     "operating_mode",
 ]
 
-RPM = 2.0 * math.pi / 60.0
+RPM = 2.0 * math.pi / 60.0  # [rad/s]
 
 #: operating mode: what a goal means to the servo (e-manual, "Operating Mode(11)")
 CURRENT, VELOCITY, POSITION, EXTENDED_POSITION, CURRENT_BASED_POSITION, PWM = 0, 1, 3, 4, 5, 16

@@ -93,6 +93,14 @@ class Trajectory:
         if self.acceleration is not None:
             self.acceleration = np.vstack([np.zeros_like(q), self.acceleration])
 
+    def velocities(self, q: np.ndarray, qd: np.ndarray, samples: int = 20) -> np.ndarray:
+        """What it asks for on its way from a state, (m,) each [rad, rad/s]: `samples` of each segment, (p, m) [rad/s]."""
+        way = Trajectory(self.times, self.position, self.velocity, self.acceleration)
+        way.begin(q, qd)
+        shares = (np.arange(samples) + 0.5) / samples
+        times = way.times[:-1, None] + np.diff(way.times)[:, None] * shares
+        return np.array([way.at(t)[1] for t in times.ravel()]).reshape(-1, self.position.shape[1])
+
     def at(self, t: float) -> tuple[np.ndarray, np.ndarray]:
         """Position and velocity at time t from the start, shape (m,) each; held before the first and after the last point."""
         if t <= self.times[0] or len(self.times) == 1:

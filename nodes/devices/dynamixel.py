@@ -25,7 +25,9 @@ from hardware.link import DeviceError
 from nodes.devices.device_node import DeviceNode
 from nodes.devices.dynamixel_actions import GripperAction, TrajectoryAction
 from nodes.devices.dynamixel_config import DynamixelConfig
+from nodes.devices.dynamixel_limits import joint_limits
 from nodes.devices.dynamixel_messages import ServoMessages
+from nodes.devices.guard import Guard, publishers
 from nodes.framework.lifecycle import spin_main
 from nodes.framework.messages import command_from_message
 from nodes.framework.polled import create_polled_subscription, take
@@ -34,6 +36,7 @@ from sim_core.command import CommandRefused, Refusal, check_command
 
 __all__ = ["Dynamixel", "main"]
 
+GOALS = ("goal_position", "goal_velocity", "goal_current", "goal_pwm", "goal_torque")
 FUTURE_SLACK = 0.01  # [s] by which two clocks may differ before a stamp is from the future
 
 
@@ -44,6 +47,7 @@ class Dynamixel(DeviceNode):
     Config = DynamixelConfig
     executor_threads = 2  # a scan or a reboot takes its time; lifecycle and actions go on
 
+    guard: Guard | None = None
     _readers: tuple = ()
     _actions: tuple = ()
 
@@ -62,6 +66,14 @@ class Dynamixel(DeviceNode):
         device.before_goals = self._fetch_commands
         device.notice = lambda sentence: self.get_logger().warning(sentence)
         self._make_sources(device)
+        settings = [c.joints[name] for name in device.names]
+        limits = joint_limits(
+            device, self._exclusive, [s.min_inertia for s in settings], [s.max_inertia for s in settings]
+        )
+        self.guard = Guard(self, limits, device.beat.period)
+        device.closed, device.bound = self.guard.closed, self.guard.bound
+        # Where a joint goes that a stream does not command, so that its limits do not matter.
+        self.anywhere = np.clip(0.0, limits.lower, limits.upper)
         self._messages = ServoMessages(device.names)
         self._dynamic_due = 0.0
         self._pub_joint_states = self.publisher(JointState, "joint_states", STATE)
@@ -116,6 +128,8 @@ class Dynamixel(DeviceNode):
             action.destroy()
         self._actions = ()
         super().cleanup()
+        if self.guard is not None:
+            self.guard.destroy()
 
     # ---- commands, on the device's thread ------------------------------------------------------------
     def _fetch_commands(self) -> bool:
@@ -129,10 +143,7 @@ class Dynamixel(DeviceNode):
                     accepted = True
                     self.diagnostics.tick("commands")
                 except CommandRefused as error:
-                    self.diagnostics.tick("commands_refused")
-                    self.diagnostics.tick(f"refused_{error.reason.name.lower()}")
-                    self.diagnostics.warn(str(error))
-                    self.get_logger().warning(str(error), throttle_duration_sec=2.0)
+                    self.guard.refuse(error)
         return accepted
 
     def _on_joint_command(self, message: JointCommand, received: float) -> None:
@@ -154,18 +165,19 @@ class Dynamixel(DeviceNode):
                 f"joint {', '.join(unable)} takes no {'effort' if law is not Law.POSITION else 'position'} "
                 "in its operating_mode",
             )
+        self.guard.admit(command)
         self._claim(self._feedback)
         self._feedback.set(
             law, received - age, received, command.effort, command.position, command.velocity, command.gain
         )
 
     def _on_positions(self, message: Float64MultiArray, received: float) -> None:
-        self._on_stream(self._positions, message, received)
+        self._on_stream(self._positions, "forward_position_controller/commands", message, received)
 
     def _on_velocities(self, message: Float64MultiArray, received: float) -> None:
-        self._on_stream(self._velocities, message, received)
+        self._on_stream(self._velocities, "velocity_controller/commands", message, received)
 
-    def _on_stream(self, stream, message, received: float) -> None:
+    def _on_stream(self, stream, topic: str, message, received: float) -> None:
         values = np.asarray(message.data, dtype=float)
         if len(values) != len(stream.which):
             names = ", ".join(self.device.names[k] for k in stream.which) or "none of the joints"
@@ -178,8 +190,30 @@ class Dynamixel(DeviceNode):
             raise CommandRefused(
                 Refusal.OLD, f"taken {time.monotonic() - received:.4f} s after it arrived, limit {stream.timeout:g} s"
             )
+        author = self.guard.author(publishers(self, topic))
+        self.guard.admit(
+            self.guard.positions(self.anywhere, self._spread(stream.which, values, 0.0), author)
+            if stream is self._velocities
+            else self.guard.positions(self._spread(stream.which, values, self.anywhere), by=author)
+        )
         self._claim(stream)
         stream.set(values, received)
+
+    def admit_motion(self, which, position, velocity, author: str) -> None:
+        """Let joints `which` pass through positions and velocities, (p, m) each [rad, rad/s]. Raises CommandRefused."""
+        for extreme in (np.min, np.max):
+            self.guard.admit(
+                self.guard.positions(
+                    self._spread(which, extreme(position, axis=0), self.anywhere),
+                    self._spread(which, extreme(velocity, axis=0), 0.0),
+                    author,
+                )
+            )
+
+    def _spread(self, which, values, elsewhere) -> np.ndarray:
+        full = np.broadcast_to(elsewhere, len(self.device.names)).copy()
+        full[which] = values
+        return full
 
     def _claim(self, source) -> None:
         why = self.device.take(source)
@@ -224,9 +258,15 @@ class Dynamixel(DeviceNode):
         return self._answer(response, get)
 
     def _set_data(self, request, response):
-        return self._answer(
-            response, lambda: self.device.services.set_item(request.id, request.item_name, request.item_data) or ""
-        )
+        def put() -> str:
+            if request.item_name in GOALS and self.device.torque_on:
+                raise DeviceError(
+                    f"{request.item_name} moves a joint past all checks: use a command topic, or switch the torque off"
+                )
+            self.device.services.set_item(request.id, request.item_name, request.item_data)
+            return ""
+
+        return self._answer(response, put)
 
     def _answer(self, response, do):
         try:
@@ -240,6 +280,7 @@ class Dynamixel(DeviceNode):
         device, say = self.device, self.diagnostics.set
         say("torque", "on" if device.torque_on else "off")
         say("source", device.source.name if device.source is not None else device.source_ended or "none")
+        say("gate", self.guard.standing)
         say("cycle_jitter_p99_ms", 1e3 * device.beat.jitter())
         state = device.joint_state
         for k, name in enumerate(device.names):

@@ -9,13 +9,17 @@ from control_msgs.action import FollowJointTrajectory, GripperCommand
 from trajectory_msgs.msg import JointTrajectory
 
 from hardware.dynamixel.trajectory import Outcome, Tolerances, Trajectory, TrajectoryError, TrajectoryFollower
+from nodes.devices.guard import clients, publishers
 from nodes.framework.long_action import LongAction
 from nodes.framework.messages import seconds
 from nodes.framework.qos import COMMAND
+from sim_core.command import CommandRefused
 
 __all__ = ["GripperAction", "TrajectoryAction"]
 
 FEEDBACK_PERIOD = 0.05  # [s]
+TOPIC = "joint_trajectory_controller/joint_trajectory"
+ACTION = "joint_trajectory_controller/follow_joint_trajectory"
 
 
 class TrajectoryAction:
@@ -31,11 +35,11 @@ class TrajectoryAction:
         self._node, self._device, self._joints = node, device, list(joints)
         self._follower: TrajectoryFollower | None = None
         self._handle = None
-        node.subscription(JointTrajectory, "joint_trajectory_controller/joint_trajectory", self._on_topic, COMMAND)
+        node.subscription(JointTrajectory, TOPIC, self._on_topic, COMMAND)
         self._action = LongAction(
             node,
             FollowJointTrajectory,
-            "joint_trajectory_controller/follow_joint_trajectory",
+            ACTION,
             self._begin,
             refusal=self._refusal,
             cancel=self._on_cancel,
@@ -56,16 +60,34 @@ class TrajectoryAction:
                 self._device.drop(self._follower, "stopped by an empty trajectory")
             return
         try:
-            self._take(self._parse(message, [], [], 0.0))
+            follower = self._parse(message, [], [], 0.0)
+            self._admit(follower, publishers(self._node, TOPIC))
+            self._take(follower)
         except TrajectoryError as error:
             self._node.get_logger().warning(f"trajectory refused: {error}")
+        except CommandRefused as error:
+            self._node.guard.refuse(error)
 
     def _refusal(self, goal) -> str:
+        if not self._node.is_active:
+            return "the node is not active"
         try:
-            self._parse(goal.trajectory, goal.path_tolerance, goal.goal_tolerance, seconds(goal.goal_time_tolerance))
+            follower = self._parse(
+                goal.trajectory, goal.path_tolerance, goal.goal_tolerance, seconds(goal.goal_time_tolerance)
+            )
+            self._admit(follower, clients(self._node, ACTION))
         except TrajectoryError as error:
             return str(error)
-        return "" if self._node.is_active else "the node is not active"
+        except CommandRefused as error:
+            return self._node.guard.refuse(error)
+        return ""
+
+    def _admit(self, follower: TrajectoryFollower, senders) -> None:
+        """Its points and what lies between them, from where the joints are now. Raises CommandRefused."""
+        state, which, trajectory = self._device.joint_state, follower.which, follower.trajectory
+        velocity = trajectory.velocities(state.q[which], state.qd[which])
+        author = self._node.guard.author(senders)
+        self._node.admit_motion(which, trajectory.position, np.vstack([velocity, 0.0 * velocity[:1]]), author)
 
     def _begin(self, handle) -> None:
         goal = handle.request
@@ -194,6 +216,8 @@ def _result(code: Outcome, sentence: str):
 class GripperAction:
     """`~/gripper_cmd`: opening [m] and force [N]; ends when the opening is reached or the jaws have stalled.
 
+    Anybody may command it while the gate is open, as an operator does while a controller moves the arm.
+
     Args:
         node, device: as above; the device has a gripper.
     """
@@ -214,11 +238,15 @@ class GripperAction:
     def _refusal(self, goal) -> str:
         if not np.isfinite([goal.command.position, goal.command.max_effort]).all():
             return "position and max_effort must be finite"
-        return (
-            ""
-            if self._node.is_active and self._device.torque_on
-            else "torque is off: switch it on with ~/set_dxl_torque"
-        )
+        if not (self._node.is_active and self._device.torque_on):
+            return "torque is off: switch it on with ~/set_dxl_torque"
+        jaws, opening = self._device.gripper.jaws.openings, goal.command.position
+        slack = self._node.config.gripper_tolerance
+        if not jaws.min() - slack <= opening <= jaws.max() + slack:
+            return self._node.guard.out_of_reach(
+                f"an opening of {opening:.4g} m, outside {jaws.min():.4g} to {jaws.max():.4g} m"
+            )
+        return self._node.guard.refusal(self._node.guard.positions(self._node.anywhere))
 
     def _begin(self, handle) -> None:
         self._end("abort")  # a newer goal takes the older one's place

@@ -11,7 +11,7 @@ from hardware.dynamixel.joints import Joint
 from hardware.dynamixel.tables import CURRENT_BASED_POSITION, MODELS
 from hardware.dynamixel.transports import TRANSPORTS
 from hardware.link import DeviceError
-from nodes.devices.device_node import DeviceConfig
+from nodes.devices.guard import GuardedConfig
 from nodes.framework.config import group, setting
 
 __all__ = ["DynamixelConfig", "JointSettings"]
@@ -37,8 +37,25 @@ class JointSettings:
     gear_ratio: float = setting(1.0, "", (1e-3, 1e3), "turns of the servo per turn of the joint", read_only=True)
     min_rad: float = setting(-math.pi, "rad", (-1e4, 1e4), "lowest joint position", read_only=True)
     max_rad: float = setting(math.pi, "rad", (-1e4, 1e4), "highest joint position", read_only=True)
-    max_velocity: float = setting(0.0, "rad/s", (0.0, 1e3), "of the joint; 0: the servo's", read_only=True)
+    max_velocity: float = setting(
+        0.0, "rad/s", (0.0, 1e3), "of the joint; 0: the servo's without a load", read_only=True
+    )
     max_effort: float = setting(0.0, "N m", (0.0, 1e4), "of the joint; 0: the servo's stall torque", read_only=True)
+    min_inertia: float = setting(
+        0.0,
+        "kg m^2",
+        (0.0, 1e3),
+        "that the servo moves at least, all other joints free, in current or PWM mode; 0: its own, for a mechanical time "
+        "constant of 12 ms",
+        read_only=True,
+    )
+    max_inertia: float = setting(
+        0.0,
+        "kg m^2",
+        (0.0, 1e3),
+        "that it moves at most, all other joints held: how soon it can brake; 0: ten times min_inertia",
+        read_only=True,
+    )
     torque_constant: float = setting(
         0.0, "N m/A", (0.0, 100.0), "of the servo's output; 0: the data sheet's", read_only=True
     )
@@ -70,14 +87,14 @@ class JointSettings:
         values = {
             field: getattr(self, field)
             for field in self.__dataclass_fields__
-            if field not in ("model", "operating_mode", "zero_count")
+            if field not in ("model", "operating_mode", "zero_count", "min_inertia", "max_inertia")
         }
         zero = self.zero_count if self.zero_count >= 0 else model.zero_count
         return Joint(name=name, model=model, mode=self.operating_mode, zero_count=zero, **values)
 
 
 @dataclass(frozen=True)
-class DynamixelConfig(DeviceConfig):
+class DynamixelConfig(GuardedConfig):
     """Parameters of the dynamixel node."""
 
     port_name: str = setting(

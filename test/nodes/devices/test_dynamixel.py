@@ -42,6 +42,7 @@ AGE_LIMIT = 2.0
 PARAMETERS = {
     "baud_rate": 1_000_000,
     "update_rate": 50.0,
+    "require_supervisor": False,
     "torque_on_activate": True,
     "bus_watchdog_ms": 1000.0,
     "reply_latency_ms": 200.0,
@@ -386,7 +387,8 @@ def test_servo_data_and_services_while_active(arm):
         (1, "operating_mode", 3, "access error"),
         (9, "led", 1, "no joint has servo 9"),
         (1, "goal_curent", 1, "no item 'goal_curent'"),
-        (1, "goal_current", 70000, "does not fit"),
+        (1, "led", 70000, "does not fit"),
+        (1, "goal_current", 100, "past all checks"),
     ):
         answer = arm.ros.call(SetServoData, "dynamixel/set_dxl_data", id=id, item_name=item, item_data=value)
         assert not answer.success and why in answer.message

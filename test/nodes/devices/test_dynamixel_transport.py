@@ -16,6 +16,7 @@ SERVOS = [{"id": 1, "model": "XM430-W350", "initial": 0.3}, {"id": 2, "model": "
 PARAMETERS = {
     "transport": "dynamixel_sdk",
     "baud_rate": 1_000_000,
+    "require_supervisor": False,
     "update_rate": 50.0,
     "torque_on_activate": True,
     "bus_watchdog_ms": 500.0,
