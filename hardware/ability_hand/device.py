@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,23 @@ from hardware.ability_hand.protocol import (
 )
 from hardware.link import Device, Disconnected, Identity, NotAnswering, SerialPort, WhileOpen
 
-__all__ = ["AbilityHand"]
+__all__ = ["AbilityHand", "check_target"]
 
 ATTEMPTS = 4  # without a valid answer, after which the hand counts as gone
 AT_REST = np.radians(2.0)  # [rad] less motion than this in STOP_INTERVAL is rest: a tenth of what the slowest grip does
 STOP_INTERVAL, STOP_LIMIT = 0.05, 1.5  # [s]
+
+
+def check_target(position: ArrayLike) -> np.ndarray:
+    """Finger positions as an array (6,) [rad], in the order of JOINTS.
+
+    Raises:
+        ValueError: not six finite numbers.
+    """
+    position = np.asarray(position, float)
+    if position.shape != (6,) or not np.all(np.isfinite(position)):
+        raise ValueError(f"six finite angles are expected ({', '.join(JOINTS)}), found {position.tolist()}")
+    return position
 
 
 class AbilityHand(Device):
@@ -37,6 +50,10 @@ class AbilityHand(Device):
 
     Enabled, the hand is held where it is until `move`, and again when targets cease. Disabled, its fingers are brought
     to rest; after that, and when this program ends, commands cease and the hand leaves its API mode after 0.3 s.
+
+    Attributes:
+        closed: asked before every command: why nobody may command now, or "". A target is given up then, as when targets
+            cease.
 
     Args:
         path: serial port.
@@ -65,6 +82,7 @@ class AbilityHand(Device):
         self.path, self.period, self.address, self.baud = path, 1.0 / rate, address, baud
         self.reply = Reply.CURRENT_TOUCH if touch else Reply.CURRENT_VELOCITY
         self.command_timeout, self.reply_timeout = command_timeout, reply_timeout
+        self.closed: Callable[[], str] = lambda: ""
         self.sent = 0  # commands
         self._target: tuple[float, np.ndarray] | None = None  # when it came, (6,) [rad]
         self._held: np.ndarray | None = None
@@ -77,10 +95,7 @@ class AbilityHand(Device):
         Raises:
             ValueError: not six finite numbers.
         """
-        position = np.asarray(position, float)
-        if position.shape != (6,) or not np.all(np.isfinite(position)):
-            raise ValueError(f"six finite angles are expected ({', '.join(JOINTS)}), found {position.tolist()}")
-        self._target = time.monotonic(), np.clip(position, LOWER, UPPER)
+        self._target = time.monotonic(), np.clip(check_target(position), LOWER, UPPER)
 
     # -- hooks -------------------------------------------------------------------------------------
     def _open(self) -> Identity:
@@ -134,13 +149,14 @@ class AbilityHand(Device):
     # -- turns -------------------------------------------------------------------------------------
     def _goal(self, now: float) -> np.ndarray | None:
         """What to ask of the fingers; None until their position is known."""
-        if self._target is not None and now - self._target[0] <= self.command_timeout:
+        closed = self.closed()
+        if self._target is not None and not closed and now - self._target[0] <= self.command_timeout:
             self._held = None
             return self._target[1]
         if self._target is not None:
             # A target that is no longer renewed: stay where the fingers are, not where they were going.
             self._target = None
-            self.counters.add("command_timeouts")
+            self.counters.add("targets_withdrawn" if closed else "command_timeouts")
         return self._held
 
     def _turn(self, frame: bytes, publish: bool = True) -> None:

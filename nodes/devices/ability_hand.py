@@ -12,12 +12,15 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
 
-from hardware.ability_hand.device import AbilityHand
-from hardware.ability_hand.protocol import JOINTS, Feedback
-from nodes.devices.device_node import DeviceConfig, DeviceNode
+from hardware.ability_hand.device import AbilityHand, check_target
+from hardware.ability_hand.protocol import JOINTS, LOWER, UPPER, Feedback
+from nodes.devices.device_node import DeviceNode
+from nodes.devices.guard import Guard, GuardedConfig
 from nodes.framework.config import setting
 from nodes.framework.lifecycle import spin_main
 from nodes.framework.qos import COMMAND, STATE
+from sim_core.command import CommandRefused
+from sim_core.gate import JointLimits
 
 __all__ = ["AbilityHandConfig", "AbilityHandNode", "main"]
 
@@ -26,7 +29,7 @@ TOUCH = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 
 
 @dataclass(frozen=True)
-class AbilityHandConfig(DeviceConfig):
+class AbilityHandConfig(GuardedConfig):
     """Parameters of `ability_hand`."""
 
     port_name: str = setting(
@@ -66,12 +69,15 @@ class AbilityHandNode(DeviceNode):
     name = "ability_hand"
     Config = AbilityHandConfig
 
+    _guard: Guard | None = None
+
     def make_device(self) -> AbilityHand:
         config = self.config
+        self._guard = Guard(self, _limits(config.joint_names), 1.0 / config.update_rate)
         self._joint_states = self.publisher(JointState, "joint_states", STATE)
         self._touch = self.publisher(Float64MultiArray, "~/touch", TOUCH)
         self.subscription(Float64MultiArray, f"hand/{config.side}/motor_targets", self._on_targets, COMMAND)
-        return AbilityHand(
+        device = AbilityHand(
             config.port_name,
             config.update_rate,
             config.feedback == "touch",
@@ -81,6 +87,13 @@ class AbilityHandNode(DeviceNode):
             config.reply_timeout,
             **self.link_options(),
         )
+        device.closed = self._guard.closed
+        return device
+
+    def cleanup(self) -> None:
+        super().cleanup()
+        if self._guard is not None:
+            self._guard.destroy()
 
     @property
     def expected_rate(self) -> float:
@@ -106,6 +119,7 @@ class AbilityHandNode(DeviceNode):
 
     def diagnose_device(self) -> None:
         device = self.device
+        self.diagnostics.set("gate", self._guard.standing)
         self.diagnostics.set("commands", device.sent)
         lost = device.counters.timeouts + device.counters.crc_errors
         self.diagnostics.set("loss_percent", 100.0 * lost / max(device.sent, 1))
@@ -114,13 +128,24 @@ class AbilityHandNode(DeviceNode):
             self.diagnostics.set("currents", " ".join(f"{name} {ampere:.2f}" for name, ampere in currents))
 
     def _on_targets(self, message: Float64MultiArray) -> None:
+        """Anybody may move the fingers while the gate is open, as an operator does while a controller moves the arm."""
         if not self.is_active:
             return
         try:
-            self.device.move(message.data)
+            target = check_target(message.data)
+            self._guard.admit(self._guard.positions(target))
+            self.device.move(target)
+        except CommandRefused as error:
+            self._guard.refuse(error)
         except ValueError as error:
             self.diagnostics.tick("targets_refused")
             self.get_logger().warning(f"targets refused: {error}", throttle_duration_sec=5.0)
+
+
+def _limits(joints) -> JointLimits:
+    """Of the fingers. The hand takes positions alone, so that effort and inertia are any numbers."""
+    one = np.ones(len(joints))
+    return JointLimits(tuple(joints), LOWER, UPPER, np.inf * one, one, np.array([one, one]))
 
 
 def main(args=None) -> int:

@@ -26,7 +26,13 @@ def emulator():
 @pytest.fixture(scope="module")
 def node(shared_ros, emulator):
     ros = shared_ros
-    ros.process = ros.start("ability_hand", port_name=str(emulator.link), reply_timeout=0.5, command_timeout=0.3)
+    ros.process = ros.start(
+        "ability_hand",
+        port_name=str(emulator.link),
+        reply_timeout=0.5,
+        command_timeout=0.3,
+        require_supervisor=False,
+    )
     ros.health = ros.diagnostics("ability_hand")
     ros.joints = ros.listen(JointState, "joint_states")
     ros.touch = ros.listen(Float64MultiArray, "ability_hand/touch", SENSOR)
