@@ -10,6 +10,7 @@ Page: docs/nodes/adaptive_mpc.md.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import deque
 
@@ -25,7 +26,6 @@ from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
 from nodes.control.episode import Episode
 from nodes.control.mpc_messages import STATE_OF, joint_command, plan_message
 from nodes.control.mpc_physics import MpcPhysics
-from nodes.control.path_clock import PathClock
 from nodes.control.permission import Permission
 from nodes.control.robot_task import reward_of, upright
 from nodes.framework.actuation import Actuation
@@ -35,6 +35,7 @@ from nodes.framework.long_action import LongAction, Request
 from nodes.framework.parameter_book import Source
 from nodes.framework.qos import COMMAND, LEDGER, STATE
 from sim_core.control.ampc import Command, CommandSource
+from sim_core.control.path_follower import PathFollower, PathSettings, PathStep
 
 __all__ = ["AdaptiveMpcNode", "main"]
 
@@ -48,7 +49,7 @@ class AdaptiveMpcNode(RefitNode):
     name = "adaptive_mpc"
     Config = AdaptiveMpcConfig
     event_driven = True
-    _goal = episode = _solves = sample = None  # until configured
+    _goal = episode = _solves = sample = _step = None  # until configured
 
     model = property(lambda self: self.physics.model)
     book = property(lambda self: self.physics.book)
@@ -71,6 +72,10 @@ class AdaptiveMpcNode(RefitNode):
         # An outage is what leaves the robot to its stop state. An episode has no path, and lock-step no outages.
         gapless = config.lockstep or config.mode == "episode"
         self._longest_gap = np.inf if gapless else max(config.state_age_limit, config.control_period)
+        self._path_settings = PathSettings(
+            **{field.name: getattr(config, field.name) for field in dataclasses.fields(PathSettings)}
+        )
+        self._path = None
         self._start_over()
         self.episodes = self.cycles = self.misses = 0
         self.episode: Episode | None = None
@@ -104,16 +109,17 @@ class AdaptiveMpcNode(RefitNode):
         )
 
     def activate(self) -> None:
-        path, sample = self._path_clock, self.sample
+        path, sample = self._path, self.sample
         self._start_over()
         if path is not None and sample is not None:
-            # A path waits for a controller that was switched off: an arm that is elsewhere would chase its beginning.
-            path.stand_still(sample.stamp)
-            self._path_clock = path
+            # A path waits for a controller that was switched off, and an arm that is elsewhere is led back to it.
+            path.resume(sample.stamp)
+            self._path = path
 
     def stop(self) -> None:
         # The declared stop state is the receiver's: it enters it when commands cease.
         self._end_episode("stopped")
+        self._step = None
 
     def cleanup(self) -> None:
         for entity in [*getattr(self, "_made", []), *(getattr(self, n, None) for n in ("commands", "status", "plan"))]:
@@ -146,8 +152,8 @@ class AdaptiveMpcNode(RefitNode):
         self._began = time.monotonic()
         self._stamp = None  # of the newest state, as a message
         self._due = -np.inf  # stamp from which the next command is due
-        self._path_clock: PathClock | None = None  # from the first cycle on
-        self._path_time = 0.0  # along the path, of the newest state answered
+        self._path: PathFollower | None = None  # from the first cycle on
+        self._step: PathStep | None = None  # of the newest state answered
         self._read: float | None = None  # stamp of the newest state read
         self._counted = -np.inf  # stamp of the last state counted by the episode
         self._plan_due = -np.inf
@@ -184,11 +190,11 @@ class AdaptiveMpcNode(RefitNode):
         if sample.stamp < self._due:
             return
         x = np.concatenate([sample.position, sample.velocity])
-        if self._path_clock is None:
+        if self._path is None:
             # A path begins where time begins; where time has been running for long, it begins now.
             begin = 0.0 if sample.stamp < ORIGIN_GRACE and self.episode is None else sample.stamp
-            self._path_clock = PathClock(begin, self._longest_gap)
-        self._path_time = self._path_clock.advance(sample.stamp)
+            self._path = PathFollower(self._path_settings, begin, self._longest_gap)
+        step = self._step = self._path.advance(self.task, x, sample.stamp)
         if self.episode is not None and not self._advance_episode(x):
             return
         # Cycles keep to their grid, unless one came so late that the next is due already.
@@ -196,7 +202,9 @@ class AdaptiveMpcNode(RefitNode):
             max(self._due + period, sample.stamp + 0.5 * period) if np.isfinite(self._due) else sample.stamp + period
         )
         self._due -= 1e-6
-        command = self.mpc.command(x, self._path_time)
+        if step.stopped:
+            return  # the declared stop state is the receiver's; _watch says why
+        command = self.mpc.command(x, step.clock, step.aim)
         self._send(command)
         # Between episodes and in free-running tracking the worker looks for changes itself, at servo rate.
         if command.change_detected and self.episode is not None:
@@ -204,9 +212,9 @@ class AdaptiveMpcNode(RefitNode):
                 f"change detected at {sample.stamp:.3f} s: predictions err by {command.prediction_error:.1f}"
             )
             self._refit_now(self.episode.see_change())
-        self._report(command, x)
+        self._report(command, step)
         if self.episode is not None:
-            self.episode.total_cost += self._stage_cost(x, command.u, self._path_time)
+            self.episode.total_cost += self._stage_cost(x, command.u, step.time)
 
     def _stage_cost(self, x: np.ndarray, u: np.ndarray, t: float) -> float:
         cost = self.task.cost
@@ -235,7 +243,7 @@ class AdaptiveMpcNode(RefitNode):
         self._latencies.append(latency)
         self._solves.append(command.solve_time)
 
-    def _report(self, command: Command, x: np.ndarray) -> None:
+    def _report(self, command: Command, step: PathStep) -> None:
         if command.source is not CommandSource.PLAN:
             self.diagnostics.error(f"{command.source.value}: {command.message}")
         # The solver may have given up the newest set by itself, see AdaptiveMpc.
@@ -254,8 +262,8 @@ class AdaptiveMpcNode(RefitNode):
             iterations=command.iterations,
             cost=float(command.cost),
             prediction_error=float(command.prediction_error),
-            tracking_error=float(self.task.error(x, self._path_time)),
-            message=command.message or self.book.message,
+            tracking_error=step.error,
+            message=command.message or step.message or self.book.message,
         )
         if self.config.plan_period and self.sample.stamp >= self._plan_due:
             self._plan_due = self.sample.stamp + self.config.plan_period
@@ -295,6 +303,8 @@ class AdaptiveMpcNode(RefitNode):
                 stopped = self.refusal or (f"no joint states for {age:.2f} s" if self.sample else "no joint states yet")
                 if self.sample is not None:
                     stopped = f"stopped: {stopped} (limit {self.config.state_age_limit:.2f} s)"
+        if not stopped and self._step is not None and self._step.stopped:
+            stopped = self._step.message
         if stopped:
             self._publish_status(ControllerStatus.STATE_STOPPED, stopped)
         elif self.config.mode == "episode" and self.episode is None:
@@ -317,6 +327,8 @@ class AdaptiveMpcNode(RefitNode):
             self.diagnostics.warn(self.refusal)
         if self.halt_reason:
             self.diagnostics.warn(self.halt_reason)
+        elif self._step is not None and self._step.message:
+            (self.diagnostics.error if self._step.stopped else self.diagnostics.warn)(self._step.message)
 
     def _on_permission(self) -> None:
         if self.permission.starting:
@@ -325,8 +337,9 @@ class AdaptiveMpcNode(RefitNode):
             self._end_episode(self.halt_reason)
             return
         self.mpc.reset()  # the plan made before the halt is no longer where the robot is
-        if self._path_clock is not None and self.sample is not None:
-            self._path_clock.stand_still(self.sample.stamp)
+        if self._path is not None and self.sample is not None:
+            self._path.resume(self.sample.stamp)
+            self._step = None
         self._due = -np.inf
         self._cycle()  # in lock-step the present state has been waiting
 
@@ -349,7 +362,7 @@ class AdaptiveMpcNode(RefitNode):
             self.physics.build(goal.horizon)
         self.mpc.reset()
         self._due = self._counted = -np.inf
-        self._path_clock = None
+        self._path = None
         every = self.config.refit_every if self.episodes == 0 and self.refit_client is not None else 0
         self.episodes += 1
         self._goal = handle

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodes.framework.config import setting
+from sim_core.control.path_follower import BEYOND
 
 __all__ = ["AdaptiveMpcConfig"]
 
@@ -65,3 +66,18 @@ class AdaptiveMpcConfig:
     path_width: float = setting(0.15, "m", (0.0, 0.4), "half width of the tracked figure eight, along y")
     path_height: float = setting(0.1, "m", (0.0, 0.3), "half height of the tracked figure eight, along z")
     path_period: float = setting(4.0, "s", (0.5, 60.0), "time of one round")
+    path_tolerance: float = setting(0.03, "m", (0.001, 1.0), "distance of the tool from its path that is none")
+    turn_tolerance: float = setting(
+        0.3, "rad", (0.01, 3.2), "turn of the tool beyond which control begins by leading back"
+    )
+    path_tolerance_time: float = setting(
+        1.0, "s", (0.0, 60.0), "how long the tool may be further away than the tolerance"
+    )
+    path_beyond: str = setting(
+        "report",
+        choices=BEYOND,
+        description="what then happens: a warning; the path waits and the arm is led back; commands cease",
+    )
+    approach_speed: float = setting(
+        0.3, "", (0.01, 0.4), "speed at which the arm is led back to its path, over the joints' velocity limits"
+    )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ import numpy as np
 from sim_core.control.monitor import PredictionMonitor
 from sim_core.control.plan import IlqrResult, IlqrStatus, PlanSolver
 from sim_core.control.solver import solver_for
-from sim_core.control.tasks import Task
+from sim_core.control.tasks import Aim, Task
 
 
 class CommandSource(enum.Enum):
@@ -156,8 +157,12 @@ class AdaptiveMpc:
         self._queue = deque([self.stop_control.copy() for _ in range(self.config.delay_steps)])
         self._last: tuple[np.ndarray, np.ndarray] | None = None  # (x, control applied since then)
 
-    def command(self, x: np.ndarray, t: float) -> Command:
-        """The command for state x (nx,) measured at time t [s]."""
+    def command(self, x: np.ndarray, t: float, aim: Callable[[float], Aim] | None = None) -> Command:
+        """The command for state x (nx,) measured at time t [s].
+
+        Args:
+            aim: time from now [s] -> Aim of a plan that begins then; by default the task's references at t.
+        """
         x = np.array(x, float)
         if x.shape != (self.solver.nx,):
             raise ValueError(f"x: expected shape ({self.solver.nx},) = [q, v], found {x.shape}")
@@ -165,7 +170,7 @@ class AdaptiveMpc:
             self.reset()
         adopted = self._adopt_parameters()
         changed = self._observe(x, t)
-        result = self._solve(self._ahead(x), t)
+        result = self._aimed(self._ahead(x), t, aim)
         command = self._command(result, changed, adopted)
         self._last = (x, command.applied) if np.all(np.isfinite(x)) else None
         self._sample_time = t
@@ -234,8 +239,21 @@ class AdaptiveMpc:
 
     # -- planning -----------------------------------------------------------------------
 
-    def _solve(self, x0: np.ndarray, t: float) -> IlqrResult:
-        reference = self.task.reference(t + self.config.delay_steps * self.task.ilqr.dt)
+    def _aimed(self, x0: np.ndarray, t: float, aim: Callable[[float], Aim] | None) -> IlqrResult:
+        late = self.config.delay_steps * self.task.ilqr.dt
+        if aim is None:
+            return self._solve(x0, t, self.task.reference(t + late))
+        wanted, cost = aim(late), self.task.cost
+        if wanted.weights is None:
+            return self._solve(x0, t, wanted.reference)
+        own = cost.stage_weights, cost.final_weights
+        cost.stage_weights, cost.final_weights = wanted.weights
+        try:
+            return self._solve(x0, t, wanted.reference)
+        finally:
+            cost.stage_weights, cost.final_weights = own
+
+    def _solve(self, x0: np.ndarray, t: float, reference: np.ndarray) -> IlqrResult:
         if self._restart:
             self._plan_time = t
             return self.solver.solve_best_of(

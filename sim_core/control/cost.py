@@ -15,7 +15,7 @@ limits only the former has.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -237,10 +237,12 @@ class Cost:
         )
         x, u, p, r = ca.SX.sym("x", nx), ca.SX.sym("u", model.nu), ca.SX.sym("p", np_), ca.SX.sym("r", self.nr)
         stage, final, stage_weights, final_weights = [], [], [], []
+        self._sizes: dict[str, int] = {}  # of the terms' residuals
         for term in self.terms:
             here = r[self.slices[term.name]]
             e = term.residual(model, x, u, p, here)
             stage.append(e)
+            self._sizes[term.name] = e.numel()
             stage_weights.append(_spread(term.weights, e.numel(), term.name))
             terminal = term.weights if term.terminal is None else term.terminal
             if np.any(np.asarray(terminal) != 0):
@@ -270,6 +272,31 @@ class Cost:
             "final": ca.Function("final", [xf, pf, rf, wf], [lf]),
             "final_quad": ca.Function("final_quad", [xf, pf, rf, wf], [gradient_f, hessian_f]),
         }
+
+    def weights(self, **named: Weights) -> tuple[np.ndarray, np.ndarray]:
+        """Stage and final weights like those in use, with other ones for the terms named.
+
+        Args:
+            named: term name -> weights of its residuals, (n,) or one for all; a term without a terminal part keeps none.
+        """
+        self._known(named)
+        stage, final = self.stage_weights.copy(), self.final_weights.copy()
+        at, end = 0, 0
+        for term in self.terms:
+            n = self._sizes[term.name]
+            ends = term.terminal is None or bool(np.any(np.asarray(term.terminal) != 0))
+            if term.name in named:
+                w = _spread(named[term.name], n, term.name)
+                stage[at : at + n] = w
+                if ends:
+                    final[end : end + n] = w
+            at, end = at + n, end + n * ends
+        return stage, final
+
+    def _known(self, named: Mapping[str, object]) -> None:
+        for name in named:
+            if name not in self.slices:
+                raise ValueError(f"no cost term named {name!r}; terms: {', '.join(self.slices)}")
 
     # ---- evaluated in batches: see HorizonCost ------------------------------------------------------------------
 
@@ -305,10 +332,9 @@ class Cost:
         Returns:
             (H+1, nr).
         """
+        self._known(named)
         r = np.tile(self.default_reference, (horizon + 1, 1))
         for name, values in named.items():
-            if name not in self.slices:
-                raise ValueError(f"no cost term named {name!r}; terms: {', '.join(self.slices)}")
             r[:, self.slices[name]] = values
         return r
 

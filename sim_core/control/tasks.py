@@ -23,9 +23,23 @@ from sim_core.control.cost import (
     LimitTerm,
     StateTerm,
 )
+from sim_core.control.hand_path import HandPath
 from sim_core.control.plan import IlqrConfig
 from sim_core.multibody import RobotModel
 from sim_core.multibody.model import build
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What one solve is for.
+
+    Attributes:
+        reference: (H+1, nr) of the knots.
+        weights: of the stage's and the last knot's residuals; None: the task's own.
+    """
+
+    reference: np.ndarray
+    weights: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,9 @@ class Task:
         reference: time [s] -> (H+1, nr) references of the knots from then on.
         starts: () -> list of (H, nu) controls from which an episode's first solve starts.
         error: (x, t) -> the number the task wants small ([m] for tracking, else [-]).
+        hand: the path of an arm's hand; None where nothing follows one.
+        lead: states of the knots (H+1, nx) -> the aim to follow them with the joints, the hand going where that takes
+            it; None where there is no path to be led to.
     """
 
     name: str
@@ -49,6 +66,8 @@ class Task:
     reference: Callable[[float], np.ndarray]
     starts: Callable[[], list[np.ndarray]]
     error: Callable[[np.ndarray, float], float] = field(default=lambda x, t: np.nan)
+    hand: HandPath | None = None
+    lead: Callable[[np.ndarray], Aim] | None = None
 
 
 # -- cart-poles ----------------------------------------------------------------------------------
@@ -155,6 +174,8 @@ def swing_up_reward(x: np.ndarray) -> np.ndarray:
 # -- Panda ---------------------------------------------------------------------------------------
 
 Path = Callable[[float], np.ndarray]
+#: [s] within which an arm that is led with its joints makes up for a deviation
+LEAD_TIME = 0.1
 
 
 def figure_eight(
@@ -231,9 +252,17 @@ def frame_tracking(
         points = np.array([path(t + k * dt) for k in range(horizon + 1)])
         return cost.reference(horizon, position=points, orientation=orientation.ravel())
 
+    hand = HandPath(model, frame, path, orientation, position, rotation, posture)
+    # A joint is held as firmly as the path holds it, and damped within LEAD_TIME.
+    led = cost.weights(
+        state=np.r_[hand.stiffness, np.maximum(LEAD_TIME**2 * hand.stiffness, rate)], position=0.0, orientation=0.0
+    )
+
+    def lead(states: np.ndarray) -> Aim:
+        return Aim(cost.reference(horizon, state=states), led)
+
     def error(x: np.ndarray, t: float) -> float:
-        here, _ = pose(x[: model.nq], nominal)
-        return float(np.linalg.norm(np.asarray(here).ravel() - path(t)))
+        return hand.errors(x[: model.nq], t)[0]
 
     return Task(
         name=f"{model.name}_tracking",
@@ -244,6 +273,8 @@ def frame_tracking(
         reference=reference,
         starts=lambda: [np.tile(holding, (horizon, 1))],
         error=error,
+        hand=hand,
+        lead=lead,
     )
 
 

@@ -7,7 +7,7 @@ pytest.importorskip("rclpy")
 
 from config.robot import load_robot
 from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
-from nodes.control.path_clock import PathClock
+from sim_core.control.path_clock import PathClock
 from nodes.control.robot_task import control_task
 from nodes.framework.actuation import Actuation
 from sim_core.command import Command, Mode
@@ -43,7 +43,11 @@ def test_waiting_on_purpose_is_not_made_up_for():
     clock = PathClock(0.0, LIMIT)
     before = [clock.advance(s) for s in np.arange(0.0, 1.0, 0.02)][-1]
     clock.stand_still(60.0)
-    assert [clock.advance(s) for s in (60.0, 60.02, 60.04)] == pytest.approx([before, before + 0.02, before + 0.04])
+    R = PathClock.RAMP  # constant acceleration from rest, then full speed
+    after = np.array([0.0, 0.05, 0.1, 0.15])
+    assert [clock.advance(60.0 + s) for s in after] == pytest.approx(before + after**2 / (2 * R))
+    rest = np.arange(0.2, R + 0.5, 0.05)
+    assert [clock.advance(60.0 + s) for s in rest][-1] == pytest.approx(before + rest[-1] - R / 2)
 
 
 def fastest_joint_after_outage(task, clock):

@@ -11,6 +11,7 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
 from nodes.control.adaptive_mpc import AdaptiveMpcNode
+from sim_core.control.path_clock import PathClock
 
 PERIOD = 0.02
 
@@ -46,7 +47,7 @@ def test_it_goes_on_where_it_was_when_the_controller_is_active_again(node):
     node.trigger_activate()
     for k in range(6):
         say(node, 10.0 + k * PERIOD)
-    followed = node._path_time
+    followed = node._step.time
     assert followed == pytest.approx(5 * PERIOD)
     node.trigger_deactivate()
     for k in range(100):
@@ -55,8 +56,8 @@ def test_it_goes_on_where_it_was_when_the_controller_is_active_again(node):
     node.trigger_activate()
     for k in (1, 2):
         say(node, last + k * PERIOD)
-        # No time has passed for the path, and none is made up for.
-        assert node._path_time == pytest.approx(followed + k * PERIOD)
+        # No time has passed for the path, and none is made up for; it goes on from rest.
+        assert node._step.time == pytest.approx(followed + (k * PERIOD) ** 2 / (2 * PathClock.RAMP))
 
 
 def test_it_begins_anew_where_time_went_back(node):
@@ -67,4 +68,4 @@ def test_it_begins_anew_where_time_went_back(node):
     say(node, 5.0)
     node.trigger_activate()
     say(node, 5.0 + PERIOD)
-    assert node._path_time == 0.0
+    assert node._step.time == 0.0
