@@ -55,6 +55,10 @@ class RobotiqGripper(Device):
     Enabling activates the gripper if it is not: its fingers open and close once. A gripper that lost its activation
     later (a power failure, a major fault) is left alone until `reactivate`, as the fingers may hold something.
 
+    Attributes:
+        closed: asked at every turn: why nobody may command now, or "". Moving fingers are stopped then, commands are
+            dropped, and an activation waits, for it moves the fingers; only the automatic release does not ask.
+
     Args:
         path: serial port.
         model: a key of MODELS.
@@ -84,8 +88,11 @@ class RobotiqGripper(Device):
         self.period, self.reply_timeout = 1.0 / rate, reply_timeout
         self.stop_policy, self.auto_reactivate = stop_policy, auto_reactivate
         self.status: Status | None = None
+        self.closed: Callable[[], str] = lambda: ""
         self._procedure: Procedure | None = None
         self._asked: str | None = None  # a procedure that another thread asked for
+        self._begun = ""  # the one that began last
+        self._held_back = False  # nobody may command: what is asked for waits, and is no reason to hurry
         self._pending: tuple[int, Registers] | None = None
         self._number = self._sent = self._answered = 0
         self._sent_at = float("-inf")
@@ -150,17 +157,7 @@ class RobotiqGripper(Device):
 
     def _serve(self) -> None:
         self._wait_for_turn()
-        if self._asked is not None:
-            procedures = {"activate": self._activation, "release": self._automatic_release}
-            self._procedure, self._asked = procedures[self._asked](), None
-        command: int | None = None
-        registers: Registers | None = None
-        if self._procedure is not None:
-            registers = next(self._procedure, None)
-        else:
-            with self._wake:
-                if self._pending is not None:
-                    (command, registers), self._pending = self._pending, None
+        command, registers = self._stopped() if self._holds_back() else self._commanded()
         status, t = self._exchange(registers)
         if command is not None:
             self._sent, self._sent_at = command, t
@@ -172,12 +169,50 @@ class RobotiqGripper(Device):
             force = self.model.force_of(self._force) if status.object_detected else 0.0
             self._sample(GripperState(self.model.width(status.position), force, status, self._answered), t)
 
+    def _holds_back(self) -> str:
+        """Why nothing may be commanded in this turn; "" if it may, and for an automatic release."""
+        why = "" if "release" in (self._asked, self._under_way) else self.closed()
+        if why and self._asked is not None:
+            self.faults["activation"] = f"not activated yet, as that moves the fingers: {why}"
+        else:
+            self.faults.pop("activation", None)
+        self._held_back = bool(why)
+        return why
+
+    def _commanded(self) -> tuple[int | None, Registers | None]:
+        """The number of the command that goes out in this turn, and what to write."""
+        if self._asked is not None:
+            procedures = {"activate": self._activation, "release": self._automatic_release}
+            self._begun, self._asked = self._asked, None
+            self._procedure = procedures[self._begun]()
+        if self._procedure is not None:
+            return None, next(self._procedure, None)
+        with self._wake:
+            pending, self._pending = self._pending, None
+        return pending or (None, None)
+
+    def _stopped(self) -> tuple[None, Registers | None]:
+        """Likewise, while nobody may command: moving fingers stop where they are, resting ones go on holding what they hold."""
+        with self._wake:
+            self._pending = None
+        if self._procedure is not None:  # only a reset ends an activation that is under way
+            self._procedure, self._asked = None, "activate"
+            return None, command_registers(Action.RESET)
+        moving = self._answer.go_to and self._answer.contact is Contact.MOVING
+        return None, command_registers(Action.ACTIVATE) if moving else None
+
+    @property
+    def _under_way(self) -> str:
+        """The procedure that has begun and not ended."""
+        return self._begun if self._procedure is not None else ""
+
     def _idle(self) -> None:
         self._wait_for_turn()
         self._judge(self._exchange()[0])
 
     def _stop(self) -> None:
         self._procedure = None
+        self.faults.pop("activation", None)
         if not self._answer.ready:
             return
         if self.stop_policy == "open":
@@ -203,7 +238,7 @@ class RobotiqGripper(Device):
         wanted = self._enabled
 
         def called() -> bool:
-            asked = self._pending is not None or self._asked is not None
+            asked = (self._pending is not None or self._asked is not None) and not self._held_back
             return self._closing or self._enabled is not wanted or (self._enabled and asked)
 
         with self._wake:

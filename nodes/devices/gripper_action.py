@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from control_msgs.action import GripperCommand
 
+from nodes.devices.guard import Guard
 from nodes.framework.long_action import LongAction
 
 __all__ = ["GripperAction", "GripperReading"]
@@ -42,7 +43,7 @@ class GripperAction:
     """Goals in metres and newtons; an effort of 0 asks for the node's own.
 
     A goal ends when the gripper says that its fingers arrived (reached_goal), or that an object stops them (stalled).
-    It is aborted by trouble, by a newer goal, after `goal_timeout`; a cancelled one ends when the fingers are read to be stopped.
+    It is aborted by trouble, as the guard closes, by a newer goal, after `goal_timeout`; a cancelled one ends when the fingers are read to be stopped.
 
     Args:
         node: with a `config` that has goal_tolerance [m], goal_timeout [s] and allow_stalling.
@@ -52,12 +53,21 @@ class GripperAction:
         halt: () -> number of the command that stops the fingers.
         reading: () -> the newest GripperReading, or None.
         trouble: () -> why the gripper cannot do anything now, or "".
+        guard: of the fingers; anybody may command while it is open.
     """
 
     def __init__(
-        self, node, name: str, stroke: float, go_to: Callable, halt: Callable, reading: Callable, trouble: Callable
+        self,
+        node,
+        name: str,
+        stroke: float,
+        go_to: Callable,
+        halt: Callable,
+        reading: Callable,
+        trouble: Callable,
+        guard: Guard,
     ) -> None:
-        self._node, self._stroke = node, stroke
+        self._node, self._stroke, self._guard = node, stroke, guard
         self._go_to, self._halt, self._reading, self._trouble = go_to, halt, reading, trouble
         self._goal: _Goal | None = None
         self._action = LongAction(node, GripperCommand, name, self._begin, self._refusal, self._cancel)
@@ -82,13 +92,18 @@ class GripperAction:
             return f"position {width} m and effort {effort} N are not both finite, and the effort not negative"
         slack = self._node.config.goal_tolerance
         if not -slack <= width <= self._stroke + slack:
-            return f"position {width:.4f} m is outside 0 to {self._stroke:.3f} m: give the gap between the fingers in metres"
-        return self._trouble()
+            return self._guard.out_of_reach(
+                f"position {width:.4f} m is outside 0 to {self._stroke:.3f} m, the gap between the fingers in metres"
+            )
+        return self._guard.refusal(self._guard.positions(self._within(width))) or self._trouble()
+
+    def _within(self, width: float) -> float:
+        return min(max(width, 0.0), self._stroke)
 
     def _begin(self, handle) -> None:
         self.abort("a newer goal took over")
         command = handle.request.command
-        width = min(max(command.position, 0.0), self._stroke)
+        width = self._within(command.position)
         deadline = time.monotonic() + self._node.config.goal_timeout
         self._goal = _Goal(handle, width, self._go_to(width, command.max_effort), deadline)
         self._timer.reset()
@@ -101,7 +116,7 @@ class GripperAction:
         goal, reading, config = self._goal, self._reading(), self._node.config
         if goal is None:
             self._timer.cancel()
-        elif sentence := self._trouble():
+        elif sentence := self._guard.closed() or self._trouble():
             self._end("abort", sentence)
         elif time.monotonic() > goal.deadline:
             self._end("abort", f"the fingers did not arrive within {config.goal_timeout:g} s")

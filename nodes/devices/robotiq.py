@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
@@ -15,11 +16,13 @@ from std_srvs.srv import Trigger
 from hardware.link import State
 from hardware.robotiq.device import GripperState, RobotiqGripper
 from hardware.robotiq.protocol import MODELS, Contact
-from nodes.devices.device_node import DeviceConfig, DeviceNode
+from nodes.devices.device_node import DeviceNode
 from nodes.devices.gripper_action import GripperAction, GripperReading
+from nodes.devices.guard import Guard, GuardedConfig
 from nodes.framework.config import setting
 from nodes.framework.lifecycle import spin_main, turn
 from nodes.framework.qos import LATCHED, STATE
+from sim_core.gate import JointLimits
 
 __all__ = ["RobotiqConfig", "RobotiqNode", "main"]
 
@@ -27,7 +30,7 @@ PROCEDURE_LIMIT = 15.0  # [s] for an activation or a release
 
 
 @dataclass(frozen=True)
-class RobotiqConfig(DeviceConfig):
+class RobotiqConfig(GuardedConfig):
     """Parameters of `robotiq`."""
 
     port_name: str = setting(
@@ -75,6 +78,7 @@ class RobotiqNode(DeviceNode):
     Config = RobotiqConfig
     live_parameters = True
 
+    _guard: Guard | None = None
     _action: GripperAction | None = None
     _newest: GripperState | None = None
 
@@ -86,6 +90,7 @@ class RobotiqNode(DeviceNode):
         self.service(Trigger, "~/reactivate_gripper", self._on_reactivate)
         self.service(Trigger, "~/auto_release", self._on_release)
         self._newest, self._said = None, None
+        self._guard = Guard(self, _limits(config), 1.0 / config.update_rate)
         self._action = GripperAction(
             self,
             "~/gripper_cmd",
@@ -94,8 +99,9 @@ class RobotiqNode(DeviceNode):
             lambda: self.device.halt(),
             self._reading,
             self._trouble,
+            self._guard,
         )
-        return RobotiqGripper(
+        device = RobotiqGripper(
             config.port_name,
             config.model,
             config.unit,
@@ -105,6 +111,8 @@ class RobotiqNode(DeviceNode):
             config.auto_reactivate,
             **self.link_options(),
         )
+        device.closed = self._guard.closed
+        return device
 
     @property
     def expected_rate(self) -> float:
@@ -125,6 +133,8 @@ class RobotiqNode(DeviceNode):
             self._action.destroy()
         self._action = None
         super().cleanup()
+        if self._guard is not None:
+            self._guard.destroy()
 
     def on_sample(self, state: GripperState, t: float) -> None:
         config, self._newest = self.config, state
@@ -138,6 +148,7 @@ class RobotiqNode(DeviceNode):
             self._object_detected.publish(Bool(data=self._said))
 
     def diagnose_device(self) -> None:
+        self.diagnostics.set("gate", self._guard.standing)
         state = self._newest
         if state is None:
             return
@@ -184,6 +195,9 @@ class RobotiqNode(DeviceNode):
     # -- services ----------------------------------------------------------------------------------
     async def _on_reactivate(self, request, response):
         """Answers when the gripper is ready, or why it is not."""
+        if why := self._guard.closed():
+            response.message = f"not reactivated, as that moves the fingers: {why}"
+            return response
         return await self._carry_out(response, "reactivate", lambda status: status.ready, "activated")
 
     async def _on_release(self, request, response):
@@ -210,6 +224,14 @@ class RobotiqNode(DeviceNode):
         why = next(iter(device.faults.values()), "") or device.last_error
         response.message = sentence if response.success else why or f"no end of it within {PROCEDURE_LIMIT:g} s"
         return response
+
+
+def _limits(config: RobotiqConfig) -> JointLimits:
+    """Of the width [m]. The gripper takes no efforts, and holds its own speed, so that those are any numbers."""
+    one = np.ones(1)
+    return JointLimits(
+        (config.joint_name,), 0.0 * one, MODELS[config.model].stroke * one, np.inf * one, one, np.array([one, one])
+    )
 
 
 def main(args=None) -> int:

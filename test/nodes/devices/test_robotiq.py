@@ -59,7 +59,12 @@ def emulator():
 def node(shared_ros, emulator):
     """The node, up."""
     shared_ros.process = shared_ros.start(
-        "robotiq", port_name=str(emulator.link), speed=0.15, reply_timeout=0.5, goal_timeout=5.0
+        "robotiq",
+        port_name=str(emulator.link),
+        speed=0.15,
+        reply_timeout=0.5,
+        goal_timeout=5.0,
+        require_supervisor=False,
     )
     shared_ros.health = shared_ros.diagnostics("robotiq")
     shared_ros.joints = shared_ros.listen(JointState, "joint_states")
