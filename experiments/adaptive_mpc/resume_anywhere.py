@@ -4,8 +4,9 @@
     ./refit experiment resume_anywhere --quick  # 10
 
 Each arm follows its figure eight for a while, is put into a random posture (joints within 90 % of their ranges, clear
-of the floor and of itself; every second one moving at up to 20 % of its velocity limits), and the controller goes on
-with the settings of its node, in lock-step on sim_core.plant and without ROS.
+of the floor and of itself), and the controller goes on with the settings of its node, in lock-step on sim_core.plant and
+without ROS. Every second arm is moving by then, at up to 20 % of its velocity limits; every second pair holds the load of
+the demonstration, of which the model knows nothing.
 """
 
 from __future__ import annotations

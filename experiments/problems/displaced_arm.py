@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from config.description import PayloadDemo, Track
 from config.robot import load_robot, node_settings
 from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
 from nodes.control.robot_task import control_task
@@ -15,6 +16,8 @@ from nodes.framework.actuation import Actuation
 from sim_core.command import Command, Mode
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
 from sim_core.control.path_follower import PathFollower, PathSettings
+from sim_core.control.plan import PlanSolver
+from sim_core.control.solver import solver_for
 from sim_core.control.tasks import Task
 from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant
@@ -33,12 +36,13 @@ CLEARANCE = 0.02
 
 @dataclass(frozen=True)
 class Displaced:
-    """Where an arm of the robot is when control returns: q [rad], v [rad/s] (n,), and how far along the path [s]."""
+    """Where an arm is when control returns: q [rad], v [rad/s] (n,), how far along the path [s]; and an unknown load [kg]."""
 
     robot: str
     q: np.ndarray
     v: np.ndarray
     time: float
+    mass: float
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,12 @@ class Return:
 
 
 @functools.cache
-def _task(robot: str) -> tuple[Task, float]:
+def _task(robot: str) -> tuple[Task, PlanSolver]:
+    """The node's task, and its solver, which all runs of this process share one after the other."""
     settings = node_settings(robot, "adaptive_mpc")
     config = AdaptiveMpcConfig(**{"robot": robot, **settings})
-    return control_task(load_robot(robot), load_model(robot), config, config.horizon), config.control_period
+    task = control_task(load_robot(robot), load_model(robot), config, config.horizon)
+    return task, solver_for(task.model, task.cost, task.ilqr)
 
 
 class _Clearance:
@@ -98,8 +104,9 @@ def passes_through(robot: str, q: np.ndarray) -> bool:
 
 
 def displaced(robot: str, count: int, seed: int) -> list[Displaced]:
-    """Random postures clear of floor and arm, every second one at rest."""
+    """Random postures clear of floor and arm; every second one at rest, every second pair with the demonstration's load."""
     rng, model = np.random.default_rng(seed), load_model(robot)
+    load = load_robot(robot).demo_as(PayloadDemo).mass
     middle, half = (model.q_upper + model.q_lower) / 2, RANGE * (model.q_upper - model.q_lower) / 2
     found: list[Displaced] = []
     while len(found) < count:
@@ -107,24 +114,28 @@ def displaced(robot: str, count: int, seed: int) -> list[Displaced]:
         if not _clearance(robot)(q, CLEARANCE):
             continue
         v = SPEED * model.v_limit * rng.uniform(-1.0, 1.0, model.nv) * (len(found) % 2)
-        found.append(Displaced(robot, q, v, rng.uniform(0.0, BEFORE)))
+        found.append(Displaced(robot, q, v, rng.uniform(0.0, BEFORE), load * (len(found) // 2 % 2)))
     return found
 
 
 def go_back(start: Displaced, settings: PathSettings = PathSettings()) -> Return:
     """Follow the path for a while, be displaced, go on, and be watched."""
-    task, period = _task(start.robot)
+    task, solver = _task(start.robot)
     node = node_settings(start.robot, "sim_plant")
+    body = load_robot(start.robot).task_as(Track).payload_body
+    load = [{"time": 0.0, "action": "attach", "frame": body, "mass": start.mass}] if start.mass else []
     plant = MujocoPlant(
         start.robot,
+        scenario=load,
         tick=node["tick"],
         stop_state="hold",
         position_noise=node["position_noise"],
         velocity_noise=node["velocity_noise"],
     )
+    period, model = task.ilqr.dt, task.model
     ticks = round(period / plant.tick_period)
-    model, mpc, actuation = task.model, AdaptiveMpc(task, AmpcConfig()), Actuation(task.model)
-    follower, n = PathFollower(settings, 0.0, 0.1), task.model.nq
+    mpc, actuation = AdaptiveMpc(task, AmpcConfig(), solver=solver), Actuation(model)
+    follower, n = PathFollower(settings, 0.0, 0.1), model.nq
     displaced_at, back, fastest, distance = None, np.nan, 0.0, np.nan
     errors, through = [], False
     while True:

@@ -7,11 +7,11 @@ pytest.importorskip("rclpy")
 
 from config.robot import load_robot
 from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
-from sim_core.control.path_clock import PathClock
 from nodes.control.robot_task import control_task
 from nodes.framework.actuation import Actuation
 from sim_core.command import Command, Mode
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
+from sim_core.control.path_clock import PathClock
 from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant
 
