@@ -5,6 +5,9 @@
 
 Without a ROS distribution: `./refit launch drivers.launch.py ...`. The nodes are the same in both cases, and so is what
 travels on their wires; only the ports' names differ. robot.launch.py is this plus controller, refit and supervisor.
+
+Here no supervisor runs, so that whoever likes may command the drivers, within their limits; with supervised:=true they
+wait for one that is started otherwise.
 """
 
 import shutil
@@ -32,11 +35,14 @@ NAMES = (
     "autostart",
     "log_level",
     "drivers",
+    "supervised",
     "use_emulators",
     "devices",
     "scenario",
     "seed",
 )
+#: drivers that move something, and ask a supervisor whether they may
+ACTUATORS = ("dynamixel", "robotiq", "ability_hand")
 
 
 def drivers(context):
@@ -124,6 +130,7 @@ def _emulator(device):
 
 
 def _driver(device, files, value, emulated, autostart):
+    alone = value["supervised"] == "false"
     return LifecycleNode(
         package="refit",
         executable=device.executable,
@@ -131,7 +138,11 @@ def _driver(device, files, value, emulated, autostart):
         namespace=device.namespace,
         autostart=autostart,
         output="screen",
-        parameters=[*files, *([dict(device.emulated)] if emulated and device.emulated else [])],
+        parameters=[
+            *files,
+            *([dict(device.emulated)] if emulated and device.emulated else []),
+            *([{"require_supervisor": False}] if alone and device.executable in ACTUATORS else []),
+        ],
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static"), *device.remap.items()],
         ros_arguments=["--log-level", value["log_level"]],
         prefix=f"{shield()} nice -n -10",

@@ -78,7 +78,7 @@ def everything(context):
     recorder = _include(
         "record.launch.py", [*((name, value[name]) for name in RECORD), ("run_directory", value["run_directory"])]
     )
-    drivers = _include("drivers.launch.py", [(name, value[name]) for name in DRIVERS])
+    drivers = _include("drivers.launch.py", [*((name, value[name]) for name in DRIVERS), ("supervised", "true")])
     has_drivers = value["drivers"] != "none" and (
         robot_devices(value["robot"], value["devices"]) or value["use_emulators"] == "true"
     )

@@ -100,6 +100,12 @@ ARGUMENTS: dict[str, dict] = {
         description="drivers of the robot's devices: "
         "started, there for somebody to configure and activate, or absent because joint states come from elsewhere",
     ),
+    "supervised": dict(
+        default_value="false",
+        choices=_SWITCH,
+        description="a supervisor runs beside these drivers, and whoever moves something needs its consent; without, "
+        "anybody may command within the drivers' limits",
+    ),
     "use_emulators": dict(
         default_value="false",
         choices=_SWITCH,
