@@ -68,7 +68,7 @@ class AdaptiveMpcConfig:
     path_period: float = setting(4.0, "s", (0.5, 60.0), "time of one round")
     path_tolerance: float = setting(0.03, "m", (0.001, 1.0), "distance of the tool from its path that is none")
     turn_tolerance: float = setting(
-        0.3, "rad", (0.01, 3.2), "turn of the tool beyond which control begins by leading back"
+        0.5, "rad", (0.01, 3.2), "turn of the tool beyond which control begins by leading back"
     )
     path_tolerance_time: float = setting(
         1.0, "s", (0.0, 60.0), "how long the tool may be further away than the tolerance"

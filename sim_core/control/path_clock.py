@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 __all__ = ["PathClock"]
 
 
@@ -28,6 +30,7 @@ class PathClock:
         self._begin, self._longest = begin, longest
         self._stamp, self.time = begin, 0.0
         self._stood, self._ramp = 0.0, 0.0  # time along the path at `begin`, and how long it takes to full speed
+        self._waited_until = -math.inf
 
     def outage(self, stamp: float) -> bool:
         """Whether a state stamped so comes after a gap."""
@@ -35,9 +38,14 @@ class PathClock:
 
     def advance(self, stamp: float) -> float:
         """Time along the path [s] of a state stamped so."""
-        step = self.CATCH_UP * min(stamp - self._stamp, self._longest)
+        speed = self.CATCH_UP * min((stamp - self._waited_until) / self.RAMP, 1.0)
+        step = speed * min(stamp - self._stamp, self._longest)
         self._stamp, self.time = stamp, min(self._due(stamp), self.time + step)
         return self.time
+
+    def wait(self, stamp: float) -> None:
+        """The path waits until this stamp, and that is made up for; it goes on from rest."""
+        self._stamp = self._waited_until = stamp
 
     def stand_still(self, stamp: float) -> None:
         """The path has waited until this stamp on purpose, which is not made up for; it goes on from rest."""

@@ -45,7 +45,7 @@ class PathSettings:
     """
 
     path_tolerance: float = 0.03
-    turn_tolerance: float = 0.3
+    turn_tolerance: float = 0.5
     path_tolerance_time: float = 1.0
     path_beyond: str = "report"
     approach_speed: float = 0.3
@@ -91,6 +91,7 @@ class PathFollower:
         self._fresh = True  # the next state is the first under control
         self._move: JointMove | None = None
         self._begun = 0.0  # stamp at which it began
+        self._make_up = False  # whether the path shall catch up with the time it takes
         self._beyond: float | None = None  # stamp since which the hand is beyond the tolerance
         self._stopped = False
 
@@ -106,13 +107,15 @@ class PathFollower:
             time = self._path.advance(stamp)
             return PathStep(time, time, None, task.error(x, time))
         hand, q = task.hand, x[: task.model.nq]
-        fresh, self._fresh = self._fresh or self._path.outage(stamp), False
-        if fresh and not self._stopped and (self._move is not None or self._far(*hand.errors(q, self._path.time))):
-            self._lead(task, hand, x, stamp)
+        fresh, self._fresh = self._fresh, False
+        if (fresh or self._path.outage(stamp)) and not self._stopped:
+            if self._move is not None or self._far(*hand.errors(q, self._path.time)):
+                # An outage is made up for; a halt, and what a person did meanwhile, is not.
+                self._lead(task, hand, x, stamp, not fresh and (self._move is None or self._make_up))
         if self._stopped:
             self._path.stand_still(stamp)
         elif self._move is not None:
-            self._path.stand_still(stamp)
+            (self._path.wait if self._make_up else self._path.stand_still)(stamp)
             self._waited += stamp - self._stamp
             arrived = hand.errors(q, self._path.time)[0] <= self.settings.path_tolerance
             if arrived and stamp - self._begun >= self._move.duration:
@@ -127,13 +130,13 @@ class PathFollower:
     def _far(self, distance: float, turn: float) -> bool:
         return distance > self.settings.path_tolerance or turn > self.settings.turn_tolerance
 
-    def _lead(self, task: Task, hand: HandPath, x: np.ndarray, stamp: float) -> None:
+    def _lead(self, task: Task, hand: HandPath, x: np.ndarray, stamp: float, make_up: bool) -> None:
         model, n = task.model, task.model.nq
         limit = np.where(np.isfinite(model.v_limit), model.v_limit, UNLIMITED)
         speed = self.settings.approach_speed * limit
         goal = hand.posture(self._path.time)
         self._move = JointMove(x[:n], x[n:], goal, speed, speed / RAMP, model.q_lower, model.q_upper)
-        self._begun, self._stamp, self._beyond = stamp, stamp, None
+        self._begun, self._stamp, self._beyond, self._make_up = stamp, stamp, None, make_up
 
     def _judge(self, task: Task, hand: HandPath, x: np.ndarray, stamp: float, error: float) -> str:
         """Do what the settings say about a hand that is beyond the tolerance; returns what to say."""
@@ -155,7 +158,7 @@ class PathFollower:
         if move is not None:
             return self._off("the arm does not come nearer; the path waits", error)
         if settings.path_beyond == "approach":
-            self._lead(task, hand, x, stamp)
+            self._lead(task, hand, x, stamp, make_up=False)
             return self._off("the arm is led back; the path waits", error)
         return self._off("the path goes on", error)
 

@@ -56,8 +56,8 @@ def test_the_posture_has_the_hand_on_the_path(task):
 
 
 def test_a_hand_that_is_there_but_turned_is_led_too(task):
-    q = MODEL.q_home + np.array([0, 0, 0, 0, 0, 0, 0.5])  # the last joint turns the hand about itself
-    assert task.hand.errors(q, 0.0) == pytest.approx((0.0, 0.5), abs=1e-6)
+    q = MODEL.q_home + np.array([0, 0, 0, 0, 0, 0, 0.7])  # the last joint turns the hand about itself
+    assert task.hand.errors(q, 0.0) == pytest.approx((0.0, 0.7), abs=1e-6)
     assert PathFollower(PathSettings(), 0.0, LIMIT).advance(task, state(q), 0.0).led
 
 
@@ -94,6 +94,20 @@ def test_after_an_outage_on_the_way_it_begins_anew_where_the_arm_is(task):
     elsewhere = AWAY + 0.1
     step = follower.advance(task, state(elsewhere), 3.0)
     np.testing.assert_allclose(step.aim(0.0).reference[0, task.cost.slices["state"]], state(elsewhere))
+
+
+def test_the_path_catches_up_with_an_outage_in_which_the_arm_was_displaced(task):
+    follower = PathFollower(PathSettings(), 0.0, LIMIT)
+    follow(follower, task, lambda t: on_path(task, t), 0.0, 1.0)
+    stamp, q = 2.0, off(task, 1.0)[: MODEL.nq]
+    while (step := follower.advance(task, state(q), stamp)).led:
+        q, stamp = step.aim(0.0).reference[1, task.cost.slices["state"]][: MODEL.nq], stamp + DT
+    behind = stamp - step.time
+    assert behind > 1.0
+    after = follow(follower, task, lambda t: on_path(task, t), stamp + DT, stamp + 6.0)
+    times = np.array([step.time, *(s.time for s in after)])
+    assert times[1] - times[0] < DT / 10 and np.diff(times).max() == pytest.approx(PathClock.CATCH_UP * DT)
+    assert stamp + 6.0 - times[-1] == pytest.approx(0.0, abs=2 * DT)
 
 
 def off(task, t):
