@@ -10,11 +10,13 @@ Page: docs/nodes/supervisor.md.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.task import Future
 from refit_interfaces.msg import CommandLease, ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
 from refit_interfaces.srv import HandOver
@@ -24,7 +26,7 @@ from std_srvs.srv import Trigger
 
 from nodes.framework.config import setting
 from nodes.framework.joint_state_gate import JointStateGate
-from nodes.framework.lifecycle import RefitNode, spin_main, turn
+from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND, LEDGER
 from nodes.supervision.supervision import Event, Machine, State
@@ -72,6 +74,7 @@ class SupervisorNode(RefitNode):
 
     name = "supervisor"
     Config = SupervisorConfig
+    executor_threads = 2  # one for `stop`, which waits for the joints while the watch goes on
 
     def configure(self) -> None:
         config = self.config
@@ -99,6 +102,8 @@ class SupervisorNode(RefitNode):
             limits,
         )
         self.machine = Machine()
+        self._handling = threading.Lock()
+        self._at_rest = threading.Event()
         self._commander = config.commander
         self._arm_by_itself = config.auto_arm
         self._judged: float | None = None  # ROS time of the last judgement
@@ -119,7 +124,7 @@ class SupervisorNode(RefitNode):
             self._commands,
             self._controller,
             self.create_subscription(ParameterSet, "refit/parameters", self._on_refit, LEDGER),
-            self.create_service(Trigger, "stop", self._on_stop),
+            self.create_service(Trigger, "stop", self._on_stop, callback_group=MutuallyExclusiveCallbackGroup()),
             self.create_service(Trigger, "resume", self._on_resume),
             self.create_service(Trigger, "arm", self._on_arm),
             self.create_service(Trigger, "disarm", self._on_disarm),
@@ -133,12 +138,8 @@ class SupervisorNode(RefitNode):
         self._publish()
 
     def stop(self) -> None:
-        if (
-            hasattr(self, "machine")
-            and self.is_active
-            and self.machine.handle(Event.SHUTDOWN, "the supervisor is shutting down")
-        ):
-            self._publish()
+        if hasattr(self, "machine") and self.is_active:
+            self._handle(Event.SHUTDOWN, "the supervisor is shutting down")
 
     def cleanup(self) -> None:
         for entity in getattr(self, "_made", []):
@@ -206,6 +207,8 @@ class SupervisorNode(RefitNode):
         self._judge_itself(now)
         for event, sentence in self.watch.events(now):
             self._handle(event, sentence)
+        if self.watch.at_rest:
+            self._at_rest.set()
         if self._arm_by_itself and self.machine.state is State.DISARMED:
             self._handle(Event.ARM, "armed by itself, as auto_arm says")
         self._ask_the_plant(now)
@@ -228,6 +231,10 @@ class SupervisorNode(RefitNode):
             )
 
     def _handle(self, event: Event, sentence: str) -> None:
+        with self._handling:
+            self._proceed(event, sentence)
+
+    def _proceed(self, event: Event, sentence: str) -> None:
         if self.machine.handle(event, sentence):
             if self.machine.armed:
                 self._arm_by_itself = False  # once: whom a person disarms stays disarmed
@@ -263,13 +270,11 @@ class SupervisorNode(RefitNode):
 
     # -- services ----------------------------------------------------------------------------------
 
-    async def _on_stop(self, request, response):
-        """Answer once the joints say that they rest, or how fast they still are."""
+    def _on_stop(self, request, response):
+        """Answer once the joints say that they rest, or how fast they still are; on a thread of its own, which may wait."""
+        self._at_rest.clear()  # until the watch has looked at what this stop has done
         self._handle(Event.STOP, "stopped by an operator")
-        deadline = time.monotonic() + self.config.stop_timeout
-        while not self.watch.at_rest and time.monotonic() < deadline:
-            await turn()
-        response.success = self.watch.at_rest
+        response.success = self._at_rest.wait(self.config.stop_timeout)
         if response.success:
             response.message = "stopped: all joints are at rest"
         else:
