@@ -43,19 +43,16 @@ class HandPath:
         q, nominal = ca.SX.sym("q", model.nq), model.parameters.nominal
         here, R = build.frame_pose(model, frame)(q, nominal)
         pose = ca.vertcat(here, ca.reshape(R.T, 9, 1))
-        self._pose = ca.Function("pose", [q], [pose, ca.jacobian(pose, q)])
+        self._pose = ca.Function("pose", [q], [pose])
+        self._jacobian = ca.Function("jacobian", [q], [ca.jacobian(pose, q)])
         self._scale = np.sqrt(np.r_[np.full(3, position), np.full(9, rotation)])
         self._posture = np.sqrt(posture)
-        J = self._scale[:, None] * self._evaluate(model.q_home)[1]
+        J = self._scale[:, None] * np.asarray(self._jacobian(model.q_home))
         self.stiffness = np.sum(J * J, axis=0) + posture
-
-    def _evaluate(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        pose, jacobian = self._pose(q)
-        return np.asarray(pose).ravel(), np.asarray(jacobian)
 
     def errors(self, q: np.ndarray, t: float) -> tuple[float, float]:
         """Distance [m] and turn [rad] of the hand at q (n,) from the path's point at t [s]."""
-        pose, _ = self._evaluate(q)
+        pose = np.asarray(self._pose(q)).ravel()
         turned = np.sum(pose[3:].reshape(3, 3) * self._orientation)
         return (
             float(np.linalg.norm(pose[:3] - self.path(t))),
@@ -70,10 +67,10 @@ class HandPath:
         model, goal = self.model, np.r_[self.path(t), self._orientation.ravel()]
 
         def residual(q: np.ndarray) -> np.ndarray:
-            return np.r_[self._scale * (self._evaluate(q)[0] - goal), self._posture * (q - model.q_home)]
+            return np.r_[self._scale * (np.asarray(self._pose(q)).ravel() - goal), self._posture * (q - model.q_home)]
 
         def jacobian(q: np.ndarray) -> np.ndarray:
-            return np.vstack([self._scale[:, None] * self._evaluate(q)[1], self._posture * np.eye(model.nq)])
+            return np.vstack([self._scale[:, None] * np.asarray(self._jacobian(q)), self._posture * np.eye(model.nq)])
 
         return least_squares(
             residual, model.q_home, jacobian, bounds=(model.q_lower, model.q_upper), xtol=1e-10, ftol=1e-12
