@@ -103,7 +103,9 @@ class Checkout:
         return process.returncode, out, err, self.calls()
 
     def calls(self):
-        return self.calls_file.read_text().splitlines() if self.calls_file.exists() else []
+        """But for the question that env.sh asks at every start: what to do about the network."""
+        calls = self.calls_file.read_text().splitlines() if self.calls_file.exists() else []
+        return [call for call in calls if "-m config.network" not in call.replace("-SPm", "-m")]
 
     def interrupt(self, step, *words, with_signal=signal.SIGKILL):
         """Start, wait until `step` runs, then signal. SIGKILL ends the step's processes too, as a power
