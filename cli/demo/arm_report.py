@@ -79,7 +79,7 @@ def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
         "The last set in use: the payload, and the hand together with what it holds, in the hand's frame.",
     )
     recording, (reproduced, repeated) = story.with_refit.recording, story.reproduced
-    made = sum(message.window_end > 0.0 for message in recording.parameters)
+    made = len(recording.refits)
     page.text(
         f"{made} refits were made, {len(recording.accepted)} accepted. Repeated from the bag, {reproduced} of "
         f"{repeated} come out equal to the last bit."
