@@ -15,7 +15,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
+from launch.actions import (
+    DeclareLaunchArgument,
+    GroupAction,
+    IncludeLaunchDescription,
+    OpaqueFunction,
+    SetEnvironmentVariable,
+)
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
@@ -23,6 +29,7 @@ from launch_ros.actions import LifecycleNode, PushRosNamespace
 from config.robot import load_robot, node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
 from nodes.framework.launching import ARGUMENTS, parameter_files, shield
+from nodes.framework.security import enclave_arguments, variables
 from nodes.supervision.launch_check import check_arguments
 
 LAUNCH = Path(__file__).resolve().parent
@@ -30,6 +37,8 @@ LAUNCH = Path(__file__).resolve().parent
 NAMES = (
     "robot",
     "namespace",
+    "secure",
+    "keystore",
     "use_sim_time",
     "params_file",
     "prior",
@@ -45,6 +54,8 @@ NAMES = (
 DRIVERS = (
     "robot",
     "namespace",
+    "secure",
+    "keystore",
     "params_file",
     "autostart",
     "log_level",
@@ -54,7 +65,7 @@ DRIVERS = (
     "scenario",
     "seed",
 )
-RECORD = ("namespace", "profile", "use_sim_time", "autostart", "log_level")
+RECORD = ("namespace", "secure", "keystore", "profile", "use_sim_time", "autostart", "log_level")
 ALL = tuple(dict.fromkeys((*NAMES, *DRIVERS, "record", *RECORD)))
 
 
@@ -74,6 +85,7 @@ def everything(context):
         robot_devices(value["robot"], value["devices"]) or value["use_emulators"] == "true"
     )
     return [
+        *(SetEnvironmentVariable(name, given) for name, given in variables(value).items()),
         *([recorder] if value["record"] == "true" else []),
         GroupAction([PushRosNamespace(value["namespace"]), *nodes(value)]),
         *([drivers] if has_drivers else []),
@@ -129,7 +141,7 @@ def nodes(value):
             parameters=[*files, parameters],
             # A clock of its own for every namespace; without a namespace this is the usual /clock.
             remappings=[("/clock", "clock")],
-            ros_arguments=["--log-level", value["log_level"]],
+            ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, name)],
             # Without the right to, `nice` says so and runs the node all the same.
             prefix=f"{shield()} nice -n -10" if name == robot.controller else shield(),
         )

@@ -54,12 +54,16 @@ def test_a_check_that_fails_is_a_finding():
 
 def test_needs_nothing_but_the_standard_library():
     """It must run with any Python when nothing is installed."""
-    for file in ("doctor.py", "findings.py"):
-        for node in ast.walk(ast.parse((ROOT / "cli" / file).read_text())):
+    ours = {
+        *("cli.doctor", "cli.doctor_network", "cli.findings", "cli.udp_sockets"),
+        *("config.network", "config.share", "nodes.framework.security"),
+    }
+    for module in ours:
+        for node in ast.walk(ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                assert name == "cli.findings" or name.partition(".")[0] in sys.stdlib_module_names, name
+                assert name in ours or name.partition(".")[0] in sys.stdlib_module_names, name
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(ROOT / "cli" / "doctor.py"), "--json"],
         capture_output=True, text=True, timeout=300, env={"PATH": os.environ["PATH"]},
@@ -104,7 +108,7 @@ def test_full_disk_is_essential(monkeypatch):
 
 
 def test_versions_other_than_locked(monkeypatch):
-    monkeypatch.setattr(doctor, "_in_environment", lambda: True)
+    monkeypatch.setattr(doctor, "in_environment", lambda: True)
     monkeypatch.setattr(
         doctor,
         "locked",
@@ -120,7 +124,7 @@ def test_versions_other_than_locked(monkeypatch):
 def test_tiers_are_reported_and_checked(monkeypatch):
     stamps = {"mode": "wheels", "packages": "ready", "packages-learning": "missing", "packages-inference": "ready"}
     monkeypatch.setattr(doctor, "_stamps", lambda: stamps)
-    monkeypatch.setattr(doctor, "_in_environment", lambda: True)
+    monkeypatch.setattr(doctor, "in_environment", lambda: True)
     found = {finding.topic: finding for finding in doctor.set_up()}
     assert found["set-up: tier inference"].status == OK
     assert (
