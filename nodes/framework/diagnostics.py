@@ -33,13 +33,15 @@ class Diagnostics:
         period: time between messages [s], wall clock: a paused simulation still reports.
         now: source of the message stamp, a callable giving builtin_interfaces/Time; the node's
             clock if None.
+        turned: called on every turn of the loop, that is by every `beat`.
     """
 
-    def __init__(self, node, hardware_id: str = "", period: float = 1.0, now=None) -> None:
+    def __init__(self, node, hardware_id: str = "", period: float = 1.0, now=None, turned=None) -> None:
         self.hardware_id = hardware_id
         self.period = period
         self._name = node.get_fully_qualified_name().lstrip("/")
         self._now = now or (lambda: node.get_clock().now().to_msg())
+        self._turned = turned or (lambda: None)
         self._publisher = node.create_publisher(DiagnosticArray, "diagnostics", STATE)
         self._lock = threading.Lock()
         self._values: dict[str, object] = {}
@@ -94,6 +96,7 @@ class Diagnostics:
 
     def beat(self, force: bool = False) -> bool:
         """Publish if a period has passed; True if published."""
+        self._turned()
         now = time.monotonic()
         if now < self._due and not force:
             return False
