@@ -42,7 +42,7 @@ def network() -> Iterator[Finding]:
         env=environment,
     ) as participant:
         assert participant.stdin is not None and participant.stdout is not None
-        up = participant.stdout.readline()
+        up = b"up\n" in participant.stdout  # after what the middleware may have to say about its profile
         addresses = sorted(udp_addresses(participant.pid)) if up else []
         participant.stdin.close()
     if not up:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import doctor
+from cli import doctor, doctor_network
 from cli.doctor import Finding
 from cli.findings import ESSENTIAL, NOTE, OK, WARNING
 
@@ -143,3 +143,30 @@ def test_tiers_are_reported_and_checked(monkeypatch):
 def test_lock_file_reader():
     pins = doctor.locked(ROOT / "requirements.lock")
     assert pins["mujoco"] == "4.0.0" and all(version[0].isdigit() for version in pins.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "text"),
+    [
+        ({}, OK, "sockets on 127.0.0.1"),
+        ({"ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}, NOTE, "open on purpose"),
+        ({"FASTRTPS_DEFAULT_PROFILES_FILE": "/dev/null"}, WARNING, "its sockets are on 0.0.0.0"),
+    ],
+)
+def test_the_network_is_judged_by_the_sockets_of_a_participant(monkeypatch, given, status, text):
+    pytest.importorskip("rclpy")
+    monkeypatch.setattr(doctor_network, "in_environment", lambda: True)
+    for name in ("ROS_AUTOMATIC_DISCOVERY_RANGE", "FASTRTPS_DEFAULT_PROFILES_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    (finding,) = doctor_network.network()
+    assert finding.status == status and text in finding.text, finding
+
+
+@pytest.mark.parametrize(("why", "status"), [("", OK), ("the middleware was built without security", NOTE)])
+def test_security_is_judged_by_a_trial(monkeypatch, why, status):
+    monkeypatch.setattr(doctor_network, "in_environment", lambda: True)
+    monkeypatch.setattr(doctor_network, "middleware_lacks", lambda: why)
+    (finding,) = doctor_network.security()
+    assert finding.status == status and why in finding.text

@@ -203,6 +203,14 @@ def test_a_launch_that_could_not_be_guarded_is_refused(monkeypatch, keystore, tm
     security.check_secure({"secure": "true", "keystore": str(keystore)})
 
 
+@pytest.mark.skipif(not security.middleware_lacks(), reason="the middleware here was built with security")
+def test_without_a_middleware_for_it_a_secure_launch_is_one_sentence_and_exit_2(keystore, capsys):
+    for file in ("sim.launch.py", "robot.launch.py", "drivers.launch.py"):
+        assert main(["launch", file, "robot:=dxl_arm", "secure:=true", f"keystore:={keystore}"]) == 2
+        out, err = capsys.readouterr()
+        assert out == "" and err.count("\n") == 1 and "was built without security" in err
+
+
 def test_each_node_is_told_its_enclave_and_all_are_told_the_keystore(keystore):
     value = {"secure": "true", "keystore": str(keystore), "namespace": "left"}
     told = security.variables(value)
