@@ -49,6 +49,7 @@ class Diagnostics:
         self._counts_before: dict[str, int] = {}
         self._worst = (OK, "running")
         self._standing: tuple[bytes, str] | None = None
+        self._notice = ""
         self._due = self._since = time.monotonic()
 
     def set(self, key: str, value) -> None:
@@ -75,6 +76,11 @@ class Diagnostics:
     def warn(self, sentence: str) -> None:
         """Something is off, the node goes on; said in the next message."""
         self._raise_level(WARN, sentence)
+
+    def notice(self, sentence: str) -> None:
+        """A warning that stands before whatever else the next message says, and is not replaced by it."""
+        with self._lock:
+            self._notice = sentence
 
     def error(self, sentence: str) -> None:
         """Something failed; said in the next message."""
@@ -106,7 +112,9 @@ class Diagnostics:
             level, sentence = self._worst
             if self._standing is not None and self._standing[0] >= level:
                 level, sentence = self._standing
-            self._worst = (OK, "running")
+            if self._notice:
+                level, sentence = max(level, WARN), f"{self._notice} {sentence}" if level > OK else self._notice
+            self._worst, self._notice = (OK, "running"), ""
             values = {key: _text(value) for key, value in self._values.items()}
             for key, total in self._counts.items():
                 values[key] = str(total)

@@ -217,14 +217,14 @@ class RefitNode(LifecycleNode):
 
     def _say_stalled(self, text: str) -> None:
         self.get_logger().warning(text)
-        self.diagnostics.warn(text.partition("\n")[0])
+        self.diagnostics.notice(text.partition("\n")[0])
 
     def _say_not_run(self, seconds: float) -> None:
         self._seconds_not_run += seconds
         text = f"This process was not run for {seconds:.1f} s: it was stopped, or the machine is overloaded."
         self.get_logger().warning(text)
         self.diagnostics.set("seconds_not_run", self._seconds_not_run)
-        self.diagnostics.warn(text)
+        self.diagnostics.notice(text)
         self.was_not_run(self._seconds_not_run)
 
     def _on_jump(self) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
@@ -31,6 +32,7 @@ from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, PROFILES
 from nodes.framework.run_info import ParameterSurvey, base_run_info
 from nodes.supervision.loss_counter import LossCounter
+from nodes.supervision.silence import Silence
 from recording.bag_writer import BagWriter
 from recording.profiles import load_profile, profile_names
 
@@ -38,6 +40,8 @@ __all__ = ["Recorder", "RecorderConfig", "main"]
 
 # Time between two takes [s]. The readers keep 1000 messages each, so a topic of 1 kHz may be left alone 50 times longer.
 TAKE_PERIOD = 0.02
+# Without a message of any stream that has publishers, after which it is said [s].
+SILENCE_LIMIT = 5.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Recorder(RefitNode):
             for topic, known in {**dict.fromkeys(self.config.extra_topics), **profile.topics}.items()
         }
         self._info_topic = self.resolve_topic_name("run_info")
+        self._own_topics = {self._info_topic, self.resolve_topic_name("diagnostics"), "/rosout"}
         self._pub_run_info = self.create_publisher(String, "run_info", LATCHED)
         self._queue: queue.SimpleQueue = queue.SimpleQueue()  # of batches: lists of (topic, stamp, data)
         self._queued = self._handled = 0  # messages put by the executor's thread, and got by the writer's
@@ -115,6 +120,8 @@ class Recorder(RefitNode):
         self._dropped: Counter = Counter()  # for a full queue, and of topics that are no longer counted
         self._uncounted: set[str] = set()
         self._lost_before = 0
+        self._publishers: dict[str, int] = {}  # of each topic
+        self._silence = Silence(SILENCE_LIMIT)
         self._held: list[tuple] = []  # received since the last take began, see `_take`
         self._info = base_run_info(self.config.profile) | {"not_run": 0.0}
         self._info_changed = True
@@ -203,6 +210,7 @@ class Recorder(RefitNode):
                 topic,
                 qos,
                 raw=True,
+                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),  # see `_count_losses`
             ),
             qos,
         )
@@ -272,8 +280,8 @@ class Recorder(RefitNode):
         been stopped and went on, the two waited for each other for ever, with the interpreter in their hands
         (ros2/rmw_fastrtps, pull request 890, which Jazzy lacks).
         """
-        for topic in self._readers:
-            publishers = self.count_publishers(topic)
+        self._publishers = {topic: self.count_publishers(topic) for topic in self._readers}
+        for topic, publishers in self._publishers.items():
             if publishers > 1:
                 self._uncounted.add(topic)
                 counter = self._counters.pop(topic, None)
@@ -355,9 +363,15 @@ class Recorder(RefitNode):
                 names = ", ".join(f"{n} of {topic}" for topic, n in lost.items())
                 self.diagnostics.warn(f"Messages lost so far: {names}; the machine or the disk is too slow.")
             self._lost_before = total
-            silent = [topic for topic in self._wanted if topic not in self._writer.counts]
-            self.diagnostics.set("topics", len(self._writer.counts))
+            counts = self._writer.counts
+            silent = [topic for topic in self._wanted if topic not in counts]
+            self.diagnostics.set("topics", len(counts))
             self.diagnostics.set("topics_silent", ", ".join(silent) or "none")
+            # Its own voice is no sign that it hears: what it says itself is left out.
+            others = {topic: n for topic, n in counts.items() if topic not in self._own_topics}
+            if silence := self._silence.look(time.monotonic(), others, self._publishers):
+                self.get_logger().warning(silence, throttle_duration_sec=30.0)
+                self.diagnostics.warn(silence)
             try:
                 self._check_space(self._writer.path)
             except OSError as error:
