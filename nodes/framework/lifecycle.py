@@ -290,7 +290,7 @@ def spin_main(node_class, args=None) -> int:
     after which nothing, not even a stop command, can be published.
     """
     stopping = threading.Event()
-    node = executor = None
+    node = executor = turns = None
 
     def on_signal(number, frame) -> None:
         stopping.set()
@@ -341,7 +341,7 @@ def spin_main(node_class, args=None) -> int:
         rclpy.try_shutdown()
         # The middleware takes leave of the graph when the last of its entities is freed. Left to the end of the process, that
         # happens while its libraries are being torn down, where it crashed or hung for ever now and then.
-        node = executor = None
+        node = executor = turns = None
         gc.unfreeze()
         gc.collect()
     return 0
