@@ -21,33 +21,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 if __name__ == "__main__":
     # Run as a file, by a Python in which nothing is installed: modules are not looked for in the checkout.
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from cli.findings import ESSENTIAL, NOTE, OK, ROOT, WARNING
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line about one thing.
-
-    Attributes:
-        topic: what was looked at.
-        status: OK; NOTE: absent, and only some uses need it; WARNING: works, but not well;
-            ESSENTIAL: refit cannot work like this.
-        text: what was found.
-        remedy: what to do about it; "" when there is nothing to do.
-    """
-
-    topic: str
-    status: str
-    text: str
-    remedy: str = ""
-
+from cli.doctor_network import network, security
+from cli.findings import ESSENTIAL, NOTE, OK, ROOT, WARNING, Finding, in_environment
 
 # --- the machine ----------------------------------------------------------------------------------
 
@@ -212,7 +194,7 @@ def set_up() -> Iterator[Finding]:
 
 def versions() -> Iterator[Finding]:
     """Installed versions, and whether they are the locked ones."""
-    if not _in_environment():
+    if not in_environment():
         yield Finding(
             "packages",
             WARNING,
@@ -287,7 +269,7 @@ rclpy.shutdown()
 
 def middleware() -> Iterator[Finding]:
     """Is rclpy there with all message types, and do two processes find each other and talk?"""
-    if not _in_environment():
+    if not in_environment():
         return
     # A domain of its own, so that a robot running on this machine neither disturbs nor is disturbed.
     answer = _run([sys.executable, "-P", "-c", _ROS_CHECK, _ROS_CHECK], timeout=60,
@@ -311,8 +293,7 @@ def middleware() -> Iterator[Finding]:
             "Allow UDP on the loopback device (ip link set lo up; firewall), or set ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST.",
         )
     else:
-        reach = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")
-        yield Finding("discovery", OK, f"a new process was heard after {lines[1]} s; range {reach}")
+        yield Finding("discovery", OK, f"a new process was heard after {lines[1]} s")
 
 
 _RENDER_CHECK = """
@@ -330,7 +311,7 @@ print("rendered")
 
 def rendering() -> Iterator[Finding]:
     """Each back end draws a sphere."""
-    if not _in_environment():
+    if not in_environment():
         return
     working, broken = [], []
     for backend in ("egl", "osmesa"):
@@ -440,10 +421,6 @@ def locked(path: Path) -> dict[str, str]:
     return pins
 
 
-def _in_environment() -> bool:
-    return sys.prefix != sys.base_prefix and Path(sys.prefix).parent == ROOT
-
-
 _STAMPS: dict[str, str] = {}
 
 
@@ -499,7 +476,7 @@ def _meminfo() -> dict[str, int]:
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     system, cores, memory, disk, shared_memory, gpu,
     compiler, libraries,
-    set_up, versions, middleware, rendering,
+    set_up, versions, middleware, network, security, rendering,
     serial_ports, cameras, usb,
 )  # fmt: skip
 
@@ -525,7 +502,7 @@ def _line(finding: Finding, colour: bool) -> str:
 
 def devices(argv: list[str]) -> int:
     """`--devices`: drivers do the looking, so the environment is needed."""
-    if not _in_environment():
+    if not in_environment():
         print("refit doctor: --devices needs the environment, which is not set up: ./refit setup", file=sys.stderr)
         return 2
     return importlib.import_module("cli.doctor_devices").main(argv)

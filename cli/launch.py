@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cli.errors import CommandError, as_command_error
+from config.network import enclose
 from config.share import shared_folder
 
 #: options that start nothing
@@ -21,6 +22,7 @@ def launch(words: Sequence[str]) -> int:
         CommandError: an argument that no node could work with, before anything is started; or neither front end is there.
     """
     _check(words)
+    enclose(os.environ)
     if importlib.util.find_spec("launch_front"):
         import launch_front
 

@@ -40,6 +40,7 @@ COMMANDS = {
     "bench": ("cli.bench", "bench"),
     "identify": ("cli.identify", "identify"),
     "calibrate": ("cli.calibrate", "app"),
+    "security": ("cli.security", "app"),
 }
 #: commands that read their words themselves: (words) -> exit code
 PLAIN_COMMANDS = {

@@ -15,6 +15,7 @@ TIERS = {
     "inference": ("numpyro", "jax", "jaxlib", "emcee", "cma", "distributed"),
     "learning": ("torch",),
     "calibration": ("cv2",),
+    "security": ("cryptography",),
 }
 
 

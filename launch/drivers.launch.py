@@ -17,7 +17,14 @@ import zlib
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, GroupAction, OpaqueFunction, RegisterEventHandler
+from launch.actions import (
+    DeclareLaunchArgument,
+    ExecuteProcess,
+    GroupAction,
+    OpaqueFunction,
+    RegisterEventHandler,
+    SetEnvironmentVariable,
+)
 from launch.event_handlers import OnShutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
@@ -25,12 +32,15 @@ from launch_ros.actions import LifecycleNode, PushRosNamespace
 from config.robot import node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
 from nodes.framework.launching import ARGUMENTS, parameter_files, shield, typed
+from nodes.framework.security import enclave_arguments, variables
 from nodes.plant.sim_plant_config import SimPlantConfig
 from nodes.supervision.launch_check import check_arguments
 
 NAMES = (
     "robot",
     "namespace",
+    "secure",
+    "keystore",
     "params_file",
     "autostart",
     "log_level",
@@ -69,6 +79,7 @@ def drivers(context):
         devices = [device.placed(**places) for device in devices]
         actions = [_plant(value, files, places["world"]), *map(_emulator, devices), _tidy(folder, places["world"])]
     return [
+        *(SetEnvironmentVariable(name, given) for name, given in variables(value).items()),
         *actions,
         _frames(value, files),
         *(_driver(device, files, value, emulated, autostart) for device in devices),
@@ -99,7 +110,7 @@ def _plant(value, files, world):
             },
         ],
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
-        ros_arguments=["--log-level", value["log_level"]],
+        ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, "sim_plant")],
         prefix=f"{shield()} nice -n -10",
     )
 
@@ -115,7 +126,7 @@ def _frames(value, files):
         output="screen",
         parameters=[*files, {"robot": value["robot"]}],
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
-        ros_arguments=["--log-level", value["log_level"]],
+        ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, "robot_state")],
         prefix=shield(),
     )
 
@@ -144,7 +155,7 @@ def _driver(device, files, value, emulated, autostart):
             *([{"require_supervisor": False}] if alone and device.executable in ACTUATORS else []),
         ],
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static"), *device.remap.items()],
-        ros_arguments=["--log-level", value["log_level"]],
+        ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, device.node, device.namespace)],
         prefix=f"{shield()} nice -n -10",
     )
 

@@ -7,18 +7,21 @@ Without a ROS distribution: `./refit launch record.launch.py ...`.
 """
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction, SetEnvironmentVariable
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 
 from nodes.framework.launching import ARGUMENTS, shield
+from nodes.framework.security import check_secure, enclave_arguments, variables
 
-NAMES = ("run_directory", "namespace", "profile", "use_sim_time", "autostart", "log_level")
+NAMES = ("run_directory", "namespace", "secure", "keystore", "profile", "use_sim_time", "autostart", "log_level")
 
 
 def recorder(context):
     value = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
+    check_secure(value)
     return [
+        *(SetEnvironmentVariable(name, given) for name, given in variables(value).items()),
         LifecycleNode(
             package="refit",
             executable="recorder",
@@ -34,9 +37,9 @@ def recorder(context):
                 }
             ],
             remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
-            ros_arguments=["--log-level", value["log_level"]],
+            ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, "recorder")],
             prefix=shield(),
-        )
+        ),
     ]
 
 

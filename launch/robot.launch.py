@@ -22,6 +22,7 @@ from launch.actions import (
     OpaqueFunction,
     RegisterEventHandler,
     Shutdown,
+    SetEnvironmentVariable,
 )
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
@@ -31,6 +32,7 @@ from launch_ros.event_handlers import OnStateTransition
 from config.robot import load_robot, node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
 from nodes.framework.launching import ARGUMENTS, parameter_files, shield
+from nodes.framework.security import enclave_arguments, variables
 from nodes.supervision.launch_check import check_arguments
 
 LAUNCH = Path(__file__).resolve().parent
@@ -38,6 +40,8 @@ LAUNCH = Path(__file__).resolve().parent
 NAMES = (
     "robot",
     "namespace",
+    "secure",
+    "keystore",
     "use_sim_time",
     "params_file",
     "prior",
@@ -54,6 +58,8 @@ NAMES = (
 DRIVERS = (
     "robot",
     "namespace",
+    "secure",
+    "keystore",
     "params_file",
     "autostart",
     "log_level",
@@ -63,7 +69,7 @@ DRIVERS = (
     "scenario",
     "seed",
 )
-RECORD = ("namespace", "profile", "use_sim_time", "autostart", "log_level")
+RECORD = ("namespace", "secure", "keystore", "profile", "use_sim_time", "autostart", "log_level")
 ALL = tuple(dict.fromkeys((*NAMES, *DRIVERS, "record", *RECORD)))
 
 
@@ -83,6 +89,7 @@ def everything(context):
         robot_devices(value["robot"], value["devices"]) or value["use_emulators"] == "true"
     )
     return [
+        *(SetEnvironmentVariable(name, given) for name, given in variables(value).items()),
         *([recorder] if value["record"] == "true" else []),
         GroupAction([PushRosNamespace(value["namespace"]), *nodes(value)]),
         *([drivers] if has_drivers else []),
@@ -142,7 +149,7 @@ def nodes(value):
             parameters=[*files, parameters],
             # A clock of its own for every namespace; without a namespace this is the usual /clock.
             remappings=[("/clock", "clock")],
-            ros_arguments=["--log-level", value["log_level"]],
+            ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, name)],
             # Without the right to, `nice` says so and runs the node all the same.
             prefix=f"{shield()} nice -n -10" if name in (robot.controller, "supervisor") else shield(),
             # Without it every gate is closed, and nobody would say so.

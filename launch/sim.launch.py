@@ -18,6 +18,7 @@ from launch.actions import (
     IncludeLaunchDescription,
     OpaqueFunction,
     RegisterEventHandler,
+    SetEnvironmentVariable,
     Shutdown,
 )
 from launch.launch_description_sources import PythonLaunchDescriptionSource
@@ -27,6 +28,7 @@ from launch_ros.event_handlers import OnStateTransition
 
 from config.robot import node_parameters
 from nodes.framework.launching import ARGUMENTS, parameter_files, shield, typed
+from nodes.framework.security import enclave_arguments, variables
 from nodes.plant.sim_plant_config import SimPlantConfig
 from nodes.supervision.launch_check import check_arguments
 
@@ -36,6 +38,8 @@ LAUNCH = Path(__file__).resolve().parent
 SHARED = (
     "robot",
     "namespace",
+    "secure",
+    "keystore",
     "use_sim_time",
     "params_file",
     "prior",
@@ -93,7 +97,7 @@ def robot_and_plant(context):
         ],
         # A namespace has its own time and its own frames; without one these are the usual names.
         remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
-        ros_arguments=["--log-level", value["log_level"]],
+        ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, "sim_plant")],
         prefix=f"{shield()} nice -n -10",  # it stands for a servo loop; without the right to, `nice` says so and goes on
         # Without a plant nothing here makes sense; on a real robot the supervisor judges that instead.
         on_exit=Shutdown(reason="the plant has ended"),
@@ -111,7 +115,8 @@ def robot_and_plant(context):
         launch_arguments=[*((name, value[name]) for name in SHARED), ("drivers", "none")],
     )
     # The recorder in it first: what it misses at the start is lost.
-    return [GroupAction([robot]), hopeless, plant]
+    guarded = [SetEnvironmentVariable(name, given) for name, given in variables(value).items()]
+    return [*guarded, GroupAction([robot]), hopeless, plant]
 
 
 def generate_launch_description():

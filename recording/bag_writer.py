@@ -35,7 +35,8 @@ class BagWriter:
     Args:
         path: the bag's directory; must not exist.
         flush_period: a chunk is closed and handed to the operating system at least this often [s]
-            while messages arrive; what a SIGKILL can cost.
+            while messages arrive; what a SIGKILL can cost. Of the last messages before a silence that holds only if
+            `flush_if_due` is called during it.
         custom_data: text kept in metadata.yaml.
 
     Raises:
@@ -99,12 +100,16 @@ class BagWriter:
         """
         self._writer.write(self._connections[topic], stamp, cdr)
         self.bytes_written += len(cdr)
-        if time.monotonic() >= self._flush_due:
-            self.flush()
+        self.flush_if_due()
 
     def write_message(self, topic: str, stamp: int, message: Any) -> None:
         """Append one message given as a rosbags object (see `message_types.typestore`)."""
         self.write(topic, stamp, bytes(typestore().serialize_cdr(message, message.__msgtype__)))
+
+    def flush_if_due(self) -> None:
+        """Flush if there is something to flush, and the last time is `flush_period` ago."""
+        if time.monotonic() >= self._flush_due and self._storage().chunk.bio.tell():
+            self.flush()
 
     def flush(self) -> None:
         """Close the chunk at hand and give it to the operating system."""

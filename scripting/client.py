@@ -21,6 +21,7 @@ from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 
+from config.network import enclose
 from nodes.framework.polled import create_polled_subscription
 from scripting.errors import GraphError
 
@@ -66,6 +67,7 @@ class GraphClient:
         self._lock = threading.Lock()  # of the table of clients
         self._closing = threading.Lock()
         self._context = Context()
+        enclose(os.environ)
         rclpy.init(context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
         self.node = Node(f"script_{os.getpid()}", context=self._context, namespace=namespace or None)
         self._executor = SingleThreadedExecutor(context=self._context)

@@ -56,7 +56,6 @@ class LaunchedGraph:
         self.log = folder / "graph.log"
         self._closing = threading.Lock()
         self._closed = False
-        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         words = [f"{name}:={_text(value)}" for name, value in arguments.items() if value != ""]
         with self.log.open("wb") as log:
             # A session of its own: Ctrl-C reaches this process alone, which ends the graph in order.

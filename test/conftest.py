@@ -12,6 +12,8 @@ from pathlib import Path, PurePath
 
 import pytest
 
+from config import network
+
 # Numerical libraries would otherwise start as many threads as there are cores, in every worker.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
@@ -36,6 +38,7 @@ PROCESS = tuple(
         "cli/test_doctor.py",
         "cli/test_doctor_devices.py",
         "cli/test_main.py",
+        "cli/test_security.py",
         "environment/test_script.py",
         "hardware/ability_hand/test_device.py",
         "hardware/audio/test_audio_device.py",
@@ -177,6 +180,11 @@ def domain() -> Iterator[int]:
     with domain_coordinator.domain_id(order.__next__) as number, pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROS_DOMAIN_ID", str(number))
         patch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+        for name, value in network.changes(os.environ).items():
+            if value is None:
+                patch.delenv(name)
+            else:
+                patch.setenv(name, value)
         yield number
 
 

@@ -78,10 +78,12 @@ def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
         _estimate_rows(story),
         "The last set in use: the payload, and the hand together with what it holds, in the hand's frame.",
     )
-    reproduced, rounds = story.reproduced
+    recording, (reproduced, repeated) = story.with_refit.recording, story.reproduced
+    made = len(recording.refits)
     page.text(
-        f"{rounds} refits were made, {len(story.with_refit.recording.accepted)} accepted. Repeated from the bag, {reproduced} of "
-        f"{rounds} come out equal to the last bit."
+        f"{made} refits were made, {len(recording.accepted)} accepted. Repeated from the bag, {reproduced} of "
+        f"{repeated} come out equal to the last bit."
+        + (f" The {made - repeated} before them use joint states from before the bag begins." * (made > repeated))
     )
     page.section(
         "Keeping time",

@@ -92,6 +92,11 @@ class Recording:
         """Accepted parameter sets in order."""
         return [message for message in self.parameters if message.accepted]
 
+    @property
+    def refits(self) -> list:
+        """Parameter sets that stem from a fit, accepted or not, in order."""
+        return [message for message in self.parameters if message.window_end > 0.0]
+
     def samples(self) -> list[JointSample]:
         """Joint states as the nodes' gate passed them on."""
         return [JointSample(*row) for row in zip(self.t, self.q, self.v, self.effort)]

@@ -133,7 +133,6 @@ class DeviceBench:
     def __enter__(self) -> DeviceBench:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._ports = Path(tempfile.mkdtemp(prefix="refit-bench-"))
-        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         self._client = GraphClient(self.domain)
         # Polled, so that `health` only grows while somebody listens, in the listener's thread.
         self._diagnostics = self._client.poll(DiagnosticArray, "diagnostics", STATE)

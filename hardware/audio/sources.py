@@ -191,7 +191,8 @@ class PortAudioSource(Source):
             ) from error
         PortAudioSource._open_streams += 1
         PortAudioSource._list_is_old = False
-        return Identity(model=devices[index]["name"])
+        # Whoever wants the default wants whatever that is: the system names it anew when its sound server restarts.
+        return Identity(model="default input" if self.device == "default" else devices[index]["name"])
 
     def start(self) -> None:
         import sounddevice

@@ -214,7 +214,8 @@ def replay(
         published: the recorded refit_interfaces/ParameterSet messages in order.
 
     Yields:
-        (message, round) for every message that stems from a round.
+        (message, round) for every message that stems from a round over samples that were recorded: a recorder that came
+        after the worker has missed what the first rounds were fitted on, and those are left out.
     """
     session = RefitSession(model, config)
     # As the worker did: which kernels are loaded decides the last bits.
@@ -224,6 +225,11 @@ def replay(
     begin = published[0].window_start if published and published[0].window_start < published[0].window_end else -np.inf
     samples = dropwhile(lambda sample: sample.stamp < begin - 1e-9, samples)
     ahead: JointSample | None = next(samples, None)
+    first = ahead.stamp if ahead is not None else np.inf
+    while published and published[0].window_start < first - 1e-9:
+        missed = published.pop(0)
+        if missed.accepted and missed.model_hash == session.hybrid.hash:
+            session.set_parameters(np.asarray(missed.vector))
     for message in published:
         if message.model_hash != session.hybrid.hash:
             return  # the bag does not hold the networks that it names

@@ -33,13 +33,15 @@ class Diagnostics:
         period: time between messages [s], wall clock: a paused simulation still reports.
         now: source of the message stamp, a callable giving builtin_interfaces/Time; the node's
             clock if None.
+        turned: called on every turn of the loop, that is by every `beat`.
     """
 
-    def __init__(self, node, hardware_id: str = "", period: float = 1.0, now=None) -> None:
+    def __init__(self, node, hardware_id: str = "", period: float = 1.0, now=None, turned=None) -> None:
         self.hardware_id = hardware_id
         self.period = period
         self._name = node.get_fully_qualified_name().lstrip("/")
         self._now = now or (lambda: node.get_clock().now().to_msg())
+        self._turned = turned or (lambda: None)
         self._publisher = node.create_publisher(DiagnosticArray, "diagnostics", STATE)
         self._lock = threading.Lock()
         self._values: dict[str, object] = {}
@@ -47,6 +49,7 @@ class Diagnostics:
         self._counts_before: dict[str, int] = {}
         self._worst = (OK, "running")
         self._standing: tuple[bytes, str] | None = None
+        self._notice = ""
         self._due = self._since = time.monotonic()
 
     def set(self, key: str, value) -> None:
@@ -74,6 +77,11 @@ class Diagnostics:
         """Something is off, the node goes on; said in the next message."""
         self._raise_level(WARN, sentence)
 
+    def notice(self, sentence: str) -> None:
+        """A warning that stands before whatever else the next message says, and is not replaced by it."""
+        with self._lock:
+            self._notice = sentence
+
     def error(self, sentence: str) -> None:
         """Something failed; said in the next message."""
         self._raise_level(ERROR, sentence)
@@ -94,6 +102,7 @@ class Diagnostics:
 
     def beat(self, force: bool = False) -> bool:
         """Publish if a period has passed; True if published."""
+        self._turned()
         now = time.monotonic()
         if now < self._due and not force:
             return False
@@ -103,7 +112,9 @@ class Diagnostics:
             level, sentence = self._worst
             if self._standing is not None and self._standing[0] >= level:
                 level, sentence = self._standing
-            self._worst = (OK, "running")
+            if self._notice:
+                level, sentence = max(level, WARN), f"{self._notice} {sentence}" if level > OK else self._notice
+            self._worst, self._notice = (OK, "running"), ""
             values = {key: _text(value) for key, value in self._values.items()}
             for key, total in self._counts.items():
                 values[key] = str(total)

@@ -57,6 +57,12 @@ ARGUMENTS: dict[str, dict] = {
         description="physical parameters that controller and refit start from (a simulated "
         "plant keeps its own): a file, or 'start' for the published wrong start of a cart-pole",
     ),
+    "secure": dict(
+        default_value="false",
+        choices=_SWITCH,
+        description="let in only who has a key, and encrypt; needs a keystore, and a middleware built with security",
+    ),
+    "keystore": dict(default_value="", description="keys and permissions, from: refit security create"),
     "autostart": dict(default_value="true", choices=_SWITCH, description="configure and activate the lifecycle nodes"),
     "log_level": dict(
         default_value="info",

@@ -28,6 +28,7 @@ import sys
 import threading
 import time
 import traceback
+from functools import partial
 
 import rclpy
 from rclpy._rclpy_pybind11 import RCLError
@@ -40,6 +41,7 @@ from rclpy.signals import SignalHandlerOptions
 from nodes.framework.config import ConfigError, declare
 from nodes.framework.diagnostics import Diagnostics
 from nodes.framework.polled import Polled
+from nodes.framework.watchdog import PATIENCE, Watchdog, watch_interpreter
 
 __all__ = ["RefitNode", "spin_main", "turn"]
 
@@ -48,6 +50,8 @@ __all__ = ["RefitNode", "spin_main", "turn"]
 ENDING_LIMIT = 8.0
 # After a signal a transition that another thread is in may take this long to come to its end [s].
 TRANSITION_LIMIT = 3.0
+# A transition may compile kernels: an executor is said to stand still in one after this time only [s].
+TRANSITION_PATIENCE = 60.0
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -82,7 +86,10 @@ class RefitNode(LifecycleNode):
         self.config = (
             declare(self, self.Config, self._on_change if self.live_parameters else None) if self.Config else None
         )
-        self.diagnostics = Diagnostics(self, now=self.stamp_now)
+        self.watchdog = Watchdog(self._say_stalled, self._say_not_run)
+        self._own_turns = self.watchdog.loop("loop that sends the diagnostics", watched=lambda: self.is_active)
+        self.diagnostics = Diagnostics(self, now=self.stamp_now, turned=self._own_turns.turn)
+        self._seconds_not_run = 0.0
         self.steady_clock = Clock(clock_type=ClockType.STEADY_TIME)
         if not self.own_loop:
             # Steady clock: simulated time stands still in a pause, the diagnostics must not.
@@ -117,6 +124,9 @@ class RefitNode(LifecycleNode):
     def diagnose(self) -> None:
         """Diagnostics are about to be published: state what is costly to keep up to date. May come before `configure`."""
 
+    def was_not_run(self, seconds: float) -> None:
+        """The process was stopped, or the machine gave it no time, in all for `seconds` so far. On the watch's thread."""
+
     def stamp_now(self):
         """Stamp of the diagnostics, builtin_interfaces/Time."""
         return self.get_clock().now().to_msg()
@@ -137,6 +147,7 @@ class RefitNode(LifecycleNode):
         gc.collect()
         gc.freeze()
         result = self._transition("activate", self.activate, undo=self.stop)
+        self._own_turns.turn()
         self.is_active = result == SUCCESS
         return result
 
@@ -204,6 +215,18 @@ class RefitNode(LifecycleNode):
         self.diagnose()
         self.diagnostics.beat()
 
+    def _say_stalled(self, text: str) -> None:
+        self.get_logger().warning(text)
+        self.diagnostics.notice(text.partition("\n")[0])
+
+    def _say_not_run(self, seconds: float) -> None:
+        self._seconds_not_run += seconds
+        text = f"This process was not run for {seconds:.1f} s: it was stopped, or the machine is overloaded."
+        self.get_logger().warning(text)
+        self.diagnostics.set("seconds_not_run", self._seconds_not_run)
+        self.diagnostics.notice(text)
+        self.was_not_run(self._seconds_not_run)
+
     def _on_jump(self) -> None:
         self.get_logger().info("Time went back: state cleared.")
         self.time_jumped_back()
@@ -254,6 +277,10 @@ def _executor(node):
     return MultiThreadedExecutor(num_threads=node.executor_threads)
 
 
+def _patience(node: RefitNode) -> float:
+    return TRANSITION_PATIENCE if node._interruptible else PATIENCE
+
+
 def spin_main(node_class, args=None) -> int:
     """Run one node until a signal or the end of its context; returns the exit code.
 
@@ -263,12 +290,12 @@ def spin_main(node_class, args=None) -> int:
     after which nothing, not even a stop command, can be published.
     """
     stopping = threading.Event()
-    node = executor = None
+    node = executor = turns = None
 
     def on_signal(number, frame) -> None:
         stopping.set()
-        # Needs no interpreter: it also ends a process that hangs in a library or while Python is torn down, and shows where.
-        faulthandler.dump_traceback_later(ENDING_LIMIT, exit=True)
+        if node is not None:
+            node.watchdog.end_within(ENDING_LIMIT)
         if node is not None and node._interruptible and not node.is_active:
             raise KeyboardInterrupt  # nothing moves yet, so a long `configure` can be cut short
 
@@ -279,6 +306,7 @@ def spin_main(node_class, args=None) -> int:
     if main_thread:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, on_early_signal)
+    watch_interpreter()  # until the node's own watch does it
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = node_class()
@@ -287,7 +315,10 @@ def spin_main(node_class, args=None) -> int:
         if main_thread:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, on_signal)
+        turns = node.watchdog.loop("executor", patience=partial(_patience, node))
+        node.watchdog.start()
         while not (stopping.is_set() or node.exit_requested) and rclpy.ok():
+            turns.turn()
             executor.spin_once(timeout_sec=0.1)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
@@ -299,7 +330,10 @@ def spin_main(node_class, args=None) -> int:
         if main_thread:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
-        if node is not None:
+        if node is None:
+            faulthandler.cancel_dump_traceback_later()
+        else:
+            node.watchdog.close()
             node.close()
         if executor is not None:
             with contextlib.suppress(Exception):
@@ -307,7 +341,7 @@ def spin_main(node_class, args=None) -> int:
         rclpy.try_shutdown()
         # The middleware takes leave of the graph when the last of its entities is freed. Left to the end of the process, that
         # happens while its libraries are being torn down, where it crashed or hung for ever now and then.
-        node = executor = None
+        node = executor = turns = None
         gc.unfreeze()
         gc.collect()
     return 0

@@ -15,6 +15,7 @@ from rclpy.validate_namespace import validate_namespace
 from config.robot import DEFAULT, load_robot, node_parameters
 from nodes.devices.robot_devices import robot_devices
 from nodes.framework.launching import is_physical, parameter_files, typed
+from nodes.framework.security import check_secure
 from nodes.plant.sim_plant_config import SimPlantConfig
 
 __all__ = ["check_arguments"]
@@ -32,6 +33,7 @@ def check_arguments(value: Mapping[str, str]) -> None:
     robot, scenario = value.get("robot") or DEFAULT, value.get("scenario", "")
     files, prior = parameter_files(value.get("params_file", "")), value.get("prior", "")
     _check_namespace(value.get("namespace", ""))
+    check_secure(value)
     typed(SimPlantConfig, value)
     try:
         node_parameters(robot)

@@ -32,6 +32,7 @@ from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, PROFILES
 from nodes.framework.run_info import ParameterSurvey, base_run_info
 from nodes.supervision.loss_counter import LossCounter
+from nodes.supervision.silence import Silence
 from recording.bag_writer import BagWriter
 from recording.profiles import load_profile, profile_names
 
@@ -39,6 +40,8 @@ __all__ = ["Recorder", "RecorderConfig", "main"]
 
 # Time between two takes [s]. The readers keep 1000 messages each, so a topic of 1 kHz may be left alone 50 times longer.
 TAKE_PERIOD = 0.02
+# Without a message of any stream that has publishers, after which it is said [s].
+SILENCE_LIMIT = 5.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,13 @@ class RecorderConfig:
     bag: str = setting(
         "", "", None, "directory of the bag; empty: runs/bag-<time>; if it exists, a number is appended", read_only=True
     )
-    flush_period: float = setting(1.0, "s", (0.05, 60.0), "what a SIGKILL can cost at most", read_only=True)
+    flush_period: float = setting(
+        0.8,
+        "s",
+        (0.05, 60.0),
+        "a SIGKILL costs at most this and 0.2 s, unless the machine is overloaded",
+        read_only=True,
+    )
     discovery_period: float = setting(
         0.25, "s", (0.05, 10.0), "how often new topics and nodes are looked for", read_only=True
     )
@@ -87,6 +96,7 @@ class Recorder(RefitNode):
             for topic, known in {**dict.fromkeys(self.config.extra_topics), **profile.topics}.items()
         }
         self._info_topic = self.resolve_topic_name("run_info")
+        self._own_topics = {self._info_topic, self.resolve_topic_name("diagnostics"), "/rosout"}
         self._pub_run_info = self.create_publisher(String, "run_info", LATCHED)
         self._queue: queue.SimpleQueue = queue.SimpleQueue()  # of batches: lists of (topic, stamp, data)
         self._queued = self._handled = 0  # messages put by the executor's thread, and got by the writer's
@@ -107,10 +117,13 @@ class Recorder(RefitNode):
         self._check_space(path.parent)
         self._writer = BagWriter(path, flush_period=self.config.flush_period)
         self._counters: dict[str, LossCounter] = {}
-        self._dropped: Counter = Counter()  # for a full queue, or as the middleware tells
+        self._dropped: Counter = Counter()  # for a full queue, and of topics that are no longer counted
+        self._uncounted: set[str] = set()
         self._lost_before = 0
+        self._publishers: dict[str, int] = {}  # of each topic
+        self._silence = Silence(SILENCE_LIMIT)
         self._held: list[tuple] = []  # received since the last take began, see `_take`
-        self._info = base_run_info(self.config.profile)
+        self._info = base_run_info(self.config.profile) | {"not_run": 0.0}
         self._info_changed = True
         self._failure = ""
         self.diagnostics.stand(None)
@@ -123,6 +136,11 @@ class Recorder(RefitNode):
         )
         self._discover()
         self.get_logger().info(f"Recording '{self.config.profile}' into {path}.")
+
+    def was_not_run(self, seconds: float) -> None:
+        if self._recording:
+            self._info["not_run"] = round(seconds, 1)
+            self._info_changed = True
 
     def stop(self) -> None:
         """Complete the bag: everything that has arrived by now is written, then the index."""
@@ -192,7 +210,7 @@ class Recorder(RefitNode):
                 topic,
                 qos,
                 raw=True,
-                event_callbacks=SubscriptionEventCallbacks(message_lost=lambda event: self._on_lost(topic, event)),
+                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),  # see `_count_losses`
             ),
             qos,
         )
@@ -218,6 +236,7 @@ class Recorder(RefitNode):
 
     def _say_run_info(self) -> tuple:
         """Publish what is known of the run; returns it as a message for the bag."""
+        self._info["lost"], self._info["uncounted"] = self._lost(), sorted(self._uncounted)
         message = String(data=json.dumps(self._info))
         self._pub_run_info.publish(message)
         self._types[self._info_topic] = ("std_msgs/msg/String", (_stored(LATCHED),))
@@ -254,19 +273,22 @@ class Recorder(RefitNode):
             self._queue.put(batch)
 
     def _count_losses(self) -> None:
-        """Sequence numbers tell losses of topics with one publisher; several interleave theirs."""
-        for topic in self._readers:
-            publishers = self.count_publishers(topic)
+        """Sequence numbers tell losses of topics with one publisher; several interleave theirs, and are not counted.
+
+        The middleware would tell of those too (the event `message_lost`). But to take that event is to lock the event
+        and then the reader, while a reader that finds a loss locks itself and then the event: in a recorder that had
+        been stopped and went on, the two waited for each other for ever, with the interpreter in their hands
+        (ros2/rmw_fastrtps, pull request 890, which Jazzy lacks).
+        """
+        self._publishers = {topic: self.count_publishers(topic) for topic in self._readers}
+        for topic, publishers in self._publishers.items():
             if publishers > 1:
+                self._uncounted.add(topic)
                 counter = self._counters.pop(topic, None)
                 if counter is not None:
                     self._dropped[topic] += counter.lost
             elif publishers == 1:
                 self._counters.setdefault(topic, LossCounter())
-
-    def _on_lost(self, topic: str, event) -> None:
-        if topic not in self._counters:  # sequence numbers, where they serve, say more
-            self._dropped[topic] += event.total_count_change
 
     def _lost(self) -> dict[str, int]:
         """Messages lost so far, by topic."""
@@ -289,8 +311,12 @@ class Recorder(RefitNode):
                     if self._recording and not self._failure:
                         self._write(*message)
                 self._handled += len(item)
+            if self._recording and not self._failure:
+                self._flush_if_due()
             if self.diagnostics.beat_due():
                 self._report()
+            else:
+                self.diagnostics.beat()
 
     def _write(self, topic: str, stamp: int, data: bytes) -> None:
         try:
@@ -299,13 +325,23 @@ class Recorder(RefitNode):
             self._writer.write(topic, stamp, data)
             self.diagnostics.tick("messages")
         except OSError as error:
-            self._writer.abort()
-            self._fail(
-                f"Writing {self._writer.path} failed: {error.strerror or error}. Recording has "
-                "ended; the bag is readable up to its last chunk."
-            )
+            self._fail_writing(error)
         except (KeyError, ValueError) as error:
             self._fail_topic(topic, error.args[0])
+
+    def _flush_if_due(self) -> None:
+        """What was written before a silence has to reach the disk during it."""
+        try:
+            self._writer.flush_if_due()
+        except OSError as error:
+            self._fail_writing(error)
+
+    def _fail_writing(self, error: OSError) -> None:
+        self._writer.abort()
+        self._fail(
+            f"Writing {self._writer.path} failed: {error.strerror or error}. Recording has "
+            "ended; the bag is readable up to its last chunk."
+        )
 
     def _fail_topic(self, topic: str, why: str) -> None:
         self.get_logger().error(f"{topic} cannot be recorded: {why}", throttle_duration_sec=10.0)
@@ -327,25 +363,30 @@ class Recorder(RefitNode):
                 names = ", ".join(f"{n} of {topic}" for topic, n in lost.items())
                 self.diagnostics.warn(f"Messages lost so far: {names}; the machine or the disk is too slow.")
             self._lost_before = total
-            silent = [topic for topic in self._wanted if topic not in self._writer.counts]
-            self.diagnostics.set("topics", len(self._writer.counts))
+            counts = self._writer.counts
+            silent = [topic for topic in self._wanted if topic not in counts]
+            self.diagnostics.set("topics", len(counts))
             self.diagnostics.set("topics_silent", ", ".join(silent) or "none")
+            # Its own voice is no sign that it hears: what it says itself is left out.
+            others = {topic: n for topic, n in counts.items() if topic not in self._own_topics}
+            if silence := self._silence.look(time.monotonic(), others, self._publishers):
+                self.get_logger().warning(silence, throttle_duration_sec=30.0)
+                self.diagnostics.warn(silence)
             try:
                 self._check_space(self._writer.path)
-                self._writer.flush()
             except OSError as error:
                 self._writer.close()
                 self._fail(f"{error} Recording has ended; the bag is complete so far.")
         self.diagnostics.beat()
 
     def _finish(self, done: threading.Event) -> None:
-        self._info["counts"], self._info["lost"] = dict(self._writer.counts), self._lost()
+        self._info["counts"] = dict(self._writer.counts)
         if not self._failure:
             self._write(*self._say_run_info())
         self._recording = False
         try:
             self._writer.close()
-            counts, lost = self._writer.counts, sum(self._info["lost"].values())
+            counts, lost = self._writer.counts, sum(self._lost().values())
             self.get_logger().info(
                 f"{self._writer.path}: {sum(counts.values())} messages on {len(counts)} topics, {lost} lost."
             )

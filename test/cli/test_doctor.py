@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import doctor
+from cli import doctor, doctor_network
 from cli.doctor import Finding
 from cli.findings import ESSENTIAL, NOTE, OK, WARNING
 
@@ -54,12 +54,16 @@ def test_a_check_that_fails_is_a_finding():
 
 def test_needs_nothing_but_the_standard_library():
     """It must run with any Python when nothing is installed."""
-    for file in ("doctor.py", "findings.py"):
-        for node in ast.walk(ast.parse((ROOT / "cli" / file).read_text())):
+    ours = {
+        *("cli.doctor", "cli.doctor_network", "cli.findings", "cli.udp_sockets"),
+        *("config.network", "config.share", "nodes.framework.security"),
+    }
+    for module in ours:
+        for node in ast.walk(ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                assert name == "cli.findings" or name.partition(".")[0] in sys.stdlib_module_names, name
+                assert name in ours or name.partition(".")[0] in sys.stdlib_module_names, name
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(ROOT / "cli" / "doctor.py"), "--json"],
         capture_output=True, text=True, timeout=300, env={"PATH": os.environ["PATH"]},
@@ -104,7 +108,7 @@ def test_full_disk_is_essential(monkeypatch):
 
 
 def test_versions_other_than_locked(monkeypatch):
-    monkeypatch.setattr(doctor, "_in_environment", lambda: True)
+    monkeypatch.setattr(doctor, "in_environment", lambda: True)
     monkeypatch.setattr(
         doctor,
         "locked",
@@ -120,7 +124,7 @@ def test_versions_other_than_locked(monkeypatch):
 def test_tiers_are_reported_and_checked(monkeypatch):
     stamps = {"mode": "wheels", "packages": "ready", "packages-learning": "missing", "packages-inference": "ready"}
     monkeypatch.setattr(doctor, "_stamps", lambda: stamps)
-    monkeypatch.setattr(doctor, "_in_environment", lambda: True)
+    monkeypatch.setattr(doctor, "in_environment", lambda: True)
     found = {finding.topic: finding for finding in doctor.set_up()}
     assert found["set-up: tier inference"].status == OK
     assert (
@@ -139,3 +143,30 @@ def test_tiers_are_reported_and_checked(monkeypatch):
 def test_lock_file_reader():
     pins = doctor.locked(ROOT / "requirements.lock")
     assert pins["mujoco"] == "4.0.0" and all(version[0].isdigit() for version in pins.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "text"),
+    [
+        ({}, OK, "sockets on 127.0.0.1"),
+        ({"ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}, NOTE, "open on purpose"),
+        ({"FASTRTPS_DEFAULT_PROFILES_FILE": "/dev/null"}, WARNING, "its sockets are on 0.0.0.0"),
+    ],
+)
+def test_the_network_is_judged_by_the_sockets_of_a_participant(monkeypatch, given, status, text):
+    pytest.importorskip("rclpy")
+    monkeypatch.setattr(doctor_network, "in_environment", lambda: True)
+    for name in ("ROS_AUTOMATIC_DISCOVERY_RANGE", "FASTRTPS_DEFAULT_PROFILES_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    (finding,) = doctor_network.network()
+    assert finding.status == status and text in finding.text, finding
+
+
+@pytest.mark.parametrize(("why", "status"), [("", OK), ("the middleware was built without security", NOTE)])
+def test_security_is_judged_by_a_trial(monkeypatch, why, status):
+    monkeypatch.setattr(doctor_network, "in_environment", lambda: True)
+    monkeypatch.setattr(doctor_network, "middleware_lacks", lambda: why)
+    (finding,) = doctor_network.security()
+    assert finding.status == status and why in finding.text

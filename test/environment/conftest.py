@@ -63,6 +63,7 @@ class Checkout:
             "requirements-inference.lock": "emcee==1\n",
             "requirements-learning.lock": "torch==1\n",
             "requirements-calibration.lock": "opencv==1\n",
+            "requirements-security.lock": "cryptography==1\n",
             "requirements-test.lock": "pin==1\n",
             "requirements-bench.lock": "jax==1\n",
             "setup.py": "", "setup.cfg": "", "package.xml": "",
@@ -103,7 +104,9 @@ class Checkout:
         return process.returncode, out, err, self.calls()
 
     def calls(self):
-        return self.calls_file.read_text().splitlines() if self.calls_file.exists() else []
+        """But for the question that env.sh asks at every start: what to do about the network."""
+        calls = self.calls_file.read_text().splitlines() if self.calls_file.exists() else []
+        return [call for call in calls if "config.network" not in call]
 
     def interrupt(self, step, *words, with_signal=signal.SIGKILL):
         """Start, wait until `step` runs, then signal. SIGKILL ends the step's processes too, as a power

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sized
 from pathlib import Path
 
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from launch.actions import GroupAction, IncludeLaunchDescription, RegisterEventHandler, SetLaunchConfiguration
 from launch.event_handlers import OnProcessExit, OnProcessIO, OnProcessStart
 from launch.launch_description_sources import PythonLaunchDescriptionSource
@@ -26,6 +27,8 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node, NodeNameNonExistentError
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import SetSimulationState
+
+from nodes.framework.qos import STATE
 
 __all__ = ["DEADLINE", "LAUNCH", "Messages", "Probe", "Processes", "include", "seconds", "settled", "until"]
 
@@ -131,6 +134,15 @@ class Processes:
     def assert_clean_output(self) -> None:
         for name in self._output:
             assert "Traceback" not in self.output(name), f"{name}:\n{self.output(name)}"
+
+
+def _hears(status: DiagnosticStatus, node: str) -> bool:
+    said = {value.key: value.value for value in status.values}
+    if status.name != node:
+        return False
+    # A state of time zero is refused, and heard all the same.
+    heard = float(said.get("states", 0)) + float(said.get("states_refused", 0))
+    return heard > 0 or "/joint_states" not in said.get("topics_silent", "/joint_states").split(", ")
 
 
 class Messages:
@@ -284,6 +296,12 @@ class Probe:
             return self.call(GetState, f"{node}/get_state", deadline=5.0).current_state.id == State.PRIMARY_STATE_ACTIVE
         except AssertionError:
             return False
+
+    def wait_hears(self, *nodes: str) -> None:
+        """Until these, refit worker or recorder, have heard a joint state: what is said before that may be lost."""
+        said = self.watch(DiagnosticArray, "diagnostics", STATE)
+        for node in nodes:
+            said.wait(lambda message: any(_hears(status, node) for status in message.status), what=f"{node} hears")
 
     def send_goal(self, kind, action: str, goal, feedback=None, deadline: float = DEADLINE):
         """The handle of an accepted goal."""

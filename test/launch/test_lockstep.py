@@ -93,6 +93,7 @@ def reset(probe):
 @pytest.mark.launch(fixture=lockstep)
 def test_score_of_the_offline_library(lockstep, probe, watched, offline):
     probe.wait_active("sim_plant", "adaptive_mpc", "refit_worker", "supervisor", "recorder")
+    probe.wait_hears("refit_worker", "recorder")
     for number in range(2):
         reset(probe)
         result = probe.result(start_episode(probe))

@@ -37,6 +37,8 @@ WRONG = {
     "paused:=maybe": "'maybe' is not valid, valid options are: true, false",
     "recipe:=sweet": "'sweet' is not valid, valid options are: robust, literal",
     "namespace:=two words": "namespace:=two words: expected letters, digits and underscores",
+    "secure:=true": "secure:=true needs keystore:=DIR, which ./refit security create DIR makes",
+    "keystore:=keys": "keystore:=keys is only used with secure:=true",
     "params_file:=nowhere.yaml": "params_file:=nowhere.yaml: cannot be read (No such file or directory)",
     "prior:=nowhere.yaml": "prior:=nowhere.yaml: cannot be read (No such file or directory)",
     "prior:=start": "'start' is for cart-poles, this is panda",

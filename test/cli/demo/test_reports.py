@@ -26,7 +26,7 @@ def run(error_after, met=1.0):
     path = np.stack([np.full_like(t, 0.5), 0.1 * np.sin(t), 0.5 + 0.05 * np.sin(2 * t)], 1)
     error = np.where(t < 5, 2e-4, error_after)
     timing = Timing(62.5, met, 0, np.full(800, 2e-3), np.full(800, 3e-4), 1.0)
-    recording = SimpleNamespace(halts=[], accepted=[1, 2], node=lambda name: {"control_period": 0.016})
+    recording = SimpleNamespace(halts=[], accepted=[1, 2], refits=[0] * 53, node=lambda name: {"control_period": 0.016})
     return arm.ArmRun(recording, timing, t, path + error[:, None] * [0, 0, 1], path, error)
 
 

@@ -55,6 +55,24 @@ def test_recorded_readings_off_the_grid_give_the_same_rounds(missed):
         assert done.accepted == message.accepted
 
 
+def test_rounds_over_samples_from_before_the_recording_are_left_out():
+    model, rng = load_model("dxl_arm"), np.random.default_rng(0)
+    samples = list(readings(1.6, rng))
+    session, published = RefitSession(model, CONFIG), []
+    session.warm_up()
+    for sample in samples:
+        session.see(sample)
+        if session.due:
+            published.append(Published(session.round(), model.hash))
+    missed = sum(message.window_start == samples[0].stamp for message in published)
+    assert 1 <= missed < len(published) and published[missed - 1].accepted  # the next round starts from its parameters
+    repeated = list(replay(model, CONFIG, samples[1:], published))
+    assert [message for message, _ in repeated] == published[missed:]
+    for message, done in repeated:  # an accepted set tells where the next round began, to rounding
+        np.testing.assert_allclose(done.p, message.vector, rtol=1e-9, atol=1e-12)
+    assert list(replay(model, CONFIG, [], published)) == []
+
+
 def test_a_replay_ends_where_the_worker_took_networks_that_the_bag_does_not_hold():
     model = load_model("cartpole")
     config = RefitWorkerConfig(robot="cartpole", sample_period=model.timestep, schedule="episodic")
