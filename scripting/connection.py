@@ -92,9 +92,9 @@ class Connection:
                 self._prepare(self, timeout)
                 self._ready = True
 
-    def resume(self) -> str:
-        """Lift the supervisor's halt; why not, or ""."""
-        answer = self.client.call(Trigger, "resume")
+    def press(self, service: str) -> str:
+        """Call a service of the supervisor: resume, arm or disarm; why it was not done, or ""."""
+        answer = self.client.call(Trigger, service)
         return "" if answer.success else answer.message
 
     def learn_facts(self, controller: str, drivers: Sequence[str] = ()) -> None:

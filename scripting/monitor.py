@@ -20,6 +20,7 @@ class Monitor:
 
     Attributes:
         halted: the supervisor's sentence while it halts, else "".
+        disarmed: its sentence while nobody may command until somebody arms the robot, else "".
         shut_down: whether the supervisor has ended, after which no controller commands.
         learnt: the newest accepted parameter set.
         lessons: how many accepted parameter sets have come.
@@ -27,7 +28,7 @@ class Monitor:
     """
 
     def __init__(self, client: GraphClient) -> None:
-        self.halted, self.said, self.shut_down, self.learnt = "", "", False, Learnt({})
+        self.halted, self.disarmed, self.said, self.shut_down, self.learnt = "", "", "", False, Learnt({})
         self.lessons = 0
         self._looking = threading.Lock()
         self._status = client.poll(ControllerStatus, "controller/status", COMMAND)
@@ -48,8 +49,9 @@ class Monitor:
 
     def _on_supervisor(self, message: SupervisorStatus) -> None:
         self.shut_down = message.state == SupervisorStatus.STATE_SHUTDOWN
-        halted = message.state == SupervisorStatus.STATE_HALTED
-        self.halted = (message.message or "no reason given") if halted else ""
+        why = message.message or "no reason given"
+        self.halted = why if message.state == SupervisorStatus.STATE_HALTED else ""
+        self.disarmed = why if message.state == SupervisorStatus.STATE_DISARMED else ""
 
     def _on_parameters(self, message: ParameterSet) -> None:
         if message.accepted:

@@ -13,6 +13,7 @@ from std_srvs.srv import Trigger
 from nodes.framework.polled import take
 from nodes.framework.qos import COMMAND
 from scripting.client import ANSWER_TIMEOUT, GraphClient
+from scripting.errors import ScriptError
 from scripting.monitor import Monitor
 from scripting.world import World
 
@@ -82,6 +83,11 @@ class RealMotion:
             self._client.call(Trigger, "resume")
             self._client.until(lambda: not self._monitor.halted, LIFT_TIMEOUT, "while the supervisor lifted its halt")
             self._stopped = False
+        # Where the supervisor arms by itself, it does so with the first joint states.
+        if not self._client.until(
+            lambda: not self._monitor.disarmed, LIFT_TIMEOUT, "while the supervisor armed the robot"
+        ):
+            raise ScriptError(f"nobody may command this robot, {self._monitor.disarmed}: call arm() first")
         return None
 
     def stand(self) -> None:

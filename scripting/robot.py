@@ -261,8 +261,26 @@ class Robot:
         Raises:
             ScriptError: it is not lifted, because its cause persists or because there is none; the text says which.
         """
-        if why := self._ready.resume():
+        if why := self._ready.press("resume"):
             raise ScriptError(f"the halt was not lifted: {why}")
+
+    def arm(self) -> None:
+        """Let the controller command: on hardware nobody may until this was called (launch argument `arm:=by_hand`).
+
+        Raises:
+            ScriptError: the robot is not armed, because of a fault or because it is not disarmed; the text says which.
+        """
+        if why := self._ready.press("arm"):
+            raise ScriptError(f"the robot was not armed: {why}")
+
+    def disarm(self) -> None:
+        """Let nobody command, until `arm`: the joints enter their declared stop state at once.
+
+        Raises:
+            ScriptError: the supervisor halts the robot already, or is starting.
+        """
+        if why := self._ready.press("disarm"):
+            raise ScriptError(f"the robot was not disarmed: {why}")
 
     # -- the world, and what is known of the robot -------------------------------------------------
 

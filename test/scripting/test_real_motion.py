@@ -8,7 +8,7 @@ import threading
 import pytest
 from lifecycle_msgs.msg import State
 
-from scripting import Outcome, Robot
+from scripting import Outcome, Robot, ScriptError
 from scripting.following import follow
 from scripting.motion import RealMotion
 
@@ -44,3 +44,18 @@ def test_a_halt_of_somebody_else_is_not_lifted(connection):
     other = RealMotion(client, monitor, "adaptive_mpc")
     result = follow(client, monitor, other, 0.5, True, lambda t: None, threading.Event())
     assert result.outcome is Outcome.HALTED and "no joint command" in result.message
+
+
+def test_a_disarmed_robot_stays_where_it_is_until_it_is_armed(connection):
+    client, monitor = connection.client, connection.monitor
+    if monitor.halted:
+        assert connection.press("resume") == ""
+    assert client.until(lambda: not monitor.halted, 120.0, "while the halt was lifted")
+    assert connection.press("disarm") == ""
+    assert client.until(lambda: monitor.disarmed, 120.0, "while the supervisor disarmed")
+    motion = RealMotion(client, monitor, "adaptive_mpc")
+    with pytest.raises(ScriptError, match=r"disarmed by an operator: call arm\(\) first"):
+        follow(client, monitor, motion, 0.5, True, lambda t: None, threading.Event())
+    assert connection.press("arm") == ""
+    assert client.until(lambda: not monitor.disarmed, 120.0, "while the supervisor armed")
+    assert follow(client, monitor, motion, 0.5, True, lambda t: None, threading.Event()).outcome is Outcome.SUCCEEDED
