@@ -85,7 +85,7 @@ def test_own_interfaces_explain_themselves(tmp_path):
     T = store.types
     header = T["std_msgs/msg/Header"](T["builtin_interfaces/msg/Time"](3, 500), "")
     command = T["refit_interfaces/msg/JointCommand"](
-        header, 2, ["a"], np.array([1.5]), np.array([0.1]), np.array([]), np.array([4.0, 5.0]), 11
+        header, 2, ["a"], np.array([1.5]), np.array([0.1]), np.array([]), np.array([4.0, 5.0]), "mpc", 11
     )
     with BagWriter(tmp_path / "bag") as bag:
         bag.add_topic("/left/joint_command", "refit_interfaces/msg/JointCommand")
