@@ -96,7 +96,7 @@ def cartpole(domain, tmp_path_factory):
         ],
         remappings=[("joint_states", "plant/joint_states"), ("joint_command", "plant/joint_command")],
     )
-    robot = include("robot.launch.py", robot="cartpole", use_sim_time=True, params_file=limits)
+    robot = include("robot.launch.py", robot="cartpole", use_sim_time=True, arm="auto", params_file=limits)
     return LaunchDescription([*processes.handlers(), robot, plant]), processes
 
 
