@@ -199,8 +199,8 @@ def _values_of_name(name: str, above: tuple[ast.AST, ...]) -> set[str]:
                 method = isinstance(owner, ast.ClassDef)
                 called = getattr(node, "name", "")
                 raise _Passed(owner.name if method and called == "__init__" else called, arguments.index(name) - method)
-            if values := list(_assigned(name, (node,))):
-                return {text for value in values for text in _values(value, above)}
+        if values := list(_assigned(name, (node,))):
+            return {text for value in values for text in _values(value, above)}
     raise _Unknown
 
 
@@ -215,10 +215,10 @@ def _column(loop: ast.For | ast.comprehension, name: str) -> list[ast.expr] | No
 
 
 def _assigned(name: str, above: tuple[ast.AST, ...]) -> Iterator[ast.expr]:
-    """What is assigned to a local name in the functions around."""
-    for function in above:
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            for node in ast.walk(function):
+    """What is assigned to a name in the functions around, or to a constant of the module."""
+    for place in above:
+        if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
+            for node in place.body if isinstance(place, ast.Module) else ast.walk(place):
                 if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
                     yield node.value
 

@@ -11,6 +11,7 @@ from nodes.framework.qos import LEDGER
 
 __all__ = ["Permission"]
 
+TOPIC = "supervisor/status"
 GRANTED = (SupervisorStatus.STATE_READY, SupervisorStatus.STATE_RUNNING, SupervisorStatus.STATE_DEGRADED)
 
 
@@ -29,10 +30,10 @@ class Permission:
     def __init__(self, node, on_change: Callable[[], None]):
         self._node, self._on_change = node, on_change
         self.denied, self.starting = "", False
-        self.subscription = node.create_subscription(SupervisorStatus, "supervisor/status", self._on_status, LEDGER)
+        self.subscription = node.create_subscription(SupervisorStatus, TOPIC, self._on_status, LEDGER)
 
     def _on_status(self, message: SupervisorStatus) -> None:
-        if why := impostor(self._node, "supervisor/status"):
+        if why := impostor(self._node, TOPIC):
             self._node.get_logger().error(why, throttle_duration_sec=2.0)
             self._set(why, False)
         elif message.state in GRANTED:

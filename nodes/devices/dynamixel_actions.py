@@ -18,6 +18,7 @@ from sim_core.command import CommandRefused
 __all__ = ["GripperAction", "TrajectoryAction"]
 
 FEEDBACK_PERIOD = 0.05  # [s]
+TOPIC = "joint_trajectory_controller/joint_trajectory"
 ACTION = "joint_trajectory_controller/follow_joint_trajectory"
 
 
@@ -34,7 +35,7 @@ class TrajectoryAction:
         self._node, self._device, self._joints = node, device, list(joints)
         self._follower: TrajectoryFollower | None = None
         self._handle = None
-        node.subscription(JointTrajectory, "joint_trajectory_controller/joint_trajectory", self._on_topic, COMMAND)
+        node.subscription(JointTrajectory, TOPIC, self._on_topic, COMMAND)
         self._action = LongAction(
             node,
             FollowJointTrajectory,
@@ -60,7 +61,7 @@ class TrajectoryAction:
             return
         try:
             follower = self._parse(message, [], [], 0.0)
-            self._admit(follower, publishers(self._node, "joint_trajectory_controller/joint_trajectory"))
+            self._admit(follower, publishers(self._node, TOPIC))
             self._take(follower)
         except TrajectoryError as error:
             self._node.get_logger().warning(f"trajectory refused: {error}")

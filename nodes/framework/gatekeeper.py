@@ -19,6 +19,7 @@ from sim_core.gate import CommandGate, Lease
 __all__ = ["SUPERVISOR", "Gatekeeper", "impostor"]
 
 SUPERVISOR = "supervisor"
+TOPIC = "supervisor/lease"
 
 
 def impostor(node, topic: str) -> str:
@@ -45,7 +46,7 @@ class Gatekeeper:
 
     def __init__(self, node, gate: CommandGate):
         self._node, self._gate = node, gate
-        self._leases = create_polled_subscription(node, CommandLease, "supervisor/lease", COMMAND)
+        self._leases = create_polled_subscription(node, CommandLease, TOPIC, COMMAND)
 
     def attend(self) -> None:
         """Take what has arrived."""
@@ -54,7 +55,7 @@ class Gatekeeper:
 
     def _hear(self, message: CommandLease, waited: int) -> None:
         """Args: waited: since it arrived [ns]."""
-        if why := impostor(self._node, "supervisor/lease"):
+        if why := impostor(self._node, TOPIC):
             self._refuse(why)
         elif not message.commander:
             self._gate.withdraw(message.message or "the supervisor gives no reason")
