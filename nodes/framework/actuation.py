@@ -22,6 +22,9 @@ class Actuation:
         self.n = model.nv
         self.joints = np.array([actuator.v_index for actuator in model.actuators])
         layout = model.parameters
+        self._lower = np.concatenate([model.q_lower, -model.v_limit])
+        self._upper = np.concatenate([model.q_upper, model.v_limit])
+        self._u_lower, self._u_upper = model.u_lower, model.u_upper
         self.gear = np.array(
             [
                 layout.nominal[layout.index(f"{name}.gear")] if f"{name}.gear" in layout else 1.0
@@ -38,6 +41,15 @@ class Actuation:
     def control(self, effort: np.ndarray) -> np.ndarray:
         """Controls, shape (nu,), behind joint efforts, shape (n,)."""
         return effort[self.joints] / self.gear
+
+    def within_limits(self, u: np.ndarray, K: np.ndarray, x_ref: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(control, reference) of the policy u + K (x - x_ref), told about a state that the model's limits allow.
+
+        A plan from a state beyond a limit, such as a falling arm's, leads through states beyond it; what a command gate
+        lets pass does not.
+        """
+        inside = np.clip(x_ref, self._lower, self._upper)
+        return np.clip(u + K @ (inside - x_ref), self._u_lower, self._u_upper), inside
 
     def gain(self, K: np.ndarray) -> np.ndarray:
         """JointCommand.gain, shape (n, 2n), of the policy u + K (x - x_ref), K (nu, 2n).

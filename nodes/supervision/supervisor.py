@@ -118,7 +118,7 @@ class SupervisorNode(RefitNode):
         self._stops: list[OperatorStop] = []  # not yet answered
         self._commander = config.commander
         self._arm_by_itself = config.auto_arm
-        self._judged: float | None = None  # ROS time of the last judgement
+        self._judged: float | None = None  # wall time of the last judgement, which is the gates' clock
         self._lent = -np.inf  # wall time of the last lease
         self._stamp = -np.inf
         self._looked = -np.inf  # ROS time of the last look
@@ -220,7 +220,7 @@ class SupervisorNode(RefitNode):
         self._stop_for_operators()
         self._look()
         now = self._now()
-        self._judge_itself(now)
+        self._judge_itself(time.monotonic())
         for event, sentence in self.watch.events(now):
             self._handle(event, sentence)
         if self._arm_by_itself and self.machine.state is State.DISARMED:
