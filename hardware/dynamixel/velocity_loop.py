@@ -5,7 +5,7 @@ watchdog stops it, leaves the integral to unwind: with factory gains 0.2 s for a
 where it can be dropped at once, and the servo gets a proportional loop alone, which stops its joint like a brake of
 k_t (k_d V + k_e) / R. What that loop needs at a constant speed is known from the data sheet:
 
-    goal = (1 + k_e / (k_d V)) v + k_i integral of (v, LAG late, - qd)
+    goal = (1 + k_e / (k_d V)) v + k_i integral of (v - qd)
 
 Source: ROBOTIS e-manual, XM430-W350, Velocity PI Gain (76, 78), Bus Watchdog (98).
 """
@@ -27,7 +27,8 @@ __all__ = ["VelocityLoop", "integrates_here", "proportional_gain", "velocity_ran
 #: stays well damped behind a velocity filter of 5 ms, whatever the load
 STIFFNESS = 2.0
 INTEGRAL = 5.0  # [1/s] of the loop here: a load that comes or goes is made up for in 0.3 s
-LAG = 0.03  # [s] in which a joint takes up a new velocity: what it lacks until then is no reason to push
+LAG = 0.02  # [s] in which a faster velocity is taken up: a step would overshoot where there is little inertia
+SETTLED = 0.02  # of the no-load speed, from which on what the joint lacks counts as a load, and not as its own inertia
 GAIN_UNIT = 128.0  # register value of a proportional gain of one
 
 
@@ -65,19 +66,29 @@ class VelocityLoop:
         self._any = some(self.which)
         self._volts = np.array([joint.model.motor.volts for joint in joints])
         self._most = np.array([joint.model.motor.no_load * RPM / joint.gear_ratio for joint in joints])
-        self._integral, self._expected = np.zeros(len(joints)), np.zeros(len(joints))
+        self._asked, self._late, self._integral = (np.zeros(len(joints)) for _ in range(3))
 
     def reset(self) -> None:
         """Torque was off: nothing is known of what the joints need."""
-        self._integral[:] = self._expected[:] = 0.0
+        self._asked[:] = self._late[:] = self._integral[:] = 0.0
 
     def drive(self, state: GroupState, goals: Goals, dt: float) -> None:
         """Turn the velocities of this cycle into goals of the servos, in place; dt: since the last ones [s]."""
         if not self._any:
             return
         known = self.which & np.isfinite(goals.velocity + state.qd)
-        self._expected += np.where(known, goals.velocity - self._expected, 0.0) * min(1.0, dt / LAG)
-        error = np.where(known, self._expected - state.qd, 0.0)
+        wanted = np.where(known, goals.velocity, 0.0)
+        self._ask(wanted, dt)
+        settled = known & (np.abs(wanted - self._late) < SETTLED * self._most)
+        error = np.where(settled, wanted - state.qd, 0.0)
         self._integral = np.clip(self._integral + INTEGRAL * dt * error, -self._most, self._most)
         needed = 1.0 + self._volts / np.maximum(state.voltage, 1.0) / STIFFNESS
-        np.copyto(goals.velocity, needed * goals.velocity + self._integral, where=self.which)
+        np.copyto(goals.velocity, needed * self._asked + self._integral, where=known)
+
+    def _ask(self, wanted: np.ndarray, dt: float) -> None:
+        """Faster with LAG, slower at once; what turns round stops first."""
+        slower = (np.abs(wanted) < np.abs(self._asked)) | (wanted * self._asked < 0.0)
+        stopped = np.where(wanted * self._asked < 0.0, 0.0, wanted)
+        share = min(1.0, dt / LAG)
+        self._asked = np.where(slower, stopped, self._asked + (wanted - self._asked) * share)
+        self._late += (wanted - self._late) * share
