@@ -510,6 +510,9 @@ def test_velocities_end_with_their_stream(emulated, grouped):
 
     until(runs, "motion")
     assert speeds[-20:] == pytest.approx([2.0] * 20, abs=0.1)  # clamped
+    # Nothing is in the servo that would have to unwind, and its watchdog is the shorter one.
+    for item, value in (("velocity_i_gain", 0), ("velocity_p_gain", 1128), ("bus_watchdog", 3)):
+        assert group.services.get_item(1, item) == value
     until(lambda: abs(truth(emulator, 1)["velocity"]) < 0.02, "the stop")
     assert "no velocity" in group.source_ended
 
