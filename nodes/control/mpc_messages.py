@@ -32,8 +32,8 @@ def joint_command(
     if feedback and command.source is not CommandSource.STOP:
         n = actuation.n
         message.mode = JointCommand.MODE_FEEDBACK
-        message.position = command.x_ref[:n].tolist()
-        message.velocity = command.x_ref[n:].tolist()
+        reference = actuation.reference(command.x_ref)
+        message.position, message.velocity = reference[:n].tolist(), reference[n:].tolist()
         message.gain = actuation.gain(command.K).ravel().tolist()
     else:
         message.mode = JointCommand.MODE_EFFORT

@@ -21,6 +21,12 @@ class Actuation:
     def __init__(self, model) -> None:
         self.n = model.nv
         self.joints = np.array([actuator.v_index for actuator in model.actuators])
+        # What may be asked of a driven joint; of a passive one the receiver only wants to know its state.
+        self._highest = np.full(model.nq + model.nv, np.inf)
+        self._lowest = -self._highest
+        for q, v in ((actuator.q_index, actuator.v_index) for actuator in model.actuators):
+            self._lowest[[q, model.nq + v]] = model.q_lower[q], -model.v_limit[v]
+            self._highest[[q, model.nq + v]] = model.q_upper[q], model.v_limit[v]
         layout = model.parameters
         self.gear = np.array(
             [
@@ -38,6 +44,14 @@ class Actuation:
     def control(self, effort: np.ndarray) -> np.ndarray:
         """Controls, shape (nu,), behind joint efforts, shape (n,)."""
         return effort[self.joints] / self.gear
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """State [q, v] that driven joints may be asked for: x within their limits.
+
+        A plan begins where the arm is. A joint that was pushed beyond a limit would be asked to be there, which every gate
+        refuses, so that nothing led it back.
+        """
+        return np.clip(x, self._lowest, self._highest)
 
     def gain(self, K: np.ndarray) -> np.ndarray:
         """JointCommand.gain, shape (n, 2n), of the policy u + K (x - x_ref), K (nu, 2n).
