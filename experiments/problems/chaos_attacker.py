@@ -155,6 +155,7 @@ def _attack(context: Context, stranger: Node, states: Any, target: Target, attac
         true: JointState | None = None
         sent, begin = 0, time.monotonic()
         while (now := time.monotonic() - begin) < attack.seconds:
+            message: Any
             for message, _ in take(states):
                 true = true if message.header.frame_id else message
             if true is not None:

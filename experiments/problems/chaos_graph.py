@@ -76,6 +76,17 @@ class ChaosGraph:
         self.hash, self.width = hand.hash, len(hand.parameters)
 
     def __enter__(self) -> ChaosGraph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> ChaosGraph:
+        """Start it, and wait until the arm follows its path.
+
+        Raises:
+            GraphError: it does not.
+        """
         limits, hand, arm = self._limits, self._hand, self.arm
         begin = time.monotonic()
         arguments = {"robot": arm.robot, **arm.arguments, "record": True, "run_directory": str(self.folder.resolve())}
@@ -100,9 +111,6 @@ class ChaosGraph:
             raise
         self.started = time.monotonic() - begin
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End everything."""
@@ -131,6 +139,8 @@ class ChaosGraph:
     def signal(self, name: str, number: int) -> None:
         """Send a signal to a process; one that has ended hears nothing."""
         with contextlib.suppress(ProcessLookupError):
+            if os.getsid(self.pids[name]) != self._launched.pid:
+                return  # the number belongs to somebody else by now
             os.kill(self.pids[name], number)
             if number == signal.SIGKILL:
                 self._dead.add(name)
@@ -195,7 +205,9 @@ class ChaosGraph:
 
     def recover(self, timeout: float = RECOVERY) -> Recovery:
         """Do what an operator would until the arm follows its path again, for `timeout` [s] at most."""
-        begin, pressed, answers = time.time(), [], []
+        begin = time.time()
+        pressed: list[str] = []
+        answers: list[str] = []
         since = begin  # when somebody last changed something
         while time.time() < begin + timeout and not self.ended:
             state = self.observer.state

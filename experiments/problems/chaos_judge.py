@@ -217,7 +217,8 @@ def silences(
         follows: (time [s], whether the arm follows), in order.
         voices: (from, to) of every word that explains, as long as it holds [s].
     """
-    voices, found = list(voices), []
+    voices = list(voices)
+    found: list[tuple[float, float, bool]] = []  # the last: whether it goes on
     since: float | None = None
     for t, yes in follows:
         since = None if yes else t if since is None else since

@@ -34,6 +34,8 @@ LOOK, TRUTH, HAND = 0.02, 0.002, 0.05
 WINDOW = 1.0
 #: [s] for which a message of the diagnostics holds, and one of the controller's status
 DIAGNOSTICS_HOLD, STATUS_HOLD = 1.5, 0.5
+#: [s] without a word of the emulated servos: a real one has a processor of its own, which no busy machine takes from it
+EMULATED = 0.02
 #: [N m] that no motor of an arm reaches which none of them holds
 NOTHING = 0.01
 #: nodes whose warnings explain why an arm does not follow
@@ -142,7 +144,7 @@ class Observer:
             state = world.state()
             if state.host != last:
                 last = state.host
-                effort, powered = world.efforts()
+                effort, powered = world.efforts(EMULATED)
                 # A servo whose watchdog has bitten keeps its torque on, and exerts nothing.
                 driven = bool(powered.all() and np.abs(effort).max() > NOTHING)
                 self._see(time.time(), state.q, state.v, effort, driven)

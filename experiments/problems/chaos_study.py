@@ -11,22 +11,28 @@ from pathlib import Path
 import numpy as np
 from refit_interfaces.msg import SupervisorStatus
 
-from experiments.problems.chaos_arm import ARMS, Hand, limits_of
+from experiments.problems.chaos_arm import ARMS, Arm, Hand, limits_of
 from experiments.problems.chaos_graph import ChaosGraph, Recovery
 from experiments.problems.chaos_injections import Done, Injection, inject
-from experiments.problems.chaos_judge import Limits, after_stop, closed, lost_at, objection, silences, worst
+from experiments.problems.chaos_judge import Limits, after_stop, closed, lost_at, mastered, objection, silences, worst
 from experiments.problems.chaos_observer import HALTED, Observer
 from recording import BagReader
 from recording.bag_reader import BagError
 from scripting.errors import GraphError
 
-__all__ = ["Outcome", "study"]
+__all__ = ["VERDICTS", "Outcome", "perform", "study"]
+
+#: what may become of a graph: nothing; the arm follows again by itself; the supervisor, or a person, has stopped it; it
+#: stands, says why, and needs a person; the launch has ended
+VERDICTS = ("unaffected", "recovered by itself", "halted", "stood", "ended")
 
 #: [s] within which somebody has to say why an arm does not follow
 SILENCE = 3.0
 #: [s] after an injection until it is asked what became of it; for a halt to be watched; and at most
 CALM, HALT, LONGEST = 1.2, 2.0, 6.0
 GRID = 0.25
+#: to start a graph
+ATTEMPTS = 3
 #: [s] that an authority has to be away to be judged as a stop
 SHORTEST = 0.2
 
@@ -37,7 +43,7 @@ class Outcome:
 
     Attributes:
         graph: number of the graph. what: what was done, in words.
-        verdict: "unaffected", "recovered by itself", "halted", or "ended".
+        verdict: one of VERDICTS.
         speed, torque, position: largest over their limits [1]; limp: largest speed while the motors had no torque.
         distance, share, later: after stops, see `chaos_judge.Stop` [rad], [1], [rad].
         halts: the supervisor's sentences, with their codes. objections: what is wrong with them.
@@ -47,6 +53,7 @@ class Outcome:
         way, took, answers: see `chaos_graph.Recovery`.
         stuck: whether the operator's buttons did not help although every process was there.
         exit_code: of the launch, where it ended.
+        answers_for: share of the time in which the motors answered for the motion, see `chaos_judge.mastered` [1].
         lost: of the bag, where the recorder was killed or its disk full [s]; NaN elsewhere.
         unreadable: what is wrong with bags.
     """
@@ -74,6 +81,7 @@ class Outcome:
     answers: list[str] = field(default_factory=list)
     stuck: bool = False
     exit_code: int | None = None
+    answers_for: float = 1.0
     lost: float = float("nan")
     unreadable: str = ""
 
@@ -110,7 +118,7 @@ def study(
             number, open_end = number + 1, None
         while left:
             arm, (limits, hand) = ARMS[robot], known[robot]
-            with ChaosGraph(arm, limits, hand, folder / f"graph{number}", domain + robots.index(robot)) as graph:
+            with _started(arm, limits, hand, folder / f"graph{number}", domain + robots.index(robot)) as graph:
                 if open_end is not None:
                     yield replace(open_end, way=_after(open_end, "restart"), took=graph.started)
                     open_end = None
@@ -129,6 +137,18 @@ def study(
         yield _start_again(open_end, known, folder / f"graph{number}", domain + robots.index(open_end.arm))
 
 
+def _started(arm: Arm, limits: Limits, hand: Hand, folder: Path, domain: int) -> ChaosGraph:
+    """A graph whose arm follows its path; a machine that was too busy for one gets another chance."""
+    for attempt in range(ATTEMPTS):
+        graph = ChaosGraph(arm, limits, hand, folder.with_name(f"{folder.name}{'_again' * attempt}"), domain)
+        try:
+            return graph.start()
+        except GraphError:
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
 def _after(outcome: Outcome, last: str) -> str:
     return f"{outcome.way}, {last}" if outcome.way else last
 
@@ -137,7 +157,7 @@ def _start_again(outcome: Outcome, known: dict[str, tuple[Limits, Hand]], folder
     """The way back from the last injection of an arm: its graph starts once more."""
     limits, hand = known[outcome.arm]
     try:
-        with ChaosGraph(ARMS[outcome.arm], limits, hand, folder, domain) as graph:
+        with _started(ARMS[outcome.arm], limits, hand, folder, domain) as graph:
             return replace(outcome, way=_after(outcome, "restart"), took=graph.started)
     except GraphError as error:
         return replace(outcome, answers=[*outcome.answers, str(error)])
@@ -160,6 +180,8 @@ def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits
             graph.record_anew()
     back = graph.recover() if not graph.hopeless else Recovery("", float("nan"))
     outcome.way, outcome.took, outcome.answers = back.way, back.took, list(back.answers)
+    if back.way and outcome.verdict != "halted":
+        outcome.verdict = "stood"
     outcome.exit_code, outcome.stuck = graph.exit_code, not graph.hopeless and bool(np.isnan(back.took))
     if graph.ended:
         outcome.verdict, outcome.halts = "ended", [*outcome.halts, graph.last_words()]
@@ -188,18 +210,15 @@ def _judge_words(outcome: Outcome, observer: Observer, begin: float, settled: fl
     outcome.silent = [f"from {a - begin:.1f} to {b - begin:.1f} s" for a, b in spells]
     outcome.silent += [did.silent] if did.silent else []
     disturbed = any(not yes for t, yes in grid if t > begin + 0.5)
-    follows = observer.follows(settled) and not observer.explained()
-    outcome.verdict = (
-        "halted" if halts or observer.explained() else "recovered by itself" if disturbed else "unaffected"
-    )
-    if outcome.verdict == "recovered by itself" and not follows:
-        outcome.verdict = "standing"
+    halted = halts or observer.explained()
+    outcome.verdict = "halted" if halted else "recovered by itself" if disturbed else "unaffected"
 
 
 def _judge_motion(outcome: Outcome, observer: Observer, limits: Limits, begin: float, end: float) -> None:
     trace = observer.trace(begin, end)
     for name, value in worst(trace, limits).items():
         setattr(outcome, name, round(value, 4))
+    outcome.answers_for = round(float(np.mean(mastered(trace, limits))), 3) if len(trace.t) else 0.0
     stops = [after_stop(trace, limits, a, b) for a, b in closed(observer.leases, begin, end) if b - a > SHORTEST]
     for name in ("distance", "share", "later"):
         setattr(outcome, name, round(max((getattr(stop, name) for stop in stops), default=0.0), 4))
