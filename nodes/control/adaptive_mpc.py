@@ -293,6 +293,7 @@ class AdaptiveMpcNode(RefitNode):
         """On the wall clock: silence of states and of the refit, and a sign of life while idle."""
         now = self._now()
         self.physics.tick()
+        self.permission.attend()
         if not self.is_active:
             return
         stopped = self.halt_reason

@@ -26,17 +26,19 @@ def joint_command(
     message = JointCommand()
     message.header.stamp = stamp
     message.joint_names = joint_names
-    message.effort = actuation.effort(command.u).tolist()
     message.parameters_revision = revision
     message.commander = commander
     if feedback and command.source is not CommandSource.STOP:
         n = actuation.n
+        u, x_ref = actuation.within_limits(command.u, command.K, command.x_ref)
         message.mode = JointCommand.MODE_FEEDBACK
-        reference = actuation.reference(command.x_ref)
-        message.position, message.velocity = reference[:n].tolist(), reference[n:].tolist()
+        message.effort = actuation.effort(u).tolist()
+        message.position = x_ref[:n].tolist()
+        message.velocity = x_ref[n:].tolist()
         message.gain = actuation.gain(command.K).ravel().tolist()
     else:
         message.mode = JointCommand.MODE_EFFORT
+        message.effort = actuation.effort(command.u).tolist()
     return message
 
 

@@ -18,6 +18,8 @@ GRANTED = (SupervisorStatus.STATE_READY, SupervisorStatus.STATE_RUNNING, Supervi
 class Permission:
     """Hears the supervisor. The gate before the actuators decides; this spares it commands that it would refuse.
 
+    Call `attend` some times a second.
+
     Args:
         node: that wants to command.
         on_change: called when permission comes or goes.
@@ -30,10 +32,19 @@ class Permission:
     def __init__(self, node, on_change: Callable[[], None]):
         self._node, self._on_change = node, on_change
         self.denied, self.starting = "", False
+        self._unheard: SupervisorStatus | None = None  # until discovery has told who speaks
         self.subscription = node.create_subscription(SupervisorStatus, TOPIC, self._on_status, LEDGER)
 
     def _on_status(self, message: SupervisorStatus) -> None:
-        if why := impostor(self._node, TOPIC):
+        self._unheard = message
+        self.attend()
+
+    def attend(self) -> None:
+        """Listen to what was said before it was known by whom."""
+        if self._unheard is None or (why := impostor(self._node, TOPIC)) is None:
+            return
+        message, self._unheard = self._unheard, None
+        if why:
             self._node.get_logger().error(why, throttle_duration_sec=2.0)
             self._set(why, False)
         elif message.state in GRANTED:

@@ -310,6 +310,7 @@ class StanceController(RefitNode):
 
     def _watch(self) -> None:
         """On the wall clock: why there are no commands, where there are none."""
+        self.permission.attend()
         if not self.is_active:
             return
         stopped = self.halt_reason or self._fallen

@@ -21,13 +21,10 @@ class Actuation:
     def __init__(self, model) -> None:
         self.n = model.nv
         self.joints = np.array([actuator.v_index for actuator in model.actuators])
-        # What may be asked of a driven joint; of a passive one the receiver only wants to know its state.
-        self._highest = np.full(model.nq + model.nv, np.inf)
-        self._lowest = -self._highest
-        for q, v in ((actuator.q_index, actuator.v_index) for actuator in model.actuators):
-            self._lowest[[q, model.nq + v]] = model.q_lower[q], -model.v_limit[v]
-            self._highest[[q, model.nq + v]] = model.q_upper[q], model.v_limit[v]
         layout = model.parameters
+        self._lower = np.concatenate([model.q_lower, -model.v_limit])
+        self._upper = np.concatenate([model.q_upper, model.v_limit])
+        self._u_lower, self._u_upper = model.u_lower, model.u_upper
         self.gear = np.array(
             [
                 layout.nominal[layout.index(f"{name}.gear")] if f"{name}.gear" in layout else 1.0
@@ -45,13 +42,14 @@ class Actuation:
         """Controls, shape (nu,), behind joint efforts, shape (n,)."""
         return effort[self.joints] / self.gear
 
-    def reference(self, x: np.ndarray) -> np.ndarray:
-        """State [q, v] that driven joints may be asked for: x within their limits.
+    def within_limits(self, u: np.ndarray, K: np.ndarray, x_ref: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(control, reference) of the policy u + K (x - x_ref), told about a state that the model's limits allow.
 
-        A plan begins where the arm is. A joint that was pushed beyond a limit would be asked to be there, which every gate
-        refuses, so that nothing led it back.
+        A plan from a state beyond a limit, such as a falling arm's, leads through states beyond it; what a command gate
+        lets pass does not.
         """
-        return np.clip(x, self._lowest, self._highest)
+        inside = np.clip(x_ref, self._lower, self._upper)
+        return np.clip(u + K @ (inside - x_ref), self._u_lower, self._u_upper), inside
 
     def gain(self, K: np.ndarray) -> np.ndarray:
         """JointCommand.gain, shape (n, 2n), of the policy u + K (x - x_ref), K (nu, 2n).

@@ -20,15 +20,20 @@ __all__ = ["SUPERVISOR", "Gatekeeper", "impostor"]
 
 SUPERVISOR = "supervisor"
 TOPIC = "supervisor/lease"
+#: what the middleware calls a node of which it has discovered a publisher, but not yet the name
+NAMELESS = "_NODE_NAME_UNKNOWN_"
 
 
-def impostor(node, topic: str) -> str:
-    """Why what comes on a topic of the supervisor's must not be believed, or "".
+def impostor(node, topic: str) -> str | None:
+    """Why what comes on a topic of the supervisor's must not be believed, or ""; None: not known yet, ask again.
 
     Messages do not tell who sent them, so that a stranger who publishes on the topic makes all of it doubtful.
     """
     here = node.get_namespace()
-    for publisher in (publishers := node.get_publishers_info_by_topic(topic)):
+    publishers = node.get_publishers_info_by_topic(topic)
+    if any(publisher.node_name == NAMELESS for publisher in publishers):
+        return None
+    for publisher in publishers:
         if (publisher.node_name, publisher.node_namespace) != (SUPERVISOR, here):
             name = f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
             return f"{name} publishes {topic}, which is the supervisor's alone: end that node"
@@ -55,7 +60,10 @@ class Gatekeeper:
 
     def _hear(self, message: CommandLease, waited: int) -> None:
         """Args: waited: since it arrived [ns]."""
-        if why := impostor(self._node, TOPIC):
+        why = impostor(self._node, TOPIC)
+        if why is None:
+            return  # the next lease comes before this one would have ended
+        if why:
             self._refuse(why)
         elif not message.commander:
             self._gate.withdraw(message.message or "the supervisor gives no reason")

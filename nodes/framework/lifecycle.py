@@ -136,6 +136,11 @@ class RefitNode(LifecycleNode):
         """Those an executor takes messages from: polled ones (nodes/framework/polled.py) are left out."""
         return (s for s in super().subscriptions if not isinstance(s.callback_group, Polled))
 
+    @property
+    def services(self):
+        """Those an executor takes requests from: polled ones are left out."""
+        return (s for s in super().services if not isinstance(s.callback_group, Polled))
+
     # ---- transitions -----------------------------------------------------------------------
     def on_configure(self, state):
         return self._transition("configure", self.configure, undo=self.cleanup)

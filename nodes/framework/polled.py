@@ -1,4 +1,4 @@
-"""Subscriptions that wake nobody: messages wait in the middleware until somebody takes them, all at once.
+"""Subscriptions and services that wake nobody: what arrives waits in the middleware until somebody takes it, all at once.
 
     reader = create_polled_subscription(node, JointState, "joint_states", STATE)
     ...
@@ -7,6 +7,15 @@
 rclpy's executors wake up for every message, which at 500 Hz costs more than most nodes do with it. The
 middleware stamps a message when it arrives (`info["received_timestamp"]`, system time [ns]), so taking
 it later changes no time of reception. The reader's depth must hold what arrives between two takes.
+
+A polled service is answered whenever its node knows the answer, which with rclpy's executors takes a thread that
+waits, or a coroutine that they poll at the price of a core:
+
+    service = create_polled_service(node, Trigger, "stop")
+    ...
+    for request, header in take_requests(service):
+        ...
+        service.send_response(Trigger.Response(success=True), header)  # now or in a later callback
 """
 
 from __future__ import annotations
@@ -15,18 +24,19 @@ import contextlib
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.service import Service
 from rclpy.subscription import Subscription
 
-__all__ = ["Polled", "create_polled_subscription", "take"]
+__all__ = ["Polled", "create_polled_service", "create_polled_subscription", "take", "take_requests"]
 
 InvalidHandle = rclpy_implementation.InvalidHandle
 
 
 class Polled(CallbackGroup):
-    """A group whose subscriptions no executor takes from.
+    """A group whose subscriptions and services no executor takes from.
 
-    rclpy's events executor knows no groups: `RefitNode.subscriptions` keeps these from it, and it still reports
-    their events (losses, offered QoS). The classic executors leave the events alone too: with Fast DDS, waiting
+    rclpy's events executor knows no groups: `RefitNode.subscriptions` and `RefitNode.services` keep these from it,
+    and it still reports their events (losses, offered QoS). The classic executors leave the events alone too: with Fast DDS, waiting
     for a reader's events is being woken by its data.
     """
 
@@ -51,4 +61,20 @@ def take(subscription: Subscription) -> list[tuple[object, dict]]:
     with contextlib.suppress(InvalidHandle), reader:  # destroyed meanwhile
         while (message := reader.take_message(subscription.msg_type, subscription.raw)) is not None:
             taken.append(message)
+    return taken
+
+
+def create_polled_service(node, service_type, name: str, **options) -> Service:
+    """A service for `take_requests`; destroyed like any other. `options` are those of `create_service`."""
+    return node.create_service(
+        service_type, name, lambda request, response: response, callback_group=Polled(), **options
+    )
+
+
+def take_requests(service: Service) -> list[tuple[object, object]]:
+    """Everything that was asked since the last take: (request, header for `service.send_response`), oldest first."""
+    taken, server = [], service.handle
+    with contextlib.suppress(InvalidHandle), server:  # destroyed meanwhile
+        while (asked := server.service_take_request(service.srv_type.Request))[0] is not None:
+            taken.append(asked)
     return taken

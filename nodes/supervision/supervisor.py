@@ -10,13 +10,11 @@ Page: docs/nodes/supervisor.md.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.task import Future
 from refit_interfaces.msg import CommandLease, ControllerStatus, JointCommand, ParameterSet, SupervisorStatus
 from refit_interfaces.srv import HandOver
@@ -25,9 +23,9 @@ from simulation_interfaces.srv import GetSimulationState
 from std_srvs.srv import Trigger
 
 from nodes.framework.config import setting
-from nodes.framework.joint_state_gate import JointStateGate
+from nodes.framework.joint_state_gate import JointSample, JointStateGate
 from nodes.framework.lifecycle import RefitNode, spin_main
-from nodes.framework.polled import create_polled_subscription, take
+from nodes.framework.polled import create_polled_service, create_polled_subscription, take, take_requests
 from nodes.framework.qos import COMMAND, LEDGER
 from nodes.supervision.supervision import Event, Machine, State
 from nodes.supervision.watch import Watch, WatchLimits
@@ -69,12 +67,27 @@ class SupervisorConfig:
     stop_timeout: float = setting(5.0, "s", (0.1, 60.0), "wall time `stop` waits for rest before it reports failure")
 
 
+@dataclass(frozen=True)
+class OperatorStop:
+    """A request to stop that waits for its answer.
+
+    Attributes:
+        header: of the request, for the answer.
+        deadline: wall time by which the joints must rest [s].
+        before: the newest joint states when it came; only newer ones tell what the stop did.
+    """
+
+    header: object
+    deadline: float
+    before: JointSample | None
+
+
 class SupervisorNode(RefitNode):
     """See the module's docstring."""
 
     name = "supervisor"
     Config = SupervisorConfig
-    executor_threads = 2  # one for `stop`, which waits for the joints while the watch goes on
+    event_driven = True
 
     def configure(self) -> None:
         config = self.config
@@ -102,11 +115,10 @@ class SupervisorNode(RefitNode):
             limits,
         )
         self.machine = Machine()
-        self._handling = threading.Lock()
-        self._at_rest = threading.Event()
+        self._stops: list[OperatorStop] = []  # not yet answered
         self._commander = config.commander
         self._arm_by_itself = config.auto_arm
-        self._judged: float | None = None  # ROS time of the last judgement
+        self._judged: float | None = None  # wall time of the last judgement, which is the gates' clock
         self._lent = -np.inf  # wall time of the last lease
         self._stamp = -np.inf
         self._looked = -np.inf  # ROS time of the last look
@@ -119,12 +131,13 @@ class SupervisorNode(RefitNode):
         self._states = create_polled_subscription(self, JointState, "joint_states", COMMAND)
         self._commands = create_polled_subscription(self, JointCommand, "joint_command", COMMAND, raw=True)
         self._controller = create_polled_subscription(self, ControllerStatus, "controller/status", COMMAND)
+        self._stop_service = create_polled_service(self, Trigger, "stop")  # answered when the joints are at rest
         self._made = [
             self._states,
             self._commands,
             self._controller,
+            self._stop_service,
             self.create_subscription(ParameterSet, "refit/parameters", self._on_refit, LEDGER),
-            self.create_service(Trigger, "stop", self._on_stop, callback_group=MutuallyExclusiveCallbackGroup()),
             self.create_service(Trigger, "resume", self._on_resume),
             self.create_service(Trigger, "arm", self._on_arm),
             self.create_service(Trigger, "disarm", self._on_disarm),
@@ -201,14 +214,15 @@ class SupervisorNode(RefitNode):
 
     def _judge(self) -> None:
         if not self.is_active:
+            self._refuse_stops()
             return
+        self._answer_stops()
+        self._stop_for_operators()
         self._look()
         now = self._now()
-        self._judge_itself(now)
+        self._judge_itself(time.monotonic())
         for event, sentence in self.watch.events(now):
             self._handle(event, sentence)
-        if self.watch.at_rest:
-            self._at_rest.set()
         if self._arm_by_itself and self.machine.state is State.DISARMED:
             self._handle(Event.ARM, "armed by itself, as auto_arm says")
         self._ask_the_plant(now)
@@ -231,10 +245,6 @@ class SupervisorNode(RefitNode):
             )
 
     def _handle(self, event: Event, sentence: str) -> None:
-        with self._handling:
-            self._proceed(event, sentence)
-
-    def _proceed(self, event: Event, sentence: str) -> None:
         if self.machine.handle(event, sentence):
             if self.machine.armed:
                 self._arm_by_itself = False  # once: whom a person disarms stays disarmed
@@ -270,21 +280,39 @@ class SupervisorNode(RefitNode):
 
     # -- services ----------------------------------------------------------------------------------
 
-    def _on_stop(self, request, response):
-        """Answer once the joints say that they rest, or how fast they still are; on a thread of its own, which may wait."""
-        self._at_rest.clear()  # until the watch has looked at what this stop has done
-        self._handle(Event.STOP, "stopped by an operator")
-        response.success = self._at_rest.wait(self.config.stop_timeout)
-        if response.success:
-            response.message = "stopped: all joints are at rest"
-        else:
-            sample, waited = self.watch.sample, f"after {self.config.stop_timeout:.1f} s"
-            response.message = (
-                f"halted; whether the joints rest is not known {waited}, since no joint states arrive"
-                if sample is None
-                else f"halted, but not at rest {waited}: the fastest joint moves at {np.abs(sample.velocity).max():.3f}"
+    def _stop_for_operators(self) -> None:
+        for _, header in take_requests(self._stop_service):
+            self._stops.append(
+                OperatorStop(header, time.monotonic() + self.config.stop_timeout, before=self.watch.sample)
             )
-        return response
+            self._handle(Event.STOP, "stopped by an operator")
+
+    def _answer_stops(self) -> None:
+        """Say that the joints rest, or how fast they still are; in turns after the one that began to stop them."""
+        waiting, sample = [], self.watch.sample
+        for stop in self._stops:
+            known = sample is not None and sample is not stop.before
+            if known and self.watch.at_rest:
+                self._answer_stop(stop.header, True, "stopped: all joints are at rest")
+            elif time.monotonic() < stop.deadline:
+                waiting.append(stop)
+            else:
+                waited = f"after {self.config.stop_timeout:.1f} s"
+                self._answer_stop(
+                    stop.header,
+                    False,
+                    f"halted, but not at rest {waited}: the fastest joint moves at {np.abs(sample.velocity).max():.3f}"
+                    if known
+                    else f"halted; whether the joints rest is not known {waited}, since no joint states arrive",
+                )
+        self._stops = waiting
+
+    def _refuse_stops(self) -> None:
+        for _, header in take_requests(self._stop_service):
+            self._answer_stop(header, False, "the supervisor is not active: it lends nobody the right to command")
+
+    def _answer_stop(self, header, success: bool, message: str) -> None:
+        self._stop_service.send_response(Trigger.Response(success=success, message=message), header)
 
     def _on_arm(self, request, response):
         faults = self.watch.faults(self._now())

@@ -199,7 +199,7 @@ def test_bad_joint_states_stop_the_robot(cartpole, robot, damage, code, sentence
     # The controller says the same: at first why it refuses, then that it has been halted.
     stopped = robot.controller.wait(lambda m: m.state == STOPPED, after=status, what="stopped")
     assert sentence in stopped.message
-    robot.plant(lambda values: values["servos"].startswith("no command for"), "the stop state")
+    robot.plant(lambda values: values["servos"].startswith("HALTED"), "the stop state")
     silent = settled(robot.commands)
     robot.for_a_while(0.2)
     assert len(robot.commands) == silent

@@ -201,7 +201,7 @@ def test_a_supervisor_that_hangs_stops_the_arm(panda, panel):
     os.kill(pid, signal.SIGCONT)
     halt = panel.until_state(S.STATE_HALTED, "it knows that it was held up")
     assert halt.code in (S.CODE_HELD_UP, S.CODE_COMMAND_LOST, S.CODE_STATE_LOST) and halt.message
-    assert panel.press("resume")[0]
+    until(lambda: panel.press("resume")[0], "what it missed has arrived, and it resumes")
     panel.until_moving()
 
 

@@ -122,6 +122,7 @@ class _Ending:
     def __init__(self):
         self.exit_code = 0
         self._last = None  # exit code of the process that ended last
+        self._told = False  # what a shutdown ends asks for a shutdown once more
 
     def handlers(self):
         """To put before everything else into the launch description."""
@@ -134,7 +135,8 @@ class _Ending:
         self._last = event.returncode
 
     def _shut_down(self, event, context):
-        if event.due_to_sigint or event.reason in ORDINARY or self._last == 0:
+        told, self._told = self._told, True
+        if told or event.due_to_sigint or event.reason in ORDINARY or self._last == 0:
             return
         self.exit_code = 1
         print(f"launch: ended, because {event.reason}", file=sys.stderr, flush=True)

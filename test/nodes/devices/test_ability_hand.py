@@ -108,6 +108,7 @@ def test_deactivation_stops_and_the_end_is_clean(node, emulator):
     node.aim([100, 100, 100, 100, 100, -100])
     node.spin(0.1)
     node.transition("ability_hand", "deactivate")
+    node.until(lambda: emulator.stats()["angles"] == emulator.stats()["angles"], 20, "standing fingers")
     angles = emulator.stats()["angles"]
     node.aim([5, 5, 5, 5, 5, -5])
     node.spin(0.3)

@@ -236,7 +236,7 @@ def test_another_than_the_commander_is_refused(rig):
 def test_the_operator_uses_the_gripper_while_another_node_commands_the_arm(rig):
     rig.armed("somebody_else")
     rig.result(rig.open_to(0.02))
-    assert rig.at("grip") == pytest.approx(0.4, abs=0.05)
+    rig.ros.until(lambda: rig.at("grip") == pytest.approx(0.4, abs=0.05), what="the gripper's opening")
     rig.bus.inject("stall", id=3)  # it holds something
     rig.result(rig.open_to(0.0))
     rig.disarmed("disarmed, holding an object")

@@ -1,0 +1,64 @@
+"""A controller believes the supervisor, once it is known that it is the supervisor who speaks."""
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("rclpy")
+
+from refit_interfaces.msg import SupervisorStatus
+
+from nodes.control.permission import Permission
+from nodes.framework.gatekeeper import NAMELESS
+
+
+class Node:
+    """Knows of publishers what a test says."""
+
+    def __init__(self):
+        self.publishers, self.errors = [], []
+
+    def create_subscription(self, kind, topic, callback, qos):
+        return callback
+
+    def get_namespace(self):
+        return "/"
+
+    def get_publishers_info_by_topic(self, topic):
+        return [SimpleNamespace(node_name=name, node_namespace="/") for name in self.publishers]
+
+    def get_logger(self):
+        return SimpleNamespace(error=lambda why, **options: self.errors.append(why))
+
+
+@pytest.fixture
+def node():
+    return Node()
+
+
+def status(state):
+    return SupervisorStatus(state=state, message="for a test")
+
+
+def test_what_is_said_before_the_speaker_has_a_name_is_heard_when_it_has_one(node):
+    changes = []
+    permission = Permission(node, lambda: changes.append(permission.denied))
+    node.publishers = ["supervisor"]
+    permission.subscription(status(SupervisorStatus.STATE_HALTED))
+    assert "halted" in permission.denied
+    node.publishers = [NAMELESS]
+    permission.subscription(status(SupervisorStatus.STATE_READY))
+    permission.attend()
+    assert "halted" in permission.denied and not node.errors
+    node.publishers = ["supervisor"]
+    permission.attend()
+    assert permission.denied == "" and len(changes) == 2
+
+
+def test_a_strangers_word_is_not_believed_when_his_name_becomes_known(node):
+    permission = Permission(node, lambda: None)
+    node.publishers = [NAMELESS]
+    permission.subscription(status(SupervisorStatus.STATE_READY))
+    node.publishers = ["supervisor", "stranger"]
+    permission.attend()
+    assert "/stranger publishes" in permission.denied and node.errors == [permission.denied]
