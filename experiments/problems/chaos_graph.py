@@ -33,7 +33,7 @@ from scripting.launched import LaunchedGraph
 __all__ = ["ChaosGraph", "Recovery"]
 
 #: [s] for a graph to start and the arm to follow its path; for a graph that has to end; for one answer of a service
-START, END, ANSWER = 120.0, 30.0, 8.0
+START, END, ANSWER = 240.0, 30.0, 8.0
 #: [s] for an operator to have the arm follow again; between two presses of a button
 RECOVERY, PRESS = 45.0, 0.5
 #: [s] without a halt and without motion, after which an operator stops and resumes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,19 +20,21 @@ from recording import BagReader
 from recording.bag_reader import BagError
 from scripting.errors import GraphError
 
-__all__ = ["VERDICTS", "Outcome", "perform", "study"]
+__all__ = ["NOT_DONE", "VERDICTS", "Outcome", "perform", "study"]
 
 #: what may become of a graph: nothing; the arm follows again by itself; the supervisor, or a person, has stopped it; it
 #: stands, says why, and needs a person; the launch has ended
 VERDICTS = ("unaffected", "recovered by itself", "halted", "stood", "ended")
 
+#: how `what` begins of an injection that a busy machine prevented
+NOT_DONE = "not done"
 #: [s] within which somebody has to say why an arm does not follow
 SILENCE = 3.0
 #: [s] after an injection until it is asked what became of it; for a halt to be watched; and at most
 CALM, HALT, LONGEST = 1.2, 2.0, 6.0
 GRID = 0.25
 #: to start a graph
-ATTEMPTS = 3
+ATTEMPTS = 2
 #: [s] that an authority has to be away to be judged as a stop
 SHORTEST = 0.2
 
@@ -95,13 +97,11 @@ def study(
     graphs: Sequence[Sequence[Injection]],
     folder: Path,
     domain: int,
-    done: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Iterator[Outcome]:
     """Every injection of every graph, in order; a graph that an injection ended is started anew.
 
     Args:
         folder: for logs and bags. domain: ROS domain of the first arm; each arm has its own, and keeps it at a restart.
-        done: called with each outcome before the way back is known, for progress.
 
     Raises:
         GraphError: a graph does not start at all.
@@ -109,32 +109,35 @@ def study(
     robots = list(dict.fromkeys(injections[0].arm for injections in graphs))
     known = {robot: (limits_of(robot), Hand(robot)) for robot in robots}
     number = 0
-    open_end: Outcome | None = None
+    open_ends: dict[str, Outcome] = {}  # whose way back is the arm's next start
+
+    def graph_of(robot: str) -> ChaosGraph:
+        nonlocal number
+        number += 1
+        return _started(ARMS[robot], *known[robot], folder / f"graph{number}", domain + robots.index(robot))
+
     for injections in graphs:
-        left = list(injections)
-        robot = left[0].arm
-        if open_end is not None and open_end.arm != robot:
-            yield _start_again(open_end, known, folder / f"graph{number}", domain + robots.index(open_end.arm))
-            number, open_end = number + 1, None
+        left, robot = list(injections), injections[0].arm
         while left:
-            arm, (limits, hand) = ARMS[robot], known[robot]
-            with _started(arm, limits, hand, folder / f"graph{number}", domain + robots.index(robot)) as graph:
-                if open_end is not None:
-                    yield replace(open_end, way=_after(open_end, "restart"), took=graph.started)
-                    open_end = None
-                while left and not graph.hopeless:
-                    outcome = perform(graph, left.pop(0), number, limits)
-                    done(outcome)
-                    if not outcome.recovered:
-                        open_end = outcome
-                        break
-                    yield outcome
-                bags = graph.folder
-            if open_end is not None:
-                open_end.unreadable = open_end.unreadable or _unreadable(bags)
-            number += 1
-    if open_end is not None:
-        yield _start_again(open_end, known, folder / f"graph{number}", domain + robots.index(open_end.arm))
+            with graph_of(robot) as graph:
+                if robot in open_ends:
+                    yield _restarted(open_ends.pop(robot), graph)
+                while left and robot not in open_ends:
+                    outcome = perform(graph, left.pop(0), number, known[robot][0])
+                    if outcome.recovered:
+                        yield outcome
+                    else:
+                        open_ends[robot] = outcome
+            if robot in open_ends:
+                open_ends[robot].unreadable = open_ends[robot].unreadable or _unreadable(graph.folder)
+    for robot, outcome in open_ends.items():
+        with graph_of(robot) as graph:
+            yield _restarted(outcome, graph)
+
+
+def _restarted(outcome: Outcome, graph: ChaosGraph) -> Outcome:
+    """The way back from the last injection into a graph was the start of the next."""
+    return replace(outcome, way=f"{outcome.way}, restart" if outcome.way else "restart", took=graph.started)
 
 
 def _started(arm: Arm, limits: Limits, hand: Hand, folder: Path, domain: int) -> ChaosGraph:
@@ -149,25 +152,14 @@ def _started(arm: Arm, limits: Limits, hand: Hand, folder: Path, domain: int) ->
     raise AssertionError("unreachable")
 
 
-def _after(outcome: Outcome, last: str) -> str:
-    return f"{outcome.way}, {last}" if outcome.way else last
-
-
-def _start_again(outcome: Outcome, known: dict[str, tuple[Limits, Hand]], folder: Path, domain: int) -> Outcome:
-    """The way back from the last injection of an arm: its graph starts once more."""
-    limits, hand = known[outcome.arm]
-    try:
-        with _started(ARMS[outcome.arm], limits, hand, folder, domain) as graph:
-            return replace(outcome, way=_after(outcome, "restart"), took=graph.started)
-    except GraphError as error:
-        return replace(outcome, answers=[*outcome.answers, str(error)])
-
-
 def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits) -> Outcome:
     """Do one injection to a graph whose arm follows, watch what becomes of it, and lead the arm back."""
     observer = graph.observer
     before, begin = observer.refusals(), time.time()
-    did = inject(graph, injection)
+    try:
+        did = inject(graph, injection)
+    except (GraphError, RuntimeError) as error:
+        did = Done(f"{NOT_DONE}: {error}")
     over = time.time()
     settled = _settle(graph, over)
     outcome = Outcome(injection.arm, injection.kind, injection.seed, number, did.what, accepted=did.accepted)
