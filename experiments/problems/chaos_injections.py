@@ -14,7 +14,6 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 from refit_interfaces.msg import ParameterSet
@@ -248,14 +247,13 @@ def inject(graph: ChaosGraph, injection: Injection) -> Done:
 
 
 def plan(size: str, seed: int) -> list[list[Injection]]:
-    """The graphs of a study, one after the other and the arms in turn: what leaves a graph up, in an order of the seed, then
-    what does not.
+    """The graphs of a study, one arm after the other: what leaves a graph up, in an order of the seed, then what does not.
 
     Every kind comes before any comes again. A graph's last two kill a process that it bears the loss of, and one that it
     does not, in turn.
     """
     rng = random.Random(seed)
-    graphs: list[tuple[float, list[Injection]]] = []
+    graphs: list[list[Injection]] = []
     for robot, (count, length) in SIZES[size].items():
         arm = ARMS[robot]
         lasting = [kind for kind in kinds(arm) if not kind.startswith("kill_")]
@@ -268,5 +266,5 @@ def plan(size: str, seed: int) -> list[list[Injection]]:
                 chosen.append(deck.pop())
             last = [arm.others[k % len(arm.others)], arm.essential[k % len(arm.essential)]]
             chosen += [f"kill_{name}" for name in last]
-            graphs.append(((k + 0.5) / count, [Injection(robot, kind, rng.randrange(2**31)) for kind in chosen]))
-    return [injections for _, injections in sorted(graphs, key=itemgetter(0))]
+            graphs.append([Injection(robot, kind, rng.randrange(2**31)) for kind in chosen])
+    return graphs
