@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 from refit_interfaces.msg import SupervisorStatus
 
 from experiments.problems.chaos_arm import ARMS, Arm, Hand, limits_of
-from experiments.problems.chaos_graph import ChaosGraph, Recovery
+from experiments.problems.chaos_graph import ChaosGraph, Recovery, own_domain
 from experiments.problems.chaos_injections import Done, Injection, inject
 from experiments.problems.chaos_judge import Limits, after_stop, closed, lost_at, mastered, objection, silences, worst
 from experiments.problems.chaos_observer import HALTED, Observer
@@ -93,46 +93,47 @@ class Outcome:
         return bool(np.isfinite(self.took))
 
 
-def study(
-    graphs: Sequence[Sequence[Injection]],
-    folder: Path,
-    domain: int,
-) -> Iterator[Outcome]:
+def study(graphs: Sequence[Sequence[Injection]], folder: Path) -> Iterator[Outcome]:
     """Every injection of every graph, in order; a graph that an injection ended is started anew.
 
+    Each arm has a ROS domain of its own, and keeps it at a restart.
+
     Args:
-        folder: for logs and bags. domain: ROS domain of the first arm; each arm has its own, and keeps it at a restart.
+        folder: for logs and bags.
 
     Raises:
-        GraphError: a graph does not start at all.
+        GraphError: a graph does not start, although it was tried ATTEMPTS times.
     """
     robots = list(dict.fromkeys(injections[0].arm for injections in graphs))
     known = {robot: (limits_of(robot), Hand(robot)) for robot in robots}
     number = 0
     open_ends: dict[str, Outcome] = {}  # whose way back is the arm's next start
 
-    def graph_of(robot: str) -> ChaosGraph:
-        nonlocal number
-        number += 1
-        return _started(ARMS[robot], *known[robot], folder / f"graph{number}", domain + robots.index(robot))
+    with contextlib.ExitStack() as stack:
+        domains = {robot: stack.enter_context(own_domain()) for robot in robots}
 
-    for injections in graphs:
-        left, robot = list(injections), injections[0].arm
-        while left:
-            with graph_of(robot) as graph:
+        def graph_of(robot: str) -> ChaosGraph:
+            nonlocal number
+            number += 1
+            return _started(ARMS[robot], *known[robot], folder / f"graph{number}", domains[robot])
+
+        for injections in graphs:
+            left, robot = list(injections), injections[0].arm
+            while left:
+                with graph_of(robot) as graph:
+                    if robot in open_ends:
+                        yield _restarted(open_ends.pop(robot), graph)
+                    while left and robot not in open_ends:
+                        outcome = perform(graph, left.pop(0), number, known[robot][0])
+                        if outcome.recovered:
+                            yield outcome
+                        else:
+                            open_ends[robot] = outcome
                 if robot in open_ends:
-                    yield _restarted(open_ends.pop(robot), graph)
-                while left and robot not in open_ends:
-                    outcome = perform(graph, left.pop(0), number, known[robot][0])
-                    if outcome.recovered:
-                        yield outcome
-                    else:
-                        open_ends[robot] = outcome
-            if robot in open_ends:
-                open_ends[robot].unreadable = open_ends[robot].unreadable or _unreadable(graph.folder)
-    for robot, outcome in open_ends.items():
-        with graph_of(robot) as graph:
-            yield _restarted(outcome, graph)
+                    open_ends[robot].unreadable = open_ends[robot].unreadable or _unreadable(graph.folder)
+        for robot, outcome in open_ends.items():
+            with graph_of(robot) as graph:
+                yield _restarted(outcome, graph)
 
 
 def _restarted(outcome: Outcome, graph: ChaosGraph) -> Outcome:
@@ -168,7 +169,7 @@ def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits
     if np.isfinite(did.since):
         _judge_bag(outcome, graph, did.since)
     if injection.kind == "disk_full":
-        with suppress(GraphError):  # then the next one finds no bag, and says so
+        with contextlib.suppress(GraphError):  # then the next one finds no bag, and says so
             graph.record_anew()
     back = graph.recover() if not graph.hopeless else Recovery("", float("nan"))
     outcome.way, outcome.took, outcome.answers = back.way, back.took, list(back.answers)

@@ -44,7 +44,7 @@ def run(
     outcomes: list[Outcome] = []
     with progress.stage("injections", total) as stage:
         try:
-            for outcome in study(graphs, folder, domain=1 + 2 * (seed % 50)):
+            for outcome in study(graphs, folder):
                 outcomes.append(outcome)
                 stage.say(f"{outcome.arm} {outcome.kind}: {outcome.verdict}")
                 stage.advance(1)
@@ -216,7 +216,7 @@ def main(words: Sequence[str]) -> int:
     """One injection alone: arm, kind, seed."""
     arm, kind, seed = words
     folder = Path(tempfile.mkdtemp(prefix="refit-chaos-"))
-    for outcome in study([[Injection(arm, kind, int(seed))]], folder, domain=99):
+    for outcome in study([[Injection(arm, kind, int(seed))]], folder):
         for name, value in asdict(outcome).items():
             print(f"{name:12} {value}")
     print(f"log and bag  {folder}")
