@@ -364,6 +364,7 @@ class ServoGroup(Device):
         expired = np.flatnonzero(unarmed & (state.watchdog == WATCHDOG_EXPIRED))
         if len(expired):
             self._stood_still[expired] = True
+            self.velocities.reset(expired)
             self.counters.add("watchdog_stops", len(expired))
             self._notice(
                 "watchdog",

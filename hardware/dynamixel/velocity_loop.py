@@ -68,9 +68,9 @@ class VelocityLoop:
         self._most = np.array([joint.model.motor.no_load * RPM / joint.gear_ratio for joint in joints])
         self._asked, self._late, self._integral = (np.zeros(len(joints)) for _ in range(3))
 
-    def reset(self) -> None:
-        """Torque was off: nothing is known of what the joints need."""
-        self._asked[:] = self._late[:] = self._integral[:] = 0.0
+    def reset(self, which: np.ndarray | slice = slice(None)) -> None:
+        """These joints were stopped by somebody else: they set out from rest, and nothing is known of what they need."""
+        self._asked[which] = self._late[which] = self._integral[which] = 0.0
 
     def drive(self, state: GroupState, goals: Goals, dt: float) -> None:
         """Turn the velocities of this cycle into goals of the servos, in place; dt: since the last ones [s]."""

@@ -512,8 +512,9 @@ def test_velocities_end_with_their_stream(emulated, grouped):
     # Nothing is in the servo that would have to unwind, and its watchdog is the shorter one.
     for item, value in (("velocity_i_gain", 0), ("velocity_p_gain", 1128), ("bus_watchdog", 3)):
         assert group.services.get_item(1, item) == value
+    # On a busy machine the watchdog may stop it for a moment before that.
+    until(lambda: "no velocity" in group.source_ended, "the end of the stream")
     until(lambda: abs(truth(emulator, 1)["velocity"]) < 0.02, "the stop")
-    assert "no velocity" in group.source_ended
 
 
 @pytest.mark.parametrize("policy", ["off", "hold", "brake"])

@@ -112,6 +112,19 @@ def test_a_load_is_carried_while_the_master_lives_and_creeps_when_it_is_dead():
     assert led.speed == pytest.approx(-(0.5 - 0.04) / brake, rel=0.05)
 
 
+def test_a_joint_that_its_watchdog_stopped_sets_out_again_without_overshoot():
+    led = Led("XM430-W350", 0.005)
+    led.run(1.0, 2.0)
+    led.die()
+    led.bench.run(0.3)  # the driver has stood still
+    led.bench.write(bus_watchdog=0)
+    led.bench.write(bus_watchdog=WATCHDOG)
+    led.loop.reset(np.array([0]))
+    led.fastest = 0.0
+    led.run(1.0, 2.0)
+    assert led.fastest < 1.03 * 2.0 and led.speed == pytest.approx(2.0, abs=0.03)
+
+
 def test_others_keep_their_goals_and_the_servo_its_own_integral_if_told_so():
     xm = MODELS["XM430-W350"]
     joints = [
