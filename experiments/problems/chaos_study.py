@@ -58,6 +58,7 @@ class Outcome:
         answers_for: share of the time in which the motors answered for the motion, see `chaos_judge.mastered` [1].
         lost: of the bag, where the recorder was killed or its disk full [s]; NaN elsewhere.
         unreadable: what is wrong with bags.
+        died: processes that ended although nobody ended them.
     """
 
     arm: str
@@ -86,6 +87,7 @@ class Outcome:
     answers_for: float = 1.0
     lost: float = float("nan")
     unreadable: str = ""
+    died: list[str] = field(default_factory=list)
 
     @property
     def recovered(self) -> bool:
@@ -159,7 +161,7 @@ def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits
     before, begin = observer.refusals(), time.time()
     try:
         did = inject(graph, injection)
-    except (GraphError, RuntimeError) as error:
+    except (GraphError, RuntimeError, OSError) as error:
         did = Done(f"{NOT_DONE}: {error}")
     over = time.time()
     settled = _settle(graph, over)
@@ -176,6 +178,7 @@ def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits
     if back.way and outcome.verdict != "halted":
         outcome.verdict = "stood"
     outcome.exit_code, outcome.stuck = graph.exit_code, not graph.hopeless and bool(np.isnan(back.took))
+    outcome.died = graph.died()
     if graph.ended:
         outcome.verdict, outcome.halts = "ended", [*outcome.halts, graph.last_words()]
         outcome.objections += [f"ended: {why}" for why in [objection(graph.last_words())] if why]
