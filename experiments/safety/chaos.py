@@ -189,9 +189,7 @@ def report(result: Result, outcomes: Sequence[Outcome]) -> Report:
         page.section("Way back").figure(
             fig, "Where a person had to do something: resume, arm, stop and resume, restart."
         )
-    bad = [
-        o for o in outcomes if violations(o) or o.silent or o.objections or o.stuck or o.unreadable or not o.recovered
-    ]
+    bad = [o for o in outcomes if shortcomings(o)]
     page.section("What fell short", "With the seed that repeats it alone." if bad else "Nothing.")
     if bad:
         page.table(
