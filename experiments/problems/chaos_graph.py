@@ -164,6 +164,18 @@ class ChaosGraph:
             if number == signal.SIGKILL:
                 self._dead.add(name)
 
+    def died(self) -> list[str]:
+        """Processes that have ended although nobody ended them, since this was last asked; none once the launch ends."""
+        lost = (
+            []
+            if self.ended or "supervisor" in self._dead
+            else [
+                name for name, pid in self.pids.items() if name not in self._dead and not Path(f"/proc/{pid}").exists()
+            ]
+        )
+        self._dead.update(lost)
+        return lost
+
     @property
     def ended(self) -> bool:
         """Whether the launch has ended."""

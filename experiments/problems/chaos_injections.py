@@ -24,6 +24,7 @@ from simulation_interfaces.srv import ResetSimulation, SetSimulationState
 from experiments.problems.chaos_arm import ARMS, Arm
 from experiments.problems.chaos_attacker import HUGE, STRANGER, Attack
 from experiments.problems.chaos_graph import ANSWER, ChaosGraph
+from hardware.emulation.machine_time import withheld
 from scripting.errors import GraphError
 
 __all__ = ["Done", "Injection", "inject", "kinds", "plan"]
@@ -34,6 +35,8 @@ ATTACK, STANDSTILL = (0.3, 1.0), (0.2, 3.0)
 FLOOD, STREAM = (1000.0, 3000.0), (20.0, 500.0)
 #: [s] for the recorder to say that its disk is full
 DISK = 6.0
+#: [s] in which the machine may have withheld its cores from a recorder that is killed then
+RECENT = 1.5
 COMMANDER = "adaptive_mpc"
 #: injections that leave the graph up, and kills of what it bears or not: (graphs, injections of each) by arm and size
 SIZES = {
@@ -60,12 +63,14 @@ class Done:
         accepted: what should have been refused and was not.
         silent: what should have been said and was not.
         since: when data on a disk begin to be lost [s]; NaN: none are.
+        withheld: how long a busy machine had not run the recorder in the seconds before [s].
     """
 
     what: str
     accepted: str = ""
     silent: str = ""
     since: float = float("nan")
+    withheld: float = 0.0
 
 
 Injector = Callable[[ChaosGraph, random.Random], Done]
@@ -106,11 +111,16 @@ def _told(attack: Attack, sent: int) -> str:
 def _kill(name: str) -> Injector:
     def do(graph: ChaosGraph, rng: random.Random) -> Done:
         time.sleep(rng.uniform(0.0, 1.0))
+        done = Done(f"SIGKILL of {name}")
+        if name == "recorder":
+            before = withheld(graph.pids[name])
+            time.sleep(RECENT)
+            done.withheld = withheld(graph.pids[name]) - before
+            done.since = time.time()
         graph.signal(name, signal.SIGKILL)
-        since = time.time() if name == "recorder" else float("nan")
         if name in ("supervisor", "sim_plant"):
             graph.wait_end()
-        return Done(f"SIGKILL of {name}", since=since)
+        return done
 
     return do
 

@@ -31,7 +31,7 @@ NOT_DONE = "not done"
 #: [s] within which somebody has to say why an arm does not follow
 SILENCE = 3.0
 #: [s] after an injection until it is asked what became of it; for a halt to be watched; and at most
-CALM, HALT, LONGEST = 1.2, 2.0, 6.0
+CALM, HALT, LONGEST = 1.8, 2.0, 6.5
 GRID = 0.25
 #: to start a graph
 ATTEMPTS = 2
@@ -58,6 +58,7 @@ class Outcome:
         answers_for: share of the time in which the motors answered for the motion, see `chaos_judge.mastered` [1].
         lost: of the bag, where the recorder was killed or its disk full [s]; NaN elsewhere.
         unreadable: what is wrong with bags.
+        died: processes that ended although nobody ended them.
     """
 
     arm: str
@@ -86,6 +87,7 @@ class Outcome:
     answers_for: float = 1.0
     lost: float = float("nan")
     unreadable: str = ""
+    died: list[str] = field(default_factory=list)
 
     @property
     def recovered(self) -> bool:
@@ -159,7 +161,7 @@ def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits
     before, begin = observer.refusals(), time.time()
     try:
         did = inject(graph, injection)
-    except (GraphError, RuntimeError) as error:
+    except (GraphError, RuntimeError, OSError) as error:
         did = Done(f"{NOT_DONE}: {error}")
     over = time.time()
     settled = _settle(graph, over)
@@ -167,7 +169,7 @@ def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits
     outcome.refused = {key: n - before.get(key, 0) for key, n in observer.refusals().items() if n > before.get(key, 0)}
     _judge_words(outcome, observer, begin, settled, did)
     if np.isfinite(did.since):
-        _judge_bag(outcome, graph, did.since)
+        _judge_bag(outcome, graph, did.since, did.withheld)
     if injection.kind == "disk_full":
         with contextlib.suppress(GraphError):  # then the next one finds no bag, and says so
             graph.record_anew()
@@ -176,6 +178,7 @@ def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits
     if back.way and outcome.verdict != "halted":
         outcome.verdict = "stood"
     outcome.exit_code, outcome.stuck = graph.exit_code, not graph.hopeless and bool(np.isnan(back.took))
+    outcome.died = graph.died()
     if graph.ended:
         outcome.verdict, outcome.halts = "ended", [*outcome.halts, graph.last_words()]
         outcome.objections += [f"ended: {why}" for why in [objection(graph.last_words())] if why]
@@ -188,7 +191,7 @@ def _settle(graph: ChaosGraph, over: float) -> float:
     halted: float | None = None
     while (now := time.time()) < over + LONGEST and not graph.ended:
         halted = None if not graph.observer.explained() else halted or now
-        if now > over + CALM and (graph.observer.follows(now) or (halted and now > halted + HALT)):
+        if now > over + CALM and (now > halted + HALT if halted else graph.observer.follows(now)):
             break
         time.sleep(0.05)
     return time.time()
@@ -217,7 +220,7 @@ def _judge_motion(outcome: Outcome, observer: Observer, limits: Limits, begin: f
         setattr(outcome, name, round(max((getattr(stop, name) for stop in stops), default=0.0), 4))
 
 
-def _judge_bag(outcome: Outcome, graph: ChaosGraph, since: float) -> None:
+def _judge_bag(outcome: Outcome, graph: ChaosGraph, since: float, withheld: float) -> None:
     said = graph.observer.newest("recorder")
     try:
         bag = BagReader(said.values["bag"] if said else graph.folder / "bag")
@@ -225,7 +228,7 @@ def _judge_bag(outcome: Outcome, graph: ChaosGraph, since: float) -> None:
     except (BagError, KeyError) as error:
         outcome.unreadable, outcome.lost = str(error), float("inf")
         return
-    outcome.lost = round(lost_at(np.array(graph.observer.published), recorded, since), 3)
+    outcome.lost = round(max(0.0, lost_at(np.array(graph.observer.published), recorded, since) - withheld), 3)
 
 
 def _unreadable(folder: Path) -> str:

@@ -12,6 +12,7 @@ never by what the chain says of itself; what the chain says is judged too. docs/
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -46,6 +47,8 @@ def run(
         try:
             for outcome in study(graphs, folder):
                 outcomes.append(outcome)
+                with (folder / "outcomes.jsonl").open("a") as file:  # what has been seen survives whatever comes
+                    file.write(json.dumps(asdict(outcome)) + "\n")
                 stage.say(f"{outcome.arm} {outcome.kind}: {outcome.verdict}")
                 stage.advance(1)
         except (KeyboardInterrupt, GraphError) as error:
@@ -90,6 +93,7 @@ def judge(result: Result, outcomes: Sequence[Outcome], planned: int) -> None:
         SOURCE,
     )
     result.check("forged parameters accepted", sum(bool(o.accepted) for o in outcomes), 0, "==", "", SOURCE)
+    result.check("processes that died by themselves", sum(len(o.died) for o in outcomes), 0, "==", "", SOURCE)
     killed = [o.exit_code for o in outcomes if o.kind == "kill_supervisor"]
     if killed:
         result.check(
@@ -185,9 +189,7 @@ def report(result: Result, outcomes: Sequence[Outcome]) -> Report:
         page.section("Way back").figure(
             fig, "Where a person had to do something: resume, arm, stop and resume, restart."
         )
-    bad = [
-        o for o in outcomes if violations(o) or o.silent or o.objections or o.stuck or o.unreadable or not o.recovered
-    ]
+    bad = [o for o in outcomes if shortcomings(o)]
     page.section("What fell short", "With the seed that repeats it alone." if bad else "Nothing.")
     if bad:
         page.table(
@@ -206,6 +208,7 @@ def shortcomings(outcome: Outcome) -> list[str]:
         *violations(outcome),
         *(f"silent {spell}" for spell in outcome.silent),
         *outcome.objections,
+        *(f"{name} died by itself" for name in outcome.died),
         *(["needed a restart"] if outcome.stuck else []),
         *([outcome.unreadable] if outcome.unreadable else []),
         *([] if outcome.recovered else ["did not follow again"]),

@@ -68,6 +68,7 @@ def test_a_violation_is_counted(name):
             "launches that ended with code 1 when their supervisor was killed",
         ),
         ({"kind": "kill_recorder", "lost": 1.2}, "data lost at SIGKILL, most"),
+        ({"died": ["recorder"]}, "processes that died by themselves"),
         ({"unreadable": "bag is damaged"}, "graphs with a bag that cannot be read"),
     ],
 )
