@@ -182,6 +182,9 @@ class SoftwareCamera:
             return
         sensor.set_metadata(rs.frame_metadata_value.frame_counter, record.number)
         sensor.set_metadata(rs.frame_metadata_value.sensor_timestamp, int(1e3 * record.device_ms))
+        # Where nothing tells it the SDK takes number / time as the rate, and by it pairs depth with colour. That is far off
+        # while numbers begin at 1 in a camera that has been on for long, and for as long nothing is paired.
+        sensor.set_metadata(rs.frame_metadata_value.actual_fps, 1000 * mode.fps)
         if record.stream in ("gyro", "accel"):
             sensor.on_motion_frame(frame)
         else:
