@@ -216,6 +216,7 @@ def test_an_overheated_servo_ends_its_trajectory_and_needs_a_reboot(emulated, gr
     assert "overheating" in group.faults["b/hardware"] and "~/reboot_dxl" in group.faults["b/hardware"]
     assert truth(emulator, 2)["torque_enable"] == 0 and truth(emulator, 1)["torque_enable"] == 1
     before = len(group.samples)
+    assert group.counters.alerts == 1  # the alert bit of its replies, once while it stands
     emulator.clear("overtemp")
     time.sleep(0.5)
     assert "b/hardware" in group.faults  # no automatic reboot

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
 import serial
 
+from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
 from hardware.emulation.process import EmulatorProcess
 from hardware.emulation.pty_port import PtyPort
@@ -103,6 +105,40 @@ def test_silence_delay_and_expiry():
     faults.clear()
     assert faults.frames(b"x") == [(0.0, b"x")]
     assert [name for _, name, _ in faults.log] == ["delay", "silence", "clear:silence", "clear:delay"]
+
+
+class Played(Emulator):
+    """What it sends is in `out`."""
+
+    def __init__(self, seed):
+        super().__init__(Faults(seed))
+        self.out = []
+        self.port = types.SimpleNamespace(write=self.out.append, unplug=lambda: None, replug=lambda: None, stats={})
+
+    def step(self, timeout):
+        time.sleep(timeout)
+
+    def play(self, n):
+        """Numbers 0 to n - 1 as frames, with a jitter that ends before the last of them."""
+        self.inject("jitter", by=0.05)
+        for k in range(n):
+            self.send(bytes([k]))
+        self.faults.clear("jitter")
+        self.send(bytes([n]))
+        while self._late:
+            self._turn()
+
+
+def test_on_a_line_nothing_overtakes_a_delayed_frame_and_on_a_network_everything_does():
+    line, network = Played(1), Played(1)
+    network.overtaking = True
+    line.play(20), network.play(20)
+    order = [bytes([k]) for k in range(21)]
+    assert line.out == order and network.out != order and sorted(network.out) == order
+    line.inject("delay", by=10.0)
+    line.send(b"late")
+    line.inject("unplug", 0.0)
+    assert not line._late  # what was under way is lost
 
 
 def test_command_line_teaches():
