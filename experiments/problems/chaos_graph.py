@@ -28,6 +28,7 @@ from experiments.problems.chaos_arm import Arm, Hand
 from experiments.problems.chaos_attacker import Attacker, Target
 from experiments.problems.chaos_judge import Limits
 from experiments.problems.chaos_observer import Observer
+from hardware.emulation.machine_time import withheld
 from scripting.client import GraphClient
 from scripting.errors import GraphError
 from scripting.launched import LaunchedGraph
@@ -44,6 +45,8 @@ RECOVERY, PRESS = 45.0, 0.5
 #: [s] without a halt and without motion, after which an operator stops and resumes
 STUCK = 8.0
 LOOK = 0.02
+#: processes that real servos, and a driver on a machine of its own, have no need to wait for
+REAL_TIME = ("sim_plant", "emulator", "dynamixel")
 
 
 @contextlib.contextmanager
@@ -163,6 +166,10 @@ class ChaosGraph:
             os.kill(self.pids[name], number)
             if number == signal.SIGKILL:
                 self._dead.add(name)
+
+    def waited(self) -> float:
+        """How long the processes that stand for servos and their bus have waited for a core since they started [s]."""
+        return sum(withheld(self.pids[name]) for name in REAL_TIME if name in self.pids)
 
     def died(self) -> list[str]:
         """Processes that have ended although nobody ended them, since this was last asked; none once the launch ends."""

@@ -58,6 +58,7 @@ class Outcome:
         answers_for: share of the time in which the motors answered for the motion, see `chaos_judge.mastered` [1].
         lost: of the bag, where the recorder was killed or its disk full [s]; NaN elsewhere.
         unreadable: what is wrong with bags.
+        waited: how long plant, emulated servos and driver waited for a core meanwhile, in all [s].
         died: processes that ended although nobody ended them.
     """
 
@@ -87,6 +88,7 @@ class Outcome:
     answers_for: float = 1.0
     lost: float = float("nan")
     unreadable: str = ""
+    waited: float = 0.0
     died: list[str] = field(default_factory=list)
 
     @property
@@ -158,7 +160,7 @@ def _started(arm: Arm, limits: Limits, hand: Hand, folder: Path, domain: int) ->
 def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits) -> Outcome:
     """Do one injection to a graph whose arm follows, watch what becomes of it, and lead the arm back."""
     observer = graph.observer
-    before, begin = observer.refusals(), time.time()
+    before, waited, begin = observer.refusals(), graph.waited(), time.time()
     try:
         did = inject(graph, injection)
     except (GraphError, RuntimeError, OSError) as error:
@@ -178,7 +180,7 @@ def perform(graph: ChaosGraph, injection: Injection, number: int, limits: Limits
     if back.way and outcome.verdict != "halted":
         outcome.verdict = "stood"
     outcome.exit_code, outcome.stuck = graph.exit_code, not graph.hopeless and bool(np.isnan(back.took))
-    outcome.died = graph.died()
+    outcome.died, outcome.waited = graph.died(), round(max(0.0, graph.waited() - waited), 2)
     if graph.ended:
         outcome.verdict, outcome.halts = "ended", [*outcome.halts, graph.last_words()]
         outcome.objections += [f"ended: {why}" for why in [objection(graph.last_words())] if why]

@@ -193,8 +193,8 @@ def report(result: Result, outcomes: Sequence[Outcome]) -> Report:
     page.section("What fell short", "With the seed that repeats it alone." if bad else "Nothing.")
     if bad:
         page.table(
-            ["arm", "injection", "seed", "what was done", "what fell short"],
-            [[o.arm, o.kind, o.seed, o.what, "; ".join(shortcomings(o))] for o in bad],
+            ["arm", "injection", "seed", "what was done", "waited for a core, s", "what fell short"],
+            [[o.arm, o.kind, o.seed, o.what, o.waited, "; ".join(shortcomings(o))] for o in bad],
         )
     rows = result.details["what was said"]
     if rows:
