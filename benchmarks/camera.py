@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.problems.device_bench import DeviceBench, Played, Usage
+from experiments.problems.own_domain import own_domain
 from nodes.framework.heap import keep_freed_memory
 from reporting.checks import Result
 from reporting.progress import SilentProgress
@@ -243,7 +244,8 @@ def _camera(seconds: float, seed: int, mode: str, **parameters) -> dict:
     )
     with (
         tempfile.TemporaryDirectory() as folder,
-        DeviceBench(Path(folder), [camera], domain=1 + os.getpid() % 100, seed=seed) as bench,
+        own_domain() as domain,
+        DeviceBench(Path(folder), [camera], domain, seed=seed) as bench,
     ):
         bench.up()
         pictures = _Pictures(bench)

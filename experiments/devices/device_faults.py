@@ -25,6 +25,7 @@ from experiments.problems.device_bench import KILLED, DeviceBench, Injection, Pl
 from experiments.problems.device_faults_report import write_report
 from experiments.problems.device_signs import OK, STALE, Health, Telling
 from experiments.problems.devices import DEVICES
+from experiments.problems.own_domain import own_domain
 from reporting import Result, SilentProgress
 
 SOURCE = "own target"
@@ -82,7 +83,7 @@ def run(size: str = "full", seed: int = 0, progress=SilentProgress(), run_direct
     """Let everything fail for a while."""
     result = Result("device_faults", seed=seed, size=size)
     folder = Path(run_directory or "runs/device_faults") / "bench"
-    with DeviceBench(folder, DEVICES, domain=1 + seed % 100, seed=seed) as bench:
+    with own_domain() as domain, DeviceBench(folder, DEVICES, domain, seed=seed) as bench:
         with progress.stage("starting emulators and drivers", None):
             start = bench.up()
         result.check("all devices well after the last activation", start, 10.0, "<=", "s", SOURCE)

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +31,7 @@ from scripting.client import GraphClient
 from scripting.errors import GraphError
 from scripting.launched import LaunchedGraph
 
-__all__ = ["ChaosGraph", "Recovery", "own_domain"]
-
-#: [TCP port] that stands for ROS domain 0, as in ROS's own domain_coordinator, by which tests keep apart
-PORT = 32768
+__all__ = ["ChaosGraph", "Recovery"]
 
 #: [s] for a graph to start and the arm to follow its path; for a graph that has to end; for one answer of a service
 START, END, ANSWER = 240.0, 30.0, 8.0
@@ -47,20 +42,6 @@ STUCK = 8.0
 LOOK = 0.02
 #: processes that real servos, and a driver on a machine of its own, have no need to wait for
 REAL_TIME = ("sim_plant", "emulator", "dynamixel")
-
-
-@contextlib.contextmanager
-def own_domain() -> Iterator[int]:
-    """The number of a ROS domain that nobody else of this machine uses who asks in the same way, until the end."""
-    for domain in random.sample(range(20, 101), 81):  # low ones are used by hand
-        with socket.socket() as claim:
-            try:
-                claim.bind(("", PORT + domain))
-            except OSError:
-                continue
-            yield domain
-            return
-    raise GraphError("every ROS domain from 20 to 100 is in use on this machine")
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The arm's true state over time: t (N,), q, v, effort (N, n), driven (N,): whether its motors had torque."""
+    """The arm's true state over time: t (N,), q, v, effort (N, n), driven (N,): whether its motors followed a goal."""
 
     t: np.ndarray
     q: np.ndarray
@@ -82,20 +82,22 @@ class Trace:
 
 
 def worst(trace: Trace, limits: Limits) -> dict[str, float]:
-    """The largest "speed", "torque" and "position" over their limits [1], and the largest speed "limp".
+    """The largest "speed", "torque" and "position" over their limits [1], and of an arm that obeys nobody "limp" and "caught".
 
-    Position counts from the middle of the range, in halves of it. A joint without torque obeys nobody, so that speed and
-    position of an arm whose motors have none are told apart: as "limp", the largest speed over its limit.
+    Position counts from the middle of the range, in halves of it. Motors that follow no goal obey nobody, so that what an
+    arm does that falls, and is caught again, is told apart: "limp" is its largest speed over its limit, "caught" the
+    largest torque, by which the bridges brake what they turn too fast for.
     """
     driven = mastered(trace, limits)
     limp = ~driven
     middle, half = (limits.upper + limits.lower) / 2, (limits.upper - limits.lower) / 2
-    speed = np.abs(trace.v) / limits.velocity
+    speed, torque = np.abs(trace.v) / limits.velocity, np.abs(trace.effort) / limits.effort
     return {
         "speed": float(speed[driven].max(initial=0.0)),
-        "torque": float((np.abs(trace.effort) / limits.effort).max(initial=0.0)),
+        "torque": float(torque[driven].max(initial=0.0)),
         "position": float((np.abs(trace.q - middle) / half)[driven].max(initial=0.0)),
         "limp": float(speed[limp].max(initial=0.0)),
+        "caught": float(torque[limp].max(initial=0.0)),
     }
 
 

@@ -36,8 +36,6 @@ WINDOW = 1.0
 DIAGNOSTICS_HOLD, STATUS_HOLD = 1.5, 0.5
 #: [s] without a word of the emulated servos: a real one has a processor of its own, which no busy machine takes from it
 EMULATED = 0.02
-#: [N m] that no motor of an arm reaches which none of them holds
-NOTHING = 0.01
 #: nodes whose warnings explain why an arm does not follow
 MOVERS = ("supervisor", "adaptive_mpc", "sim_plant", "dynamixel")
 
@@ -144,10 +142,8 @@ class Observer:
             state = world.state()
             if state.host != last:
                 last = state.host
-                effort, powered = world.efforts(EMULATED)
-                # A servo whose watchdog has bitten keeps its torque on, and exerts nothing.
-                driven = bool(powered.all() and np.abs(effort).max() > NOTHING)
-                self._see(time.time(), state.q, state.v, effort, driven)
+                effort, driven = world.efforts(EMULATED)
+                self._see(time.time(), state.q, state.v, effort, bool(driven.all()))
 
     def _see(self, t: float, q: np.ndarray, v: np.ndarray, effort: np.ndarray, driven: bool) -> None:
         self._rows.append((q, v, effort, driven))

@@ -12,10 +12,11 @@ import numpy as np
 from refit_interfaces.msg import SupervisorStatus
 
 from experiments.problems.chaos_arm import ARMS, Arm, Hand, limits_of
-from experiments.problems.chaos_graph import ChaosGraph, Recovery, own_domain
+from experiments.problems.chaos_graph import ChaosGraph, Recovery
 from experiments.problems.chaos_injections import Done, Injection, inject
 from experiments.problems.chaos_judge import Limits, after_stop, closed, lost_at, mastered, objection, silences, worst
 from experiments.problems.chaos_observer import HALTED, Observer
+from experiments.problems.own_domain import own_domain
 from recording import BagReader
 from recording.bag_reader import BagError
 from scripting.errors import GraphError
@@ -46,7 +47,8 @@ class Outcome:
     Attributes:
         graph: number of the graph. what: what was done, in words.
         verdict: one of VERDICTS.
-        speed, torque, position: largest over their limits [1]; limp: largest speed while the motors had no torque.
+        speed, torque, position: largest over their limits [1]; limp: largest speed, and
+            caught: largest torque, while the motors obeyed nobody.
         distance, share, later: after stops, see `chaos_judge.Stop` [rad], [1], [rad].
         halts: the supervisor's sentences, with their codes. objections: what is wrong with them.
         silent: spells in which nobody said why the arm did not follow, and what else was not said.
@@ -72,6 +74,7 @@ class Outcome:
     torque: float = 0.0
     position: float = 0.0
     limp: float = 0.0
+    caught: float = 0.0
     distance: float = 0.0
     share: float = 0.0
     later: float = 0.0

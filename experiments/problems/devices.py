@@ -117,8 +117,13 @@ DEVICES = [
             "unplug": Injection(
                 Sign(WARN, ("repeated_requests",), "no data|sends no records|asked for again"), seconds=(0.5, 3.0)
             ),
+            # Its datagrams know no connection: a box that is back before the driver gives up is only asked again.
             KILLED: Injection(
-                Sign(ERROR, ("reconnects",), "cannot be reached|sends no records|no data|does not answer"),
+                Sign(
+                    ERROR,
+                    ("reconnects", "repeated_requests"),
+                    "cannot be reached|sends no records|no data|does not answer",
+                ),
                 seconds=(0.5, 2.0),
             ),
             "silence": Injection(Sign(WARN, ("repeated_requests",), "no data|sends no records|asked for again")),

@@ -112,7 +112,10 @@ def judge(result: Result, outcomes: Sequence[Outcome], planned: int) -> None:
         "graphs with a bag that cannot be read", sum(bool(o.unreadable) for o in outcomes), 0, "==", "", SOURCE
     )
     result.detail("by kind", by_kind(outcomes))
-    result.detail("limp", {arm: max((o.limp for o in outcomes if o.arm == arm), default=0.0) for arm in ARMS})
+    for name in ("limp", "caught"):
+        result.detail(
+            name, {arm: max((getattr(o, name) for o in outcomes if o.arm == arm), default=0.0) for arm in ARMS}
+        )
     result.detail("what was said", said(outcomes))
     result.detail("injections", [asdict(o) for o in outcomes])
 

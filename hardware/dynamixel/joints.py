@@ -58,7 +58,7 @@ class Joint:
     profile_velocity: float = 0.0
     profile_acceleration: float = 0.0
     loop_p: float = 6.0
-    loop_i: float = 8.0
+    loop_i: float = 12.0
     loop_d: float = 0.5
 
     def __post_init__(self) -> None:

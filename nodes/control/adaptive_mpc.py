@@ -93,7 +93,6 @@ class AdaptiveMpcNode(RefitNode):
             # Only the newest state is of use here, so this reader keeps one (COMMAND), whatever the writer keeps.
             self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
             self.create_subscription(ParameterSet, "refit/parameters", self.physics.offer, LEDGER),
-            self.permission.subscription,
             *self.physics.interfaces(),
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
@@ -126,6 +125,8 @@ class AdaptiveMpcNode(RefitNode):
             if entity is not None:
                 self._destroy(entity)
         self._made = []
+        if hasattr(self, "permission"):
+            self.permission.destroy()
         for name in ("refit_client", "run_episode"):
             if getattr(self, name, None) is not None:
                 getattr(self, name).destroy()

@@ -112,7 +112,6 @@ class StanceController(RefitNode):
             self._contacts,
             self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
             self.create_subscription(Twist, "cmd_vel", self._on_cmd_vel, COMMAND),
-            self.permission.subscription,
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
 
@@ -141,6 +140,8 @@ class StanceController(RefitNode):
                 for destroy in (self.destroy_subscription, self.destroy_timer, self.destroy_publisher):
                     if destroy(entity):
                         break
+        if hasattr(self, "permission"):
+            self.permission.destroy()
         self._made, self.controller = [], None
 
     def config_changed(self, old, new) -> None:

@@ -85,7 +85,7 @@ class JointSettings:
         "position loop on the bus cycle, for servos that take current or PWM",
         read_only=True,
     )
-    loop_i: float = setting(8.0, "N m/(rad s)", (0.0, 1e5), "likewise", read_only=True)
+    loop_i: float = setting(12.0, "N m/(rad s)", (0.0, 1e5), "likewise", read_only=True)
     loop_d: float = setting(0.5, "N m s/rad", (0.0, 1e4), "likewise; also of stop_state damped", read_only=True)
 
     def joint(self, name: str) -> Joint:

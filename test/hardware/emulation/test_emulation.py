@@ -159,15 +159,15 @@ import sys
 from hardware.emulation.world import SharedWorld
 world = SharedWorld.open(sys.argv[1])
 state = world.state()
-world.apply(world.indices(["c", "a"]), [state.q[2], state.v[0] + state.wrench[5]], powered=[True, False])
+world.apply(world.indices(["c", "a"]), [state.q[2], state.v[0] + state.wrench[5]], driven=[True, False])
 print(world.mjcf, state.t)
 """
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "world")], capture_output=True, text=True, check=True
     )
     assert done.stdout == "<mujoco/> 1.5\n"
-    tau, powered = world.efforts(age_limit=10.0)
-    assert tau.tolist() == [9.0, 0.0, 3.0] and powered.tolist() == [False, False, True]
+    tau, driven = world.efforts(age_limit=10.0)
+    assert tau.tolist() == [9.0, 0.0, 3.0] and driven.tolist() == [False, False, True]
     time.sleep(0.02)
     assert world.efforts(age_limit=0.01)[0].tolist() == [0.0] * 3
     with pytest.raises(ValueError, match="no joint elbow, only a, b, c"):
@@ -224,7 +224,7 @@ def test_a_writer_stuck_in_the_middle_leaves_the_state_before(tmp_path):
 
 
 def test_motors_of_several_emulators_do_not_disturb_each_other(tmp_path):
-    """Two writers as fast as they can, an arm's and a gripper's; a joint's torque is odd where it is powered."""
+    """Two writers as fast as they can, an arm's and a gripper's; a joint's torque is odd where it is driven."""
     world = SharedWorld.create(tmp_path / "world", ["a", "b", "c"], "")
     program = """
 import sys, time
@@ -233,7 +233,7 @@ world, k, end = SharedWorld.open(sys.argv[1]), 0, time.monotonic() + 1.0
 joints = world.indices(sys.argv[2:])
 while time.monotonic() < end:
     k += 1
-    world.apply(joints, k, powered=k % 2 == 1)
+    world.apply(joints, k, driven=k % 2 == 1)
 print(k)
 """
     writers = [
@@ -244,8 +244,8 @@ print(k)
     ]
     last = np.zeros(3)
     while any(writer.poll() is None for writer in writers):
-        tau, powered = world.efforts(age_limit=60.0)
-        assert (tau % 2 == powered).all() and (tau >= last).all()
+        tau, driven = world.efforts(age_limit=60.0)
+        assert (tau % 2 == driven).all() and (tau >= last).all()
         last = tau
     arm, gripper = (int(writer.stdout.read()) for writer in writers)
     assert world.efforts(age_limit=60.0)[0].tolist() == [arm, arm, gripper]

@@ -164,14 +164,16 @@ def arm(shared_ros):
 SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
 
 
-def test_states_are_complete_stamped_and_healthy(arm):
+def test_states_are_complete_stamped_and_healthy(arm, withheld):
     dynamic = arm.ros.listen(DynamicJointState, "dynamic_joint_states", STATE)
     arm.ros.until(lambda: arm.well() and len(dynamic) > 3, what="OK")
-    before = len(arm.states)
+    before, waited = len(arm.states), withheld(arm.process.pid) + withheld(arm.bus.pid)
     states = arm.newest(50)
+    waited = withheld(arm.process.pid) + withheld(arm.bus.pid) - waited
     assert all(list(state.name) == ["lift", "swing", "grip"] and len(state.effort) == 3 for state in states)
     stamps = np.array([seconds(state.header.stamp) for state in states])
-    assert (np.diff(stamps) > 0.0).all() and np.median(np.diff(stamps)) == pytest.approx(0.02, rel=0.05)
+    assert (np.diff(stamps) > 0.0).all()
+    assert 0.95 * 0.02 < np.diff(stamps).mean() < 1.05 * 0.02 + waited / 49  # at 50 Hz, as far as the machine lets it
     # The least of them: what held up the others on their way is not the stamp's fault.
     assert 0.0 < min(np.array(arm.states.times[before : before + 50]) - stamps) < 0.1
     values = dynamic[-1].interface_values[0]
