@@ -230,7 +230,7 @@ class ChaosGraph:
         since = begin  # when somebody last changed something
         while time.time() < begin + timeout and not self.ended:
             state = self.observer.state
-            if self.observer.follows(time.time()) and not self.observer.explained():
+            if self.observer.armed() and self.observer.follows(time.time()):
                 return Recovery(", ".join(pressed), time.time() - begin, tuple(answers))
             button = {SupervisorStatus.STATE_HALTED: "resume", SupervisorStatus.STATE_DISARMED: "arm"}.get(state, "")
             if not button and time.time() > since + STUCK:

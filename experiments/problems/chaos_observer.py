@@ -45,6 +45,7 @@ HALTED, DISARMED, DEGRADED = (
     SupervisorStatus.STATE_DEGRADED,
 )
 EXPLAINING = (HALTED, DISARMED, DEGRADED, SupervisorStatus.STATE_SHUTDOWN)
+ARMED = (SupervisorStatus.STATE_READY, SupervisorStatus.STATE_RUNNING, DEGRADED)
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,10 @@ class Observer:
     def state(self) -> int | None:
         """The supervisor's last state; None before its first word."""
         return self.statuses[-1].state if self.statuses else None
+
+    def armed(self) -> bool:
+        """Whether somebody may command, by the supervisor's last word."""
+        return self.state in ARMED
 
     def explained(self) -> bool:
         """Whether the supervisor says now why the robot stands."""

@@ -157,6 +157,7 @@ class StanceController(RefitNode):
         self.controller.reset()
         self._due = -np.inf  # stamp from which the next command is due
         self._stamp = -np.inf  # of the newest joint state answered
+        self._sent: JointCommand | None = None
         self._target = np.zeros(3)  # forward, sideways, turning, as followed
         self._wanted = np.zeros(3)  # as asked for
         self._wanted_until = -np.inf
@@ -212,7 +213,12 @@ class StanceController(RefitNode):
         """A joint state, still serialised: only those that are due are worth reading."""
         arrival = time.perf_counter()
         stamp = peek_stamp(data)
-        if not self.is_active or self.halt_reason or self._fallen or self._stamp <= stamp < self._due:
+        if not self.is_active or self.halt_reason or self._fallen:
+            return
+        if self.config.lockstep and self._sent is not None and stamp == seconds(self._sent.header.stamp):
+            self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
+            return
+        if self._stamp <= stamp < self._due:
             return
         message = deserialize_message(data, JointState)
         sample, self.refusal = self.gate.read(message, np.nan if self.config.lockstep else self._now())
@@ -278,6 +284,7 @@ class StanceController(RefitNode):
         )
         message.header.stamp = stamp
         self.commands.publish(message)
+        self._sent = message
         latency, stance = time.perf_counter() - arrival, command.stance
         self.cycles += 1
         self.misses += latency > self.config.control_period
