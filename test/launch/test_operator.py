@@ -186,8 +186,8 @@ def test_who_only_calls_himself_supervisor_moves_nothing(panda, panel):
     until(lambda: "/probe publishes supervisor/status" in processes.output("/adaptive_mpc"), "so does the controller")
     resumed, why = panel.press("resume")
     assert not resumed and "/probe publishes supervisor/" in why
-    node.destroy_publisher(status)
-    node.destroy_publisher(leases)
+    panel.probe.end(status)
+    panel.probe.end(leases)
     until(lambda: panel.press("resume")[0], "the forger is gone")
     panel.until_moving()
 
@@ -196,12 +196,11 @@ def test_who_only_calls_himself_supervisor_moves_nothing(panda, panel):
 @pytest.mark.parametrize("kind, topic", [(SupervisorStatus, "supervisor/status"), (Clock, "/clock")])
 def test_a_forger_halts_the_arm_and_the_halt_says_who_it_is(panda, panel, kind, topic):
     panel.until_moving()
-    node = panel.probe.node
-    forged = node.create_publisher(kind, topic, LEDGER if kind is SupervisorStatus else CLOCK)
+    forged = panel.probe.node.create_publisher(kind, topic, LEDGER if kind is SupervisorStatus else CLOCK)
     halt = panel.until_state(S.STATE_HALTED, "the supervisor halts")
     assert halt.code == S.CODE_IMPOSTOR and "/probe" in halt.message and topic.strip("/") in halt.message
     panel.until_at_rest()
-    node.destroy_publisher(forged)
+    panel.probe.end(forged)
     until(lambda: panel.press("resume")[0], "the forger is gone")
     panel.until_moving()
 
