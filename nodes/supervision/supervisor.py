@@ -37,6 +37,8 @@ __all__ = ["SupervisorConfig", "SupervisorNode", "main"]
 
 #: leases are renewed after this share of their duration
 LEASES = 0.2
+#: [s] in which a supervisor that was held up reads what has piled up; before that it judges by a past that it has half read
+CATCH_UP = 0.5
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class SupervisorNode(RefitNode):
         self._stops: list[OperatorStop] = []  # not yet answered
         self._commander = config.commander
         self._arm_by_itself = config.auto_arm
+        self._behind_until = -np.inf  # wall time until which it catches up [s]
         self._judged: float | None = None  # wall time of the last judgement, which is the gates' clock
         self._lent = -np.inf  # wall time of the last lease
         self._stamp = -np.inf
@@ -251,6 +254,7 @@ class SupervisorNode(RefitNode):
         """Whoever was not run for longer than its lease must not go on as if nothing had been."""
         gap, self._judged = now - (self._judged if self._judged is not None else now), now
         if gap > self.config.lease_duration:
+            self._behind_until = now + CATCH_UP
             self._handle(
                 Event.HELD_UP,
                 f"the supervisor was not run for {gap:.2f} s (lease {self.config.lease_duration:.2f} s), so that the "
@@ -327,13 +331,18 @@ class SupervisorNode(RefitNode):
     def _answer_stop(self, header, success: bool, message: str) -> None:
         self._stop_service.send_response(Trigger.Response(success=success, message=message), header)
 
-    def _on_arm(self, request, response):
+    def _faults(self) -> list[str]:
+        """Why nobody may command, asked by somebody who wishes to."""
         self._see_who_speaks()
-        faults = self.watch.faults(self._now())
+        behind = ["the supervisor was held up and is catching up"] if time.monotonic() < self._behind_until else []
+        return behind + [sentence for _, sentence in self.watch.faults(self._now())]
+
+    def _on_arm(self, request, response):
+        faults = self._faults()
         if self.machine.state is not State.DISARMED:
             response.message = f"nothing to arm: {self.machine.state.name}"
         elif faults:
-            response.message = f"not armed: {faults[0][1]}"
+            response.message = f"not armed: {faults[0]}"
         else:
             self._handle(Event.ARM, "armed by an operator")
             response.success, response.message = True, f"armed: {self._commander} may command"
@@ -360,12 +369,11 @@ class SupervisorNode(RefitNode):
         return response
 
     def _on_resume(self, request, response):
-        self._see_who_speaks()
-        faults = self.watch.faults(self._now())
+        faults = self._faults()
         if self.machine.state is not State.HALTED:
             response.message = f"nothing to resume: {self.machine.state.name}"
         elif faults:
-            response.message = f"still at fault: {faults[0][1]}"
+            response.message = f"still at fault: {faults[0]}"
         else:
             self._handle(Event.RESUME, "resumed by an operator")
             response.success, response.message = True, "ready"
