@@ -84,6 +84,7 @@ class _Writer:
         self.root = self._connect()
         self.values = self._still()
         self.velocities: list[float] = [np.inf] * 6 * floating_base
+        self.home = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0] * floating_base
         self.objections: list[str] = []
         self.mjcf = ElementTree.Element("mujoco", model=root.get("name") or "model")
         ElementTree.SubElement(self.mjcf, "compiler", angle="radian", autolimits="true")
@@ -107,6 +108,10 @@ class _Writer:
         if np.isfinite(self.velocities).any():
             data = " ".join(map(repr, map(float, self.velocities)))
             ElementTree.SubElement(self.custom, "numeric", name="velocity_limits", data=data)
+        if any(joint.mimic and joint.mimic[2] for joint in self.joints.values()):
+            # At zero of all joints the followers would not be where they belong.
+            frames = ElementTree.SubElement(self.mjcf, "keyframe")
+            ElementTree.SubElement(frames, "key", name="home", qpos=_text(self.home))
         self._note()
         ElementTree.indent(self.mjcf)
         return ElementTree.tostring(self.mjcf, encoding="unicode"), self.notes
@@ -208,6 +213,7 @@ class _Writer:
                 )
             ElementTree.SubElement(body, "freejoint", name=joint.name)
             self.velocities += [np.inf] * 6
+            self.home += [*r, *quat]
         elif joint.kind not in {*_KINDS, "fixed"}:
             known = ", ".join((*_KINDS, "fixed", "floating"))
             raise ValueError(f"joint '{joint.name}' is of type '{joint.kind}', expected one of {known}")
@@ -235,6 +241,8 @@ class _Writer:
             attributes["frictionloss"] = repr(joint.friction)
         ElementTree.SubElement(body, "joint", attributes)
         self.velocities.append(joint.velocity)
+        chain = self._leaders(joint.name)
+        self.home.append(self._followed(joint.name, {**self.values, (chain or [joint.name])[-1]: 0.0}))
         if joint.mimic is None:
             ElementTree.SubElement(self.actuator, "motor", name=joint.name, joint=joint.name)
             return
