@@ -71,13 +71,22 @@ def run(
     loaded = [c for c in comparisons if not c.refused]
     names = {c.name for c in loaded}
     result.check("robots loaded", len(names), 41, ">=", "", "own target: 41 of 43")
-    result.check(f"share of the {len(urdfs)} files that load", len(names) / len(urdfs), 41 / 43, ">=", "1", "own target: 41 of 43")
+    result.check(
+        f"share of the {len(urdfs)} files that load",
+        len(names) / len(urdfs),
+        41 / 43,
+        ">=",
+        "1",
+        "own target: 41 of 43",
+    )
     result.check("robots loaded with a floating base", sum(c.floating for c in loaded), 41, ">=", "", "own target")
     for quantity in loaded[0].errors:
         worst = max(loaded, key=lambda c: c.errors[quantity])
         result.check(f"worst error of {quantity}", worst.errors[quantity], 1e-9, "<=", "1", SOURCE)
     kernels = [error for _, error in found if error is not None]
-    result.check(f"worst error of {len(kernels)} compiled steps", max(kernels), 1e-9, "<=", "1", "the graph they are made of")
+    result.check(
+        f"worst error of {len(kernels)} compiled steps", max(kernels), 1e-9, "<=", "1", "the graph they are made of"
+    )
     result.detail("robots", [asdict(comparison) | {"worst": comparison.worst} for comparison in comparisons])
     if run_directory is not None:
         report(result, comparisons).write(Path(run_directory) / "report.html")
@@ -98,9 +107,13 @@ def report(result: Result, comparisons: list[Comparison]) -> Report:
     for comparison in comparisons:
         by_name.setdefault(comparison.name, {})[comparison.floating] = comparison
     rows = [_row(name, pair[False], pair[True]) for name, pair in by_name.items()]
-    page.table(["robot", "dof", "following", "loads in", "fixed: worst error", "floating: worst error", "what was said"], rows)
+    page.table(
+        ["robot", "dof", "following", "loads in", "fixed: worst error", "floating: worst error", "what was said"], rows
+    )
     times = [c.load_time for c in comparisons if not c.refused]
-    page.text(f"Loading takes {np.median(times):.2f} s in the median and {max(times):.2f} s at most, on this machine as busy as it was.")
+    page.text(
+        f"Loading takes {np.median(times):.2f} s in the median and {max(times):.2f} s at most, on this machine as busy as it was."
+    )
     return page
 
 

@@ -82,7 +82,9 @@ def compared(name: str, path: Path, floating: bool, states: int, seed: int) -> C
     except ModelError as why:
         return Comparison(name, floating, refused=str(why))
     loaded = time.perf_counter() - start
-    said = tuple(note for note in model.notes if not note.startswith(("URDF names no", "Joint limits act", "Friction loss")))
+    said = tuple(
+        note for note in model.notes if not note.startswith(("URDF names no", "Joint limits act", "Friction loss"))
+    )
     result = Comparison(name, floating, "", said, model.nv, len(model.followers), loaded)
     own, oracle = _Own(model), _Pinocchio(path, model, floating)
     rng = np.random.default_rng(seed)

@@ -25,7 +25,10 @@ class Physical:
         What resists a follower resists what it follows: ratio^2 times damping or inertia, |ratio| times friction.
         """
         values = [
-            self.scalar(f"{link.joint}.{field}") for link in self.model.links if not link.follows for _ in range(link.nv)
+            self.scalar(f"{link.joint}.{field}")
+            for link in self.model.links
+            if not link.follows
+            for _ in range(link.nv)
         ]
         for link in self.model.links:
             if link.follows:

@@ -57,7 +57,11 @@ def add_inertial(
     moments, axes = np.linalg.eigh(inertia)
     place = {"mass": repr(float(mass)), "pos": _text(com)}
     high = moments[2]
-    if mass > LEAST_MASS and moments[0] > max(LEAST_MOMENT, 1e-9 * high) and moments[0] + moments[1] > high * (1 + 1e-9):
+    if (
+        mass > LEAST_MASS
+        and moments[0] > max(LEAST_MOMENT, 1e-9 * high)
+        and moments[0] + moments[1] > high * (1 + 1e-9)
+    ):
         entries = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         ElementTree.SubElement(body, "inertial", place | {"fullinertia": _text(entries)})
         return ""

@@ -105,7 +105,9 @@ def _free(spec: mujoco.MjSpec) -> None:
     """
     roots = spec.worldbody.bodies
     if len(roots) != 1:
-        raise ModelError(f"floating_base needs one root body, found {len(roots)}. Add <freejoint/> to those that are free.")
+        raise ModelError(
+            f"floating_base needs one root body, found {len(roots)}. Add <freejoint/> to those that are free."
+        )
     kinds = [joint.type for joint in roots[0].joints]
     if kinds == [mujoco.mjtJoint.mjJNT_FREE]:
         return

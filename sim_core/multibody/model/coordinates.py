@@ -16,8 +16,6 @@ from sim_core.multibody.model.support import disabled, name_of, refuse
 
 __all__ = ["Coordinates", "Following"]
 
-_SCALAR = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
-
 
 @dataclass(frozen=True)
 class Following:
@@ -52,6 +50,7 @@ class Coordinates:
 
 
 def _following(m: mujoco.MjModel) -> dict[int, Following]:
+    """Of hinges and slides; MuJoCo's compiler couples no others."""
     direct: dict[int, Following] = {}
     off = mujoco.mjtDisableBit
     if disabled(m, off.mjDSBL_EQUALITY | off.mjDSBL_CONSTRAINT):
@@ -69,8 +68,6 @@ def _following(m: mujoco.MjModel) -> dict[int, Following]:
             refuse(f"{what}, which holds {joint} still", "Remove the joint instead.")
         if np.any(data[2:5]):
             refuse(f"{what}, a polynomial of degree {2 + int(np.flatnonzero(data[2:5])[-1])}", "Couple linearly.")
-        if any(mujoco.mjtJoint(int(m.jnt_type[j])) not in _SCALAR for j in (first, second)):
-            refuse(f"{what} of a free or ball joint", "Couple hinges and slides.")
         if first in direct:
             refuse(f"{joint} follows two others", "Keep one of the equality constraints.")
         # MuJoCo couples displacements from the reference: y - y0 = a0 + a1 (x - x0).

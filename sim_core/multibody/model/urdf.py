@@ -159,7 +159,12 @@ class _Writer:
         for joint in idle:
             values[joint.name] = float(np.clip(0.0, *(joint.range or (-np.inf, np.inf))))
         for joint in self.joints.values():
-            if joint.moves and joint.name not in values and (chain := self._leaders(joint.name)) and chain[-1] in values:
+            if (
+                joint.moves
+                and joint.name not in values
+                and (chain := self._leaders(joint.name))
+                and chain[-1] in values
+            ):
                 values[joint.name] = self._followed(joint.name, values)
         if idle:
             self._say(
@@ -253,7 +258,7 @@ class _Writer:
     def _note(self) -> None:
         if self.objections:
             self._say(
-                "No rigid body has these inertias; they are taken as written, and inertia=\"repaired\" takes the nearest "
+                'No rigid body has these inertias; they are taken as written, and inertia="repaired" takes the nearest '
                 "that one can have:",
                 self.objections,
             )
@@ -291,7 +296,7 @@ def _numbers(element: ElementTree.Element | None, attribute: str, default: Itera
     except ValueError:
         values = np.zeros(0)
     if values.shape != default.shape or not np.isfinite(values).all():
-        raise ValueError(f"{owner}: expected {default.size} finite numbers in {attribute}=\"{text}\"")
+        raise ValueError(f'{owner}: expected {default.size} finite numbers in {attribute}="{text}"')
     return values
 
 
