@@ -3,24 +3,20 @@
     ./refit bench hardware
 
 Rivals in the same run, on the same emulated devices: the makers' and users' own Python clients, `dynamixel-sdk` (one cycle of
-sync write and sync read, seven servos), `hokuyolx` (full scans) and `NetFT` (records); for images, a
-message filled from bytes and from a list. CPU time is that of the client alone, the
-emulators are processes of their own.
+sync write and sync read, seven servos), `hokuyolx` (full scans) and `NetFT` (records). CPU time is that of the client
+alone, the emulators are processes of their own. The camera has a benchmark of its own: `./refit bench camera`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import socket
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
-from experiments.problems.device_bench import DeviceBench, Played, Usage
 from hardware.dynamixel.bus import Bus, GroupRead
 from hardware.dynamixel.commands import JointFeedback, Law
 from hardware.dynamixel.device import GroupOptions, ServoGroup
@@ -44,9 +40,9 @@ SECONDS = {"quick": 4.0, "full": 15.0}
 
 
 def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
-    """Servos, scanner, force-torque sensor and images, one after the other."""
+    """Servos, scanner and force-torque sensor, one after the other."""
     result = Result("bench_hardware", seed=seed, size=size)
-    parts = {"servo bus": servos, "scanner": scanner, "force-torque sensor": wrench, "images": images}
+    parts = {"servo bus": servos, "scanner": scanner, "force-torque sensor": wrench}
     for _name, part in progress.track(parts.items(), "devices"):
         part(result, size, seed)
     return result
@@ -425,164 +421,3 @@ def _netft_records(ip: str, n: int) -> dict:
         sensor.sock.close()
     # It cannot tell a lost record from one that never was.
     return {"CPU us": 1e6 * cpu / n, "CPU share": cpu / wall, "Hz": n / wall, "lost": ""}
-
-
-# -- images ------------------------------------------------------------------------------------------
-
-
-def images(result: Result, size: str, seed: int) -> None:
-    """The camera node at 30 Hz from the emulated camera's own scene: two images, then all that is made of them; and the assignment alone."""
-    two = _camera(SECONDS[size], seed, "640x480x30")
-    result.check("images: colour images received per second", two["color Hz"], 29.5, ">=", "Hz", SOURCE)
-    result.check(
-        "images: from the SDK's delivery to publication, 95 %",
-        two["image publish p95 ms"],
-        15.0,
-        "<=",
-        "ms",
-        SOURCE,
-    )
-    result.check(
-        "images: CPU share of the node, software camera and two streams", two["CPU share"], 0.5, "<=", "1", "own"
-    )
-    everything = _camera(SECONDS[size], seed, "848x480x30", **{"align_depth.enable": True, "pointcloud.enable": True})
-    for what, topic in (("colour images", "color"), ("aligned depth images", "aligned"), ("clouds", "cloud")):
-        result.check(
-            f"848x480, aligned and textured: {what} received per second",
-            everything[f"{topic} Hz"],
-            29.5,
-            ">=",
-            "Hz",
-            SOURCE,
-        )
-    result.check(
-        "848x480, aligned and textured: delivery to publication of images, 95 %",
-        everything["image publish p95 ms"],
-        15.0,
-        "<=",
-        "ms",
-        SOURCE,
-    )
-    result.check(
-        "848x480, aligned and textured: delivery to publication of clouds, 95 %",
-        everything["cloud publish p95 ms"],
-        40.0,
-        "<=",
-        "ms",
-        SOURCE,
-    )
-    ours, as_bytes, as_list = _assignment()
-    result.check(
-        "images: CPU time of a message filled from a list over ours, 640x480 colour",
-        as_list / ours,
-        10.0,
-        ">=",
-        "1",
-        "own target: never through Python lists",
-    )
-    result.detail(
-        "images",
-        [{"mode": "640x480, two images", **two}, {"mode": "848x480, aligned depth and textured cloud", **everything}],
-    )
-    result.detail(
-        "one message",
-        {"filling one message us": 1e6 * ours, "from bytes us": 1e6 * as_bytes, "from a list us": 1e6 * as_list},
-    )
-
-
-def _camera(seconds: float, seed: int, mode: str, **parameters) -> dict:
-    """What a subscriber gets of the camera node, how late it was published, what the node spends."""
-    camera = Played(
-        "camera",
-        "realsense",
-        ("realsense",),
-        {
-            "device_source": "emulated",
-            "emulator_link": "{link}",
-            "depth_module.depth_profile": mode,
-            "rgb_camera.color_profile": mode,
-            **parameters,
-        },
-    )
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        DeviceBench(Path(folder), [camera], domain=1 + os.getpid() % 100, seed=seed) as bench,
-    ):
-        bench.up()
-        pictures = _Pictures(bench)
-        bench.listen(1.0)
-        pid, before, begin = bench.processes["camera"].pid, Usage.of(bench.processes["camera"].pid), time.perf_counter()
-        cpu, seen = _cpu(pid), dict(pictures.count)
-        bench.listen(seconds)
-        share = (_cpu(pid) - cpu) / (time.perf_counter() - begin)
-        rates = {f"{name} Hz": (count - seen[name]) / seconds for name, count in pictures.count.items()}
-        values = bench.health["camera"][-1].values
-        grown = Usage.of(pid).memory - before.memory
-    late = {
-        f"{what} publish p{q} ms": float(values[f"{what}_publish_p{q}_ms"])
-        for what in ("image", "cloud")
-        for q in (50, 95)
-    }
-    skipped = {f"{what} skipped": int(values.get(f"{what}_skipped", 0)) for what in ("align", "cloud")}
-    return {
-        **rates,
-        **late,
-        **skipped,
-        "CPU share": share,
-        "CPU ms per pair": 1e3 * share / max(rates["color Hz"], 1e-9),
-        "memory grown MB": grown / 1e6,
-    }
-
-
-class _Pictures:
-    """Counts what comes, as a subscriber sees it."""
-
-    def __init__(self, bench: DeviceBench):
-        from sensor_msgs.msg import Image, PointCloud2
-
-        self.count = {"color": 0, "aligned": 0, "cloud": 0}
-        for name, kind, topic in (
-            ("color", Image, "color/image_raw"),
-            ("aligned", Image, "aligned_depth_to_color/image_raw"),
-            ("cloud", PointCloud2, "depth/color/points"),
-        ):
-            # Serialised: what a Python subscriber spends on unpacking is not the camera's.
-            bench.node.create_subscription(kind, f"camera/{topic}", lambda data, name=name: self._on(name), 5, raw=True)
-
-    def _on(self, name: str) -> None:
-        self.count[name] += 1
-
-
-def _cpu(pid: int) -> float:
-    """CPU time of a process [s]."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _record(pixels: np.ndarray):
-    from hardware.realsense.records import Image
-
-    return Image("color", 0.0, 0.0, 1, 0.0, "system", pixels, "rgb8", lens=None)
-
-
-def _assignment(rounds: int = 10) -> tuple[float, ...]:
-    """CPU time to put one colour image into a message: as the camera node does, from bytes, from a list [s]."""
-    from builtin_interfaces.msg import Time
-    from sensor_msgs.msg import Image
-
-    from nodes.devices.realsense_messages import image
-
-    pixels = np.random.default_rng(0).integers(0, 256, (480, 640, 3), dtype=np.uint8)
-    cost = []
-    record = _record(pixels)
-    for fill in (
-        lambda: image(record, Time(), "camera"),
-        lambda: setattr(Image(), "data", pixels.tobytes()),
-        lambda: setattr(Image(), "data", pixels.ravel().tolist()),
-    ):
-        fill()
-        cpu = time.process_time()
-        for _ in range(rounds):
-            fill()
-        cost.append((time.process_time() - cpu) / rounds)
-    return tuple(cost)

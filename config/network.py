@@ -1,6 +1,7 @@
 """Which machines a ROS graph reaches: this one alone, unless the network is opened on purpose.
 
     network.enclose(os.environ)         # in every process, before its first rclpy.init
+    network.enclose(os.environ, images=True)        # where it publishes images or point clouds
 
 The one switch is ROS_AUTOMATIC_DISCOVERY_RANGE. Unset or LOCALHOST, it means: sockets on 127.0.0.1 and nowhere else, and
 nobody from outside gets in. With SUBNET the graph is found by other machines, as ROS describes it. ROS's own LOCALHOST
@@ -28,7 +29,7 @@ ONLY = "ROS_LOCALHOST_ONLY"  # deprecated by ROS, still stronger than both
 PROFILES = "FASTRTPS_DEFAULT_PROFILES_FILE"
 MIDDLEWARE = "RMW_IMPLEMENTATION"
 
-_PROFILE = "this_machine.xml"
+_PROFILE, _PROFILE_FOR_IMAGES = "this_machine.xml", "this_machine_images.xml"
 _FAST_DDS = ("", "rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp")  # the first: Jazzy's default is Fast DDS
 
 
@@ -42,11 +43,14 @@ def is_enclosed(environment: Mapping[str, str]) -> bool:
     )
 
 
-def changes(environment: Mapping[str, str]) -> dict[str, str | None]:
+def changes(environment: Mapping[str, str], images: bool = False) -> dict[str, str | None]:
     """What has to change in an environment before a participant is made in it.
 
     Another middleware than Fast DDS, or somebody's own profile for Fast DDS, keeps what it says about sockets; ROS's
     range LOCALHOST is all that it gets.
+
+    Args:
+        images: the process sends messages of megabytes and gets a segment of shared memory that holds them.
 
     Returns:
         {variable: its value, None to remove it}, of those that have to change alone; empty if nothing has to.
@@ -59,24 +63,24 @@ def changes(environment: Mapping[str, str]) -> dict[str, str | None]:
     if not is_enclosed(environment):
         wanted = {PROFILES: None} if _is_ours(given) else {}
     elif environment.get(MIDDLEWARE, "") in _FAST_DDS and (not given or _is_ours(given)):
-        profile = str(shared_folder("config") / _PROFILE)
+        profile = str(shared_folder("config") / (_PROFILE_FOR_IMAGES if images else _PROFILE))
         wanted = {RANGE: "SYSTEM_DEFAULT", PROFILES: profile, PEERS: None, ONLY: None}
     else:
         wanted = {RANGE: "LOCALHOST", PEERS: None}
     return {name: value for name, value in wanted.items() if environment.get(name) != value}
 
 
-def enclose(environment: MutableMapping[str, str]) -> None:
+def enclose(environment: MutableMapping[str, str], images: bool = False) -> None:
     """Make the `changes` in an environment; says on stderr if peers that somebody named are ignored."""
-    for name, value in _told(environment).items():
+    for name, value in _told(environment, images).items():
         if value is None:
             environment.pop(name, None)
         else:
             environment[name] = value
 
 
-def _told(environment: Mapping[str, str]) -> dict[str, str | None]:
-    wanted = changes(environment)
+def _told(environment: Mapping[str, str], images: bool = False) -> dict[str, str | None]:
+    wanted = changes(environment, images)
     if PEERS in wanted and environment.get(PEERS):
         print(
             f"refit: {PEERS}={environment[PEERS]} is ignored, because the graph stays on this machine; "
@@ -87,7 +91,7 @@ def _told(environment: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _is_ours(profile: str) -> bool:
-    return Path(profile).name == _PROFILE
+    return Path(profile).name in (_PROFILE, _PROFILE_FOR_IMAGES)
 
 
 def main() -> int:

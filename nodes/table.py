@@ -31,3 +31,6 @@ NODES = {
     "robotiq": "nodes.devices.robotiq",
     "urg": "nodes.devices.urg",
 }
+
+#: modules whose nodes send images or point clouds
+SENDS_IMAGES = frozenset({"nodes.devices.realsense"})

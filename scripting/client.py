@@ -165,7 +165,7 @@ class GraphClient:
                         self.send(lambda: younger.call_async(GetParameters.Request())), INTRODUCTION_TIMEOUT, when
                     )
         finally:
-            self.node.destroy_client(younger)
+            self._executor.create_task(lambda: self.node.destroy_client(younger))
         self._introduced.add(service)
 
     def _owner(self, services: set[str]) -> str | None:
@@ -292,6 +292,10 @@ class GraphClient:
     def poll(self, kind: type, topic: str, qos: QoSProfile) -> Any:
         """A subscription for `nodes.framework.polled.take`, which wakes nobody."""
         return create_polled_subscription(self.node, kind, topic, qos)
+
+    def release(self, subscription: Any) -> None:
+        """Destroy a subscription, by the own thread of the client, which would end with an error if it waited for events of what is gone."""
+        self._executor.create_task(lambda: self.node.destroy_subscription(subscription))
 
     def node_names(self) -> list[str]:
         """Nodes of this namespace and below, as paths relative to it, without this client."""

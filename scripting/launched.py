@@ -81,6 +81,11 @@ class LaunchedGraph:
         """Of the launch itself, which leads the process group."""
         return self._process.pid
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of the launch; None while it runs."""
+        return self._process.poll()
+
     def close(self) -> None:
         """End every process of the graph, in order; a Ctrl-C meanwhile cannot leave one behind. May be called again."""
         with self._closing, _uninterrupted():

@@ -115,4 +115,4 @@ class RealMotion:
                     f"the controller is off, but the robot is not at rest after {ANSWER_TIMEOUT:g} s: use its own stop"
                 )
         finally:
-            self._client.node.destroy_subscription(states)
+            self._client.release(states)

@@ -66,6 +66,7 @@ PROCESS = tuple(
         "hardware/urg/test_show.py",
         "launch",
         "nodes/framework/test_config.py",
+        "nodes/framework/test_heap.py",
         "pip_ros",
         "recording/test_bags.py",
         "sim_core/codegen/test_compiler.py",

@@ -18,7 +18,8 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -28,6 +29,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import State, Transition
 from rclpy.node import Node
 
+from experiments.problems.device_signs import Health, Sign
 from hardware.emulation.machine_time import withheld
 from hardware.emulation.process import EmulatorProcess
 from nodes.framework.polled import take
@@ -35,25 +37,27 @@ from nodes.framework.qos import STATE
 from scripting.client import GraphClient
 from scripting.errors import GraphError
 
-__all__ = ["DeviceBench", "Health", "Played", "Usage"]
+__all__ = ["KILLED", "DeviceBench", "Injection", "Played", "Usage"]
 
-#: what drivers count of things that went wrong, beside *_errors
-COUNTERS = (
-    "crc_errors",
-    "resyncs",
-    "dropped",
-    "timeouts",
-    "reconnects",
-    "unexpected",
-    "late",
-    "duplicates",
-    "malformed",
-    "restarts",
-    "overruns",
-    "gaps",
-    "watchdog_stops",
-    "servos_lost",
-)
+CURE_TIME = 10.0  # [s] for what an operator does
+KILLED = "killed"  # the fault that no emulator plays: its process ends by SIGKILL, and a new one takes its place
+
+
+@dataclass(frozen=True)
+class Injection:
+    """A fault as the study plays it.
+
+    Attributes:
+        sign: what the driver must say of it.
+        parameters: of the emulator's fault.
+        seconds: shortest and longest that it lasts.
+        cure: services of the node, called in order once it is over, as its operator would: SetBool (true) or Trigger.
+    """
+
+    sign: Sign
+    parameters: dict[str, object] = field(default_factory=dict)
+    seconds: tuple[float, float] = (0.7, 2.0)
+    cure: tuple[tuple[type, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,37 +67,14 @@ class Played:
     Attributes:
         node: name of the node; executable: of nodes/framework/entry.py; emulator: words of `refit emulate`.
         parameters: of the node; {link} and {ip} are filled in, in the emulator's words too.
-        faults: fault -> parameters, of those that the device must report.
+        faults: fault -> Injection, of those that the device must report.
     """
 
     node: str
     executable: str
     emulator: tuple[str, ...]
     parameters: dict[str, object]
-    faults: dict[str, dict] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Health:
-    """One diagnostics message: when it came (monotonic [s]), level 0 to 3, sentence, counters and other values."""
-
-    t: float
-    level: int
-    sentence: str
-    values: dict[str, str]
-
-    @property
-    def flows(self) -> bool:
-        """Streaming, and no worse than warnings of the past or a rate that a busy machine keeps down."""
-        return self.values.get("state") == "streaming" and (self.level in (0, 1) or self.sentence.startswith("rate "))
-
-    def errors(self) -> int:
-        """All counted errors of the link's life."""
-        return sum(
-            int(value)
-            for key, value in self.values.items()
-            if (key in COUNTERS or key.endswith("_errors")) and value.isdigit()
-        )
+    faults: dict[str, Injection] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -129,6 +110,8 @@ class DeviceBench:
         self.health: dict[str, deque[Health]] = {d.node: deque(maxlen=20_000) for d in devices}
         self.emulators: dict[str, EmulatorProcess] = {}
         self.processes: dict[str, subprocess.Popen] = {}
+        self._pool = ThreadPoolExecutor(4, "bench")
+        self._mending: dict[str, Future] = {}
 
     def __enter__(self) -> DeviceBench:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -192,6 +175,7 @@ class DeviceBench:
         One driver after the other: while ten participants leave at once, Fast DDS 2.14 crashes or hangs in about one of
         two hundred of them, in threads of its own, after the driver has done its part.
         """
+        self._pool.shutdown(cancel_futures=True)
         codes = {}
         for node, process in self.processes.items():
             with contextlib.suppress(ProcessLookupError):
@@ -277,12 +261,49 @@ class DeviceBench:
 
     # -- one device --------------------------------------------------------------------------------
     def inject(self, node: str, fault: str, seconds: float | None = None, **parameters) -> None:
-        """Begin a fault of a device."""
-        self.emulators[node].inject(fault, seconds, **parameters)
+        """Begin a fault of a device; KILLED ends its process."""
+        if fault == KILLED:
+            self.emulators[node].kill()
+        else:
+            self.emulators[node].inject(fault, seconds, **parameters)
 
-    def clear(self, node: str, fault: str) -> None:
-        """End a fault of a device."""
-        self.emulators[node].clear(fault)
+    def clear(self, node: str, fault: str, cure: Sequence[tuple[type, str]] = ()) -> None:
+        """End a fault of a device, in the background where that takes its time; `mended` says when it is over."""
+        if fault == KILLED:
+            self._mending[node] = self._pool.submit(self._revive, node)
+        else:
+            self.emulators[node].clear(fault)
+            if cure:
+                self._mending[node] = self._pool.submit(self._cure, node, tuple(cure))
+
+    def mended(self, node: str) -> bool:
+        """Whether the end of the last fault is over too. Raises what went wrong with it."""
+        mending = self._mending.get(node)
+        if mending is None:
+            return True
+        if not mending.done():
+            return False
+        del self._mending[node]
+        mending.result()
+        return True
+
+    def _revive(self, node: str) -> None:
+        self.emulators[node] = self.emulators[node].again()
+
+    def _cure(self, node: str, services: Sequence[tuple[type, str]]) -> None:
+        """As an operator who asks again until it is done.
+
+        Raises:
+            RuntimeError: it has not been done in time; the text ends with the last answer.
+        """
+        for kind, name in services:
+            request, end = kind.Request(), time.monotonic() + CURE_TIME
+            if hasattr(request, "data"):
+                request.data = True
+            while not (answer := self._client.call(kind, f"{node}/{name}", request)).success:
+                if time.monotonic() > end:
+                    raise RuntimeError(f"{node}/{name} failed for {CURE_TIME:g} s: {answer.message}")
+                time.sleep(0.1)
 
     def withheld(self, node: str) -> float:
         """How long a device and its driver have waited for a core since they were started [s]."""

@@ -185,18 +185,20 @@ class AbilityHand(Device):
 
     def _exchange(self, frame: bytes) -> tuple[Feedback, float] | None:
         """Ask, and wait for the feedback: (feedback, host time at which it was sent [s]), or None."""
-        self._port.discard_input()
+        if self._port.discard_input():
+            self.counters.add("resyncs")  # nobody waited for it: noise, or an answer that came twice
         self._port.write(frame)
         self.sent += 1
         finder, end = FrameFinder(), time.monotonic() + self.reply_timeout
         while (rest := end - time.monotonic()) > 0.0:
-            for payload in finder.feed(self._port.read(timeout=rest)):
+            payloads = finder.feed(self._port.read(timeout=rest))
+            for k, payload in enumerate(payloads, 1):
                 feedback = decode(payload)
                 if feedback is None:
                     self.counters.add("crc_errors")
                 elif feedback.reply is self.reply:
-                    if finder.dropped:
-                        self.counters.add("resyncs")  # noise before a good answer
+                    if finder.dropped or k < len(payloads):
+                        self.counters.add("resyncs")  # noise before a good answer, or the same once more behind it
                     return feedback, time.monotonic() - self._port.transmission_time(len(payload) + 2)
         self.counters.add("timeouts")
         if finder.dropped:

@@ -75,7 +75,8 @@ class Bus(Transport):
         """Clear the line before a request: late replies, noise."""
         if self._settle:
             self._wait_out()
-        self.port.discard_input()
+        if self.port.discard_input():
+            self.counters.add("resyncs")  # nobody waited for it: noise, or a reply that came twice
         if self.parser.pending:
             self.parser.clear()
 
@@ -166,6 +167,8 @@ class GroupRead(GroupReading):
         if len(data) >= exchange.block.size:
             if self._take(exchange.block.decode(data[: exchange.block.size])):
                 self._fast_failures = 0
+                if len(data) > exchange.block.size:
+                    bus.counters.add("resyncs")
                 return True
             bus.counters.add("crc_errors")
         else:
@@ -218,12 +221,13 @@ class GroupRead(GroupReading):
         self.valid[:] = False
         damaged, skipped = parser.crc_errors, parser.skipped
         answered: set[int] = set()
-        received = 0
+        received, doubled = 0, False
         piece, silent = data, len(data) < exchange.block.size and not exchange.ended(data)
         while True:
             received += len(piece)
             for reply in parser.feed(piece) if piece else parser.resync():
                 if reply.id in self.ids:
+                    doubled |= reply.id in answered
                     answered.add(reply.id)
                     if not bus.refusal(reply) and len(reply.params) == self.length:
                         self._keep(self.ids.index(reply.id), reply.error, reply.params)
@@ -238,8 +242,8 @@ class GroupRead(GroupReading):
                 bus.settle(limit)
             else:
                 bus.counters.add("resyncs")
-        elif parser.skipped > skipped:
-            bus.counters.add("resyncs")  # noise between replies that are all there
+        elif parser.skipped > skipped or doubled:
+            bus.counters.add("resyncs")  # noise between replies that are all there, or more of them than servos
         return received > len(answered) * exchange.block.frame and len(answered) < len(self.ids)
 
 

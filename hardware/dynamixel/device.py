@@ -43,6 +43,7 @@ from hardware.dynamixel.servo_setup import (
 from hardware.dynamixel.tables import VELOCITY
 from hardware.dynamixel.transport import StatusError, Transport
 from hardware.dynamixel.transports import transport_named
+from hardware.dynamixel.velocity_loop import VelocityLoop
 from hardware.link import Device, DeviceError, Disconnected, Identity, NotAnswering, State, WhileOpen
 from hardware.link.serial_port import latency_timer
 
@@ -50,6 +51,7 @@ __all__ = ["GroupOptions", "ServoGroup"]
 
 ABSENT_AFTER = 0.1  # [s] without a reply: a servo that restarts is silent for longer
 SLICE = 1e-3  # [s] between two looks for commands while a cycle's rest is waited out
+VELOCITY_WATCHDOG = 0.06  # [s] at most, of servos that are led by velocities
 WATCHDOG_EXPIRED = 255  # register 98 is -1 (e-manual, "Bus Watchdog")
 BRAKE_TIME, AT_REST = 0.5, 0.05  # [s] and [rad/s] of stopping before torque goes off
 NOTICE_PERIOD = 2.0  # [s] between two notices of one kind
@@ -135,8 +137,10 @@ class ServoGroup(Device):
         self._lock = threading.RLock()
         self._transport = transport_named(options.transport)
         self._presence = Presence(joints, self.limits, max(ABSENT_AFTER, 3.0 / options.rate))
-        self._watch = watchdog_counts(options.bus_watchdog) if self.protocol == 2.0 else 0
+        self.velocities = VelocityLoop(joints)
+        self._watch = self._watchdogs()
         self._stood_still = np.zeros(n, bool)  # its watchdog has expired, and its goal is not yet where it stands
+        self._alerted = np.zeros(n, bool)  # as the readings before had it
         self._released = False  # torque has been switched off once, at the first contact
         self._mode_changed = False  # a hold left servos in another operating mode
         self._fast = options.fast_sync_read
@@ -239,6 +243,7 @@ class ServoGroup(Device):
             now = time.monotonic()
             self._mind_the_absent(now)
             self._health.judge(state, self._presence.here, self.torque_on)
+            self._count_alerts(state)
             self._wake_the_watched(state)
             if some(state.valid):
                 self.before_goals()
@@ -291,6 +296,7 @@ class ServoGroup(Device):
             self._notice("limit", said)
         self._bound_efforts(state, goals)
         self._pace.hold_back(state, goals, dt)
+        self.velocities.drive(state, goals, dt)
         self.loop.observe(goals.effort, dt)
         self._writer.send(state, goals)
         cap = self.limits.most if self.gripper is None else self.gripper.effort_cap(self.limits.most, state)
@@ -329,6 +335,22 @@ class ServoGroup(Device):
         if back:
             self._absent_changed()
 
+    def _count_alerts(self, state: GroupState) -> None:
+        """Alert bits of replies, each once while it stands; what it warns of, register 70 says (see Health)."""
+        if some(risen := state.alert & ~self._alerted):
+            self.counters.add("alerts", int(risen.sum()))
+        np.copyto(self._alerted, state.alert)
+
+    def _watchdogs(self) -> np.ndarray:
+        """Register values of the servos' bus watchdogs, shape (n,); 0: none.
+
+        What is led by velocities goes on until the watchdog bites, and takes up to 60 ms to stop then.
+        """
+        options, shortest = self.options, max(VELOCITY_WATCHDOG, 3.0 / self.options.rate)
+        counts = np.full(len(self.joints), watchdog_counts(options.bus_watchdog))
+        counts[self.velocities.which] = watchdog_counts(min(options.bus_watchdog, shortest))
+        return counts if self.protocol == 2.0 else np.zeros_like(counts)
+
     def _wake_the_watched(self, state: GroupState) -> None:
         """Every servo's watchdog runs while the cycle does; the cycle reads it, and arms what is not armed.
 
@@ -342,11 +364,12 @@ class ServoGroup(Device):
         expired = np.flatnonzero(unarmed & (state.watchdog == WATCHDOG_EXPIRED))
         if len(expired):
             self._stood_still[expired] = True
+            self.velocities.reset(expired)
             self.counters.add("watchdog_stops", len(expired))
             self._notice(
                 "watchdog",
                 f"{', '.join(self.names[k] for k in expired)} stood still: no word for "
-                f"{1e3 * self.options.bus_watchdog:g} ms (busy machine?); going on from where they are",
+                f"{20 * int(self._watch[expired].min())} ms (busy machine?); going on from where they are",
             )
             self._stand()
         for k in np.flatnonzero(unarmed).tolist():
@@ -360,7 +383,7 @@ class ServoGroup(Device):
             if self.torque_on:
                 goal_to_present(self._bus, self.joints[k], self._presence.accepted(k))
             self._stood_still[k] = False
-        watchdog(self._bus, self.joints[k], self._watch)
+        watchdog(self._bus, self.joints[k], int(self._watch[k]))
 
     # ---- not enabled ---------------------------------------------------------------------------------
     def _idle(self) -> None:
@@ -475,6 +498,7 @@ class ServoGroup(Device):
         self._end_source("torque switched " + ("on" if on else "off"))
         self._stand()
         self.loop.reset()
+        self.velocities.reset()
         if self.gripper is not None:
             self.gripper.reset()
         refused = []

@@ -37,6 +37,7 @@ BAUD_TOLERANCE = 0.03
 Item = TypeVar("Item", tuple[int, int, int], tuple[int, int, bytes])
 P1_ERRORS = {RESULT: 64, INSTRUCTION: 64, CRC: 16, RANGE: 8, LENGTH: 8, LIMIT: 8, ACCESS: 8}
 ANGLE_LIMIT = 2
+FAST_HEADER = 8  # bytes before the first servo's part: FF FF FD 00, id, length, instruction
 
 
 class Reply(NamedTuple):
@@ -328,8 +329,21 @@ class Bus:
                 silence = 0.0
         asked = sum(length for _, _, length in items)
         if fast and answers and answers[0][2] is not None and asked <= LONGEST:
-            return [Reply(by_id[answers[0][0]].return_delay, fast_status2(answers, asked))]
+            packet = self._collided(fast_status2(answers, asked), answers)
+            return [Reply(by_id[answers[0][0]].return_delay, packet)]
         return replies
+
+    def _collided(self, packet: bytes, answers: list[tuple[int, int, bytes | None]]) -> bytes:
+        """The common packet of a fast read, where somebody else speaks at the same time as one of those asked."""
+        start, damaged = 0, b""  # the first servo sends the header, too
+        end = FAST_HEADER
+        for id, _, data in answers:
+            if data is None:
+                break
+            end += 4 + len(data)
+            part, start = packet[start:end], end
+            damaged += collide(part, part) if id in self.doubled or len(self._by_id[id]) > 1 else part
+        return damaged
 
     def _sync_write(self, request: Request, listening: list[Servo], now: float) -> list[Reply]:
         p = request.parameters

@@ -37,6 +37,7 @@ class Motors:
         q_ref, v_ref: trajectory that the profile generator makes of them.
         load: external torque on the horn [N m]. locked: the horn is held.
         temperature: [deg C].
+        commanded: whether the torque is on and follows a goal: not so in current or PWM mode once the watchdog has expired.
         own: which servos move by this model; the others follow a world.
     """
 
@@ -61,6 +62,7 @@ class Motors:
         self.q_goal, self.q_ref, self.v_goal, self.v_ref = self.q.copy(), self.q.copy(), zero.copy(), zero.copy()
         self.v_profile, self.a_profile = np.full(n, NO_LIMIT), np.full(n, NO_LIMIT)
         self.velocity_mode = np.zeros(n, bool)
+        self.commanded = np.zeros(n, bool)
         self.temperature = np.full(n, AMBIENT)
         self.own, self.locked = np.ones(n, bool), np.zeros(n, bool)
         self.profiled = self.integrating = False

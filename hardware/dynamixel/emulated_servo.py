@@ -335,12 +335,14 @@ class Servo:
             speed = table["moving_speed"]
             m.u_max[k] = min(table["torque_limit"], table["max_torque"]) / full if self.driving else 0.0
             m.i_max[k] = 2.0 * self.model.motor.stall_current if self.driving else 0.0
+            m.commanded[k] = self.driving
             m.v_goal[k] = (-1 if speed & 1024 else 1) * (speed & 1023) * self.model.velocity_unit
             self._profile(0.0)
             if not m.profiled:
                 m.v_ref[k] = m.v_goal[k] if mode == VELOCITY else 0.0
             return
         stopped = table.goals_locked
+        m.commanded[k] = self.driving and not (stopped and mode in (CURRENT, PWM))
         pwm = table["goal_pwm"]
         m.u_goal[k] = self.sign * pwm / full if mode == PWM and not stopped else 0.0
         bound = table["pwm_limit"] if mode == PWM else min(abs(pwm), table["pwm_limit"])

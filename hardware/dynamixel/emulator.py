@@ -136,7 +136,7 @@ class DynamixelEmulator(Emulator):
             self.bus.tick(now)
         if self.world is not None:
             m = self.bus.motors
-            self.world.apply(self._joints, m.tau[self._linked] * self._torque_to_joint, m.i_max[self._linked] > 0.0)
+            self.world.apply(self._joints, m.tau[self._linked] * self._torque_to_joint, m.commanded[self._linked])
 
     def _listen(self) -> None:
         baud = self.port.client_baud()

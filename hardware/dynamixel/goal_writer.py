@@ -8,6 +8,7 @@ import numpy as np
 
 from hardware.dynamixel import protocol1, protocol2
 from hardware.dynamixel.commands import Goals
+from hardware.dynamixel.duty_ceiling import DutyCeiling
 from hardware.dynamixel.joints import GroupState, Joint, JointArrays
 from hardware.dynamixel.servo_setup import ServoLimits
 from hardware.dynamixel.transport import Transport
@@ -16,6 +17,7 @@ __all__ = ["GoalWriter"]
 
 Frame = protocol1.SyncWriteFrame | protocol2.SyncWriteFrame
 
+CEILING_TIME = 3e-4  # [s] on the wire at most that a bound of the duty may hold up a goal: five servos at 1 Mbit/s
 REPEAT = 1.0  # [s] after which the limits of current-based and of hot servos are sent again unchanged
 
 
@@ -52,6 +54,13 @@ class GoalWriter:
             return bus.codec.SyncWriteFrame(item.address, item.size, [joints[k].id for k in which.tolist()]), which
 
         takes_current = arrays.takes_effort & ~arrays.is_pwm
+        self._ceilings = frame("goal_pwm", takes_current)
+        bounds = self._ceilings[0]
+        self._ceiling = DutyCeiling(
+            arrays,
+            self._ceilings[1],
+            bounds is not None and bus.transmission_time(len(bounds.encode(np.zeros(len(bounds.ids))))) <= CEILING_TIME,
+        )
         self._frames = {
             "goal_current": frame("goal_current", takes_current),
             "goal_pwm": frame("goal_pwm", arrays.is_pwm),
@@ -72,6 +81,9 @@ class GoalWriter:
     def send(self, state: GroupState, goals: Goals) -> None:
         """One cycle's goals."""
         a = self._arrays
+        bounded = self._ceilings[0] is not None
+        if bounded and self._ceiling.lifted(state, goals.effort):
+            self._bound_duty()
         for name, (frame, which) in self._frames.items():
             if frame is None:
                 continue
@@ -89,6 +101,8 @@ class GoalWriter:
                 self._send(frame, counts[which])
                 continue
             self._send(frame, np.minimum(np.maximum(counts, -bound), bound)[which], signed_magnitude=self._protocol1)
+        if bounded and self._ceiling.lowered(state, goals.effort):
+            self._bound_duty()
 
     def cap(self, t: float, effort: np.ndarray, factor: np.ndarray) -> None:
         """Bounds of servos that close the position or velocity loop themselves; sent when they change, and once a second.
@@ -110,6 +124,13 @@ class GoalWriter:
             if before is None or t - before[0] > REPEAT or not np.array_equal(before[1], counts):
                 self._send(frame, counts)
                 self._sent[name] = t, counts
+
+    def _bound_duty(self) -> None:
+        """What servos in current mode may use."""
+        frame, which = self._ceilings
+        if frame is not None:
+            counts = np.minimum(np.ceil(self._ceiling.duty / self._arrays.duty), self._pwm)
+            self._send(frame, counts[which])
 
     def _duty(self, state: GroupState, goals: Goals) -> np.ndarray:
         """u = (R i + k_e omega) / V: the PWM that gives an effort, by the motor's data sheet."""

@@ -32,6 +32,7 @@ class Joint:
         torque_constant: of the servo's output [N m/A]; 0: the data sheet's.
         current_limit: written to the servo [A]; 0: as it is.
         position_p, position_i, position_d: the servo's own position gains (register values); -1: as they are.
+        velocity_integral: of a servo in velocity mode: "driver" (velocity_loop.py) or "servo", its own.
         profile_velocity, profile_acceleration: of the servo's own profile [rad/s, rad/s^2]; 0: none.
         loop_p, loop_i, loop_d: position loop on the bus cycle, for servos that take current or PWM
             [N m/rad, N m/(rad s), N m s/rad].
@@ -53,10 +54,11 @@ class Joint:
     position_p: int = -1
     position_i: int = -1
     position_d: int = -1
+    velocity_integral: str = "driver"
     profile_velocity: float = 0.0
     profile_acceleration: float = 0.0
     loop_p: float = 6.0
-    loop_i: float = 8.0
+    loop_i: float = 12.0
     loop_d: float = 0.5
 
     def __post_init__(self) -> None:
@@ -64,6 +66,10 @@ class Joint:
             raise DeviceError(
                 f"joint {self.name}: {self.model.name} has no operating mode {self.mode}, only "
                 f"{', '.join(map(str, self.model.modes))}"
+            )
+        if self.velocity_integral not in ("driver", "servo"):
+            raise DeviceError(
+                f"joint {self.name}: velocity_integral is '{self.velocity_integral}': use driver or servo"
             )
         if not self.min_rad < self.max_rad:
             raise DeviceError(f"joint {self.name}: min_rad {self.min_rad:g} must be below max_rad {self.max_rad:g}")
@@ -123,6 +129,7 @@ class GroupState:
         q, qd, effort: shape (n,) [rad, rad/s, N m]; effort is NaN where the servo senses no current.
         current [A], voltage [V], temperature [deg C], hardware_error (bits), torque (0 or 1): shape (n,).
         load: of servos without current sensing, relative to the most, shape (n,).
+        alert: whether the reply itself warned of a hardware error, shape (n,) bool (Protocol 2.0).
         watchdog: the servo's bus watchdog, 255: expired, goals are refused, shape (n,).
         valid: which joints this cycle brought, shape (n,) bool; the others keep what they had.
         restarted: which servos answered without their settings, and have not been made ready again yet, shape (n,) bool.
@@ -137,4 +144,4 @@ class GroupState:
             np.full(n, np.nan) for _ in range(7)
         )
         self.hardware_error, self.torque, self.watchdog = (np.zeros(n, np.uint8) for _ in range(3))
-        self.valid, self.healthy, self.restarted = (np.zeros(n, bool) for _ in range(3))
+        self.valid, self.healthy, self.restarted, self.alert = (np.zeros(n, bool) for _ in range(4))

@@ -131,6 +131,7 @@ class Readout:
         state.voltage[to] = (raw["voltage"] * a["voltage"])[good]
         state.temperature[to] = raw["temperature"][good]
         state.hardware_error[to] = raw["hardware_error"][good]
+        state.alert[to] = (raw["status"] & protocol2.ALERT != 0)[good]
         state.torque[to] = raw["torque"][good]
         state.watchdog[to] = raw["watchdog"][good]
 

@@ -16,6 +16,7 @@ from hardware.dynamixel.tables import (
     model_by_number,
 )
 from hardware.dynamixel.transport import Transport
+from hardware.dynamixel.velocity_loop import integrates_here, proportional_gain, velocity_range
 from hardware.link import DeviceError, WrongDevice
 
 __all__ = [
@@ -91,6 +92,8 @@ def _settings2(bus: Transport, joint: Joint, release: bool, firmware: int) -> Se
     wanted = {"return_delay_time": 0, "operating_mode": joint.mode, "drive_mode": now["drive_mode"] & ~0b1101}
     if joint.current_limit and joint.model.current_unit:
         wanted["current_limit"] = round(joint.current_limit / joint.model.current_unit)
+    if integrates_here(joint):
+        wanted["velocity_limit"] = max(now["velocity_limit"], velocity_range(joint))
     _write_where_different(bus, joint, now, wanted, release)
     bus.write_item(id, items["bus_watchdog"], 0)
     _map_block(bus, joint)
@@ -171,6 +174,8 @@ def _volatile(joint: Joint) -> dict[str, int]:
         for gain in "pid"
         if (value := getattr(joint, f"position_{gain}")) >= 0 and f"position_{gain}_gain" in items
     }
+    if integrates_here(joint):
+        wanted |= {"velocity_p_gain": proportional_gain(joint), "velocity_i_gain": 0}
     if "profile_velocity" in items and joint.mode in (POSITION, EXTENDED_POSITION, CURRENT_BASED_POSITION):
         wanted["profile_velocity"] = round(joint.profile_velocity * joint.gear_ratio / model.velocity_unit)
     elif joint.mode == POSITION:  # Protocol 1.0: the goal velocity is the position goal's speed, 0 the most

@@ -35,12 +35,14 @@ class Emulator(ABC):
     name = "device"
     own_faults: dict[str, str] = {}
     longest_step = 0.02  # [s] that a turn may wait: control requests and fault ends are looked at in between
+    overtaking = False  # whether a frame that is not delayed may pass one that is, as on a network and never on a line
 
     def __init__(self, faults: Faults | None = None) -> None:
         self.faults = faults or Faults()
         self.faults.on_fault, self.faults.on_clear = self._fault_begins, self._fault_ends
         self.port: Any = None
         self._late: list[tuple[float, int, bytes]] = []
+        self._latest = 0.0  # when the last delayed frame leaves [s]
         self._number = itertools.count()
         self._inbox: queue.SimpleQueue = queue.SimpleQueue()
 
@@ -83,9 +85,13 @@ class Emulator(ABC):
     # -- for the device ----------------------------------------------------------------------------
     def send(self, data: bytes) -> None:
         """Towards the client, through the faults in force."""
+        now = time.monotonic()
         for delay, frame in self.faults.frames(data):
-            if delay > 0.0:
-                heapq.heappush(self._late, (time.monotonic() + delay, next(self._number), frame))
+            due = now + delay
+            if not self.overtaking:
+                due = self._latest = max(due, self._latest)
+            if due > now or self._late and not self.overtaking:
+                heapq.heappush(self._late, (due, next(self._number), frame))
             else:
                 self.port.write(frame)
 
@@ -146,6 +152,8 @@ class Emulator(ABC):
 
     def _fault_begins(self, name: str, parameters: dict) -> None:
         if name == "unplug":
+            self._late.clear()  # what was under way is lost
+            self._latest = 0.0
             self.unplug()
         elif name == "wrong_baud" and getattr(self.port, "baud", None):
             self._true_baud, self.port.baud = self.port.baud, int(parameters.get("baud", 9600))

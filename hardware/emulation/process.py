@@ -47,6 +47,8 @@ class EmulatorProcess:
         timeout: float = 30.0,
     ) -> None:
         self.device = device
+        self._arguments = arguments
+        self._settings: dict[str, Any] = {"link": link, "seed": seed, "timeout": timeout}
         self._folder = Path(tempfile.mkdtemp(prefix=f"refit-{device}-"))
         self.link = Path(link) if link else self._folder / "port"
         self._control = self._folder / "control"
@@ -120,9 +122,16 @@ class EmulatorProcess:
         return "\n".join(self._said)
 
     def kill(self) -> None:
-        """As if the device exploded: SIGKILL."""
+        """As if the device exploded: SIGKILL. Its port vanishes, as the kernel removes the node of an adapter that is gone:
+        the pseudo-terminal behind a link left behind might soon be another emulator's."""
+        self.link.unlink(missing_ok=True)
         self._process.kill()
         self._process.wait(5.0)
+
+    def again(self) -> EmulatorProcess:
+        """The same device, started anew at the same place; of the old one nothing is left."""
+        self.stop()
+        return EmulatorProcess(self.device, *self._arguments, **self._settings)
 
     def stop(self) -> int:
         """End it; returns its exit code."""

@@ -72,7 +72,7 @@ class SharedWorld:
         numbers = np.frombuffer(memory, np.float64, _SLOTS * (2 * n + 8 + 3 * n), offset + counts.nbytes)
         self._state_count, self._effort_counts = counts[:1], counts[1:]
         self._states = numbers[: _SLOTS * (2 * n + 8)].reshape(_SLOTS, 2 * n + 8)  # t, host, wrench, q, v
-        self._efforts = numbers[self._states.size :].reshape(_SLOTS, n, 3)  # tau, host, powered
+        self._efforts = numbers[self._states.size :].reshape(_SLOTS, n, 3)  # tau, host, driven
 
     @classmethod
     def create(cls, path: str | os.PathLike, joints: Sequence[str], mjcf: str) -> SharedWorld:
@@ -120,10 +120,10 @@ class SharedWorld:
         self._state_count[0] = count + 1
 
     def efforts(self, age_limit: float = DEAD_AFTER) -> tuple[np.ndarray, np.ndarray]:
-        """What the motors exert: tau (n,) [N m], held until nobody has written for age_limit [s], then zero; and which are powered, (n,) bool."""
-        tau, host, powered = _newest(self._effort_counts, lambda count: self._efforts[count % _SLOTS, self._every]).T
+        """What the motors exert: tau (n,) [N m], held until nobody has written for age_limit [s], then zero; and which are driven, (n,) bool."""
+        tau, host, driven = _newest(self._effort_counts, lambda count: self._efforts[count % _SLOTS, self._every]).T
         alive = time.monotonic() - host <= age_limit
-        return np.where(alive, tau, 0.0), alive & (powered > 0.5)
+        return np.where(alive, tau, 0.0), alive & (driven > 0.5)
 
     # -- the emulators -----------------------------------------------------------------------------
     def state(self) -> WorldState:
@@ -143,14 +143,15 @@ class SharedWorld:
             raise ValueError(f"the world has no joint {', '.join(unknown)}, only {', '.join(self.joints)}")
         return np.array([self._index[name] for name in names], dtype=int)
 
-    def apply(self, joints: np.ndarray, tau: ArrayLike, powered: ArrayLike = True) -> None:
-        """Torques of motors (k,) [N m] on joints (k,), as `indices` numbers them; `powered`: whether their torque is on.
+    def apply(self, joints: np.ndarray, tau: ArrayLike, driven: ArrayLike = True) -> None:
+        """Torques of motors (k,) [N m] on joints (k,), as `indices` numbers them; `driven`: whether they follow a goal, with
+        their torque on.
 
         One emulator process per joint: whoever writes must repeat it within `age_limit` of `efforts`.
         """
         count = self._effort_counts[joints] + 1
         rows = np.empty((len(joints), 3))
-        rows[:, 0], rows[:, 1], rows[:, 2] = tau, time.monotonic(), powered
+        rows[:, 0], rows[:, 1], rows[:, 2] = tau, time.monotonic(), driven
         self._efforts[count % _SLOTS, joints] = rows
         self._effort_counts[joints] = count
 

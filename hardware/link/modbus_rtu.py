@@ -160,6 +160,7 @@ class ReplyDecoder:
             if length is not None:
                 reply = bytes(self._buffer[:length])
                 if crc16(reply[:-2]) == int.from_bytes(reply[-2:], "little"):
+                    self.dropped += len(self._buffer) - length  # nobody asked for what is behind it
                     if reply[1] & 0x80:
                         raise ModbusException(reply[1] & 0x7F, reply[2])
                     if self.request.registers:
@@ -216,8 +217,9 @@ class ModbusMaster:
         """
         out = frame(self.unit, request)
         for _ in range(1 + self.retries):
-            # A reply that came too late must not be taken for the next one.
-            self.port.discard_input()
+            # A reply that came too late, or twice, must not be taken for the next one.
+            if self.port.discard_input():
+                self.counters.add("resyncs")
             self.port.write(out)
             decoder = ReplyDecoder(self.unit, request)
             end = time.monotonic() + self.timeout + self.port.transmission_time(len(out) + request.reply_length)

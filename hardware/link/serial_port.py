@@ -87,11 +87,13 @@ class SerialPort:
         except PORT_FAILURES as error:
             raise vanished(self.path, error) from error
 
-    def discard_input(self) -> None:
-        """Drop what has arrived and was not read."""
+    def discard_input(self) -> int:
+        """Drop what has arrived and was not read; returns the bytes dropped."""
+        dropped = 0
         with contextlib.suppress(BlockingIOError):
-            while self.read():
-                pass
+            while data := self.read():
+                dropped += len(data)
+        return dropped
 
     def drain(self, quiet: float, limit: float = 1.0) -> int:
         """Read and drop until nothing came for `quiet` [s], at most `limit` [s]; returns the bytes dropped."""

@@ -155,6 +155,7 @@ class NetFtEmulator(Emulator):
         "client_stolen": "another client takes the stream",
         "units_change": "the web page is set to units `force` and `torque`",
     }
+    overtaking = True  # datagrams
 
     def __init__(
         self,

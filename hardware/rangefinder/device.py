@@ -14,6 +14,7 @@ from hardware.rangefinder.protocol import BAUD, MAXIMUM, READING, ReadingFinder
 __all__ = ["Rangefinder", "Reading"]
 
 PATIENCE = 1.0  # [s] for the first reading; the sensor starts 0.25 s after its power
+ECHO = 0.02  # [s] at least between two readings: the sound itself travels 29 ms to the farthest target and back
 SILENCE = 2.0  # [s] without a reading, after which the port is opened anew
 
 
@@ -56,6 +57,9 @@ class Rangefinder(Device):
 
     def _serve(self) -> None:
         for millimetres, t in self._read():
+            if t - self.last_sample < ECHO:
+                self.counters.add("dropped")  # the same once more, or one that waited somewhere: no new measurement
+                continue
             self._heard = t
             self._watch(millimetres, t)
             self._sample(Reading(float("inf") if millimetres >= MAXIMUM else 1e-3 * millimetres), t)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,6 +40,13 @@ class Camera(Protocol):
 
         Raises:
             DeviceError: it refuses.
+        """
+
+    def still(self) -> AbstractContextManager[Any]:
+        """While this lasts no thread of Python hands frames to the SDK, so that its streams may be started and stopped.
+
+        The SDK takes a frame with Python's interpreter held and waits for its own lock, which a stop holds while it waits
+        for the interpreter.
         """
 
     def close(self) -> None:
@@ -146,6 +154,9 @@ class _UsbCamera:
         except RuntimeError as error:
             raise DeviceError(f"the camera refused a hardware reset: {error}") from error
 
+    def still(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def close(self) -> None:
         self._context.set_devices_changed_callback(lambda event: None)
         self.device = self._context = None
@@ -170,6 +181,9 @@ class _Recording:
 
     def reset(self) -> None:
         raise DeviceError("a recording has no hardware reset")
+
+    def still(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         # A .bag stays without index, and a file open, while anything of the playback is referenced.

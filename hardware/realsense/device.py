@@ -218,11 +218,12 @@ class RealSenseDevice(Device):
             for sensor, profiles in chosen:
                 if not profiles:
                     continue
-                self._set_exposure(sensor, profiles)
-                sensor.open(profiles)
-                self._running.append(sensor)
                 video = any(p.is_video_stream_profile() for p in profiles)
-                sensor.start(self._syncer if video and self._syncer is not None else self._frame)
+                with self._camera.still():
+                    self._set_exposure(sensor, profiles)
+                    sensor.open(profiles)
+                    self._running.append(sensor)
+                    sensor.start(self._syncer if video and self._syncer is not None else self._frame)
             if recorded:
                 self._camera.playback.resume()
         except RuntimeError as error:
@@ -270,10 +271,11 @@ class RealSenseDevice(Device):
         with self._arrival:
             self._stopping = True  # lets a callback go that waits for room
             self._arrival.notify_all()
-        for sensor in self._running:
-            for action in (sensor.stop, sensor.close):
-                with contextlib.suppress(RuntimeError):
-                    action()
+        with self._camera.still():
+            for sensor in self._running:
+                for action in (sensor.stop, sensor.close):
+                    with contextlib.suppress(RuntimeError):
+                        action()
         self._running = []
         with contextlib.suppress(Disconnected):
             self._derived.close()

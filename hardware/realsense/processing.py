@@ -73,23 +73,28 @@ def cloud_points(
     Returns:
         Shape (m, 5) float32, see `records.Cloud`; m = n if ordered, else the points kept.
     """
-    # np.take and whole columns throughout: fancy indexing costs three times as much.
+    # np.take, whole columns and sums in place: fancy indexing costs three times as much, and every array anew its pages.
     measured = vertices[:, 2] > 0.0
-    seen_at = None if texture is None or image is None else _pixels(texture, image)
-    if seen_at is not None and not settings.keep_untextured:
-        measured &= seen_at[1]
-    if not settings.ordered:
+    pixel = seen = None
+    if texture is not None and image is not None:
+        pixel, seen = _pixels(texture, image)
+        if not settings.keep_untextured:
+            measured &= seen
+    if settings.ordered:
+        points = np.empty((len(vertices), 5), np.float32)
+        for k in range(3):
+            points[:, k] = np.where(measured, vertices[:, k], np.float32("nan"))
+    else:
         keep = np.flatnonzero(measured)
-        vertices = np.take(vertices, keep, axis=0)
-        if seen_at is not None:
-            seen_at = np.take(seen_at[0], keep), np.take(seen_at[1], keep)
-    points = np.empty((len(vertices), 5), np.float32)
-    for k in range(3):
-        points[:, k] = np.where(measured, vertices[:, k], np.float32("nan")) if settings.ordered else vertices[:, k]
+        points, kept = np.empty((len(keep), 5), np.float32), np.take(vertices, keep, axis=0)
+        for k in range(3):
+            points[:, k] = kept[:, k]
+        if pixel is not None and seen is not None:
+            pixel, seen = np.take(pixel, keep), np.take(seen, keep) if settings.keep_untextured else None
     points[:, 3:] = 0.0
-    if seen_at is not None and image is not None:
-        pixel, seen = seen_at
-        np.multiply(_colours(image, pixel), seen, out=points.view(np.uint32)[:, 4])
+    if pixel is not None and image is not None:
+        colour = _colours(image, pixel)
+        points.view(np.uint32)[:, 4] = colour if seen is None else colour * seen
     return points
 
 
@@ -102,9 +107,15 @@ def _pixels(texture: np.ndarray, image: np.ndarray) -> tuple[np.ndarray, np.ndar
         place = texture[:, k] * np.float32(size)
         place += np.float32(1.5)
         with np.errstate(invalid="ignore"):  # whoever is not seen may be anywhere, infinity included
-            columns.append(place.astype(np.int32) - 1)
+            column = place.astype(np.int32)
+        column -= 1
+        columns.append(column)
     u, v = columns
-    return v * w + u, (u.view(np.uint32) < w) & (v.view(np.uint32) < h)
+    seen = u.view(np.uint32) < w
+    seen &= v.view(np.uint32) < h
+    v *= w
+    v += u
+    return v, seen
 
 
 def _colours(image: np.ndarray, pixel: np.ndarray) -> np.ndarray:
@@ -114,4 +125,7 @@ def _colours(image: np.ndarray, pixel: np.ndarray) -> np.ndarray:
     padded[:-1] = image.reshape(-1)
     padded[-1] = 0
     words = np.ndarray(image.size // 3, "<u4", buffer=padded, strides=(3,))
-    return np.take(words, pixel, mode="clip").byteswap() >> 8
+    colour = np.take(words, pixel, mode="clip")
+    colour.byteswap(inplace=True)
+    colour >>= 8
+    return colour

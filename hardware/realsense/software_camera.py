@@ -111,6 +111,10 @@ class SoftwareCamera:
         self.refused = 0
         self._lost = False
         self._closing = threading.Event()
+        self._feeding = threading.Lock()
+        self._streams: dict[str, tuple] = {}
+        self._due = 0.0
+        self._temperatures: tuple[float, float] | None = None
         self._thread = threading.Thread(target=self._feed, name="emulated camera", daemon=True)
         self._thread.start()
 
@@ -122,6 +126,9 @@ class SoftwareCamera:
         """As the hardware reset of a camera: it vanishes and comes back."""
         self._reader.ask_reset()
 
+    def still(self) -> threading.Lock:
+        return self._feeding
+
     def close(self) -> None:
         """End the feeding and let go of the device."""
         self._closing.set()
@@ -132,27 +139,31 @@ class SoftwareCamera:
 
     # -- the feeding thread ------------------------------------------------------------------------
     def _feed(self) -> None:
-        open_streams: dict[str, tuple] = {}
-        due = 0.0
-        temperatures: tuple[float, float] | None = None
         while not self._closing.wait(POLL):
-            now = time.monotonic()
-            if now >= due:
-                due = now + HOUSEKEEPING
-                if not self._reader.plugged:
-                    self._lost = True
-                    return
-                open_streams = self._open_streams()
-                self._reader.want({name: mode for name, (mode, _) in open_streams.items()})
-                if self._reader.temperatures != temperatures:
-                    temperatures = self._reader.temperatures
-                    self._sensors["depth"].set_option(rs.option.asic_temperature, temperatures[0])
-                    self._sensors["depth"].set_option(rs.option.projector_temperature, temperatures[1])
-            for name, (mode, profile) in open_streams.items():
-                for record in self._reader.take(name):
-                    # The stream may be closed at this very moment: its last frames are nobody's.
-                    with contextlib.suppress(RuntimeError):
-                        self._inject(record, mode, profile)
+            with self._feeding:
+                now = time.monotonic()
+                if now >= self._due:
+                    self._due = now + HOUSEKEEPING
+                    if not self._reader.plugged:
+                        self._lost = True
+                        return
+                    self._look_after_streams()
+                self._hand_over()
+
+    def _look_after_streams(self) -> None:
+        self._streams = self._open_streams()
+        self._reader.want({name: mode for name, (mode, _) in self._streams.items()})
+        if self._reader.temperatures != self._temperatures:
+            self._temperatures = self._reader.temperatures
+            self._sensors["depth"].set_option(rs.option.asic_temperature, self._temperatures[0])
+            self._sensors["depth"].set_option(rs.option.projector_temperature, self._temperatures[1])
+
+    def _hand_over(self) -> None:
+        for name, (mode, profile) in self._streams.items():
+            for record in self._reader.take(name):
+                # The stream may have been closed since the last look: its last frames are nobody's.
+                with contextlib.suppress(RuntimeError):
+                    self._inject(record, mode, profile)
 
     def _open_streams(self) -> dict[str, tuple]:
         found = {}
@@ -182,6 +193,9 @@ class SoftwareCamera:
             return
         sensor.set_metadata(rs.frame_metadata_value.frame_counter, record.number)
         sensor.set_metadata(rs.frame_metadata_value.sensor_timestamp, int(1e3 * record.device_ms))
+        # Where nothing tells it the SDK takes number / time as the rate, and by it pairs depth with colour. That is far off
+        # while numbers begin at 1 in a camera that has been on for long, and for as long nothing is paired.
+        sensor.set_metadata(rs.frame_metadata_value.actual_fps, 1000 * mode.fps)
         if record.stream in ("gyro", "accel"):
             sensor.on_motion_frame(frame)
         else:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -185,21 +185,19 @@ class Sensor:
         step = (min(FRONT, last), last, STEPS)[self._phase]
         return self._turn_begin + self.period * step / STEPS + (self.processing if self._phase == SEND else 0.0)
 
-    def advance(self, now: float) -> list[bytes]:
-        """What the sensor sends by itself up to now."""
-        sent: list[bytes] = []
+    def advance(self, now: float) -> Iterator[bytes]:
+        """What the sensor sends by itself up to now; `history` ends with the scan that was given last."""
         while now >= self.next_event():
             if self._phase == LOOK:
                 self._seen = self.cast() if self.laser else None
             elif self._phase == SEND:
-                sent += self._turn()
-                sent += self._work(now)
+                yield from self._turn()
+                yield from self._work(now)
             else:
                 self._turn_begin += self.period
                 if now - self._turn_begin > 10 * self.period:  # the process slept: those turns are lost
                     self._turn_begin = now
             self._phase = (self._phase + 1) % 3
-        return sent
 
     def _turn(self) -> list[bytes]:
         """The scan of this turn is complete."""

@@ -29,7 +29,7 @@ from nodes.control.mpc_physics import MpcPhysics
 from nodes.control.permission import Permission
 from nodes.control.robot_task import reward_of, upright
 from nodes.framework.actuation import Actuation
-from nodes.framework.joint_state_gate import JointSample, JointStateGate, peek_stamp
+from nodes.framework.joint_state_gate import JointSample, JointStateGate, peek_stamp, seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.long_action import LongAction, Request
 from nodes.framework.parameter_book import Source
@@ -93,7 +93,6 @@ class AdaptiveMpcNode(RefitNode):
             # Only the newest state is of use here, so this reader keeps one (COMMAND), whatever the writer keeps.
             self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
             self.create_subscription(ParameterSet, "refit/parameters", self.physics.offer, LEDGER),
-            self.permission.subscription,
             *self.physics.interfaces(),
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
@@ -126,6 +125,8 @@ class AdaptiveMpcNode(RefitNode):
             if entity is not None:
                 self._destroy(entity)
         self._made = []
+        if hasattr(self, "permission"):
+            self.permission.destroy()
         for name in ("refit_client", "run_episode"):
             if getattr(self, name, None) is not None:
                 getattr(self, name).destroy()
@@ -155,6 +156,7 @@ class AdaptiveMpcNode(RefitNode):
         self._path: PathFollower | None = None  # from the first cycle on
         self._step: PathStep | None = None  # of the newest state answered
         self._read: float | None = None  # stamp of the newest state read
+        self._sent: JointCommand | None = None
         self._counted = -np.inf  # stamp of the last state counted by the episode
         self._plan_due = -np.inf
         self._arrival = 0.0
@@ -166,6 +168,10 @@ class AdaptiveMpcNode(RefitNode):
         """A joint state, still serialised: of 500 a second, 50 are due, and only those are worth reading."""
         self._arrival = time.perf_counter()
         stamp = peek_stamp(data)
+        if self.config.lockstep and self._sent is not None and stamp == seconds(self._sent.header.stamp):
+            if self.is_active and not self.halt_reason:
+                self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
+            return
         if self._read is not None and self._read <= stamp < self._due and self.is_active:
             return
         message = deserialize_message(data, JointState)
@@ -226,17 +232,10 @@ class AdaptiveMpcNode(RefitNode):
             # An arm without a plan is safer in its servos' own stop state than at zero torque.
             self.diagnostics.error(command.message)
         else:
-            self.commands.publish(
-                joint_command(
-                    command,
-                    self.joint_names,
-                    self.actuation,
-                    self._stamp,
-                    command.revision,
-                    feedback,
-                    self.get_name(),
-                )
+            self._sent = joint_command(
+                command, self.joint_names, self.actuation, self._stamp, command.revision, feedback, self.get_name()
             )
+            self.commands.publish(self._sent)
         latency = time.perf_counter() - self._arrival
         self.cycles += 1
         self.misses += latency > self.config.control_period

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from refit_interfaces.msg import SupervisorStatus
 
-from nodes.framework.gatekeeper import impostor
-from nodes.framework.qos import LEDGER
+from nodes.framework.qos import LATCHED
+from nodes.framework.speakers import impostor
 
 __all__ = ["Permission"]
 
@@ -33,18 +33,30 @@ class Permission:
         self._node, self._on_change = node, on_change
         self.denied, self.starting = "", False
         self._unheard: SupervisorStatus | None = None  # until discovery has told who speaks
-        self.subscription = node.create_subscription(SupervisorStatus, TOPIC, self._on_status, LEDGER)
+        self._deceived = False
+        self._listen()
+
+    def _listen(self) -> None:
+        # The supervisor's newest word, which a late joiner gets too.
+        self._subscription = self._node.create_subscription(SupervisorStatus, TOPIC, self._on_status, LATCHED)
 
     def _on_status(self, message: SupervisorStatus) -> None:
         self._unheard = message
         self.attend()
 
     def attend(self) -> None:
-        """Listen to what was said before it was known by whom."""
-        if self._unheard is None or (why := impostor(self._node, TOPIC)) is None:
+        """Listen to what was said before it was known by whom, and anew when a stranger who spoke too has gone."""
+        if (self._unheard is None and not self._deceived) or (why := impostor(self._node, TOPIC)) is None:
+            return
+        if self._deceived and not why:
+            self._deceived, self._unheard = False, None
+            self.destroy()
+            self._listen()
+        if self._unheard is None:
             return
         message, self._unheard = self._unheard, None
         if why:
+            self._deceived = True
             self._node.get_logger().error(why, throttle_duration_sec=2.0)
             self._set(why, False)
         elif message.state in GRANTED:
@@ -55,6 +67,10 @@ class Permission:
             self._set(f"disarmed by the supervisor: {message.message}", False)
         else:
             self._set(f"halted by the supervisor: {message.message}", False)
+
+    def destroy(self) -> None:
+        """Hear no more."""
+        self._node.destroy_subscription(self._subscription)
 
     def _set(self, denied: str, starting: bool) -> None:
         changed = bool(denied) != bool(self.denied) or starting != self.starting

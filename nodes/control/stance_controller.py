@@ -112,7 +112,6 @@ class StanceController(RefitNode):
             self._contacts,
             self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
             self.create_subscription(Twist, "cmd_vel", self._on_cmd_vel, COMMAND),
-            self.permission.subscription,
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
 
@@ -141,6 +140,8 @@ class StanceController(RefitNode):
                 for destroy in (self.destroy_subscription, self.destroy_timer, self.destroy_publisher):
                     if destroy(entity):
                         break
+        if hasattr(self, "permission"):
+            self.permission.destroy()
         self._made, self.controller = [], None
 
     def config_changed(self, old, new) -> None:
@@ -156,6 +157,7 @@ class StanceController(RefitNode):
         self.controller.reset()
         self._due = -np.inf  # stamp from which the next command is due
         self._stamp = -np.inf  # of the newest joint state answered
+        self._sent: JointCommand | None = None
         self._target = np.zeros(3)  # forward, sideways, turning, as followed
         self._wanted = np.zeros(3)  # as asked for
         self._wanted_until = -np.inf
@@ -211,7 +213,12 @@ class StanceController(RefitNode):
         """A joint state, still serialised: only those that are due are worth reading."""
         arrival = time.perf_counter()
         stamp = peek_stamp(data)
-        if not self.is_active or self.halt_reason or self._fallen or self._stamp <= stamp < self._due:
+        if not self.is_active or self.halt_reason or self._fallen:
+            return
+        if self.config.lockstep and self._sent is not None and stamp == seconds(self._sent.header.stamp):
+            self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
+            return
+        if self._stamp <= stamp < self._due:
             return
         message = deserialize_message(data, JointState)
         sample, self.refusal = self.gate.read(message, np.nan if self.config.lockstep else self._now())
@@ -277,6 +284,7 @@ class StanceController(RefitNode):
         )
         message.header.stamp = stamp
         self.commands.publish(message)
+        self._sent = message
         latency, stance = time.perf_counter() - arrival, command.stance
         self.cycles += 1
         self.misses += latency > self.config.control_period

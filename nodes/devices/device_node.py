@@ -34,6 +34,8 @@ OK, WARN, ERROR, STALE = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticS
 CLOCKS_APART = 1e-4  # [s] between two looks at clocks that count as one moment
 LOOK_PERIOD = 0.05  # [s] between two looks at the device's health
 ERROR_WINDOW = 5.0  # [s] in which a counted error still means WARN
+#: counters of what went wrong on the way, whichever of them a link has; growth means WARN
+TROUBLES = ("crc_errors", "resyncs", "dropped", "timeouts", "late", "duplicates", "repeated", "malformed")
 SETTLED = 2.0  # [s] of streaming before a rate is judged
 FIRST_CONTACT = 5.0  # [s] for a device to answer where it is not waited for
 
@@ -79,6 +81,7 @@ class DeviceNode(RefitNode):
     device: Device | None = None
     _entities: tuple = ()
     _level = None
+    _state: State | None = None
     _ros_offset: int | None = None  # of ROS time to host time [ns], when both were last seen at one moment
 
     # -- of the node -------------------------------------------------------------------------------
@@ -146,7 +149,7 @@ class DeviceNode(RefitNode):
         self._looking = threading.RLock()
         self.device = self.make_device()
         self.device.on_state = self._look  # on the device's thread: a loss is told at once, not at the next look
-        self._totals: deque[tuple[float, int]] = deque()
+        self._totals: deque[tuple[float, dict[str, int]]] = deque()
         self._watch = self.create_timer(LOOK_PERIOD, self._look, clock=self.steady_clock)
         self.device.start()
         if not self.config.wait_for_device and not self.device.wait_for(State.READY, FIRST_CONTACT):
@@ -179,20 +182,26 @@ class DeviceNode(RefitNode):
 
     # -- health ------------------------------------------------------------------------------------
     def _look(self) -> None:
-        """Judge the device; say so at once if the level has changed. From the timer and from the device's thread."""
+        """Judge the device; say so at once if level or link have changed. From the timer and from the device's thread."""
         with self._looking:
             if self.device is None or not self.context.ok():
                 return
             level, sentence = self._health()
             self.diagnostics.stand(level, sentence)
-            if level != self._level:
-                if self._level is not None and level in (WARN, ERROR):
-                    self.get_logger().warning(f"{self.get_name()}: {sentence}")
-                elif level == OK and self._level in (WARN, ERROR):
-                    self.get_logger().info(f"{self.get_name()}: all is well again")
-                self._level = level
+            # A link that is lost while something else is wrong already is told at once, too.
+            state = self.device.state
+            if level != self._level or state is not self._state:
+                if level != self._level:
+                    self._log_change(level, sentence)
+                self._level, self._state = level, state
                 self.diagnose()
                 self.diagnostics.beat(force=True)
+
+    def _log_change(self, level: bytes, sentence: str) -> None:
+        if self._level is not None and level in (WARN, ERROR):
+            self.get_logger().warning(f"{self.get_name()}: {sentence}")
+        elif level == OK and self._level in (WARN, ERROR):
+            self.get_logger().info(f"{self.get_name()}: all is well again")
 
     def _health(self) -> tuple[bytes, str]:
         device, now = self.device, time.monotonic()
@@ -200,9 +209,8 @@ class DeviceNode(RefitNode):
         if not self.is_active:
             return STALE, f"inactive: {device.state.value}" + (f" ({device.last_error})" if device.last_error else "")
         if device.state is State.STALE:
-            return ERROR, f"no data for {device.sample_age:.2f} s" + (
-                f": {next(iter(device.faults.values()))}" if device.faults else ""
-            )
+            reasons = [*device.faults.values(), *device.warnings.values()]
+            return ERROR, f"no data for {device.sample_age:.2f} s" + (f": {'; '.join(reasons)}" if reasons else "")
         if device.state is not State.STREAMING:
             return ERROR, f"{device.state.value}: {device.last_error or 'no answer yet'}"
         if device.faults:
@@ -213,16 +221,19 @@ class DeviceNode(RefitNode):
         rate, expected = device.rate.rate(now), self.expected_rate
         settled = now - max(self._active_since, self._streaming_since(now)) > SETTLED
         off = abs(rate / expected - 1.0) if expected and settled else 0.0
-        if off > 0.20:
-            return ERROR, f"rate {rate:.4g} Hz, expected {expected:.4g} Hz"
-        if own is not None:
+        warnings = [*([own[1]] if own is not None and own[0] == WARN else []), *device.warnings.values()]
+        if off > 0.20:  # which hides no warning
+            return ERROR, "; ".join([f"rate {rate:.4g} Hz, expected {expected:.4g} Hz", *warnings])
+        if own is not None and own[0] == OK:
             return own
-        if device.warnings:
-            return WARN, "; ".join(list(device.warnings.values()))
+        if warnings:
+            return WARN, "; ".join(warnings)
         if off > self.rate_tolerance:
             return WARN, f"rate {rate:.4g} Hz, expected {expected:.4g} Hz"
         if recent_errors:
-            return WARN, f"{recent_errors} errors within {self.error_window:g} s (CRC, resync, dropped, time-out)"
+            return WARN, f"{sum(recent_errors.values())} errors within {self.error_window:g} s: " + ", ".join(
+                f"{n} {name}" for name, n in recent_errors.items()
+            )
         return OK, "streaming"
 
     def _streaming_since(self, now: float) -> float:
@@ -234,15 +245,17 @@ class DeviceNode(RefitNode):
     _stream_began: float | None = None
     _reconnects_seen = -1
 
-    def _recent_errors(self, now: float) -> int:
-        counters = self.device.counters
-        total = counters.crc_errors + counters.resyncs + counters.dropped + counters.timeouts
+    def _recent_errors(self, now: float) -> dict[str, int]:
+        """What the link counted of TROUBLES within the window, by counter; those without any are left out."""
+        counted = self.device.counters.as_dict()
+        totals = {name: counted[name] for name in TROUBLES if name in counted}
         history = self._totals
         if not history or now - history[-1][0] >= 0.5:
-            history.append((now, total))
+            history.append((now, totals))
         while len(history) > 1 and history[0][0] < now - self.error_window:
             history.popleft()
-        return total - history[0][1]
+        # Sums of a Net F/T's losses shrink again when the records come late after all.
+        return {name: n for name, total in totals.items() if (n := total - history[0][1].get(name, 0)) > 0}
 
     def diagnose(self) -> None:
         if self.device is not None:

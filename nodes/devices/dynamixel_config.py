@@ -65,6 +65,15 @@ class JointSettings:
     )
     position_i: int = setting(-1, "", (-1, 16383), "likewise", read_only=True)
     position_d: int = setting(-1, "", (-1, 16383), "likewise", read_only=True)
+    velocity_integral: str = setting(
+        "driver",
+        "",
+        None,
+        "who integrates in velocity mode: the driver, so that the joint stops at once when this process ends, or the servo, "
+        "which then runs out for 0.3 to 0.7 s but holds a load afterwards",
+        choices=("driver", "servo"),
+        read_only=True,
+    )
     profile_velocity: float = setting(
         0.0, "rad/s", (0.0, 1e3), "of the servo's own profile, at the joint; 0: none", read_only=True
     )
@@ -76,7 +85,7 @@ class JointSettings:
         "position loop on the bus cycle, for servos that take current or PWM",
         read_only=True,
     )
-    loop_i: float = setting(8.0, "N m/(rad s)", (0.0, 1e5), "likewise", read_only=True)
+    loop_i: float = setting(12.0, "N m/(rad s)", (0.0, 1e5), "likewise", read_only=True)
     loop_d: float = setting(0.5, "N m s/rad", (0.0, 1e4), "likewise; also of stop_state damped", read_only=True)
 
     def joint(self, name: str) -> Joint:

@@ -28,6 +28,7 @@ from hardware.realsense.profiles import MOTION, VIDEO, Mode, parse_mode
 from nodes.devices import realsense_messages as messages
 from nodes.devices.device_node import DeviceConfig, DeviceNode
 from nodes.framework.config import setting
+from nodes.framework.heap import keep_freed_memory
 from nodes.framework.lifecycle import spin_main
 from nodes.framework.qos import LATCHED
 
@@ -437,4 +438,5 @@ class RealSense(DeviceNode):
 
 
 def main(args=None) -> int:
+    keep_freed_memory()
     return spin_main(RealSense, args)

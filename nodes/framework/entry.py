@@ -17,7 +17,7 @@ from functools import partial
 from typing import NoReturn
 
 from config.network import enclose
-from nodes.table import NODES
+from nodes.table import NODES, SENDS_IMAGES
 
 
 def _main(module: str) -> NoReturn:
@@ -25,7 +25,7 @@ def _main(module: str) -> NoReturn:
         signal.signal(number, lambda *_: os._exit(0))  # nothing has started: nothing to end
     # Blocked until here by the shield of nodes/framework/launching.py.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    enclose(os.environ)
+    enclose(os.environ, images=module in SENDS_IMAGES)
     _leave(importlib.import_module(module).main())
 
 

@@ -14,32 +14,12 @@ from refit_interfaces.msg import CommandLease
 
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND
+from nodes.framework.speakers import impostor
 from sim_core.gate import CommandGate, Lease
 
-__all__ = ["SUPERVISOR", "Gatekeeper", "impostor"]
+__all__ = ["Gatekeeper"]
 
-SUPERVISOR = "supervisor"
 TOPIC = "supervisor/lease"
-#: what the middleware calls a node of which it has discovered a publisher, but not yet the name
-NAMELESS = "_NODE_NAME_UNKNOWN_"
-
-
-def impostor(node, topic: str) -> str | None:
-    """Why what comes on a topic of the supervisor's must not be believed, or ""; None: not known yet, ask again.
-
-    Messages do not tell who sent them, so that a stranger who publishes on the topic makes all of it doubtful.
-    """
-    here = node.get_namespace()
-    publishers = node.get_publishers_info_by_topic(topic)
-    if any(publisher.node_name == NAMELESS for publisher in publishers):
-        return None
-    for publisher in publishers:
-        if (publisher.node_name, publisher.node_namespace) != (SUPERVISOR, here):
-            name = f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
-            return f"{name} publishes {topic}, which is the supervisor's alone: end that node"
-    if len(publishers) > 1:
-        return f"{len(publishers)} nodes call themselves the supervisor of this robot: end all but one"
-    return ""
 
 
 class Gatekeeper:

@@ -31,8 +31,8 @@ class PlantWorld:
     def held(self) -> bool:
         """True until every joint's servo has torque for the first time."""
         if not self.released:
-            _, powered = self._world.efforts()
-            self.released = bool(powered.all())
+            _, driven = self._world.efforts()
+            self.released = bool(driven.all())
         return not self.released
 
     def drive(self, plant: MujocoPlant) -> None:

@@ -172,6 +172,8 @@ class Recorder(RefitNode):
     # ---- discovery -------------------------------------------------------------------------
     def _discover(self) -> None:
         """Subscribe to what is wanted, weaken what a publisher cannot offer, look for new nodes."""
+        if self._survey is None:
+            return  # this turn of the timer was due before `stop` took it away
         present = dict(self.get_topic_names_and_types())
         for topic, known in self._wanted.items():
             if topic == self._info_topic:

@@ -38,6 +38,7 @@ class Code(IntEnum):
     TIME_JUMP = 7
     PLANT_LOST = 8
     HELD_UP = 9
+    IMPOSTOR = 10
 
 
 class Event(Enum):
@@ -55,6 +56,7 @@ class Event(Enum):
     TIME_JUMPED = "stamps went back (a reset)"
     PLANT_SILENT = "time stands still and the plant does not answer"
     HELD_UP = "the supervisor itself was not run for longer than its lease"
+    IMPOSTOR = "another node speaks in the supervisor's or the clock's name"
     STOP = "service stop"
     ARM = "service arm, or auto_arm once all is well"
     DISARM = "service disarm"
@@ -68,11 +70,13 @@ _HALTS = {
     Event.STATES_BAD: (State.HALTED, Code.STATE_INVALID),
     Event.LIMIT_EXCEEDED: (State.HALTED, Code.LIMIT),
     Event.PLANT_SILENT: (State.HALTED, Code.PLANT_LOST),
-    Event.HELD_UP: (State.HALTED, Code.HELD_UP),
+    Event.IMPOSTOR: (State.HALTED, Code.IMPOSTOR),
 }
 _MOVING = _HALTS | {
     Event.COMMANDS_END: (State.READY, Code.OK),
     Event.COMMANDS_SILENT: (State.HALTED, Code.COMMAND_LOST),
+    # Where nobody commands, gates that closed for a moment are opened by the next lease, and nothing has happened.
+    Event.HELD_UP: (State.HALTED, Code.HELD_UP),
     # A reset is an ordinary event in simulation: everyone forgets the past and commands go on.
     Event.TIME_JUMPED: (State.READY, Code.TIME_JUMP),
     Event.DISARM: (State.DISARMED, Code.OK),

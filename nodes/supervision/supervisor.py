@@ -27,6 +27,7 @@ from nodes.framework.joint_state_gate import JointSample, JointStateGate
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_service, create_polled_subscription, take, take_requests
 from nodes.framework.qos import COMMAND, LEDGER
+from nodes.framework.speakers import impostor, second_clock
 from nodes.supervision.supervision import Event, Machine, State
 from nodes.supervision.watch import Watch, WatchLimits
 from sim_core.multibody import load_model
@@ -221,10 +222,15 @@ class SupervisorNode(RefitNode):
         self._look()
         now = self._now()
         self._judge_itself(time.monotonic())
+        if time.monotonic() >= self._lent + LEASES * self.config.lease_duration or self.watch.faults(now):
+            self._see_who_speaks()
         for event, sentence in self.watch.events(now):
             self._handle(event, sentence)
         if self._arm_by_itself and self.machine.state is State.DISARMED:
-            self._handle(Event.ARM, "armed by itself, as auto_arm says")
+            if faults := self.watch.faults(now):
+                self.diagnostics.warn(f"not armed by itself: {faults[0][1]}")
+            else:
+                self._handle(Event.ARM, "armed by itself, as auto_arm says")
         self._ask_the_plant(now)
         if time.monotonic() >= self._lent + LEASES * self.config.lease_duration:
             self._lend()
@@ -233,6 +239,13 @@ class SupervisorNode(RefitNode):
         self.diagnostics.set("code", self.machine.code.name)
         if self.machine.state in (State.HALTED, State.DEGRADED):
             self.diagnostics.warn(self.machine.message)
+
+    def _see_who_speaks(self) -> None:
+        found = [impostor(self, "supervisor/status"), impostor(self, "supervisor/lease")]
+        if self.get_parameter("use_sim_time").value:
+            found.append(second_clock(self))
+        if None not in found:
+            self.watch.see_speakers(next(filter(None, found), ""))
 
     def _judge_itself(self, now: float) -> None:
         """Whoever was not run for longer than its lease must not go on as if nothing had been."""
@@ -315,6 +328,7 @@ class SupervisorNode(RefitNode):
         self._stop_service.send_response(Trigger.Response(success=success, message=message), header)
 
     def _on_arm(self, request, response):
+        self._see_who_speaks()
         faults = self.watch.faults(self._now())
         if self.machine.state is not State.DISARMED:
             response.message = f"nothing to arm: {self.machine.state.name}"
@@ -346,6 +360,7 @@ class SupervisorNode(RefitNode):
         return response
 
     def _on_resume(self, request, response):
+        self._see_who_speaks()
         faults = self.watch.faults(self._now())
         if self.machine.state is not State.HALTED:
             response.message = f"nothing to resume: {self.machine.state.name}"

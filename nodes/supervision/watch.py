@@ -42,6 +42,7 @@ class Watch:
         self.joint_names, self.limits = tuple(joint_names), limits
         self.lower, self.upper, self.velocity = (np.asarray(a, float) for a in (lower, upper, velocity))
         self.forget()
+        self._impostor = ""
         self._clock: tuple[float, float] | None = None  # (ROS time, wall time when it was first seen)
 
     def forget(self) -> None:
@@ -83,6 +84,10 @@ class Watch:
         """A parameter proposal, accepted or not, was published."""
         self._refit_time = now
 
+    def see_speakers(self, impostor: str) -> None:
+        """Why what is said in this robot's graph must not be believed, or ""."""
+        self._impostor = impostor
+
     # -- conclusions -------------------------------------------------------------------------------
 
     @property
@@ -103,6 +108,8 @@ class Watch:
     def faults(self, now: float) -> list[tuple[Event, str]]:
         """Everything that is wrong now; resume is granted only when this is empty."""
         found, limits = [], self.limits
+        if self._impostor:  # first: with a clock that lies, what follows is wrong
+            found.append((Event.IMPOSTOR, self._impostor))
         if self._state_time is not None and now - self._state_time > limits.state_age:
             found.append(
                 (
@@ -120,7 +127,7 @@ class Watch:
     def events(self, now: float) -> list[tuple[Event, str]]:
         """Faults first, then what happened to commands and refit, in the order to be handled."""
         found, limits = self.faults(now), self.limits
-        if self._state_time is not None and not found:
+        if self._state_time is not None and {event for event, _ in found} <= {Event.IMPOSTOR}:
             found.append((Event.STATES_FLOW, "joint states arrive, complete and finite"))
         if self._idle:
             found.append((Event.COMMANDS_END, "the controller is idle"))

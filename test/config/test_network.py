@@ -1,5 +1,7 @@
 """What an environment says about the network, and what becomes of it."""
 
+from xml.etree import ElementTree
+
 import pytest
 
 from config import network
@@ -25,6 +27,30 @@ def test_without_a_word_the_graph_stays_on_this_machine(given):
 def test_twice_is_once():
     environment = enclosed()
     assert network.changes(environment) == {}
+
+
+def test_who_sends_images_gets_the_same_with_more_shared_memory():
+    """Whatever its parent has set; nothing else differs, and its children are as any other process."""
+    environment = enclosed()
+    network.enclose(environment, images=True)
+    assert environment.keys() == enclosed().keys() and environment[RANGE] == "SYSTEM_DEFAULT"
+    plain, images = ElementTree.parse(enclosed()[PROFILES]), ElementTree.parse(environment[PROFILES])
+    (size,) = [element for element in images.iter() if element.tag.endswith("}segment_size")]
+    # Twice what a camera has on its way at 848x480: colour, two depth images and a cloud of 20 bytes a point.
+    assert int(size.text) >= 2 * 848 * 480 * (3 + 2 + 2 + 20)
+    for parent in images.iter():
+        if size in parent:
+            parent.remove(size)
+    assert list(map(canonical, (images, plain))) == [canonical(plain)] * 2
+    assert network.changes(environment, images=True) == {}
+    assert network.is_enclosed(environment)
+    network.enclose(environment)
+    assert environment == enclosed()
+    assert enclosed(**{**environment, RANGE: "SUBNET"}) == {RANGE: "SUBNET"}
+
+
+def canonical(tree):
+    return ElementTree.canonicalize(ElementTree.tostring(tree.getroot()), strip_text=True)
 
 
 def test_peers_are_ignored_and_it_is_said(capsys):

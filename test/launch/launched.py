@@ -252,7 +252,7 @@ class Probe:
             return any(future.done() for _, future in asked)
 
         until(answered, f"{owner} answers", deadline)
-        self.node.destroy_client(younger)
+        self._sent(lambda: self.node.destroy_client(younger))
 
     def _owner(self, services: set[str]) -> str | None:
         """Full name of the node that offers one of these."""
@@ -319,6 +319,10 @@ class Probe:
     def result(self, handle, deadline: float = DEADLINE):
         """The result of a goal; its status is not judged."""
         return self._result(self._sent(handle.get_result_async), "the goal's result", deadline).result
+
+    def end(self, publisher) -> None:
+        """Destroy a publisher of `node`: where the spinning thread does not wait for its events, which would end that thread."""
+        self._sent(lambda: self.node.destroy_publisher(publisher))
 
     def _sent(self, make: Callable):
         """The future of a request that the spinning thread sends: rclpy drops an answer that comes before it is noted."""

@@ -28,7 +28,7 @@ LIMITS = f"""
 /**/adaptive_mpc:
   ros__parameters: {{mode: track, state_age_limit: {STATE_AGE}}}
 /**/supervisor:
-  ros__parameters: {{state_age_limit: {STATE_AGE}, command_age_limit: 0.6}}
+  ros__parameters: {{state_age_limit: {STATE_AGE}, command_age_limit: 0.6, lease_duration: 5.0}}
 """
 TRACKING, STOPPED = ControllerStatus.STATE_TRACKING, ControllerStatus.STATE_STOPPED
 RUNNING, HALTED = SupervisorStatus.STATE_RUNNING, SupervisorStatus.STATE_HALTED

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = """
 /**/adaptive_mpc:
   ros__parameters: {mode: track}
+/**/supervisor:
+  ros__parameters: {lease_duration: 5.0}
 """
 
 

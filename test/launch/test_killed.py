@@ -23,7 +23,7 @@ LIMITS = """
 /**/adaptive_mpc:
   ros__parameters: {control_period: 0.02, state_age_limit: 0.5, refit_silence_limit: 1.0, nominal_after: 2.5}
 /**/supervisor:
-  ros__parameters: {state_age_limit: 0.7, command_age_limit: 0.7, refit_age_limit: 1.0}
+  ros__parameters: {state_age_limit: 0.7, command_age_limit: 0.7, refit_age_limit: 1.0, lease_duration: 5.0}
 """
 PERIOD = 0.02  # as in LIMITS
 NOMINAL, REFIT, LAST_GOOD = (

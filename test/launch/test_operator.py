@@ -14,10 +14,11 @@ from launch import LaunchDescription
 from launched import Processes, include, until
 from refit_interfaces.msg import CommandLease, JointCommand, SupervisorStatus
 from refit_interfaces.srv import HandOver
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from nodes.framework.qos import COMMAND, LEDGER, STATE
+from nodes.framework.qos import CLOCK, COMMAND, LEDGER, STATE
 
 LIMITS = """
 /**/sim_plant:
@@ -183,10 +184,24 @@ def test_who_only_calls_himself_supervisor_moves_nothing(panda, panel):
     processes = panda[1]
     until(lambda: "/probe publishes supervisor/lease" in processes.output("/sim_plant"), "the plant says who it is")
     until(lambda: "/probe publishes supervisor/status" in processes.output("/adaptive_mpc"), "so does the controller")
-    node.destroy_publisher(status)
-    node.destroy_publisher(leases)
-    until(lambda: node.count_publishers("supervisor/lease") == 1, "the forger is gone")
-    panel.press("resume")
+    resumed, why = panel.press("resume")
+    assert not resumed and "/probe publishes supervisor/" in why
+    panel.probe.end(status)
+    panel.probe.end(leases)
+    until(lambda: panel.press("resume")[0], "the forger is gone")
+    panel.until_moving()
+
+
+@pytest.mark.launch(fixture=panda)
+@pytest.mark.parametrize("kind, topic", [(SupervisorStatus, "supervisor/status"), (Clock, "/clock")])
+def test_a_forger_halts_the_arm_and_the_halt_says_who_it_is(panda, panel, kind, topic):
+    panel.until_moving()
+    forged = panel.probe.node.create_publisher(kind, topic, LEDGER if kind is SupervisorStatus else CLOCK)
+    halt = panel.until_state(S.STATE_HALTED, "the supervisor halts")
+    assert halt.code == S.CODE_IMPOSTOR and "/probe" in halt.message and topic.strip("/") in halt.message
+    panel.until_at_rest()
+    panel.probe.end(forged)
+    until(lambda: panel.press("resume")[0], "the forger is gone")
     panel.until_moving()
 
 

@@ -29,7 +29,7 @@ SETTINGS = """
 /**/refit_worker:
   ros__parameters: {schedule: periodic, window: 2.0, min_window: 0.2, period: 0.2}
 /**/supervisor:
-  ros__parameters: {state_age_limit: 0.7, command_age_limit: 0.7}
+  ros__parameters: {state_age_limit: 0.7, command_age_limit: 0.7, lease_duration: 5.0}
 """
 TRACKING, RUNNING = ControllerStatus.STATE_TRACKING, SupervisorStatus.STATE_RUNNING
 NODES = ("sim_plant", "adaptive_mpc", "refit_worker", "supervisor", "recorder")

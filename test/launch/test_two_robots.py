@@ -21,7 +21,7 @@ SETTINGS = """
 /**/refit_worker:
   ros__parameters: {{schedule: periodic, window: 2.0, min_window: 0.2, period: 0.2}}
 /**/supervisor:
-  ros__parameters: {{state_age_limit: 0.7, command_age_limit: 0.7}}
+  ros__parameters: {{state_age_limit: 0.7, command_age_limit: 0.7, lease_duration: 5.0}}
 """
 HORIZON = {"left": 20, "right": 25}
 # What ROS itself shares between all nodes of a domain.

@@ -216,6 +216,7 @@ def test_an_overheated_servo_ends_its_trajectory_and_needs_a_reboot(emulated, gr
     assert "overheating" in group.faults["b/hardware"] and "~/reboot_dxl" in group.faults["b/hardware"]
     assert truth(emulator, 2)["torque_enable"] == 0 and truth(emulator, 1)["torque_enable"] == 1
     before = len(group.samples)
+    assert group.counters.alerts == 1  # the alert bit of its replies, once while it stands
     emulator.clear("overtemp")
     time.sleep(0.5)
     assert "b/hardware" in group.faults  # no automatic reboot
@@ -424,27 +425,35 @@ def arm(emulated, grouped, load=0.8, **options):
     return emulator, group
 
 
-def test_hold_carries_a_load_without_sagging(emulated, grouped):
+def test_hold_carries_a_load_without_sagging(emulated, grouped, withheld):
     emulator, group = arm(emulated, grouped)
     until(lambda: abs(group.joint_state.effort[0]) > 0.3, "the load")
-    until(lambda: abs(group.joint_state.q[0]) < 0.02 and abs(group.joint_state.qd[0]) < 0.03, "the recovery")
-    assert abs(truth(emulator, 1)["position"]) < 0.03
-    # A command that holds the load, then silence: the joint stays where it stands, without a transient.
-    feedback = JointFeedback(group.arrays, group.loop, np.ones(2, bool), 0.1)
-    n, holding = 2, group.loop.integral.copy()
-    gain = np.hstack([np.diag([10.0, 10.0]), np.diag([0.8, 0.8])])
-    group.take(feedback)
-    for _ in range(60):
-        now = time.monotonic()
-        feedback.set(Law.FEEDBACK, now, now, holding, np.zeros(n), np.zeros(n), gain)
-        time.sleep(0.01)
-        assert group.take(feedback) == ""
-    assert np.abs(group.joint_state.q).max() < 0.05
-    until(lambda: group.source is None, "the end of the command")
-    assert "no command for" in group.source_ended
-    stood, before = group.joint_state.q.copy(), len(group.samples)
-    until(lambda: len(group.samples) > before + 100, "half a second")
-    assert np.abs(np.array([q for _, q, _ in group.samples[before:]]) - stood).max() < 0.03
+
+    def moved_in_silence():
+        """After a command that holds the load: the joint should stay where it stands, without a transient."""
+        until(lambda: abs(group.joint_state.q[0]) < 0.02 and abs(group.joint_state.qd[0]) < 0.03, "the recovery")
+        feedback = JointFeedback(group.arrays, group.loop, np.ones(2, bool), 0.1)
+        n, holding = 2, group.loop.integral.copy()
+        gain = np.hstack([np.diag([10.0, 10.0]), np.diag([0.8, 0.8])])
+        group.take(feedback)
+        for _ in range(60):
+            now = time.monotonic()
+            feedback.set(Law.FEEDBACK, now, now, holding, np.zeros(n), np.zeros(n), gain)
+            time.sleep(0.01)
+            assert group.take(feedback) == ""
+        until(lambda: group.source is None, "the end of the command")
+        assert "no command for" in group.source_ended
+        stood, before = group.joint_state.q.copy(), len(group.samples)
+        until(lambda: len(group.samples) > before + 100, "half a second")
+        return np.abs(np.array([q for _, q, _ in group.samples[before:]]) - stood).max()
+
+    for _ in range(10):  # a loop that the machine does not run holds nothing
+        waited = withheld() + withheld(emulator.pid)
+        moved = moved_in_silence()
+        if moved < 0.03 or withheld() + withheld(emulator.pid) - waited < 0.1:
+            break
+    assert moved < 0.03
+    assert abs(truth(emulator, 1)["position"]) < 0.05
 
 
 @pytest.mark.parametrize(("stop_state", "falls"), [("zero", True), ("damped", True), ("hold", False)])
@@ -506,12 +515,15 @@ def test_velocities_end_with_their_stream(emulated, grouped):
         stream.set([9.0], time.monotonic())
         assert group.take(stream) == ""
         speeds.append(truth(emulator, 1)["velocity"])
-        return len(speeds) > 60 and min(speeds[-20:]) > 1.9
+        return len(speeds) > 60 and speeds[-20:] == pytest.approx([2.0] * 20, abs=0.1)
 
-    until(runs, "motion")
-    assert speeds[-20:] == pytest.approx([2.0] * 20, abs=0.1)  # clamped
+    until(runs, "motion at the joint's limit")
+    # Nothing is in the servo that would have to unwind, and its watchdog is the shorter one.
+    for item, value in (("velocity_i_gain", 0), ("velocity_p_gain", 1128), ("bus_watchdog", 3)):
+        assert group.services.get_item(1, item) == value
+    # On a busy machine the watchdog may stop it for a moment before that.
+    until(lambda: "no velocity" in group.source_ended, "the end of the stream")
     until(lambda: abs(truth(emulator, 1)["velocity"]) < 0.02, "the stop")
-    assert "no velocity" in group.source_ended
 
 
 @pytest.mark.parametrize("policy", ["off", "hold", "brake"])

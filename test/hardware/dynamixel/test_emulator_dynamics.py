@@ -4,43 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from servo_bench import Bench, stands
 
-from hardware.dynamixel.emulated_bus import Bus
-from hardware.dynamixel.emulated_models import MODELS, RPM
+from hardware.dynamixel.emulated_models import RPM
 from hardware.dynamixel.emulated_motors import AMBIENT
 from hardware.dynamixel.emulated_servo import ACCELERATION_UNIT
-from hardware.dynamixel.emulator import load_servos
-
-SIZES = {register.name: register.size for model in MODELS.values() for register in model.registers}
-
-
-class Bench:
-    """Servos on a bench: registers by name, time by hand."""
-
-    def __init__(self, *servos):
-        self.bus = Bus(load_servos("[" + ", ".join(servos) + "]"), lambda text: None)
-        self.now = 0.0
-
-    def write(self, k=0, **values):
-        for name, value in values.items():
-            register = self.bus.servos[k].table.registers[name]
-            self.bus.servos[k].write(register.address, value.to_bytes(register.size, "little", signed=value < 0))
-
-    def read(self, name, k=0):
-        register = self.bus.servos[k].table.registers[name]
-        data = self.bus.read(self.bus.servos[k], register.address, register.size, self.now)
-        return int.from_bytes(data, "little", signed=register.signed)
-
-    def run(self, seconds, watch=lambda: None):
-        for _ in range(round(seconds * 1000)):
-            self.now += 1e-3
-            self.bus.tick(self.now)
-            watch()
-
-    @property
-    def motors(self):
-        return self.bus.motors
-
 
 XM = "{id: 1, model: XM430-W350, registers: {operating_mode: %d}, load_inertia: 0.01, %s}"
 
@@ -359,15 +327,6 @@ def test_watchdog_stops_and_locks_the_goals(mode, goal):
     bench.write(**goal)
     bench.run(0.3)
     assert bench.motors.v[0] > 0.5 and register.size in (2, 4)
-
-
-def stands(bench, seconds=1.5):
-    """From the newest command, which is its master's last word, until the horn stands for good [s]: below 0.05 rad/s."""
-    begin = moved = bench.now
-    for _ in range(round(seconds * 1000)):
-        bench.run(0.001)
-        moved = bench.now if abs(bench.motors.v[0]) > 0.05 else moved
-    return moved - begin
 
 
 @pytest.mark.parametrize("inertia", [0.0, 0.005, 0.02])

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
 import serial
 
+from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
 from hardware.emulation.process import EmulatorProcess
 from hardware.emulation.pty_port import PtyPort
@@ -105,6 +107,40 @@ def test_silence_delay_and_expiry():
     assert [name for _, name, _ in faults.log] == ["delay", "silence", "clear:silence", "clear:delay"]
 
 
+class Played(Emulator):
+    """What it sends is in `out`."""
+
+    def __init__(self, seed):
+        super().__init__(Faults(seed))
+        self.out = []
+        self.port = types.SimpleNamespace(write=self.out.append, unplug=lambda: None, replug=lambda: None, stats={})
+
+    def step(self, timeout):
+        time.sleep(timeout)
+
+    def play(self, n):
+        """Numbers 0 to n - 1 as frames, with a jitter that ends before the last of them."""
+        self.inject("jitter", by=0.05)
+        for k in range(n):
+            self.send(bytes([k]))
+        self.faults.clear("jitter")
+        self.send(bytes([n]))
+        while self._late:
+            self._turn()
+
+
+def test_on_a_line_nothing_overtakes_a_delayed_frame_and_on_a_network_everything_does():
+    line, network = Played(1), Played(1)
+    network.overtaking = True
+    line.play(20), network.play(20)
+    order = [bytes([k]) for k in range(21)]
+    assert line.out == order and network.out != order and sorted(network.out) == order
+    line.inject("delay", by=10.0)
+    line.send(b"late")
+    line.inject("unplug", 0.0)
+    assert not line._late  # what was under way is lost
+
+
 def test_command_line_teaches():
     done = subprocess.run([sys.executable, "-m", "hardware.emulate", "toaster"], capture_output=True, text=True)
     assert done.returncode == 2 and "no device 'toaster'; there are dynamixel, urg" in done.stderr
@@ -123,15 +159,15 @@ import sys
 from hardware.emulation.world import SharedWorld
 world = SharedWorld.open(sys.argv[1])
 state = world.state()
-world.apply(world.indices(["c", "a"]), [state.q[2], state.v[0] + state.wrench[5]], powered=[True, False])
+world.apply(world.indices(["c", "a"]), [state.q[2], state.v[0] + state.wrench[5]], driven=[True, False])
 print(world.mjcf, state.t)
 """
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "world")], capture_output=True, text=True, check=True
     )
     assert done.stdout == "<mujoco/> 1.5\n"
-    tau, powered = world.efforts(age_limit=10.0)
-    assert tau.tolist() == [9.0, 0.0, 3.0] and powered.tolist() == [False, False, True]
+    tau, driven = world.efforts(age_limit=10.0)
+    assert tau.tolist() == [9.0, 0.0, 3.0] and driven.tolist() == [False, False, True]
     time.sleep(0.02)
     assert world.efforts(age_limit=0.01)[0].tolist() == [0.0] * 3
     with pytest.raises(ValueError, match="no joint elbow, only a, b, c"):
@@ -188,7 +224,7 @@ def test_a_writer_stuck_in_the_middle_leaves_the_state_before(tmp_path):
 
 
 def test_motors_of_several_emulators_do_not_disturb_each_other(tmp_path):
-    """Two writers as fast as they can, an arm's and a gripper's; a joint's torque is odd where it is powered."""
+    """Two writers as fast as they can, an arm's and a gripper's; a joint's torque is odd where it is driven."""
     world = SharedWorld.create(tmp_path / "world", ["a", "b", "c"], "")
     program = """
 import sys, time
@@ -197,7 +233,7 @@ world, k, end = SharedWorld.open(sys.argv[1]), 0, time.monotonic() + 1.0
 joints = world.indices(sys.argv[2:])
 while time.monotonic() < end:
     k += 1
-    world.apply(joints, k, powered=k % 2 == 1)
+    world.apply(joints, k, driven=k % 2 == 1)
 print(k)
 """
     writers = [
@@ -208,8 +244,8 @@ print(k)
     ]
     last = np.zeros(3)
     while any(writer.poll() is None for writer in writers):
-        tau, powered = world.efforts(age_limit=60.0)
-        assert (tau % 2 == powered).all() and (tau >= last).all()
+        tau, driven = world.efforts(age_limit=60.0)
+        assert (tau % 2 == driven).all() and (tau >= last).all()
         last = tau
     arm, gripper = (int(writer.stdout.read()) for writer in writers)
     assert world.efforts(age_limit=60.0)[0].tolist() == [arm, arm, gripper]

@@ -152,14 +152,15 @@ def test_saturation_and_silence(box, streaming):
 def test_back_after(box, streaming, withheld, fault):
     """F11: within 2 s, less what both processes waited for a core."""
     device, blocks = streaming(reply_timeout=0.1)
-    began = time.monotonic() - withheld() - withheld(box.pid)
+    began, waited = time.monotonic(), withheld() + withheld(box.pid)
     before = len(device.verdicts)
     box.inject(fault, 0.4)
     assert device.wait_for(lambda: any(not valid for valid, _ in device.verdicts[before:]), PATIENCE)
     assert device.wait_for(lambda: device.state is State.STREAMING and device.valid, PATIENCE)
-    assert time.monotonic() - withheld() - withheld(box.pid) - began - 0.4 <= 2.0
+    seconds, waited = time.monotonic() - began, withheld() + withheld(box.pid) - waited
+    assert seconds - waited - 0.4 <= 2.0
     t = np.concatenate([block.t for block, *_ in blocks])
-    assert (np.diff(t) > 0).all() and np.diff(t).max() > 0.35
+    assert (np.diff(t) > 0).all() and np.diff(t).max() > 0.35 - waited  # what is read late is stamped late
     np.testing.assert_allclose(blocks[-1][0].wrench[-1], WRENCH)
 
 

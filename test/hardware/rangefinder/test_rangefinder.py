@@ -77,6 +77,9 @@ def test_ranges_echoes_and_a_stuck_sensor(emulator):
     driver.until(lambda: "stuck" in driver.warnings)
     emulator.clear()
     driver.until(lambda: not driver.warnings)
+    emulator.inject("duplicate")
+    driver.until(lambda: driver.counters.dropped >= 5)  # no echo is back as soon as that
+    emulator.clear()
     emulator.inject("unplug", 0.3)
     driver.until(lambda: driver.state is State.RECONNECTING)
     count = len(driver.ranges)

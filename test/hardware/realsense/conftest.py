@@ -1,5 +1,6 @@
 """A camera fed by hand, and a driver that keeps what it delivers."""
 
+import contextlib
 import sys
 import time
 from collections import defaultdict
@@ -30,6 +31,9 @@ class HandFed:
         self.model, self.connected, self.resets, self.resettable = model, True, 0, True
         self.device, self.sensors, self.profiles = build_device(model, serial)
         self.number = defaultdict(int)
+
+    def still(self):
+        return contextlib.nullcontext()
 
     def push(self, stream, values, ms, mode=None, number=None):
         """Inject an image in `mode` (None: the default), or three numbers of gyro or accel."""

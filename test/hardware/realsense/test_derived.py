@@ -12,7 +12,9 @@ pytest.importorskip("pyrealsense2")
 
 from hardware.link import State
 from hardware.realsense import derived
+from hardware.realsense.camera import emulated
 from hardware.realsense.device import Settings
+from hardware.realsense.frame_link import FramePort
 from hardware.realsense.latest import LatestWins
 from hardware.realsense.processing import PointCloud, cloud_points
 
@@ -101,6 +103,31 @@ def feed(camera, small, device, begin, end):
         camera.push("depth", np.full((240, 424), 1000 + k, np.uint16), 33.3 * k, small)
         camera.push("color", np.full((240, 424, 3), k % 256, np.uint8), 33.3 * k, small)
         time.sleep(0.005)
+
+
+def test_depth_and_colour_are_paired_from_the_first_though_the_camera_has_been_on_for_ten_minutes(
+    collect, small, tmp_path, monkeypatch
+):
+    """Untold, the SDK takes number / time for the rate and pairs nothing before image 10 000."""
+    monkeypatch.setattr("hardware.realsense.device.SHORTEST_SILENCE", 60.0)
+    port, end, n = FramePort(tmp_path / "camera", "d435i", "7"), time.monotonic() + 60.0, 0
+    port.alive(35.0, 33.0)
+    images = {"depth": np.full((240, 424), 1000, np.uint16), "color": np.zeros((240, 424, 3), np.uint8)}
+    device = collect(
+        emulated(tmp_path / "camera"), Settings(video={"depth": small, "color": small}, align=True), run=False
+    )
+    device.start()
+    device.enable()
+    while len(device.got["aligned_depth_to_color"]) < 10 and n < 1000:
+        assert time.monotonic() < end, f"{device.state} {device.last_error}"
+        port.alive(35.0, 33.0)
+        if port.wanted().keys() >= images.keys():
+            n += 1
+            for stream, image in images.items():
+                port.write(stream, n, 600_000.0 + 1e3 / 30.0 * n, image, width=424, height=240)
+        time.sleep(0.01)
+    port.close()
+    assert len(device.got["aligned_depth_to_color"]) >= 10
 
 
 def test_slow_clouds_delay_no_image(hand_fed, collect, small, monkeypatch):

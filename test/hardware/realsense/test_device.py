@@ -15,6 +15,7 @@ from hardware.realsense.imager import Swing
 from hardware.realsense.imu import Unite
 from hardware.realsense.processing import Filters
 from hardware.realsense.profiles import Mode
+from hardware.realsense.streams import select
 
 SMALL = Mode(424, 240, 30)
 TWO = {"depth": SMALL, "color": SMALL}
@@ -334,3 +335,25 @@ def test_absent_cameras_say_what_to_do(collect, tmp_path):
         device = collect(source, Settings(), run=False)
         device.start()
         device.until(lambda device=device, says=says: says in device.last_error)
+
+
+def test_no_frame_enters_the_sdk_while_its_streams_are_started_or_stopped(source):
+    """With the interpreter held on one side and the SDK's lock on the other a stop beside a frame hung for ever."""
+    camera, syncer = source(), rs.syncer(100)
+    try:
+        for sensor in camera.device.query_sensors():
+            if profiles := select(sensor, TWO, {}, False):
+                with camera.still():
+                    sensor.open(profiles)
+                    sensor.start(syncer)
+        end = time.monotonic() + 60.0
+        while not syncer.try_wait_for_frames(100)[0]:
+            assert time.monotonic() < end, "no frames"
+        with camera.still():
+            while syncer.try_wait_for_frames(300)[0]:  # what is under way
+                assert time.monotonic() < end, "frames go on"
+            assert not syncer.try_wait_for_frames(500)[0]
+        while not syncer.try_wait_for_frames(100)[0]:
+            assert time.monotonic() < end, "no frames any more"
+    finally:
+        camera.close()

@@ -9,7 +9,7 @@ pytest.importorskip("rclpy")
 from refit_interfaces.msg import SupervisorStatus
 
 from nodes.control.permission import Permission
-from nodes.framework.gatekeeper import NAMELESS
+from nodes.framework.speakers import NAMELESS
 
 
 class Node:
@@ -19,7 +19,12 @@ class Node:
         self.publishers, self.errors = [], []
 
     def create_subscription(self, kind, topic, callback, qos):
+        self.say = callback
         return callback
+
+    def destroy_subscription(self, subscription):
+        assert subscription is self.say or subscription == self.say
+        self.say = None
 
     def get_namespace(self):
         return "/"
@@ -44,10 +49,10 @@ def test_what_is_said_before_the_speaker_has_a_name_is_heard_when_it_has_one(nod
     changes = []
     permission = Permission(node, lambda: changes.append(permission.denied))
     node.publishers = ["supervisor"]
-    permission.subscription(status(SupervisorStatus.STATE_HALTED))
+    node.say(status(SupervisorStatus.STATE_HALTED))
     assert "halted" in permission.denied
     node.publishers = [NAMELESS]
-    permission.subscription(status(SupervisorStatus.STATE_READY))
+    node.say(status(SupervisorStatus.STATE_READY))
     permission.attend()
     assert "halted" in permission.denied and not node.errors
     node.publishers = ["supervisor"]
@@ -58,7 +63,22 @@ def test_what_is_said_before_the_speaker_has_a_name_is_heard_when_it_has_one(nod
 def test_a_strangers_word_is_not_believed_when_his_name_becomes_known(node):
     permission = Permission(node, lambda: None)
     node.publishers = [NAMELESS]
-    permission.subscription(status(SupervisorStatus.STATE_READY))
+    node.say(status(SupervisorStatus.STATE_READY))
     node.publishers = ["supervisor", "stranger"]
     permission.attend()
     assert "/stranger publishes" in permission.denied and node.errors == [permission.denied]
+
+
+def test_when_the_stranger_has_gone_the_supervisor_is_heard_anew(node):
+    permission = Permission(node, lambda: None)
+    node.publishers = ["supervisor", "stranger"]
+    node.say(status(SupervisorStatus.STATE_READY))
+    deceived = node.say
+    node.say(status(SupervisorStatus.STATE_READY))
+    permission.attend()
+    assert permission.denied and node.say == deceived
+    node.publishers = ["supervisor"]
+    permission.attend()
+    assert permission.denied, "what the stranger said last is not believed"
+    node.say(status(SupervisorStatus.STATE_READY))  # as the middleware repeats it to who subscribes anew
+    assert permission.denied == ""

@@ -164,14 +164,16 @@ def arm(shared_ros):
 SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
 
 
-def test_states_are_complete_stamped_and_healthy(arm):
+def test_states_are_complete_stamped_and_healthy(arm, withheld):
     dynamic = arm.ros.listen(DynamicJointState, "dynamic_joint_states", STATE)
     arm.ros.until(lambda: arm.well() and len(dynamic) > 3, what="OK")
-    before = len(arm.states)
+    before, waited = len(arm.states), withheld(arm.process.pid) + withheld(arm.bus.pid)
     states = arm.newest(50)
+    waited = withheld(arm.process.pid) + withheld(arm.bus.pid) - waited
     assert all(list(state.name) == ["lift", "swing", "grip"] and len(state.effort) == 3 for state in states)
     stamps = np.array([seconds(state.header.stamp) for state in states])
-    assert (np.diff(stamps) > 0.0).all() and np.median(np.diff(stamps)) == pytest.approx(0.02, rel=0.05)
+    assert (np.diff(stamps) > 0.0).all()
+    assert 0.95 * 0.02 < np.diff(stamps).mean() < 1.05 * 0.02 + waited / 49  # at 50 Hz, as far as the machine lets it
     # The least of them: what held up the others on their way is not the stamp's fault.
     assert 0.0 < min(np.array(arm.states.times[before : before + 50]) - stamps) < 0.1
     values = dynamic[-1].interface_values[0]
@@ -219,6 +221,7 @@ def test_feedback_commands_move_the_joints_and_silence_stops_them(arm):
         arm.command.publish(message)
         arm.ros.spin(0.01)
     arm.ros.until(lambda: "no command for" in arm.value("source"), what="the stop")
+    arm.newest(10)  # the stop itself
     held = {name: arm.at(name) for name in ("lift", "swing")}
     for state in arm.newest(25):
         there = dict(zip(state.name, state.position, strict=True))
@@ -284,7 +287,7 @@ def test_a_trajectory_is_followed_with_feedback(arm):
     arm.command.publish(message)
     status, result = arm.result(handle)
     assert (status, result.error_code) == (SUCCEEDED, 0), result.error_string
-    assert arm.at("lift") == pytest.approx(0.5, abs=0.05) and arm.at("swing") == pytest.approx(0.3, abs=0.05)
+    arm.ros.until(lambda: abs(arm.at("lift") - 0.5) < 0.05 and abs(arm.at("swing") - 0.3) < 0.05, what="its end")
     moving = feedback[len(feedback) // 2].feedback
     assert moving.joint_names == ["lift", "swing"] and len(moving.desired.positions) == len(moving.error.positions) == 2
     arm.ros.until(lambda: int(arm.value("refused_busy") or 0) > before, what="the refusal")
@@ -369,7 +372,8 @@ def test_the_gripper_reaches_and_stalls(arm):
         and not result.stalled
         and result.position == pytest.approx(0.03, abs=1.5e-3)
     )
-    assert arm.at("grip") == pytest.approx(0.6, abs=0.03)
+    # The result may be here before the joint states of the same cycle.
+    arm.ros.until(lambda: arm.at("grip") == pytest.approx(0.6, abs=0.03), what="the joint state of the opening")
     arm.bus.inject("stall", id=3)
     status, result = close(0.0, 8.0)
     assert status == SUCCEEDED and result.stalled and not result.reached_goal

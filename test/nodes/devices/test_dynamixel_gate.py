@@ -257,7 +257,10 @@ def test_standard_topics_are_the_commanders_while_nobody_else_publishes_there(ri
     other.create_publisher(Float64MultiArray, "forward_position_controller/commands", COMMAND)
     try:
         rig.counts("refused_commander", lambda: rig.forward.publish(Float64MultiArray(data=[0.2, 0.1])))
-        assert rig.diagnostics.said("/intruder")
+        rig.ros.until(
+            lambda: rig.forward.publish(Float64MultiArray(data=[0.2, 0.1])) or rig.diagnostics.said("/intruder"),
+            what="the intruder's name, which is discovered after its publisher",
+        )
     finally:
         other.destroy_node()
 

@@ -178,10 +178,11 @@ def test_unplugged_and_back(ros_, emulator):
     ros_.client.go(0.0)
     ros_.set_parameter("robotiq", "speed", 0.02)
     count, start = len(ros_.joints), time.monotonic()
-    emulator.inject("unplug", 0.8)
-    ros_.until(lambda: ros_.health()[0] == ERROR, 10, "ERROR")
-    assert ros_.health()[2]["state"] in ("reconnecting", "stale")
+    emulator.inject("unplug")
+    ros_.until(lambda: ros_.health()[0] == ERROR and ros_.health()[2]["state"] == "reconnecting", 10, "ERROR")
     assert not ros_.client.send(0.085).accepted
+    ros_.spin(max(0.0, start + 0.8 - time.monotonic()))
+    emulator.clear("unplug")
     ros_.until(lambda: ros_.health()[2]["state"] == "streaming", 20, "the return")
     seen = len(ros_.joints)
     ros_.until(lambda: len(ros_.joints) > seen + 5, 10, "joint states")
@@ -197,8 +198,12 @@ def test_deactivation_stops_and_the_end_is_clean(ros_, emulator):
     ros_.set_parameter("robotiq", "speed", 0.02)
     handle = ros_.client.send(0.0)
     ros_.until(lambda: emulator.stats()["width"] < 0.083, 10, "motion")
+    asked = time.monotonic()
     ros_.transition("robotiq", "deactivate")
-    assert emulator.stats()["output"][0] == 0x0100 and emulator.stats()["width"] > 0.02
+    stopped, seconds = emulator.stats(), time.monotonic() - asked
+    assert stopped["output"][0] == 0x0100 and stopped["width"] >= 0.082 - 0.02 * (seconds + 0.1)
+    ros_.spin(0.5)
+    assert emulator.stats()["width"] == pytest.approx(stopped["width"], abs=1e-4)
     assert ros_.client.result(handle)[0] == GoalStatus.STATUS_ABORTED
     assert not ros_.client.send(0.05).accepted
     ros_.transition("robotiq", "activate")

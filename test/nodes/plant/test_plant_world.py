@@ -41,11 +41,11 @@ def test_motors_in_shared_memory_move_the_plant_as_commands_do(stand):
 def test_held_until_every_servo_has_torque(stand):
     plant, world, motors, joints = stand
     assert world.held()
-    motors.apply(joints, 0.0, powered=[True] * 6 + [False])
+    motors.apply(joints, 0.0, driven=[True] * 6 + [False])
     assert world.held()
-    motors.apply(joints, 0.0, powered=True)
+    motors.apply(joints, 0.0, driven=True)
     assert not world.held()
-    motors.apply(joints, 0.0, powered=False)  # once released it falls like any robot
+    motors.apply(joints, 0.0, driven=False)  # once released it falls like any robot
     assert not world.held()
     world.rest()
     assert world.held()

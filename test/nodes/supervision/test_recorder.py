@@ -277,3 +277,10 @@ def test_a_full_disk_is_refused_or_ends_in_good_order(ros, tmp_path):
 
 def test_the_page_names_everything(documentation):
     assert documentation.missing("recorder.md", RecorderConfig, "nodes/supervision/recorder.py") == []
+
+
+def test_a_timer_that_was_due_when_the_recorder_stopped_does_nothing(recorder):
+    """An executor may hold a turn of a timer that a deactivation has just taken away."""
+    recorder.stop()
+    recorder._discover()
+    assert not recorder._readers

@@ -123,6 +123,16 @@ def test_limits_name_the_joint(watch, position, velocity, word):
     assert event is Event.LIMIT_EXCEEDED and sentence.startswith("a ") and word in sentence
 
 
+def test_an_impostor_comes_before_all_else_and_holds_nothing_else_up(watch):
+    feed(watch, 1.0)
+    watch.see_speakers("/stranger publishes supervisor/status")
+    assert watch.faults(50.0)[0] == (Event.IMPOSTOR, "/stranger publishes supervisor/status")
+    assert events(watch, 50.0)[1] is Event.STATES_SILENT
+    assert Event.STATES_FLOW in events(watch, 1.05)  # it starts, and is not armed
+    watch.see_speakers("")
+    assert watch.faults(1.05) == []
+
+
 def test_commands_may_end_but_not_go_missing(watch):
     feed(watch, 1.0)
     watch.see_controller(idle=False)
