@@ -85,7 +85,14 @@ def test_a_change_redoes_what_depends_on_it(checkout, path, expected):
 def test_tiers_come_on_first_need(checkout):
     checkout.run("setup")
     assert steps(checkout.run("bench", "--list")[3]) == []
-    assert steps(checkout.run("test", "-k", "x")[3]) == ["inference", "learning", "calibration", "security", "robots", "test"]
+    assert steps(checkout.run("test", "-k", "x")[3]) == [
+        "inference",
+        "learning",
+        "calibration",
+        "security",
+        "robots",
+        "test",
+    ]
     assert steps(checkout.run("bench", "dynamics")[3]) == ["bench"]
     assert steps(checkout.run("test")[3]) == []
 

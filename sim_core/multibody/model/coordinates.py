@@ -57,7 +57,7 @@ def _following(m: mujoco.MjModel) -> dict[int, Following]:
         return direct
     for i in np.flatnonzero(m.eq_active0):
         kind, first, second = mujoco.mjtEq(int(m.eq_type[i])), int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
-        what = f"equality constraint '{name_of(m, mujoco.mjtObj.mjOBJ_EQUALITY, i)}'"
+        what = f"equality constraint '{name_of(m, mujoco.mjtObj.mjOBJ_EQUALITY, int(i))}'"
         if kind != mujoco.mjtEq.mjEQ_JOINT:
             refuse(
                 f"{what} ({kind.name.removeprefix('mjEQ_').lower()})",
