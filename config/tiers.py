@@ -6,16 +6,18 @@ A robot that runs drivers and MPC has the base alone. `docs/environment.md` expl
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 
 __all__ = ["TIERS", "MissingTierError", "require"]
 
-#: tier -> import names of the packages that the project asks of it directly
+#: tier -> import names of the packages that the project asks of it directly; of one that holds data alone, its own name
 TIERS = {
     "inference": ("numpyro", "jax", "jaxlib", "emcee", "cma", "distributed"),
     "learning": ("torch",),
     "calibration": ("cv2",),
     "security": ("cryptography",),
+    "robots": ("pinocchio", "example-robot-data"),
 }
 
 
@@ -33,9 +35,19 @@ def require(tier: str, purpose: str) -> None:
     Raises:
         MissingTierError: a package of the tier is absent.
     """
-    missing = [name for name in TIERS[tier] if importlib.util.find_spec(name) is None]
+    missing = [name for name in TIERS[tier] if not _installed(name)]
     if missing:
         raise MissingTierError(
             f"{purpose} needs the packages of the tier '{tier}', of which {', '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} not installed; run ./refit setup {tier}"
         )
+
+
+def _installed(name: str) -> bool:
+    if importlib.util.find_spec(name) is not None:
+        return True
+    try:
+        importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True

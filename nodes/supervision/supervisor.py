@@ -403,9 +403,9 @@ class SupervisorNode(RefitNode):
 
 
 def measured_joints(model) -> list:
-    """Links of the joints that joint_states reports, hinges and slides; a floating base is not among them."""
+    """Links of the joints whose limits are watched: hinges and slides that neither float nor follow others."""
     links = Counter(link.joint for link in model.links)
-    return [link for link in model.links if links[link.joint] == 1 and link.kind != "ball"]
+    return [link for link in model.links if links[link.joint] == 1 and link.kind != "ball" and not link.follows]
 
 
 def main(args=None) -> int:

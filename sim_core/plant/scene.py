@@ -58,7 +58,7 @@ def robot_mjcf(robot: str) -> tuple[str, str]:
     """Name and MJCF text of a robot.
 
     Args:
-        robot: name of a file in config/robots, path of an MJCF file, or MJCF text itself.
+        robot: name of a file in config/robots, path of an MJCF or URDF file, or the text of one.
 
     Raises:
         PlantError: no such robot; the text lists those there are.
@@ -66,12 +66,25 @@ def robot_mjcf(robot: str) -> tuple[str, str]:
     if "<mujoco" in robot:
         named = re.search(r"<mujoco[^>]*\bmodel\s*=\s*[\"']([^\"']+)[\"']", robot)
         return (named.group(1) if named else "robot"), robot
+    if "<robot" in robot:
+        return _from_urdf(robot)
     try:
         path = Path(robot) if Path(robot).suffix else robot_file(robot)
-        return path.stem, path.read_text()
+        return _from_urdf(path.read_text()) if path.suffix == ".urdf" else (path.stem, path.read_text())
     except OSError as error:
         # A missing name explains itself; a path that cannot be read has the system's reason.
         raise PlantError(f"Cannot read '{robot}': {error.strerror}." if error.strerror else str(error)) from error
+
+
+def _from_urdf(text: str) -> tuple[str, str]:
+    # Only a plant of a URDF needs the multibody model, and CasADi with it.
+    from sim_core.multibody.model.compile_model import ModelError, compile_source
+
+    try:
+        compiled = compile_source(text)
+    except ModelError as error:
+        raise PlantError(str(error)) from error
+    return compiled.name, compiled.xml or ""
 
 
 class ShapeContent(TypedDict):
@@ -255,11 +268,16 @@ def build_model(
     for entity in entities:
         _add(spec, entity)
     try:
-        return spec.compile()
+        model = spec.compile()
     except ValueError as error:
         if entities:
             raise EntityError("parse", f"The scene does not compile: {_line(error)}") from error
         raise PlantError(f"The robot's MJCF does not compile: {_line(error)}") from error
+    if model.nnumeric:
+        from sim_core.multibody.model import as_written
+
+        as_written.restore(model, but=inertials or ())
+    return model
 
 
 def _line(error: Exception) -> str:

@@ -12,7 +12,7 @@ from config.tiers import TIERS
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 #: import name -> name of the package, where they differ
-PACKAGES = {"cv2": "opencv-python-headless"}
+PACKAGES = {"cv2": "opencv-python-headless", "pinocchio": "pin"}
 #: what a robot that runs drivers and MPC does without
 HEAVY = {"torch", "jax", "jaxlib", "numpyro", "distributed", "dask"}
 
@@ -24,7 +24,7 @@ def pins(path):
 def test_there_is_a_lock_per_tier():
     assert [path.name for path in LOCKS] == [
         "requirements-bench.lock", "requirements-calibration.lock", "requirements-inference.lock", "requirements-learning.lock",
-        "requirements-ros.lock", "requirements-security.lock", "requirements-test.lock", "requirements.lock",
+        "requirements-robots.lock", "requirements-ros.lock", "requirements-security.lock", "requirements-test.lock", "requirements.lock",
     ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ def steps(calls):
             ("-m venv", "venv"), ("install setuptools", "setuptools"), ("-r requirements-ros.lock", "packages"),
             ("-r requirements-inference.lock", "inference"), ("-r requirements-learning.lock", "learning"),
             ("-r requirements-calibration.lock", "calibration"), ("-r requirements-security.lock", "security"),
+            ("-r requirements-robots.lock", "robots"),
             ("-r requirements-test.lock", "test"), ("-r requirements-bench.lock", "bench"),
             ("ros_wheels", "paths"), ("--base-paths interfaces", "interfaces"), ("--packages-select refit", "package"),
         ):  # fmt: skip
@@ -84,7 +85,14 @@ def test_a_change_redoes_what_depends_on_it(checkout, path, expected):
 def test_tiers_come_on_first_need(checkout):
     checkout.run("setup")
     assert steps(checkout.run("bench", "--list")[3]) == []
-    assert steps(checkout.run("test", "-k", "x")[3]) == ["inference", "learning", "calibration", "security", "test"]
+    assert steps(checkout.run("test", "-k", "x")[3]) == [
+        "inference",
+        "learning",
+        "calibration",
+        "security",
+        "robots",
+        "test",
+    ]
     assert steps(checkout.run("bench", "dynamics")[3]) == ["bench"]
     assert steps(checkout.run("test")[3]) == []
 
@@ -142,7 +150,7 @@ def test_a_new_base_asks_for_the_tiers_again(checkout):
 def test_a_wrong_tier_is_named_beside_those_there_are(checkout):
     code, _, err, calls = checkout.run("setup", "learnign")
     assert code == 2 and not calls
-    assert "no tier 'learnign'; there are: base inference learning calibration security test bench." in err
+    assert "no tier 'learnign'; there are: base inference learning calibration security robots test bench." in err
 
 
 def test_the_words_that_need_a_tier_are_those_of_the_methods():

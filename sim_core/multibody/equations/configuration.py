@@ -20,6 +20,7 @@ def integrate_position(model: Tree, q: ca.SX, v: ca.SX, h: float) -> ca.SX:
         if link.kind == "ball"
         else q[link.positions] + h * v[link.dofs]
         for link in model.links
+        if not link.follows
     ]
     return ca.vertcat(*parts)
 
@@ -29,6 +30,7 @@ def displacement_rate(model: Tree, d: ca.SX, v: ca.SX) -> ca.SX:
     parts = [
         quaternion.displacement_rate(d[link.dofs], v[link.dofs]) if link.kind == "ball" else v[link.dofs]
         for link in model.links
+        if not link.follows
     ]
     return ca.vertcat(*parts)
 
@@ -38,6 +40,8 @@ def difference(model: Tree, q: ca.SX, q_from: ca.SX | np.ndarray) -> ca.SX:
     q, q_from = ca.SX(q), ca.SX(q_from)
     parts = []
     for link in model.links:
+        if link.follows:
+            continue
         here, there = q[link.positions], q_from[link.positions]
         if link.kind == "ball":
             back = ca.vertcat(there[0], -there[1:])

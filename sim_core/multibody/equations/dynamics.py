@@ -1,7 +1,8 @@
 """Equations of motion of a tree, M(q) vdot + b(q, v) = tau, stated once over CasADi scalars.
 
 Three algorithms, each a loop over links: forward dynamics (articulated bodies, `aba`), inverse dynamics (recursive
-Newton-Euler, `rnea`) and the joint-space inertia (composite rigid bodies, `crba`). CasADi differentiates them.
+Newton-Euler, `rnea`) and the joint-space inertia (composite rigid bodies, `crba`). CasADi differentiates them. Where
+joints follow others (equations/tree.py) articulated bodies do not apply, and `unconstrained_acceleration` solves with M.
 
 Source: Featherstone, Rigid Body Dynamics Algorithms (2008), tables 7.1, 5.1 and 6.2.
 """
@@ -37,6 +38,7 @@ __all__ = [
     "link_poses",
     "link_velocities",
     "rnea",
+    "unconstrained_acceleration",
 ]
 
 
@@ -77,7 +79,7 @@ def generalised_force(model: Tree, X: Sequence[JointTransform], wrenches: Sequen
     total = [(zero, zero) if wrench is None else wrench for wrench in wrenches]
     tau = ca.SX.zeros(model.nv)
     for i, link in reversed(list(enumerate(model.links))):
-        tau[link.dofs] = _along(link, total[i])
+        tau[link.dofs] += link.ratio * _along(link, total[i])
         if link.parent >= 0:
             n, f = X[i].force_to_parent(*total[i])
             total[link.parent] = (total[link.parent][0] + n, total[link.parent][1] + f)
@@ -124,7 +126,7 @@ def _velocities(model: Tree, X: Sequence[JointTransform], v: ca.SX) -> tuple[lis
     products: list[SpatialVector] = []
     zero = ca.SX.zeros(3)
     for link, X_i in zip(model.links, X):
-        s_w, s_v = joint_motion(link, v[link.dofs])
+        s_w, s_v = joint_motion(link, link.rate(v))
         parent = velocities[link.parent] if link.parent >= 0 else (zero, zero)
         w_i, v_i = X_i.motion_to_child(*parent)
         # v x S qd with v before the joint's own motion, since (S qd) x (S qd) = 0.
@@ -198,39 +200,50 @@ def rnea(model: Tree, q: ca.SX, v: ca.SX, a: ca.SX, p: ca.SX) -> ca.SX:
     forces: list[SpatialVector] = []
     for i, link in enumerate(model.links):
         alpha, lin = X[i].motion_to_child(*(accelerations[link.parent] if link.parent >= 0 else base))
-        s_w, s_v = joint_motion(link, a[link.dofs])
+        s_w, s_v = joint_motion(link, link.rate(a))
         accelerations.append((alpha + c[i][0] + s_w, lin + c[i][1] + s_v))
         n, f = ArticulatedInertia.rigid(*bodies[i]).times(*accelerations[i])
         n_gyro, f_gyro = gyroscopic_force(bodies[i], *velocities[i])
         forces.append((n + n_gyro, f + f_gyro))
-    tau = ca.SX.zeros(model.nv)
+    tau = physical.armature * a
     for i, link in reversed(list(enumerate(model.links))):
-        tau[link.dofs] = _along(link, forces[i]) + physical.armature[link.dofs] * a[link.dofs]
+        tau[link.dofs] += link.ratio * _along(link, forces[i])
         if link.parent >= 0:
             n, f = X[i].force_to_parent(*forces[i])
             forces[link.parent] = (forces[link.parent][0] + n, forces[link.parent][1] + f)
     return tau
 
 
-def crba(model: Tree, q: ca.SX, p: ca.SX) -> ca.SX:
-    """Joint-space inertia M (nv, nv), armature included."""
-    physical = Physical(model, p)
+def crba(model: Tree, q: ca.SX, p: ca.SX, armature: ca.SX | None = None) -> ca.SX:
+    """Joint-space inertia M (nv, nv) with the armature (nv,) on its diagonal; default that of p."""
+    armature = Physical(model, p).armature if armature is None else armature
     X = joint_transforms(model, q, p)
     composite = [ArticulatedInertia.rigid(*body) for body in link_inertias(model, p)]
-    M = ca.SX.zeros(model.nv, model.nv)
+    M = ca.diag(armature) + ca.SX.zeros(model.nv, model.nv)
     for i, link in reversed(list(enumerate(model.links))):
         if link.parent >= 0:
             composite[link.parent] = composite[link.parent] + X[i].inertia_to_parent(composite[i])
         forces = composite[i].columns(link.kind, link.axis)
         k = link.dofs
-        M[k, k] = _along(link, forces) + ca.diag(physical.armature[k])
+        M[k, k] += link.ratio**2 * _along(link, forces)
         j = i
         while model.links[j].parent >= 0:
             forces = X[j].force_to_parent(*forces)
             j = model.links[j].parent
-            M[model.links[j].dofs, k] = _along(model.links[j], forces)
-            M[k, model.links[j].dofs] = M[model.links[j].dofs, k].T
+            block = link.ratio * model.links[j].ratio * _along(model.links[j], forces)
+            M[model.links[j].dofs, k] += block
+            M[k, model.links[j].dofs] += block.T
     return M
+
+
+def unconstrained_acceleration(
+    model: Tree, q: ca.SX, v: ca.SX, tau: ca.SX, p: ca.SX, armature: ca.SX | None = None
+) -> ca.SX:
+    """Joint accelerations (nv,) under the joint forces tau (nv,); arguments as of `aba`, which trees use that have no followers."""
+    if not any(link.follows for link in model.links):
+        return aba(model, q, v, tau, p, armature)
+    bias = rnea(model, q, v, ca.SX.zeros(model.nv), p)
+    return solve_symmetric(crba(model, q, p, armature), tau - bias)
 
 
 def energy(model: Tree, q: ca.SX, v: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:

@@ -21,7 +21,7 @@ import casadi as ca
 import mujoco
 import numpy as np
 
-from sim_core.multibody.equations.dynamics import aba, crba, rnea
+from sim_core.multibody.equations.dynamics import crba, rnea, unconstrained_acceleration
 from sim_core.multibody.equations.physical import Physical
 from sim_core.multibody.equations.symmetric import solve_symmetric
 from sim_core.multibody.equations.tree import Tree
@@ -92,9 +92,9 @@ def forward_dynamics(
     """
     if model.friction is None:
         if hK is None:
-            return aba(model, q, v, tau, p)
+            return unconstrained_acceleration(model, q, v, tau, p)
         if hK.sparsity().is_diag():
-            return aba(model, q, v, tau, p, Physical(model, p).armature + ca.diag(hK))
+            return unconstrained_acceleration(model, q, v, tau, p, Physical(model, p).armature + ca.diag(hK))
     M, f = crba(model, q, p), tau - rnea(model, q, v, ca.SX.zeros(model.nv), p)
     if model.friction is None and hK is not None:
         return solve_symmetric(M + hK, f)

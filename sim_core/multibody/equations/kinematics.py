@@ -34,7 +34,7 @@ def frame_velocity(model: Tree, frame: str, q: ca.SX, v: ca.SX, p: ca.SX) -> Spa
     # From the frame down to the world: each joint adds its own motion, then everything turns into the parent's axes.
     while i >= 0:
         link = model.links[i]
-        s_w, s_v = joint_motion(link, v[link.dofs])
+        s_w, s_v = joint_motion(link, link.rate(v))
         w, lin = w + s_w, lin + s_v + cross(s_w, r)
         E = X[i].rotation()
         w, lin, r = E @ w, E @ lin, E @ r + X[i].r

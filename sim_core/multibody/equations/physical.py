@@ -20,9 +20,21 @@ class Physical:
         return self.p[self.layout.inertia_slice(body)]
 
     def joint(self, field: str) -> ca.SX:
-        """One value per velocity, (nv,), zero where the joint has no such parameter."""
-        names = [f"{link.joint}.{field}" for link in self.model.links for _ in range(link.nv)]
-        return ca.vertcat(*(self.scalar(name) for name in names))
+        """One value per velocity, (nv,), zero where the joint has no such parameter.
+
+        What resists a follower resists what it follows: ratio^2 times damping or inertia, |ratio| times friction.
+        """
+        values = [
+            self.scalar(f"{link.joint}.{field}")
+            for link in self.model.links
+            if not link.follows
+            for _ in range(link.nv)
+        ]
+        for link in self.model.links:
+            if link.follows:
+                share = abs(link.ratio) if field == "frictionloss" else link.ratio**2
+                values[link.v_index] += share * self.scalar(f"{link.joint}.{field}")
+        return ca.vertcat(*values)
 
     @property
     def damping(self) -> ca.SX:

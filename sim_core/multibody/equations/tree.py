@@ -8,6 +8,11 @@ The origin of a link's frame is the joint's anchor. Its axes are those of the bo
 joint moves along a coordinate axis. Only the equations see link frames; every public quantity is given in body frames.
 A ball is one link with a quaternion in q and three rates in v; a free joint is four links, three slides along the
 world's axes and a ball, in MuJoCo's order and conventions.
+
+A joint that mimics another has no entries in q and v of its own. Its link reads those of the joint that it follows: its
+position is ratio q + shift and its rate ratio v. With s all joints' positions, s = C q + d, the equations in q are those
+of the tree multiplied by C' from the left: C'M C a + C'b = C'tau. Where a loop over links adds to an entry of tau or M
+it therefore adds the link's ratio times its own.
 """
 
 from __future__ import annotations
@@ -56,7 +61,9 @@ class Link:
         axis: 0, 1 or 2 in the link's own axes; 0 for a ball, which has none.
         R, r: pose in the parent link at the reference configuration, (3, 3) and (3,) [m].
         q_ref: reference position [rad or m]; 0 for a ball.
-        q_index, v_index: first entries of the joint in q and v.
+        q_index, v_index: first entries of the joint in q and v; of a follower, those of the joint that it follows.
+        ratio, shift: of a follower's position to the position that it follows [-, rad or m]; else 1 and 0.
+        follows: whether the joint mimics another one.
     """
 
     joint: str
@@ -68,6 +75,9 @@ class Link:
     q_ref: float
     q_index: int
     v_index: int
+    ratio: float = 1.0
+    shift: float = 0.0
+    follows: bool = False
 
     @property
     def nq(self) -> int:
@@ -91,7 +101,13 @@ class Link:
 
     def coordinate(self, q: ca.SX) -> ca.SX:
         """The joint's own position out of q (nq,), measured from the reference; a ball's quaternion as it is."""
-        return q[self.positions] if self.kind == "ball" else q[self.q_index] - self.q_ref
+        if self.kind == "ball":
+            return q[self.positions]
+        return (self.ratio * q[self.q_index] + self.shift if self.follows else q[self.q_index]) - self.q_ref
+
+    def rate(self, v: ca.SX) -> ca.SX:
+        """The joint's own rates out of v (nv,), or accelerations out of a (nv,)."""
+        return self.ratio * v[self.dofs] if self.follows else v[self.dofs]
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def forward_dynamics(model: RobotModel) -> ca.Function:
     """f(q, v, tau, p) -> a (nv,): rigid-body equations alone, tau the total joint force."""
     q, v, _, p = _symbols(model)
     tau = ca.SX.sym("tau", model.nv)
-    a = dynamics.aba(model, q, v, tau, p)
+    a = dynamics.unconstrained_acceleration(model, q, v, tau, p)
     return _function("forward_dynamics", [q, v, tau, p], [a], ["q", "v", "tau", "p"], ["a"])
 
 

@@ -81,6 +81,8 @@ def limit_force(model: RobotModel, q: ca.SX, v: ca.SX) -> ca.SX:
     o = model.options
     tau = ca.SX.zeros(model.nv)
     for link in model.links:
+        if link.follows:  # its limits are among those of what it follows
+            continue
         i, j = link.q_index, link.v_index
         for limit, side in ((model.q_lower[i], 1.0), (model.q_upper[i], -1.0)):
             if np.isfinite(limit):

@@ -19,6 +19,7 @@ from sim_core.multibody.equations.physical_vector import PhysicalVector
 from sim_core.multibody.equations.spatial import JointKind, snap
 from sim_core.multibody.equations.tree import Body, Frame, Link, Mount, Offset
 from sim_core.multibody.model.compile_model import ModelError, compile_source
+from sim_core.multibody.model.coordinates import Coordinates
 from sim_core.multibody.model.model import Actuator, RobotModel, model_hash
 from sim_core.multibody.model.options import ModelOptions
 from sim_core.multibody.model.support import check_supported, disabled, name_of
@@ -43,21 +44,22 @@ def load_model(source: str | os.PathLike[str] | mujoco.MjModel, **options: Any) 
     Example: load_model("panda").parameters.index("hand.mass")
     """
     chosen = ModelOptions(**options)
-    mj_model, name, xml, notes, velocity_limits = compile_source(source)
+    mj_model, name, xml, notes = compile_source(source, chosen.inertia, chosen.floating_base)
     names = _Names(mj_model)
     friction = _friction_joints(mj_model, names, chosen)
     notes = list(notes) + check_supported(mj_model, friction, chosen)
     if mj_model.njnt == 0:
-        raise ModelError(f"Model '{name}' has no joints. Add at least one joint.")
+        raise ModelError(f"Model '{name}' has no joints. Add at least one joint, or load with floating_base=True.")
+    places = Coordinates(mj_model)
     geometry = _geometry_names(mj_model, names, chosen)
-    links, mounts = _build_links(mj_model, names, geometry)
+    links, mounts = _build_links(mj_model, names, geometry, places)
     bodies, frames = _mount(mj_model, names, geometry, mounts)
     contacts, contact_parameters, contact_notes = _contacts(mj_model, mounts, chosen)
     fluid = _fluid(mj_model, chosen)
     parameters = _physical_vector(mj_model, names, bodies, geometry, friction, fluid, contact_parameters)
-    actuators, u_lower, u_upper, joint_force_range = _actuators(mj_model, names)
-    q_lower, q_upper = _position_limits(mj_model)
-    q_home = mj_model.key_qpos[0].copy() if mj_model.nkey else mj_model.qpos0.copy()
+    actuators, u_lower, u_upper, joint_force_range = _actuators(mj_model, names, places)
+    q_lower, q_upper = _position_limits(mj_model, places)
+    q_home = mj_model.key_qpos[0] if mj_model.nkey else mj_model.qpos0
     model = RobotModel(
         name=name,
         links=links,
@@ -70,16 +72,16 @@ def load_model(source: str | os.PathLike[str] | mujoco.MjModel, **options: Any) 
         integrator=_integrator(mj_model),
         q_lower=q_lower,
         q_upper=q_upper,
-        v_limit=_velocity_limits(mj_model, names, velocity_limits),
+        v_limit=_velocity_limits(mj_model, places),
         u_lower=u_lower,
         u_upper=u_upper,
-        q_home=q_home,
-        spring_reference=mj_model.qpos_spring.copy(),
-        friction=_friction_constraint(mj_model, names, friction, chosen),
+        q_home=q_home[places.positions],
+        spring_reference=mj_model.qpos_spring[places.positions],
+        friction=_friction_constraint(mj_model, names, friction, chosen, places),
         joint_force_range=joint_force_range,
         fluid_boxes=fluid_boxes(mj_model, mounts) if fluid else (),
         contacts=contacts,
-        notes=(*contact_notes, *notes),
+        notes=(*contact_notes, *_coupling_notes(names, places), *notes),
         mj_model=mj_model,
         xml=xml,
     )
@@ -131,14 +133,20 @@ def _position(m: mujoco.MjModel, names: _Names, geometry: Sequence[str], kind: s
     return Offset(snap(pos))
 
 
-def _build_links(m: mujoco.MjModel, names: _Names, geometry: Sequence[str]) -> tuple[tuple[Link, ...], list[Mount]]:
+def _build_links(
+    m: mujoco.MjModel, names: _Names, geometry: Sequence[str], places: Coordinates
+) -> tuple[tuple[Link, ...], list[Mount]]:
     """Links in order of joints, and for each body its mount (link, R, r)."""
     links = []
 
     def add(j: int, kind: JointKind, axis: int, parent: int, R: np.ndarray, r: Offset, q_ref: float, k: int = 0) -> int:
         """The k-th link of joint j; its index."""
-        q_index, v_index = int(m.jnt_qposadr[j]) + k, int(m.jnt_dofadr[j]) + k
-        links.append(Link(names.joints[j], parent, kind, axis, R, r, q_ref, q_index, v_index))
+        q_index, v_index = int(places.q_index[j]) + k, int(places.v_index[j]) + k
+        follows = places.following.get(j)
+        ratio, shift = (follows.ratio, follows.shift) if follows else (1.0, 0.0)
+        links.append(
+            Link(names.joints[j], parent, kind, axis, R, r, q_ref, q_index, v_index, ratio, shift, follows is not None)
+        )
         return len(links) - 1
 
     straight, here = np.eye(3), Offset(np.zeros(3))
@@ -173,7 +181,7 @@ def _mount(
     bodies = []
     for i in range(1, m.nbody):
         link, R, r = mounts[i]
-        has_inertia = link >= 0 and m.body_mass[i] > 0
+        has_inertia = link >= 0 and bool(m.body_mass[i] or np.any(m.body_inertia[i]))
         bodies.append(Body(names.bodies[i], names.bodies[m.body_parentid[i]], link, R, r, has_inertia))
     frames = []
     for i in range(m.nsite):
@@ -222,11 +230,15 @@ def _friction_joints(m: mujoco.MjModel, names: _Names, options: ModelOptions) ->
 
 
 def _friction_constraint(
-    m: mujoco.MjModel, names: _Names, friction: Sequence[str], options: ModelOptions
+    m: mujoco.MjModel, names: _Names, friction: Sequence[str], options: ModelOptions, places: Coordinates
 ) -> FrictionConstraint | None:
     if options.friction_law == "smooth" or not friction:
         return None
-    return FrictionConstraint.of_plant(m, [names.joints[j] in friction for j in m.dof_jntid])
+    whole = FrictionConstraint.of_plant(m, [names.joints[j] in friction for j in m.dof_jntid])
+    D, own = whole.D[places.velocities], places.velocities
+    for j, follows in places.following.items():
+        D[places.v_index[j]] += follows.ratio**2 * whole.D[m.jnt_dofadr[j]]
+    return FrictionConstraint(D, whole.b[own], whole.bh_max[own])
 
 
 def _contacts(
@@ -320,7 +332,7 @@ def _range(values: np.ndarray) -> tuple[float, float]:
 
 
 def _actuators(
-    m: mujoco.MjModel, names: _Names
+    m: mujoco.MjModel, names: _Names, places: Coordinates
 ) -> tuple[tuple[Actuator, ...], np.ndarray, np.ndarray, dict[int, tuple[float, float]]]:
     """Actuators, control bounds with the force limits of plain motors folded in, and clamps per joint."""
     actuators, lower, upper, joint_force_range = [], [], [], {}
@@ -345,12 +357,12 @@ def _actuators(
             if plain and drives.count(drives[i]) == 1 and gear != 0:
                 u_range = np.clip(u_range, *np.sort(total / (gear * gain[0])))
             else:
-                joint_force_range[int(m.jnt_dofadr[joint])] = _range(total)
+                joint_force_range[int(places.v_index[joint])] = _range(total)
         actuators.append(
             Actuator(
                 name=names.actuators[i],
-                v_index=int(m.jnt_dofadr[joint]),
-                q_index=int(m.jnt_qposadr[joint]),
+                v_index=int(places.v_index[joint]),
+                q_index=int(places.q_index[joint]),
                 gain=_three(gain),
                 bias=_three(bias),
                 force_range=force_range,
@@ -375,16 +387,25 @@ def _integrator(m: mujoco.MjModel) -> str:
     raise ModelError(f"Not supported: integrator {kind.name}. Choose Euler, RK4 or implicitfast in <option>.")
 
 
-def _position_limits(m: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper (nq,): inf where unlimited, and for quaternions, whose limit is on the angle."""
-    lower, upper = np.full(m.nq, -np.inf), np.full(m.nq, np.inf)
-    for j in range(m.njnt):
-        if m.jnt_limited[j] and _joint_kind(m, j) in ("hinge", "slide"):
-            lower[m.jnt_qposadr[j]], upper[m.jnt_qposadr[j]] = m.jnt_range[j]
+def _position_limits(m: mujoco.MjModel, places: Coordinates) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper (nq,): inf where unlimited, and for quaternions, whose limit is on the angle.
+
+    A joint is limited by those that follow it as well, as far as that leaves it anywhere to be.
+    """
+    lower, upper = np.full(len(places.positions), -np.inf), np.full(len(places.positions), np.inf)
+    limited = [j for j in range(m.njnt) if m.jnt_limited[j] and _joint_kind(m, j) in ("hinge", "slide")]
+    for j in sorted(limited, key=lambda j: j in places.following):
+        i, follows, bounds = places.q_index[j], places.following.get(j), m.jnt_range[j]
+        if follows and follows.ratio:
+            bounds = np.sort((bounds - follows.shift) / follows.ratio)
+        low, high = max(lower[i], bounds[0]), min(upper[i], bounds[1])
+        if low < high:
+            lower[i], upper[i] = low, high
     return lower, upper
 
 
-def _velocity_limits(m: mujoco.MjModel, names: _Names, from_urdf: Mapping[str, float]) -> np.ndarray:
+def _velocity_limits(m: mujoco.MjModel, places: Coordinates) -> np.ndarray:
+    """(nv,), inf where unlimited; of a joint that others follow, the strictest."""
     limits = np.full(m.nv, np.inf)
     for i in range(m.nnumeric):
         if name_of(m, _OBJ.mjOBJ_NUMERIC, i) == "velocity_limits":
@@ -392,7 +413,18 @@ def _velocity_limits(m: mujoco.MjModel, names: _Names, from_urdf: Mapping[str, f
             if len(values) != m.nv:
                 raise ModelError(f"velocity_limits has {len(values)} values, expected one per velocity: {m.nv}.")
             limits[:] = values
-    for joint, value in from_urdf.items():
-        if joint in names.joints:
-            limits[m.jnt_dofadr[names.joints.index(joint)]] = value
-    return limits
+    own = limits[places.velocities]
+    for j, follows in places.following.items():
+        if follows.ratio:
+            i = places.v_index[j]
+            own[i] = min(own[i], limits[m.jnt_dofadr[j]] / abs(follows.ratio))
+    return own
+
+
+def _coupling_notes(names: _Names, places: Coordinates) -> list[str]:
+    if not places.following:
+        return []
+    pairs = [f"{names.joints[j]} ({names.joints[f.leader]})" for j, f in places.following.items()]
+    return [
+        "Joints follow others exactly in the equations, by a stiff constraint in the plant: " + ", ".join(pairs) + "."
+    ]

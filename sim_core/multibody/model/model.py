@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import mujoco
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim_core.multibody.contact.pairs import ContactPair
 from sim_core.multibody.equations.fluid import FluidBox
@@ -45,7 +46,8 @@ class RobotModel:
 
     Attributes:
         nq, nv, nu, nx: numbers of positions, velocities, controls and states; nx = nq + nv.
-        joint_names, q_names, v_names: of joints (njnt,), positions (nq,), velocities (nv,). A hinge's or slide's entries
+        joint_names, q_names, v_names: of joints (njnt,), positions (nq,), velocities (nv,). Joints that follow others
+            (URDF `mimic`) have no positions, and `followers` lists them. A hinge's or slide's entries
             are called like the joint; those of a ball j.qw j.qx j.qy j.qz and j.wx j.wy j.wz; those of a free joint
             begin with j.x j.y j.z in both.
         timestep [s], integrator: what the model's plant uses.
@@ -58,7 +60,7 @@ class RobotModel:
         fluid_boxes: shapes that a medium drags at; none in vacuum.
         contacts: pairs of geoms that may touch in the equations; none unless asked for (docs/contact.md).
         notes: what the plant does beyond the equations.
-        xml: MJCF text of the model, None if it was given compiled; for a URDF as MuJoCo writes it, six digits.
+        xml: MJCF text of the model, None if it was given compiled; for a URDF, the MJCF made of it.
         hash: sha256 of topology, parameters and options; equal on every machine.
         augmentation: networks inside the equations (sim_core.augmentation); their weights are part of p.
     """
@@ -92,12 +94,12 @@ class RobotModel:
     @property
     def nq(self) -> int:
         """Number of positions."""
-        return sum(link.nq for link in self.links)
+        return sum(link.nq for link in self.links if not link.follows)
 
     @property
     def nv(self) -> int:
         """Number of velocities."""
-        return sum(link.nv for link in self.links)
+        return sum(link.nv for link in self.links if not link.follows)
 
     @property
     def nu(self) -> int:
@@ -116,8 +118,25 @@ class RobotModel:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of the joints, (njnt,)."""
-        return tuple(dict.fromkeys(link.joint for link in self.links))
+        """Names of the joints that move by themselves, (njnt,)."""
+        return tuple(dict.fromkeys(link.joint for link in self.links if not link.follows))
+
+    @property
+    def followers(self) -> dict[str, tuple[str, float, float]]:
+        """By the name of each joint that follows another: that one, ratio [-] and shift [rad or m], q = ratio q_other + shift."""
+        leader = {link.v_index: link.joint for link in self.links if not link.follows}
+        return {link.joint: (leader[link.v_index], link.ratio, link.shift) for link in self.links if link.follows}
+
+    def plant_state(self, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """MuJoCo's qpos and qvel of `mj_model` at positions q (nq,) and velocities v (nv,): followers included."""
+        m = self.mj_model
+        q, v, qpos, qvel = np.asarray(q, dtype=float), np.asarray(v, dtype=float), m.qpos0.copy(), np.zeros(m.nv)
+        place_q = place_v = 0
+        for link in self.links:
+            own = link.ratio * q[link.positions] + link.shift if link.follows else q[link.positions]
+            qpos[place_q : place_q + link.nq], qvel[place_v : place_v + link.nv] = own, link.ratio * v[link.dofs]
+            place_q, place_v = place_q + link.nq, place_v + link.nv
+        return qpos, qvel
 
     @property
     def q_names(self) -> tuple[str, ...]:
@@ -178,6 +197,8 @@ class RobotModel:
         Raises:
             KeyError: no such joint, or one with several velocities.
         """
+        if name in self.followers:
+            raise KeyError(f"Joint '{name}' follows '{self.followers[name][0]}' and has no velocity of its own.")
         link = _find(self.links, name, "joint", "joints", "joint")
         if name not in self.v_names:
             owned = ", ".join(v for v in self.v_names if v.startswith(name + "."))
@@ -201,6 +222,8 @@ class RobotModel:
         names = []
         of_free = {link.joint for k, link in enumerate(self.links) if k and link.joint == self.links[k - 1].joint}
         for link in self.links:
+            if link.follows:
+                continue
             if link.kind == "ball":
                 names += [f"{link.joint}.{c}" for c in of_a_ball]
             else:
@@ -247,6 +270,8 @@ def model_hash(model: RobotModel) -> str:
     add(model.name, chosen, model.timestep, model.integrator, model.parameters.names, model.parameters.nominal)
     for link in model.links:
         add(link.joint, link.parent, link.kind, link.axis, link.R, link.q_ref)
+        if link.follows:
+            add(link.q_index, link.ratio, link.shift)
         add_offset(link.r)
     if model.friction is not None:
         add(model.friction.D, model.friction.b, model.friction.bh_max)

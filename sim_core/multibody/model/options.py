@@ -20,6 +20,8 @@ class ModelOptions:
     costs instructions in every compiled step.
 
     Attributes:
+        inertia: "written": as the file has them, even where no rigid body has such; "repaired": there the nearest that one has.
+        floating_base: of a file whose root link is fixed to the world: it is free instead.
         friction: joints with Coulomb friction. "auto": those whose model file has frictionloss > 0; True or False: all
             or none; or a tuple of joint names.
         friction_law: "constraint", MuJoCo's own (friction.py): sticks and slides as the plant does, differentiable
@@ -56,6 +58,8 @@ class ModelOptions:
     contact: ContactLaw = "none"
     contact_pairs: Literal["auto"] | tuple[tuple[str, str], ...] = "auto"
     impact_time: Literal["step", "continuous"] = "step"
+    inertia: Literal["written", "repaired"] = "written"
+    floating_base: bool = False
 
     def __post_init__(self) -> None:
         for name in ("friction_velocity", "limit_width"):
@@ -72,6 +76,8 @@ class ModelOptions:
                 raise ValueError(f'{name} must be "auto", True, False or a tuple of names, found "{value}".')
             if not isinstance(value, (str, bool)):
                 object.__setattr__(self, name, tuple(value))
+        if self.inertia not in ("written", "repaired"):
+            raise ValueError(f'inertia must be "written" or "repaired", found "{self.inertia}".')
         if self.fluid not in ("auto", True, False):
             raise ValueError(f'fluid must be "auto", True or False, found "{self.fluid}".')
         if self.contact not in ("none", "force", "impulse"):

@@ -110,6 +110,8 @@ def _position(model: RobotModel, share: np.ndarray) -> np.ndarray:
     q = np.array(model.q_home, dtype=float)
     for link in model.links:
         i = link.q_index
+        if link.follows:
+            continue
         if link.kind == "ball":  # Shoemake, "Uniform random rotations", Graphics Gems III (1992)
             a, b, c = share[link.v_index : link.v_index + 3] * (1.0, 2.0 * np.pi, 2.0 * np.pi)
             r, s = np.sqrt(1.0 - a), np.sqrt(a)

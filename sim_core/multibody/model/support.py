@@ -45,7 +45,6 @@ def check_supported(mj_model: mujoco.MjModel, friction: Collection[str], options
         ModelError: names the first element without support, and what to do about it.
     """
     m = mj_model
-    off = mujoco.mjtDisableBit
     _check_joints(m, options.joint_limits)
     _check_actuators(m)
     for i in range(m.nbody):
@@ -56,13 +55,6 @@ def check_supported(mj_model: mujoco.MjModel, friction: Collection[str], options
             refuse(f"mocap {body}", "Remove 'mocap' from the robot's model; keep such bodies in the plant's scene.")
         if m.body_plugin[i] >= 0:
             refuse(f"plugin of {body}", "Remove the plugin.")
-    for i in range(m.neq):
-        if m.eq_active0[i] and not disabled(m, off.mjDSBL_EQUALITY | off.mjDSBL_CONSTRAINT):
-            kind = mujoco.mjtEq(int(m.eq_type[i])).name.removeprefix("mjEQ_").lower()
-            refuse(
-                f"equality constraint '{name_of(m, mujoco.mjtObj.mjOBJ_EQUALITY, i)}' ({kind})",
-                'Remove it, make the joints it couples fixed, or set active="false".',
-            )
     if m.ntendon:
         refuse(f"tendon '{name_of(m, mujoco.mjtObj.mjOBJ_TENDON, 0)}'", "Remove it, or drive the joints directly.")
     if m.nflex:
