@@ -44,8 +44,8 @@ def require(tier: str, purpose: str) -> None:
 
 
 def _installed(name: str) -> bool:
-    if importlib.util.find_spec(name) is not None:
-        return True
+    if name.isidentifier():
+        return importlib.util.find_spec(name) is not None
     try:
         importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:

@@ -424,7 +424,7 @@ def test_failed_transition_is_reported_and_stops_the_others(run_launch, prefix, 
         TimerAction(period=PATIENCE, actions=[Shutdown(reason="too slow")]),
         node,
     )
-    assert said(node)[1:] == ["configure"]
+    assert set(said(node)[1:]) == {"configure"}  # asked again where a busy machine has lost the answer
     assert any("Failed to make transition 'TRANSITION_CONFIGURE' for LifecycleNode '/n'" in line for line in messages())
 
 
