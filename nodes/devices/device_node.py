@@ -82,6 +82,7 @@ class DeviceNode(RefitNode):
     _entities: tuple = ()
     _level = None
     _state: State | None = None
+    _standing: set[str] = set()  # names of the faults and warnings at the last look
     _ros_offset: int | None = None  # of ROS time to host time [ns], when both were last seen at one moment
 
     # -- of the node -------------------------------------------------------------------------------
@@ -182,15 +183,18 @@ class DeviceNode(RefitNode):
 
     # -- health ------------------------------------------------------------------------------------
     def _look(self) -> None:
-        """Judge the device; say so at once if level or link have changed. From the timer and from the device's thread."""
+        """Judge the device; say so at once if level or link have changed, or another fault or warning has come. From the
+        timer and from the device's thread.
+        """
         with self._looking:
             if self.device is None or not self.context.ok():
                 return
             level, sentence = self._health()
             self.diagnostics.stand(level, sentence)
-            # A link that is lost while something else is wrong already is told at once, too.
-            state = self.device.state
-            if level != self._level or state is not self._state:
+            # What goes wrong while something else is wrong already is told at once, too: it may be over at the next beat.
+            state, standing = self.device.state, {*self.device.faults, *self.device.warnings}
+            come, self._standing = standing - self._standing, standing
+            if level != self._level or state is not self._state or come:
                 if level != self._level:
                     self._log_change(level, sentence)
                 self._level, self._state = level, state
