@@ -95,7 +95,7 @@ def run(
 
 def report(result: Result, comparisons: list[Comparison]) -> Report:
     """The page of one run: a row per robot."""
-    page = Report("Published robots", f"{result.size}, {STATES[result.size]} random states each")
+    page = Report("Published robots", f"{result.size}; random states of each: {STATES[result.size]}")
     page.checks(result)
     page.section(
         "Robot by robot",
@@ -107,18 +107,28 @@ def report(result: Result, comparisons: list[Comparison]) -> Report:
     for comparison in comparisons:
         by_name.setdefault(comparison.name, {})[comparison.floating] = comparison
     rows = [_row(name, pair[False], pair[True]) for name, pair in by_name.items()]
-    page.table(
-        ["robot", "dof", "following", "loads in", "fixed: worst error", "floating: worst error", "what was said"], rows
-    )
+    page.table(["robot", "dof", "following", "loads in", "fixed: worst error", "floating: worst error"], rows)
     times = [c.load_time for c in comparisons if not c.refused]
     page.text(
         f"Loading takes {np.median(times):.2f} s in the median and {max(times):.2f} s at most, on this machine as busy as it was."
     )
+    page.section("What was said", "The notes of each model, and why what was refused was.")
+    page.table(["robot", "said"], [[_short(name), _said(pair[False], pair[True])] for name, pair in by_name.items()])
     return page
+
+
+def _short(name: str) -> str:
+    """Without the folders that every robot's description has."""
+    return name.replace("_description/", ": ").replace("urdf/", "").replace("robots/", "")
 
 
 def _row(name: str, fixed: Comparison, floating: Comparison) -> list[str]:
     one = floating if fixed.refused else fixed
-    said = " ".join((fixed.refused, *(floating.notes or fixed.notes)) if not one.refused else (one.refused,))
     worst = ["refused" if c.refused else f"{c.worst:.0e}" for c in (fixed, floating)]
-    return [name, str(one.nv), str(one.followers), f"{one.load_time:.2f} s", *worst, said.strip()]
+    return [_short(name), str(one.nv), str(one.followers), f"{one.load_time:.2f} s", *worst]
+
+
+def _said(fixed: Comparison, floating: Comparison) -> str:
+    if floating.refused:
+        return floating.refused
+    return " ".join((fixed.refused, *(floating.notes or fixed.notes))).strip()
