@@ -110,9 +110,9 @@ class StopLaw:
         self.hold = np.full(len(arrays.zero), np.nan)
         self._followed = np.zeros(len(arrays.zero), bool)
 
-    def release(self) -> None:
-        """Stop where the joints are, not at the last goal."""
-        self.hold[:] = np.nan
+    def release(self, where: np.ndarray | slice = slice(None)) -> None:
+        """Joints `where`, all by default, stop where they are, not at the last goal."""
+        self.hold[where] = np.nan
 
     def fill(self, state: GroupState, goals: Goals, dt: float, most: np.ndarray) -> None:
         """Complete the goals; `most`: effort allowed, shape (n,) [N m]."""

@@ -53,6 +53,7 @@ ABSENT_AFTER = 0.1  # [s] without a reply: a servo that restarts is silent for l
 SLICE = 1e-3  # [s] between two looks for commands while a cycle's rest is waited out
 VELOCITY_WATCHDOG = 0.06  # [s] at most, of servos that are led by velocities
 WATCHDOG_EXPIRED = 255  # register 98 is -1 (e-manual, "Bus Watchdog")
+ELSEWHERE = 0.1  # [rad] from where it holds: no joint sags so far, it has fallen or been moved
 BRAKE_TIME, AT_REST = 0.5, 0.05  # [s] and [rad/s] of stopping before torque goes off
 NOTICE_PERIOD = 2.0  # [s] between two notices of one kind
 
@@ -145,6 +146,7 @@ class ServoGroup(Device):
         self._mode_changed = False  # a hold left servos in another operating mode
         self._fast = options.fast_sync_read
         self._last_goals = 0.0
+        self._heard = np.zeros(n)  # when each servo was heard last [s]
         self._noticed: dict[str, float] = {}
 
     # ---- connecting ----------------------------------------------------------------------------------
@@ -246,6 +248,7 @@ class ServoGroup(Device):
             self._count_alerts(state)
             self._wake_the_watched(state)
             if some(state.valid):
+                self._release_what_fell(now)
                 self.before_goals()
                 self._send_goals(now)
             elif self._presence.quiet_for(now) > self.options.error_timeout:
@@ -254,6 +257,14 @@ class ServoGroup(Device):
         if some(state.valid):
             self._sample(state, state.t)
         self._wait_for_commands()
+
+    def _release_what_fell(self, now: float) -> None:
+        """What nobody has led for a while, and is elsewhere by now, holds there and does not go back."""
+        state = self.joint_state
+        unled = state.valid & (now - self._heard > max(self.options.bus_watchdog, ABSENT_AFTER))
+        if some(unled):
+            self.stop_law.release(unled & (np.abs(state.q - self.stop_law.hold) > ELSEWHERE))
+        self._heard[state.valid] = now
 
     def _read(self, between: Callable[[], None] = lambda: None) -> None:
         """All joints' state, in as many exchanges as keep the bus free for goals `between` them."""

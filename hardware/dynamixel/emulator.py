@@ -118,6 +118,8 @@ class DynamixelEmulator(Emulator):
         if not self.port.plugged:
             time.sleep(rest)
         elif select.select([self.port.fileno()], (), (), rest)[0]:
+            if time.monotonic() >= self._moved + WAKE:
+                self._move(time.monotonic())  # first: whoever asks is told of now, also after this process was held up
             self._listen()
         now = time.monotonic()
         while self._due and self._due[0][0] <= now:
