@@ -102,8 +102,7 @@ class ChaosGraph:
         )  # fmt: skip
         try:
             self.attacker = Attacker(self.domain, target)
-            self._until(lambda: len(self._find()) == len(arm.processes), START, "its processes start")
-            self.pids = self._find()
+            self._until(self._complete, START, "its processes start")
             if not arm.simulated:
                 world = self.client.parameters("sim_plant", ["world"], START)["world"]
                 self.observer.watch_world(world)
@@ -130,6 +129,11 @@ class ChaosGraph:
             raise self._launched.error(f"{self.arm.robot}: it did not happen within {timeout:g} s that {what}")
 
     # -- processes -----------------------------------------------------------------------------------------------
+    def _complete(self) -> bool:
+        """Whether all processes run; a process that becomes another program has no name for a moment."""
+        self.pids = self._find()
+        return set(self.pids) == set(self.arm.processes)
+
     def _find(self) -> dict[str, int]:
         """Process ids by name: the oldest process of the launch's session that names the node."""
         found: dict[str, int] = {}

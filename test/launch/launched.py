@@ -212,10 +212,10 @@ class Probe:
             pass
 
     def close(self) -> None:
-        self._context.try_shutdown()  # first: it ends the thread that waits
+        self._executor.shutdown(timeout_sec=1.0)  # first: a context that ends meanwhile fails whoever begins to wait
         self._thread.join()
-        self._executor.shutdown()
         self.node.destroy_node()
+        self._context.try_shutdown()
 
     def watch(self, kind, topic: str, qos) -> Messages:
         """All messages of a topic from now on; the same object when asked again."""
