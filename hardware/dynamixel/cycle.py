@@ -11,6 +11,9 @@ from hardware.link import Counters
 
 __all__ = ["Beat"]
 
+RECENT = 1.0  # [s] in which a slow cycle is forgotten
+SLOWEST = 0.05  # [s]: a cycle that took longer was no cycle but a standstill, which watchdogs mind
+
 
 class Beat:
     """Moments one period apart.
@@ -18,10 +21,14 @@ class Beat:
     Args:
         period: [s].
         counters: "overruns" counts the periods lost.
+
+    Attributes:
+        slowest: from one cycle to the next, recently [s]: what the next one may take.
     """
 
     def __init__(self, period: float, counters: Counters) -> None:
         self.period, self.counters = period, counters
+        self.slowest = period
         self._next = self._last = 0.0
         self._jitter: deque[float] = deque(maxlen=1000)
 
@@ -40,7 +47,10 @@ class Beat:
             time.sleep(self._next - now)
             now = time.monotonic()
         if self._last:
-            self._jitter.append(abs(now - self._last - self.period))
+            took = now - self._last
+            self._jitter.append(abs(took - self.period))
+            fading = self.slowest * max(0.0, 1.0 - took / RECENT)
+            self.slowest = min(max(took, fading, self.period), SLOWEST)
         self._last = now
         self._next += self.period
 

@@ -29,8 +29,8 @@ __all__ = ["DEAD_AFTER", "PLANT_TIMEOUT", "SharedWorld", "WorldState"]
 _MAGIC = b"refit-world-2\n\0\0"
 # Slots of a ring: what is being read is overwritten by the third write from then on at the earliest.
 _SLOTS = 4
-# [s] without a word of an emulator: it has died. Not sooner: a motor keeps its torque while a busy machine does not run its
-# emulator, and the dxl_arm, limp, lies on its scanner after 0.4 s.
+# [s] without a word of an emulator: it has died. Not sooner: a busy machine does not run it for a while, and the dxl_arm,
+# limp, lies on its scanner after 0.4 s.
 DEAD_AFTER = 0.2
 
 # [s] for the plant to create the world: both are started at once, and a busy machine loads the plant in half a minute.
@@ -124,6 +124,11 @@ class SharedWorld:
         tau, host, driven = _newest(self._effort_counts, lambda count: self._efforts[count % _SLOTS, self._every]).T
         alive = time.monotonic() - host <= age_limit
         return np.where(alive, tau, 0.0), alive & (driven > 0.5)
+
+    def silent_for(self) -> np.ndarray:
+        """How long each motor has not been heard of, (n,) [s]; since the machine started where it never was."""
+        host = _newest(self._effort_counts, lambda count: self._efforts[count % _SLOTS, self._every, 1])
+        return time.monotonic() - host
 
     # -- the emulators -----------------------------------------------------------------------------
     def state(self) -> WorldState:

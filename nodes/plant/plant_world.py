@@ -1,15 +1,20 @@
 """The plant's side of the world that emulated devices share with it.
 
 Emulated servos write what their motors exert, the plant moves, and what encoders and the force-torque sensor
-would feel goes back. Until every servo has torque the robot rests on a stand and its time stands still.
+would feel goes back. Until every servo has torque the robot rests on a stand and its time stands still. It stands still
+also while a busy machine does not run an emulator: a motor that keeps its last torque has neither a current loop nor a
+back-EMF, and no servo is like that. An emulator that stays away is dead, and the robot goes on without its motors.
 """
 
 from __future__ import annotations
 
-from hardware.emulation.world import SharedWorld
+from hardware.emulation.world import DEAD_AFTER, SharedWorld
 from sim_core.plant import MujocoPlant
 
 __all__ = ["PlantWorld"]
+
+#: [s] without a word of an emulator, which has one every 2 ms, or every 5: the machine does not run it
+NOT_RUN = 0.012
 
 
 class PlantWorld:
@@ -29,11 +34,13 @@ class PlantWorld:
         self.publish(plant)
 
     def held(self) -> bool:
-        """True until every joint's servo has torque for the first time."""
+        """True until every joint's servo has torque for the first time, and while one that lives is not run."""
         if not self.released:
             _, driven = self._world.efforts()
             self.released = bool(driven.all())
-        return not self.released
+            return not self.released
+        silent = self._world.silent_for()
+        return bool(((silent > NOT_RUN) & (silent <= DEAD_AFTER)).any())
 
     def drive(self, plant: MujocoPlant) -> None:
         """What the motors exert now drives the plant's next tick; silent motors exert nothing."""

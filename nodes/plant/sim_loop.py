@@ -37,11 +37,10 @@ class SimLoop(threading.Thread):
         control_ticks: servo ticks between control boundaries.
         lockstep_timeout: wall time without that command before the plant halts [s].
         held: time stands still while this is true.
+        catch_up: of a delay, at most this much is made up for [s]: a stalled machine must not make the robot live through the
+            stall in a burst that no controller can follow.
     """
 
-    # A stalled machine must not make the robot live through the stall in a burst that no controller
-    # can follow: of a delay, at most this much is caught up [s].
-    CATCH_UP = 0.02
     IDLE_PERIOD = 0.1  # [s] between turns while time stands still
     # In lock-step the loop looks for the command itself: rclpy's executors take 5 to 100 ms to bring one, which was
     # three quarters of a lock-step's time.
@@ -65,6 +64,7 @@ class SimLoop(threading.Thread):
         control_ticks: int = 1,
         lockstep_timeout: float = 5.0,
         held: Callable[[], bool] = lambda: False,
+        catch_up: float = 0.02,
     ) -> None:
         super().__init__(name="simulation", daemon=True)
         self.plant = plant
@@ -73,7 +73,7 @@ class SimLoop(threading.Thread):
         self._factor = real_time_factor
         self._lockstep, self._control_ticks = lockstep, control_ticks
         self._timeout = lockstep_timeout
-        self._held = held
+        self._held, self._catch_up = held, catch_up
         self._inbox: deque = deque()
         self._wake = threading.Condition()
         self._closing = False
@@ -191,7 +191,10 @@ class SimLoop(threading.Thread):
         self._end_steps("the plant is shutting down")
 
     def _may_advance(self) -> bool:
-        if self.halted or not (self.playing or self._steps_wanted) or self._held():
+        if self.halted or not (self.playing or self._steps_wanted):
+            return False
+        if self._held():
+            self._anchor()  # what passes meanwhile is not caught up with
             return False
         if self._lockstep and not self._gate_is_open():
             return False  # what a stop does to time must not depend on how fast this machine is
@@ -233,7 +236,7 @@ class SimLoop(threading.Thread):
             return True
         now = time.monotonic()
         due = self._anchor_wall + (self.plant.t - self._anchor_t) / self._factor
-        if now - due > self.CATCH_UP:  # the lost time stays lost, which the factor reached says
+        if now - due > self._catch_up:  # the lost time stays lost, which the factor reached says
             self._anchor()
             return True
         if due > now:

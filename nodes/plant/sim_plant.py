@@ -37,6 +37,7 @@ from sim_core.plant import MujocoPlant, PlantError, joint_limits
 __all__ = ["SimPlant", "main"]
 
 LAST_WORD = Duration(seconds=0.5)  # for readers to confirm the last joint state
+CATCH_UP = 1.5  # ticks that are made up for at most where emulated motors drive: they would drive all of them alike
 
 
 class SimPlant(RefitNode):
@@ -134,7 +135,7 @@ class SimPlant(RefitNode):
             lockstep=c.lockstep,
             control_ticks=control_ticks,
             lockstep_timeout=c.lockstep_timeout,
-            held=self._world.held if c.world else lambda: False,
+            **({"held": self._world.held, "catch_up": CATCH_UP * plant.tick_period} if c.world else {}),
         )
         self.loop.start()
         self._setter = self.create_service(SetParameterSet, "~/set", self._on_set)

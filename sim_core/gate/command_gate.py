@@ -132,6 +132,10 @@ class CommandGate:
                 )
 
     # -- motion --------------------------------------------------------------------------------------
-    def bound(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The efforts that may act, (n,) [N m or N], of those wanted; positions q and velocities v, (n,) each."""
-        return self._bound(effort, q, v)
+    def bound(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray, lag: float = 0.0) -> np.ndarray:
+        """The efforts that may act, (n,) [N m or N], of those wanted; positions q and velocities v, (n,) each.
+
+        Args:
+            lag: from the measurement of q and v until the next effort will act [s]; at least two periods are assumed.
+        """
+        return self._bound(effort, q, v, lag)

@@ -7,8 +7,12 @@ full effort to full braking, over a band of velocity that ends at the limit:
     effort <= effort_limit * clip((ceiling(q) - v) / band, -1, 1)
 
 and the ceiling falls towards the position limit as the speed does from which the motor can still brake. The band is
-the change of velocity that the full effort brings within two servo periods, so that the bound, which acts through a
-sampled loop, does not chatter.
+the change of velocity that the full effort brings within the loop's lag, from the measurement of v to the moment at which
+the next effort acts, so that the bound, which acts through a sampled loop, neither chatters nor comes too late.
+
+A loop that a busy machine runs late has a band wider than the velocities that are allowed. Efforts then fall below the
+full one already at rest; but what a joint has been held with for a while, against gravity or friction, does not speed it
+up and remains allowed: the bound is one on what comes on top of that.
 
 A joint is also thrown by the motors of its neighbours, and its own may be too weak to brake that. So as any joint comes
 within its band of its velocity limit, what all of them are commanded gives way to damping.
@@ -26,8 +30,10 @@ __all__ = ["JointLimits", "MotionBound"]
 BRAKING = 0.5
 #: [1/s] rate at which a joint approaches its position limit in the last stretch
 APPROACH = 10.0
-#: the band as a share of the velocity limit, at least and at most
+#: the band as a share of the velocity limit, at least; and the part of it, at most, that lies below the limit
 NARROWEST, WIDEST = 0.1, 0.5
+#: lags over which a joint's effort is averaged to know what holds it
+HOLDING = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,35 +82,56 @@ class JointLimits:
 
 
 class MotionBound:
-    """Bounds joint efforts by the joints' motion; one object for each robot and servo period.
+    """Bounds joint efforts by the joints' motion; one object for each robot.
 
     Args:
         limits: of the joints.
-        period: between two calls, or as old as q and v are when the effort acts [s].
+        period: between two calls [s].
     """
 
     def __init__(self, limits: JointLimits, period: float) -> None:
-        self.limits = limits
+        self.limits, self._period = limits, period
         least, most = limits.inertia
-        change = 2.0 * limits.effort * period / least
         # A passive joint has no effort to be bounded; any number that is not zero will do.
         self._deceleration = np.where(limits.effort > 0.0, BRAKING * limits.effort / most, 1.0)
-        limited = np.isfinite(limits.velocity)
-        reference = np.where(limited, limits.velocity, 1.0)
-        self._band = np.where(limited, np.clip(change, NARROWEST * reference, WIDEST * reference), change + 1e-6)
-        self._ceiling = limits.velocity - self._band
+        self._acceleration = limits.effort / least
+        self._limited = np.isfinite(limits.velocity)
+        self._reference = np.where(self._limited, limits.velocity, 1.0)
+        self._holding = np.zeros(len(limits.joints))  # average of the efforts that acted
+        self._set_lag(2.0 * period)
 
-    def __call__(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The efforts that may act, (n,) [N m or N], of those wanted at positions q and velocities v, (n,) each."""
+    def _set_lag(self, lag: float) -> None:
+        self._lag = lag
+        change = self._acceleration * lag
+        #: change of velocity over which the effort falls from full to none, and how far below the limit that is
+        self._band = np.where(self._limited, np.maximum(change, NARROWEST * self._reference), change + 1e-6)
+        self._margin = np.where(self._limited, np.minimum(self._band, WIDEST * self._reference), self._band)
+        self._ceiling = self.limits.velocity - self._margin
+        self._held_share = 1.0 - self._margin / self._band
+        self._forgetting = min(1.0, self._period / (HOLDING * lag))
+
+    def __call__(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray, lag: float = 0.0) -> np.ndarray:
+        """The efforts that may act, (n,) [N m or N], of those wanted at positions q and velocities v, (n,) each.
+
+        Args:
+            lag: from the measurement of q and v until the next call's effort will act, as far as it is known [s]; it is
+                never taken for less than two periods.
+        """
+        lag = max(lag, 2.0 * self._period)
+        if lag != self._lag:
+            self._set_lag(lag)
         limit = self.limits.effort
-        calm = float(np.clip((self.limits.velocity - np.abs(v)) / self._band, 0.0, 1.0).min(initial=1.0))
+        held = self._held_share * self._holding
+        calm = float(np.clip((self.limits.velocity - np.abs(v)) / self._margin, 0.0, 1.0).min(initial=1.0))
         if calm < 1.0:
-            effort = calm * effort - (1.0 - calm) * limit * np.clip(v / self._band, -1.0, 1.0)
+            effort = calm * effort + (1.0 - calm) * (held - limit * np.clip(v / self._band, -1.0, 1.0))
         up = np.minimum(self._ceiling, self._speed_before(self.limits.upper - q))
         down = np.minimum(self._ceiling, self._speed_before(q - self.limits.lower))
-        highest = limit * np.clip((up - v) / self._band, -1.0, 1.0)
-        lowest = -limit * np.clip((down + v) / self._band, -1.0, 1.0)
-        return np.clip(effort, np.minimum(lowest, highest), np.maximum(lowest, highest))
+        highest = np.clip(held + limit * np.clip((up - v) / self._band, -1.0, 1.0), -limit, limit)
+        lowest = np.clip(held - limit * np.clip((down + v) / self._band, -1.0, 1.0), -limit, limit)
+        effort = np.clip(effort, np.minimum(lowest, highest), np.maximum(lowest, highest))
+        self._holding += self._forgetting * (effort - self._holding)
+        return effort
 
     def _speed_before(self, distance: np.ndarray) -> np.ndarray:
         """Speed from which a joint stops within a distance (n,): linear near the end, where braking would chatter."""

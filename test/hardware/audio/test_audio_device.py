@@ -148,7 +148,9 @@ def test_clicks_are_stamped_when_they_sound(microphone):
     microphone.set(sound="clicks", click_period=0.4)
     with listening(microphone) as ear:
         ear.wait_for_sound(5.0)
-        ear.wait_for(lambda: (last := ear.clicks(microphone)[1][-10:]).size == 10 and np.ptp(last) <= 5e-3, "ten clicks")
+        ear.wait_for(
+            lambda: (last := ear.clicks(microphone)[1][-10:]).size == 10 and np.ptp(last) <= 5e-3, "ten clicks"
+        )
         _, error = ear.clicks(microphone)
         ear.assert_contiguous()
     offset = np.median(error[-10:])

@@ -1,6 +1,7 @@
 """The plant driven by motors in shared memory: rest until all have torque, physics afterwards, nothing without a writer."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 pytest.importorskip("rclpy")
 
 from hardware.emulation.world import DEAD_AFTER, SharedWorld
-from nodes.plant.plant_world import PlantWorld
+from nodes.plant.plant_world import NOT_RUN, PlantWorld
 from nodes.plant.sim_loop import SimLoop
 from sim_core.plant import MujocoPlant
 
@@ -60,6 +61,53 @@ def test_motors_that_fall_silent_exert_nothing(stand, monkeypatch):
     world.drive(plant)
     plant.tick()
     assert np.array_equal(plant.effort, np.zeros(7))
+
+
+def test_held_while_a_motor_that_lives_is_not_run(stand, monkeypatch):
+    plant, world, motors, joints = stand
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr("hardware.emulation.world.time", SimpleNamespace(monotonic=lambda: clock.now))
+    motors.apply(joints, 0.0, driven=True)
+    assert not world.held()
+    clock.now += 0.9 * NOT_RUN
+    assert not world.held()
+    motors.apply(joints[1:], 0.0)
+    clock.now += 0.2 * NOT_RUN
+    assert world.held()  # the first one waits for its turn
+    motors.apply(joints[:1], 0.0)
+    assert not world.held()
+    clock.now += DEAD_AFTER + 0.01
+    assert not world.held()  # dead: the robot falls
+
+
+def test_what_passed_while_time_stood_still_is_not_caught_up_with(stand):
+    plant, _, _, _ = stand
+    held, ticks = [False], []
+    loop = SimLoop(
+        plant,
+        on_tick=lambda p: ticks.append(time.monotonic()),
+        on_idle=lambda: None,
+        on_refused=lambda e: None,
+        on_turn=lambda: None,
+        held=lambda: held[0],
+        real_time_factor=0.01,  # a tick in 0.2 s: no machine is that busy
+        catch_up=60.0,
+    )
+    loop.start()
+    try:
+        loop.play()
+        end = time.monotonic() + 60.0
+        while len(ticks) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        held[0] = True
+        time.sleep(1.0)
+        done = len(ticks)
+        held[0] = False
+        while len(ticks) < done + 3 and time.monotonic() < end:
+            time.sleep(0.01)
+    finally:
+        loop.close()
+    assert np.diff(ticks[done : done + 3]).min() > 0.1  # one after the other, none in a burst
 
 
 def test_time_stands_still_on_the_stand(stand):

@@ -69,6 +69,41 @@ def test_attacks_stay_within_the_limits(robot, tick, attack):
     assert fastest <= 1.05 and beyond <= 0.02
 
 
+def late_loop(plant, allowed, attack, seed, lag):
+    """An attack through a loop whose efforts begin to act 2 to 4 ms after the measurement and stay for 2 to 22 ms.
+
+    Returns the fastest joint over its limit; lag: as the bound is told [s].
+    """
+    bound, rng = MotionBound(allowed, 0.004), np.random.default_rng(seed)
+    plant.reset(seed=seed)
+    efforts, effort, fastest = attack(plant, allowed, np.random.default_rng(seed)), np.zeros(len(allowed.joints)), 0.0
+    while plant.t < SECONDS:
+        following = bound(next(efforts), plant.q, plant.v, lag)
+        for acting, ticks in ((effort, rng.integers(1, 3)), (following, rng.integers(1, 12))):
+            for _ in range(ticks):
+                plant.step(acting[plant.world.joint_of] / plant.world.ratio)
+                fastest = max(fastest, float((np.abs(plant.true_v) / allowed.velocity).max()))
+        effort = following
+    return fastest
+
+
+@pytest.mark.parametrize("attack", [bang_bang, absurd_gains, resonance])
+def test_a_loop_that_is_late_and_knows_it_stays_within_the_limits(attack):
+    plant = MujocoPlant("dxl_arm", tick=0.002)
+    allowed = joint_limits(plant.world)
+    assert max(late_loop(plant, allowed, attack, seed, lag=0.028) for seed in range(3)) <= 1.05
+    assert max(late_loop(plant, allowed, attack, seed, lag=0.0) for seed in range(3)) > 1.2
+
+
+def test_what_holds_a_joint_remains_allowed_however_late_the_loop_is():
+    """A constant effort without motion, as against gravity, passes whole; a step on top of it does not."""
+    bound, rest = MotionBound(limits(), 0.002), np.zeros(1)
+    assert MotionBound(limits(), 0.002)(np.array([10.0]), rest, rest, lag=0.3) == pytest.approx(10.0 / 3.0)
+    for load in np.linspace(0.0, 8.0, 60_000):
+        assert bound(np.array([load]), rest, rest, lag=0.3) == load
+    assert bound(np.array([10.0]), rest, rest, lag=0.3) < 9.0
+
+
 def test_nothing_is_taken_from_a_joint_far_from_its_limits():
     bound = MotionBound(limits(), 0.002)
     wanted = np.array([10.0])
