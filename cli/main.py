@@ -10,7 +10,7 @@ import signal
 import sys
 
 #: commands that run robots: Ctrl-C is how a person ends them, no failure
-ENDED_BY_HAND = ("demo", "launch")
+ENDED_BY_HAND = ("demo", "launch", "view")
 
 EXIT_INTERRUPTED = 130
 
@@ -41,6 +41,7 @@ COMMANDS = {
     "identify": ("cli.identify", "identify"),
     "calibrate": ("cli.calibrate", "app"),
     "security": ("cli.security", "app"),
+    "view": ("cli.view", "view"),
 }
 #: commands that read their words themselves: (words) -> exit code
 PLAIN_COMMANDS = {

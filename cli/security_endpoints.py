@@ -59,6 +59,8 @@ EVERY_NODE = Endpoints(
 DECLARED = {
     # a profile's topics, and what somebody names
     "nodes.supervision.recorder": Endpoints(subscribes=frozenset({"*"})),
+    # what its layers want
+    "nodes.view.view": Endpoints(subscribes=frozenset({"*"})),
     # by what the camera has
     "nodes.devices.realsense": Endpoints(publishes=frozenset({"~/*", "/tf_static"})),
     # asks for its callers, which are the next two

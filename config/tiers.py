@@ -18,6 +18,7 @@ TIERS = {
     "calibration": ("cv2",),
     "security": ("cryptography",),
     "robots": ("pinocchio", "example-robot-data"),
+    "view": ("viser", "trimesh"),
 }
 
 

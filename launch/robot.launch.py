@@ -31,7 +31,7 @@ from launch_ros.event_handlers import OnStateTransition
 
 from config.robot import load_robot, node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
-from nodes.framework.launching import ARGUMENTS, parameter_files, shield
+from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield
 from nodes.framework.security import enclave_arguments, variables
 from nodes.supervision.launch_check import check_arguments
 
@@ -53,6 +53,9 @@ NAMES = (
     "lockstep",
     "solver",
     "run_directory",
+    "view",
+    "view_port",
+    "view_reference",
 )
 #: passed on to drivers.launch.py and record.launch.py
 DRIVERS = (
@@ -167,7 +170,30 @@ def nodes(value):
         goal_state="unconfigured",
         entities=[Shutdown(reason="the supervisor cannot be configured, see above: without it nothing may move")],
     )
-    return [*made.values(), RegisterEventHandler(hopeless)]
+    return [*made.values(), *([view(value)] if value["view"] == "true" else []), RegisterEventHandler(hopeless)]
+
+
+def view(value):
+    """The page in the browser. What it computes may wait for what moves the robot, and so does its start."""
+    return LifecycleNode(
+        package="refit",
+        executable="view",
+        name="view",
+        namespace="",
+        autostart=value["autostart"] == "true",
+        output="screen",
+        parameters=[
+            {
+                "robot": value["robot"],
+                "port": number("view_port", value["view_port"], int),
+                "reference": value["view_reference"],
+            }
+        ],
+        # A robot's time wakes whoever listens to it a hundred times a second: the page reads stamps instead.
+        remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
+        ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, "view")],
+        prefix=f"{shield()} nice -n 10",
+    )
 
 
 def generate_launch_description():

@@ -14,6 +14,8 @@ NODES = {
     # supervision
     "supervisor": "nodes.supervision.supervisor",
     "recorder": "nodes.supervision.recorder",
+    # what a person sees of it
+    "view": "nodes.view.view",
     # where things are
     "robot_state": "nodes.frames.robot_state",
     "static_transform": "nodes.frames.static_transform",

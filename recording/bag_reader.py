@@ -179,15 +179,26 @@ class BagReader:
             BagError: the topic is missing, or a message cannot be decoded.
         """
         name = self.resolve(topic)
+        for index, (_, stamp, data) in enumerate(self.raw(name)):
+            yield stamp, self.decode(name, data, f"Message {index}")
+
+    def decode(self, topic: str, data: bytes, which: str = "A message") -> Any:
+        """The message of which `raw` has given the bytes.
+
+        Args:
+            topic: full name. which: of its messages, for the error's text.
+
+        Raises:
+            BagError: it cannot be decoded.
+        """
         if self._store is None:
             with _reading(self.path):
                 self._store = self._types()
-        kind = self.topics[name].message_type
-        for index, (_, stamp, data) in enumerate(self.raw(name)):
-            try:
-                yield stamp, self._store.deserialize_cdr(data, kind)
-            except Exception as error:
-                raise BagError(f"Message {index} of '{name}' cannot be decoded as {kind}: {_quoted(error)}") from error
+        kind = self.topics[topic].message_type
+        try:
+            return self._store.deserialize_cdr(data, kind)
+        except Exception as error:
+            raise BagError(f"{which} of '{topic}' cannot be decoded as {kind}: {_quoted(error)}") from error
 
     def _types(self) -> Typestore:
         """Jazzy's types, and those the bag brings itself."""

@@ -74,7 +74,8 @@ FLOORS = {
     "sim_core": ("host", "codegen", "multibody", "inference", "augmentation", "control", "motion", "plant"),
     "sim_core.multibody": ("equations", "contact", "model", "rollout"),
     "sim_core.inference": ("data", "shooting", "fit", "bayessim", "samplers", "posterior"),
-    "nodes": ("framework", "frames", "control", "plant", "devices", "supervision", "learning"),
+    "nodes": ("framework", "frames", "view", "control", "plant", "devices", "supervision", "learning"),
+    "nodes.view": ("stage", "layers"),
 }
 #: what a driver's process does without: it starts in half a second and leaves memory to others
 NOT_IN_DRIVERS = {

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from builtin_interfaces.msg import Duration
+from geometry_msgs.msg import Point, Pose, PoseStamped
+from nav_msgs.msg import Path
 from refit_interfaces.msg import ControllerStatus, JointCommand
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from nodes.framework.actuation import Actuation
 from sim_core.control.ampc import Command, CommandSource
 
-__all__ = ["joint_command", "plan_message", "STATE_OF"]
+__all__ = ["joint_command", "path_message", "plan_message", "STATE_OF"]
 
 STATE_OF = {
     CommandSource.PLAN: ControllerStatus.STATE_TRACKING,
@@ -58,4 +60,13 @@ def plan_message(X: np.ndarray, U: np.ndarray, dt: float, joint_names, actuation
                 time_from_start=Duration(sec=int(whole), nanosec=int(rest * 1e9)),
             )
         )
+    return message
+
+
+def path_message(points: np.ndarray, stamp) -> Path:
+    """A path of the tool's positions (N, 3) [m] in the world; what is to be turned how, it does not say."""
+    message = Path()
+    message.header.stamp, message.header.frame_id = stamp, "world"
+    for x, y, z in points.tolist():
+        message.poses.append(PoseStamped(header=message.header, pose=Pose(position=Point(x=x, y=y, z=z))))
     return message

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from nav_msgs.msg import Path as PathMessage
 from refit_interfaces.msg import ParameterSet, PlanningModel
 from refit_interfaces.srv import LoadBlueprint, SetParameterSet, SetParticleSet
 from std_srvs.srv import SetBool
 
+from config.description import Track
 from config.robot import load_robot
-from nodes.control.robot_task import blueprint_of, control_task, physical_vector
+from nodes.control.mpc_messages import path_message
+from nodes.control.robot_task import blueprint_of, control_task, physical_vector, tool_path
 from nodes.framework.parameter_book import ParameterBook
 from nodes.framework.particles import vectors_of
 from nodes.framework.qos import LATCHED
@@ -22,6 +25,9 @@ from sim_core.inference.posterior.herding import herd
 from sim_core.multibody import PhysicalCheck, load_model
 
 __all__ = ["MpcPhysics"]
+
+#: of one round of the path, as it is published
+ROUND_POINTS = 120
 
 
 class MpcPhysics:
@@ -68,14 +74,25 @@ class MpcPhysics:
         """Create the node's services for people and for other nodes; tell these what is planned with."""
         serve = self._node.create_service
         self._planned = self._node.create_publisher(PlanningModel, "controller/model", LATCHED)
+        path = self._node.create_publisher(PathMessage, "controller/path", LATCHED)
         self._tell()
+        if isinstance(self.robot.task, Track):
+            path.publish(path_message(self._round(), self._node.stamp_now()))
         return [
             self._planned,
+            path,
             serve(SetParameterSet, "~/set_physical_parameters", self._set_physical_parameters),
             serve(SetParticleSet, "~/set_particles", self._set_particles),
             serve(LoadBlueprint, "~/load_blueprint", self._load_blueprint),
             serve(SetBool, "~/freeze", self._freeze),
         ]
+
+    def _round(self) -> np.ndarray:
+        """One round of the path that the tool follows (N, 3) [m], closed."""
+        config = self._node.config
+        path = tool_path(self.robot, self.model, config)
+        # From the second on the path has its full speed, so that the points are as far apart as they will be.
+        return np.array([path(1.0 + t) for t in np.linspace(0.0, config.path_period, ROUND_POINTS + 1)])
 
     def warm_up(self, mpc: AdaptiveMpc | None = None) -> None:
         """The first solve compiles nothing but touches every page of the kernels: do it before it counts."""

@@ -95,6 +95,15 @@ ARGUMENTS: dict[str, dict] = {
         choices=_SWITCH,
         description="the plant waits for every command, so that results do not depend on load",
     ),
+    "view": dict(
+        default_value="false",
+        choices=_SWITCH,
+        description="show the robot in the browser while it moves: docs/view.md; needs the tier 'view'",
+    ),
+    "view_port": dict(default_value="8080", description="port of that page on this machine; 0: a free one"),
+    "view_reference": dict(
+        default_value="", description="bag of an earlier run, whose tracking error the page draws beside this one's"
+    ),
     "profile": dict(
         default_value="control",
         choices=["full", "control", "identify", "calibrate"],

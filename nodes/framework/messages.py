@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 from builtin_interfaces.msg import Time
 from refit_interfaces.msg import JointCommand
 
 from sim_core.command import Command
 
-__all__ = ["command_from_message", "seconds", "set_stamp", "to_stamp"]
+__all__ = ["command_from_message", "message_class", "seconds", "set_stamp", "to_stamp"]
 
 
 def set_stamp(stamp: Time, t: float) -> None:
@@ -26,6 +28,16 @@ def to_stamp(t: float) -> Time:
 def seconds(stamp: Time) -> float:
     """A stamp as [s]."""
     return stamp.sec + stamp.nanosec * 1e-9
+
+
+def message_class(kind: str) -> type:
+    """The Python class of "package/msg/Type".
+
+    Raises:
+        ImportError, AttributeError: there is none here.
+    """
+    package, _, name = kind.split("/")
+    return getattr(importlib.import_module(f"{package}.msg"), name)
 
 
 def command_from_message(message: JointCommand) -> Command:

@@ -5,7 +5,7 @@ Publisher and subscriber of a topic use the same name, so they always match.
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-__all__ = ["CLOCK", "COMMAND", "LATCHED", "LEDGER", "PROFILES", "SENSOR", "STATE"]
+__all__ = ["CLOCK", "COMMAND", "GLANCE", "LATCHED", "LEDGER", "PROFILES", "SENSOR", "STATE"]
 
 
 def _profile(reliability, depth, durability=DurabilityPolicy.VOLATILE) -> QoSProfile:
@@ -31,5 +31,8 @@ LEDGER = _profile(ReliabilityPolicy.RELIABLE, 50, DurabilityPolicy.TRANSIENT_LOC
 
 # Simulated time: only the present time is of use; rclpy's own clock readers ask for the same.
 CLOCK = _profile(ReliabilityPolicy.BEST_EFFORT, 1)
+
+# A look now and then at a stream of anybody's: it is met whatever it offers, and only the newest sample is kept.
+GLANCE = _profile(ReliabilityPolicy.BEST_EFFORT, 1)
 
 PROFILES = {"SENSOR": SENSOR, "STATE": STATE, "COMMAND": COMMAND, "LATCHED": LATCHED, "LEDGER": LEDGER, "CLOCK": CLOCK}

@@ -14,7 +14,7 @@ from rclpy.validate_namespace import validate_namespace
 
 from config.robot import DEFAULT, load_robot, node_parameters
 from nodes.devices.robot_devices import robot_devices
-from nodes.framework.launching import is_physical, parameter_files, typed
+from nodes.framework.launching import is_physical, number, parameter_files, typed
 from nodes.framework.security import check_secure
 from nodes.plant.sim_plant_config import SimPlantConfig
 
@@ -35,6 +35,8 @@ def check_arguments(value: Mapping[str, str]) -> None:
     _check_namespace(value.get("namespace", ""))
     check_secure(value)
     typed(SimPlantConfig, value)
+    if value.get("view") == "true":
+        _check_view(value)
     try:
         node_parameters(robot)
         described = load_robot(robot)
@@ -53,6 +55,17 @@ def check_arguments(value: Mapping[str, str]) -> None:
         from sim_core.multibody import load_model
 
         physical_vector(described, load_model(robot), start)
+
+
+def _check_view(value: Mapping[str, str]) -> None:
+    """The page needs its packages and its port; a launch that asked for it would go on without it."""
+    from nodes.view.stage.page import check_page
+
+    port = number("view_port", value.get("view_port") or "8080", int)
+    try:
+        check_page(port)
+    except (ImportError, OSError, OverflowError) as error:
+        raise ValueError(f"view:=true view_port:={port}: {error}") from None
 
 
 def _check_plant(robot: str, scenario: str, physical: str) -> None:

@@ -8,7 +8,6 @@ Page: docs/nodes/recorder.md.
 
 from __future__ import annotations
 
-import importlib
 import json
 import queue
 import shutil
@@ -28,6 +27,7 @@ from std_msgs.msg import String
 from nodes.framework.config import setting
 from nodes.framework.diagnostics import ERROR
 from nodes.framework.lifecycle import RefitNode, spin_main
+from nodes.framework.messages import message_class
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, PROFILES
 from nodes.framework.run_info import ParameterSurvey, base_run_info
@@ -200,7 +200,7 @@ class Recorder(RefitNode):
             self._take()
             self.destroy_subscription(self._readers.pop(topic)[0])
         try:
-            message_class = _message_class(kind)
+            kind_class = message_class(kind)
         except (ImportError, AttributeError):
             self._fail_topic(topic, f"no Python interface {kind} here")
             return
@@ -208,7 +208,7 @@ class Recorder(RefitNode):
         self._readers[topic] = (
             create_polled_subscription(
                 self,
-                message_class,
+                kind_class,
                 topic,
                 qos,
                 raw=True,
@@ -403,12 +403,6 @@ class Recorder(RefitNode):
             raise OSError(
                 f"Only {free:.0f} MB are free at {path}, min_free_space is {self.config.min_free_space:g} MB."
             )
-
-
-def _message_class(kind: str):
-    """The Python class of "package/msg/Type"."""
-    package, _, name = kind.split("/")
-    return getattr(importlib.import_module(f"{package}.msg"), name)
 
 
 def _free_path(path: Path) -> Path:
