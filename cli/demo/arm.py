@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import scripting
+from cli.demo.live import NO_VIEW, LiveView
 from cli.demo.recordings import Recording, Timing, load
 from config.description import PayloadDemo, Robot, Track
 from config.robot import load_robot
@@ -31,7 +32,15 @@ MASS_ERROR = 0.05  # [-] allowed for
 SOURCE = "demo"
 
 
-def record(robot: str, folder: Path, seed: int, payload: float, duration: float, progress=SilentProgress()) -> None:
+def record(
+    robot: str,
+    folder: Path,
+    seed: int,
+    payload: float,
+    duration: float,
+    progress=SilentProgress(),
+    view: LiveView = NO_VIEW,
+) -> None:
     """Run both graphs, one after the other; leaves a bag in `folder`/without_refit and /with_refit."""
     description = load_robot(robot)
     scene = description.demo_as(PayloadDemo)
@@ -51,6 +60,7 @@ def record(robot: str, folder: Path, seed: int, payload: float, duration: float,
                 seed=seed,
                 scenario=scenario,
                 **scene.arguments,
+                **view.arguments(folder / "without_refit" / "bag" if refit else None),
             ) as arm,
         ):
             arm.wait_until_ready()

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import scripting
+from cli.demo.live import NO_VIEW, LiveView
 from cli.demo.recordings import Recording, Timing, load
 from config.description import HiddenChange, Robot, SwingUp, SwingUpDemo
 from config.robot import load_robot, node_settings
@@ -51,9 +52,10 @@ def record(
     change: tuple[str, float] | None,
     recipe: str,
     progress=SilentProgress(),
+    view: LiveView = NO_VIEW,
 ) -> None:
     """Run the graphs, one after the other; leaves a bag in `folder`/adaptive, /oracle and /frozen."""
-    common = dict(seed=seed, lockstep=True, real_time_factor=0)
+    common = dict(seed=seed, lockstep=True, real_time_factor=0, **view.arguments())
     when = BEFORE * STEPS * PERIOD
     description = load_robot(robot)
     changed = "" if change is None else f"[{_event(description, change, when)}]"

@@ -10,6 +10,7 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
+from cli.demo.live import live_view
 from cli.errors import CommandError
 from config.description import PayloadDemo, Robot, RobotError, SwingUpDemo
 from config.robot import DEFAULT, load_robot, loadable_robots
@@ -57,6 +58,13 @@ def demo(
             help=f"as short as it can be: arms {SHORTEST:g} s, cart-poles {FEWEST} episodes; no film, deadlines are reported but not judged",
         ),
     ] = False,
+    view: Annotated[
+        Optional[bool],
+        typer.Option(
+            "--view/--no-view",
+            help="show the robot in the browser while it moves; by default where that is installed, except with --quick or --headless",
+        ),
+    ] = None,
     json: Annotated[Optional[Path], typer.Option(help="write the checks to this file as well")] = None,
     output: Annotated[Optional[Path], typer.Option(help="folder in which the run directory is made (runs/)")] = None,
     headless: Annotated[
@@ -79,6 +87,9 @@ def demo(
     if json is not None and not json.expanduser().resolve().parent.is_dir():
         raise CommandError(f"--json {json}: the folder does not exist; make it first.")
     console = Console()
+    page = live_view(view, quick or headless)
+    if page.said:
+        console.print(page.said, markup=False, highlight=False, soft_wrap=True)
     folder = None
     try:
         # Within the try: these imports take seconds, in which a person may change their mind.
@@ -109,6 +120,7 @@ def demo(
                 change=factor,
                 recipe=recipe,
                 quick=quick,
+                view=page,
             )
     except KeyboardInterrupt:
         console.print(
@@ -123,6 +135,9 @@ def demo(
     if json is not None:
         shutil.copyfile(folder / "result.json", json.expanduser())
     console.print(f"Report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+    if page.port is not None:
+        last = next(name for name in ("with_refit", "adaptive") if (folder / name).is_dir())
+        console.print(f"To see it again: ./refit view {folder / last}", markup=False, highlight=False, soft_wrap=True)
     return result.exit_code
 
 

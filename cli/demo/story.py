@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cli.demo.live import NO_VIEW, LiveView
 from config.description import PayloadDemo, SwingUp, SwingUpDemo, Track
 from config.robot import load_robot, node_settings
 from reporting import Result
@@ -28,24 +29,26 @@ def run(
     change: tuple[str, float] | None,
     recipe: str,
     quick: bool = False,
+    view: LiveView = NO_VIEW,
 ) -> Result:
     """Run one demonstration; leaves bags, result.json, report.html and parameters.yaml in `folder`.
 
+    view: of the graphs.
     quick: without the film, and an arm that computes too late misses no target: the machine may be busy with other things.
 
     Raises:
         scripting.ScriptError: the graph failed, or the robot was halted.
     """
     if isinstance(load_robot(robot).demo, PayloadDemo):
-        return _arm(robot, folder, progress, seed, payload, duration, quick)
-    return _cartpole(robot, folder, progress, seed, episodes, change, recipe, quick)
+        return _arm(robot, folder, progress, seed, payload, duration, quick, view)
+    return _cartpole(robot, folder, progress, seed, episodes, change, recipe, quick, view)
 
 
-def _arm(robot, folder: Path, progress, seed, payload, duration, quick) -> Result:
+def _arm(robot, folder: Path, progress, seed, payload, duration, quick, view) -> Result:
     from cli.demo import arm, arm_report
 
     _load_kernels(robot, "robust", progress)
-    arm.record(robot, folder, seed, payload, duration, progress)
+    arm.record(robot, folder, seed, payload, duration, progress, view)
     with progress.stage("reading the bags and replaying the refits", None):
         story = arm.tell(robot, folder)
         result = arm.check(story, seed, judge_deadlines=not quick)
@@ -56,11 +59,11 @@ def _arm(robot, folder: Path, progress, seed, payload, duration, quick) -> Resul
     return result
 
 
-def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe, quick) -> Result:
+def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe, quick, view) -> Result:
     from cli.demo import cartpole, cartpole_report
 
     _load_kernels(robot, recipe, progress)
-    cartpole.record(robot, folder, seed, episodes, change, recipe, progress)
+    cartpole.record(robot, folder, seed, episodes, change, recipe, progress, view)
     with progress.stage("reading the bags and replaying the refits", None):
         story = cartpole.tell(robot, folder, seed, change, recipe)
         result = cartpole.check(story, seed)

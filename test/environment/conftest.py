@@ -65,6 +65,7 @@ class Checkout:
             "requirements-calibration.lock": "opencv==1\n",
             "requirements-security.lock": "cryptography==1\n",
             "requirements-robots.lock": "pin==1\n",
+            "requirements-view.lock": "viser==1\n",
             "requirements-test.lock": "pytest==1\n",
             "requirements-bench.lock": "jax==1\n",
             "setup.py": "", "setup.cfg": "", "package.xml": "",

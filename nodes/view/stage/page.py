@@ -8,7 +8,6 @@ import logging
 import re
 import socket
 from typing import TYPE_CHECKING
-from unittest import mock
 
 from config.tiers import require
 
@@ -58,6 +57,8 @@ def open_page(port: int, title: str, host: str = "127.0.0.1") -> viser.ViserServ
         PageError: the port is taken, or the address is none of this machine's.
     """
     check_page(port, host)
+    from unittest import mock
+
     import rich
 
     rich.get_console().quiet = True  # viser announces its beginning in a box, and its end
