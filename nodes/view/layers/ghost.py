@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from nodes.view.stage.stage import Stage
 __all__ = ["GhostLayer"]
 
 COLOUR = (230, 120, 20)
+#: [s] of the robot's clock for which a plan is shown
+BELIEVED = 1.0
 
 
 class GhostLayer(Layer):
@@ -24,23 +27,31 @@ class GhostLayer(Layer):
         super().__init__(stage)
         self._line: Any = None
         self._plan: Any = None
+        self._stamp = -math.inf  # of the plan that is drawn [s]
         if stage.robot is None:
             return
         self._root = stage.root("ghost", "prediction of the controller")
+        self._node = stage.scene.add_frame("/ghost/it", show_axes=False, visible=False)
         self._shape = stage.robot.copy()
         self._drawing: RobotDrawing | None = None  # with the first plan
 
     def take(self, topic: str, message: Any, time: float) -> None:
         if self.stage.robot is not None and len(message.points):
-            self._plan = message
+            self._plan, self._stamp = message, time
 
     def refresh(self) -> None:
         plan, self._plan = self._plan, None
+        robot = self.stage.robot
+        if robot is None:
+            return
+        # A controller that plans no more, for instance in a halt, predicts nothing.
+        fresh = self.stage.time - self._stamp < BELIEVED
+        if fresh != self._node.visible:
+            self._node.visible = fresh
         if plan is None or not self._root.visible:
             return
-        names, robot = plan.joint_names, self.stage.robot
+        names = plan.joint_names
         way = []
-        assert robot is not None
         self._shape.data.qpos[:] = robot.data.qpos  # joints that the plan does not name, and a floating base
         for point in plan.points:
             if not self._shape.put(names, point.positions):
@@ -48,14 +59,14 @@ class GhostLayer(Layer):
             if (tool := self._shape.tool_position) is not None:
                 way.append(tool)
         if self._drawing is None:
-            self._drawing = RobotDrawing(self.stage.scene, "/ghost", self._shape, COLOUR, 0.22)
+            self._drawing = RobotDrawing(self.stage.scene, "/ghost/it", self._shape, COLOUR, 0.22)
         self._drawing.update()
         if len(way) > 1:
             segments = np.stack([way[:-1], way[1:]], axis=1).astype(np.float32)
             if self._line is None or len(self._line.points) != len(segments):
-                self._line = self.stage.scene.add_line_segments("/ghost/way", segments, COLOUR, thickness=0.005)
+                self._line = self.stage.scene.add_line_segments("/ghost/it/way", segments, COLOUR, thickness=0.005)
             else:
                 self._line.points = segments
 
     def forget(self) -> None:
-        self._plan = None
+        self._plan, self._stamp = None, -math.inf

@@ -20,7 +20,7 @@ Operator = Callable[[str, Callable[[bool, str], None]], None]
 #: [s] beyond which a stamp is the time of day
 TIME_OF_DAY = 1e8
 #: tabs of the page, in this order; others come after them
-TABS = {"Motion": "route", "Learnt": "brain", "Sensors": "radar-2", "Devices": "heartbeat"}
+TABS = ("Motion", "Learnt", "Sensors", "Devices")
 
 
 class Stage:
@@ -77,7 +77,7 @@ class Stage:
     def _tab(self, title: str) -> viser.GuiTabHandle:
         assert self._tabs is not None, "arrange() comes before the first tab"
         if title not in self._by_title:
-            self._by_title[title] = self._tabs.add_tab(title, icon=TABS.get(title))  # type: ignore[arg-type]
+            self._by_title[title] = self._tabs.add_tab(title)
         return self._by_title[title]
 
     def tab(self, title: str) -> viser.GuiTabHandle:
