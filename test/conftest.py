@@ -103,6 +103,7 @@ LONG: dict[str, float] = {
     "environment/test_script.py": 50,
     "cli/calibrate/test_servos.py": 30,
     "pip_ros/test_launch_pytest.py": 45,
+    "launch/test_view.py": 60,
     "launch/test_killed.py": 40,
     "launch/test_two_robots.py": 40,
     "launch/test_time.py": 40,

@@ -73,7 +73,6 @@ class Replay:
         except BaseException:
             self.server.stop()
             raise
-        self.duration = max(track.times[-1] for track in self._tracks)
         self._slider.max = max(round(self.duration, 2), 0.01)
         self.url = url_of("127.0.0.1", self.server.get_port())
         self.time = -1.0
@@ -103,10 +102,11 @@ class Replay:
         by_topic: dict[str, list[_Track]] = {}
         for track in tracks:
             by_topic.setdefault(track.topic, []).append(track)
-        first = None
+        first, self.duration = None, 0.0
         for topic, stamp, data in self._bag.raw(*by_topic):
             first = stamp if first is None else first
             t = max(0.0, 1e-9 * (stamp - first))
+            self.duration = max(self.duration, t)
             for track in by_topic[topic]:
                 thin = track.want.keep in (Keep.NEWEST, Keep.COURSE)
                 if not thin or not track.times or t - track.times[-1] >= max(1.0 / RATE, track.want.period):

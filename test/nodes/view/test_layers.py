@@ -12,8 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from view_messages import fields, header, parameter, parameter_set, vector
 from page_watcher import Watcher
+from view_messages import fields, header, parameter, parameter_set, vector
 
 from config.robot import robot_file
 from nodes.view.layers.cloud import CloudLayer, cloud_points
