@@ -225,9 +225,9 @@ def _driver_cycles(seconds: float, seed: int) -> dict:
             first, cpu, spent, end = len(stamps), time.process_time(), 0.0, time.monotonic() + seconds
             while time.monotonic() < end:
                 counts = (-1) ** len(commanded) * (10 + len(commanded)) + np.arange(n)  # no two commands alike
-                packet = "".join(
-                    f"{id:02x}...." + int(c).to_bytes(2, "little", signed=True).hex() for id, c in enumerate(counts, 1)
-                )
+                packet = b"".join(
+                    bytes([id]) + int(c).to_bytes(2, "little", signed=True) for id, c in enumerate(counts, 1)
+                ).hex()
                 t = time.monotonic()
                 waiting.append((t, counts))
                 commanded[t] = packet

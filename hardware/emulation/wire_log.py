@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ def waits(traffic: Iterable[tuple], commands: Mapping[float, str], baud: int) ->
     Args:
         traffic: exchanges (number, time [s], instruction, parameters in hex, bytes of request, bytes of replies), without
             gaps; one that was noted twice counts once.
-        commands: time at which a command came [s] -> how the parameters of its packet end, in hex; a dot stands for any digit.
+        commands: time at which a command came [s] -> how the parameters of its packet end, in hex.
         baud: of the line.
 
     Raises:
@@ -40,8 +39,7 @@ def waits(traffic: Iterable[tuple], commands: Mapping[float, str], baud: int) ->
         ends[k] = end = max(t, end) + 10.0 * (asked + answered) / baud
     found = []
     for t, parameters in commands.items():
-        carries = re.compile(f"{parameters}$").search
-        sent = next((k for k in numbers if ends[k] > t and carries(exchanges[k][3])), None)
+        sent = next((k for k in numbers if ends[k] > t and exchanges[k][3].endswith(parameters)), None)
         if sent is not None:
             found.append(Wait(sum(sum(exchanges[k][4:]) for k in numbers if k <= sent and ends[k] > t), ends[sent] - t))
     return found

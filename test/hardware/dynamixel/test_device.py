@@ -343,9 +343,9 @@ def test_a_command_waits_for_300_bytes_at_most(emulated, grouped, fast):
             look.arrived = time.monotonic()
             return False
         counts = (-1) ** k * (10 + k % 500) + np.arange(n)  # no two alike
-        commanded[arrived] = "".join(
-            f"{id:02x}...." + int(c).to_bytes(2, "little", signed=True).hex() for id, c in enumerate(counts, 1)
-        )
+        commanded[arrived] = b"".join(
+            bytes([id]) + int(c).to_bytes(2, "little", signed=True) for id, c in enumerate(counts, 1)
+        ).hex()
         use(arrived, counts)
         look.arrived = None
         return True
