@@ -19,7 +19,7 @@ from sim_core.adoption.side_file import SideFile, SideFileError, read_side_file,
 __all__ = ["AdoptionError", "adopted", "is_model_file", "name_of"]
 
 SUFFIXES = (".urdf", ".xacro", ".xml")
-RULES = 1  # rises when what is derived changes
+RULES = 2  # rises when what is derived changes
 
 
 class AdoptionError(ValueError):
