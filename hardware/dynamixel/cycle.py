@@ -12,7 +12,7 @@ from hardware.link import Counters
 __all__ = ["Beat"]
 
 RECENT = 1.0  # [s] in which a slow cycle is forgotten
-SLOWEST = 0.05  # [s]: a cycle that took longer was no cycle but a standstill, which watchdogs mind
+STANDSTILL = 0.05  # [s]: a cycle that took longer says nothing about the others; watchdogs mind it
 
 
 class Beat:
@@ -49,8 +49,8 @@ class Beat:
         if self._last:
             took = now - self._last
             self._jitter.append(abs(took - self.period))
-            fading = self.slowest * max(0.0, 1.0 - took / RECENT)
-            self.slowest = min(max(took, fading, self.period), SLOWEST)
+            fading = max(self.slowest * (1.0 - min(took / RECENT, 1.0)), self.period)
+            self.slowest = max(took, fading) if took <= STANDSTILL else fading
         self._last = now
         self._next += self.period
 

@@ -91,9 +91,9 @@ class ServoGroup(Device):
             command came in.
         closed: asked on the device's thread before goals are computed: why nobody may command now, or "". The source in
             force ends with that sentence, as after a silence, and so does a gripper's way.
-        bound: of efforts wanted, positions and velocities, (n,) each [N m, rad, rad/s], and the lag, from their measurement
-            until the next goals act [s], the efforts that may act, (n,); called every time before goals go out, with
-            zeros for joints that take none. None: all may.
+        bound: of efforts wanted, positions and velocities, (n,) each [N m, rad, rad/s], the time of their measurement and the
+            lag, from then until the next goals act [s]: the efforts that may act, (n,); called every time before goals go
+            out, with zeros for joints that take none. None: all may.
         notice: called with sentences worth a warning, at most one of a kind every 2 s.
         source: the command source in force, or None.
         gripper: beside the exclusive sources, or None.
@@ -125,7 +125,7 @@ class ServoGroup(Device):
         self._pace = Pace(self.arrays, self.limits.max_velocity)
         self.before_goals: Callable[[], bool] = lambda: False
         self.closed: Callable[[], str] = lambda: ""
-        self.bound: Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray] | None = None
+        self.bound: Callable[[np.ndarray, np.ndarray, np.ndarray, float, float], np.ndarray] | None = None
         self.notice: Callable[[str], None] = lambda sentence: None
         self.source: Source | None = None
         self.gripper: Gripper | None = None
@@ -319,9 +319,8 @@ class ServoGroup(Device):
         driven = self.arrays.takes_effort & np.isfinite(goals.effort + state.q + state.qd)
         if self.bound is None or not some(driven):
             return
-        lag = now - state.t + self.beat.slowest
         wanted, q, qd = (np.where(driven, x, 0.0) for x in (goals.effort, state.q, state.qd))
-        effort = self.bound(wanted, q, qd, lag)
+        effort = self.bound(wanted, q, qd, state.t, now - state.t + self.beat.slowest)
         np.copyto(goals.effort, np.clip(effort, -self.limits.most, self.limits.most), where=driven)
 
     def _mind_the_absent(self, now: float) -> None:

@@ -17,7 +17,7 @@ __all__ = ["GoalWriter"]
 
 Frame = protocol1.SyncWriteFrame | protocol2.SyncWriteFrame
 
-CEILING_TIME = 3e-4  # [s] on the wire at most that a bound of the duty may hold up a goal: five servos at 1 Mbit/s
+CEILING_TIME = 1e-4  # [s] on the wire at most that bounds of the duty may add to a cycle: five servos at 1 Mbit/s
 REPEAT = 1.0  # [s] after which the limits of current-based and of hot servos are sent again unchanged
 
 
@@ -54,15 +54,20 @@ class GoalWriter:
             return bus.codec.SyncWriteFrame(item.address, item.size, [joints[k].id for k in which.tolist()]), which
 
         takes_current = arrays.takes_effort & ~arrays.is_pwm
-        self._ceilings = frame("goal_pwm", takes_current)
-        bounds = self._ceilings[0]
-        self._ceiling = DutyCeiling(
-            arrays,
-            self._ceilings[1],
-            bounds is not None and bus.transmission_time(len(bounds.encode(np.zeros(len(bounds.ids))))) <= CEILING_TIME,
+        currents, which = frame("goal_current", takes_current)
+        # The bound of the duty (100) lies just before the goal current (102): one write sets both, at once.
+        self._ceiling = (
+            DutyCeiling(joints, arrays)
+            if currents is not None
+            and not self._protocol1
+            and bus.transmission_time(2 * len(which)) <= CEILING_TIME
+            and all(_adjacent(joints[k]) for k in which.tolist())
+            else None
         )
+        if self._ceiling is not None and currents is not None:
+            currents = protocol2.SyncWriteFrame(currents.address - 2, 4, currents.ids)
         self._frames = {
-            "goal_current": frame("goal_current", takes_current),
+            "goal_current": (currents, which),
             "goal_pwm": frame("goal_pwm", arrays.is_pwm),
             "goal_velocity": frame("goal_velocity", arrays.takes_velocity),
             "goal_position": frame("goal_position", arrays.takes_position),
@@ -81,9 +86,6 @@ class GoalWriter:
     def send(self, state: GroupState, goals: Goals) -> None:
         """One cycle's goals."""
         a = self._arrays
-        bounded = self._ceilings[0] is not None
-        if bounded and self._ceiling.lifted(state, goals.effort):
-            self._bound_duty()
         for name, (frame, which) in self._frames.items():
             if frame is None:
                 continue
@@ -100,9 +102,11 @@ class GoalWriter:
                 counts = np.minimum(np.maximum(goals.position / a.position + a.zero, self._low), self._high)
                 self._send(frame, counts[which])
                 continue
-            self._send(frame, np.minimum(np.maximum(counts, -bound), bound)[which], signed_magnitude=self._protocol1)
-        if bounded and self._ceiling.lowered(state, goals.effort):
-            self._bound_duty()
+            counts = np.minimum(np.maximum(counts, -bound), bound)
+            if name == "goal_current" and self._ceiling is not None:
+                duty = np.minimum(np.ceil(self._ceiling.duty(state, goals.effort) / a.duty), self._pwm)
+                counts = np.rint(counts) * 65536.0 + duty
+            self._send(frame, counts[which], signed_magnitude=self._protocol1)
 
     def cap(self, t: float, effort: np.ndarray, factor: np.ndarray) -> None:
         """Bounds of servos that close the position or velocity loop themselves; sent when they change, and once a second.
@@ -125,13 +129,6 @@ class GoalWriter:
                 self._send(frame, counts)
                 self._sent[name] = t, counts
 
-    def _bound_duty(self) -> None:
-        """What servos in current mode may use."""
-        frame, which = self._ceilings
-        if frame is not None:
-            counts = np.minimum(np.ceil(self._ceiling.duty / self._arrays.duty), self._pwm)
-            self._send(frame, counts[which])
-
     def _duty(self, state: GroupState, goals: Goals) -> np.ndarray:
         """u = (R i + k_e omega) / V: the PWM that gives an effort, by the motor's data sheet."""
         a = self._arrays
@@ -151,3 +148,9 @@ class GoalWriter:
         if signed_magnitude:
             counts = np.abs(counts) | (counts < 0) << 10
         self._bus.send(frame.encode(counts))
+
+
+def _adjacent(joint: Joint) -> bool:
+    """Whether its servo's bound of the duty and its goal current are neighbours in its table."""
+    pwm, current = (joint.model.items.get(name) for name in ("goal_pwm", "goal_current"))
+    return pwm is not None and current is not None and pwm.size == 2 and current.address == pwm.address + 2

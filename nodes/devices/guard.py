@@ -153,6 +153,6 @@ class Guard:
         return self.refuse(CommandRefused(Refusal.LIMIT, found))
 
     # -- motion ------------------------------------------------------------------------------------
-    def bound(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray, lag: float = 0.0) -> np.ndarray:
+    def bound(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray, t: float, lag: float) -> np.ndarray:
         """As CommandGate.bound; on the device's thread."""
-        return self._gate.bound(effort, q, v, lag)
+        return self._gate.bound(effort, q, v, t, lag)

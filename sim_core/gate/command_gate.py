@@ -3,7 +3,7 @@
     gate = CommandGate(limits, period=0.002)
     gate.grant(Lease("adaptive_mpc", 0.5), now)             # the supervisor, again and again
     gate.admit(command, now)                                # or CommandRefused: nothing moves because of it
-    effort = gate.bound(effort, q, v)                       # at every servo tick
+    effort = gate.bound(effort, q, v, t)                    # at every servo tick
     if why := gate.closed(now): ...                         # the declared stop state, and the sentence that says why
 
 It is closed until somebody with the right to opens it, and closes by itself when that is not renewed. All times are those of
@@ -132,10 +132,11 @@ class CommandGate:
                 )
 
     # -- motion --------------------------------------------------------------------------------------
-    def bound(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray, lag: float = 0.0) -> np.ndarray:
+    def bound(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray, t: float, lag: float = 0.0) -> np.ndarray:
         """The efforts that may act, (n,) [N m or N], of those wanted; positions q and velocities v, (n,) each.
 
         Args:
-            lag: from the measurement of q and v until the next effort will act [s]; at least two periods are assumed.
+            t: when q and v were measured [s].
+            lag: from then until the next effort will act [s]; at least two periods are assumed.
         """
-        return self._bound(effort, q, v, lag)
+        return self._bound(effort, q, v, t, lag)

@@ -11,8 +11,12 @@ the change of velocity that the full effort brings within the loop's lag, from t
 the next effort acts, so that the bound, which acts through a sampled loop, neither chatters nor comes too late.
 
 A loop that a busy machine runs late has a band wider than the velocities that are allowed. Efforts then fall below the
-full one already at rest; but what a joint has been held with for a while, against gravity or friction, does not speed it
-up and remains allowed: the bound is one on what comes on top of that.
+full one already at rest; but what holds a joint against gravity and friction does not speed it up, and remains allowed:
+the bound is one on what comes on top of that. The load is what the efforts that acted did not turn into acceleration,
+
+    load = effort - inertia * dv/dt
+
+averaged over a few lags, with the least inertia: so it is not overestimated where a free joint is pushed.
 
 A joint is also thrown by the motors of its neighbours, and its own may be too weak to brake that. So as any joint comes
 within its band of its velocity limit, what all of them are commanded gives way to damping.
@@ -32,8 +36,8 @@ BRAKING = 0.5
 APPROACH = 10.0
 #: the band as a share of the velocity limit, at least; and the part of it, at most, that lies below the limit
 NARROWEST, WIDEST = 0.1, 0.5
-#: lags over which a joint's effort is averaged to know what holds it
-HOLDING = 20.0
+#: lags over which a joint's load is averaged
+AVERAGE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,31 +101,36 @@ class MotionBound:
         self._acceleration = limits.effort / least
         self._limited = np.isfinite(limits.velocity)
         self._reference = np.where(self._limited, limits.velocity, 1.0)
-        self._holding = np.zeros(len(limits.joints))  # average of the efforts that acted
+        self._least = least
+        self._load, self._acting, self._v = (np.zeros(len(limits.joints)) for _ in range(3))
+        self._t = np.inf  # of the newest measurement [s]
         self._set_lag(2.0 * period)
 
     def _set_lag(self, lag: float) -> None:
         self._lag = lag
-        change = self._acceleration * lag
+        change, widest = self._acceleration * lag, WIDEST * self._reference
+        # A slow servo that keeps its beat is none that is late: full effort stays there at rest.
+        change -= np.where(self._limited, np.maximum(self._acceleration * 2.0 * self._period - widest, 0.0), 0.0)
         #: change of velocity over which the effort falls from full to none, and how far below the limit that is
         self._band = np.where(self._limited, np.maximum(change, NARROWEST * self._reference), change + 1e-6)
-        self._margin = np.where(self._limited, np.minimum(self._band, WIDEST * self._reference), self._band)
+        self._margin = np.where(self._limited, np.minimum(self._band, widest), self._band)
         self._ceiling = self.limits.velocity - self._margin
         self._held_share = 1.0 - self._margin / self._band
-        self._forgetting = min(1.0, self._period / (HOLDING * lag))
 
-    def __call__(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray, lag: float = 0.0) -> np.ndarray:
+    def __call__(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray, t: float, lag: float = 0.0) -> np.ndarray:
         """The efforts that may act, (n,) [N m or N], of those wanted at positions q and velocities v, (n,) each.
 
         Args:
-            lag: from the measurement of q and v until the next call's effort will act, as far as it is known [s]; it is
-                never taken for less than two periods.
+            t: when q and v were measured [s]; may be the same in several calls, and starts anew where it goes back.
+            lag: from then until the next call's effort will act, as far as it is known [s]; it is never taken for less than
+                two periods.
         """
         lag = max(lag, 2.0 * self._period)
         if lag != self._lag:
             self._set_lag(lag)
-        limit = self.limits.effort
-        held = self._held_share * self._holding
+        if t != self._t:
+            self._observe(v, t)
+        limit, held = self.limits.effort, self._held_share * self._load
         calm = float(np.clip((self.limits.velocity - np.abs(v)) / self._margin, 0.0, 1.0).min(initial=1.0))
         if calm < 1.0:
             effort = calm * effort + (1.0 - calm) * (held - limit * np.clip(v / self._band, -1.0, 1.0))
@@ -129,9 +138,19 @@ class MotionBound:
         down = np.minimum(self._ceiling, self._speed_before(q - self.limits.lower))
         highest = np.clip(held + limit * np.clip((up - v) / self._band, -1.0, 1.0), -limit, limit)
         lowest = np.clip(held - limit * np.clip((down + v) / self._band, -1.0, 1.0), -limit, limit)
-        effort = np.clip(effort, np.minimum(lowest, highest), np.maximum(lowest, highest))
-        self._holding += self._forgetting * (effort - self._holding)
-        return effort
+        self._acting = np.clip(effort, np.minimum(lowest, highest), np.maximum(lowest, highest))
+        return self._acting
+
+    def _observe(self, v: np.ndarray, t: float) -> None:
+        """What the joints bear, by what the efforts since the last measurement did not do."""
+        dt = t - self._t
+        if dt > 0.0:
+            load = self._acting - self._least * (v - self._v) / dt
+            self._load += min(1.0, dt / (AVERAGE * self._lag)) * (load - self._load)
+            self._load = np.clip(self._load, -self.limits.effort, self.limits.effort)
+        else:
+            self._load = np.zeros_like(v)
+        self._v, self._t = v.copy(), t
 
     def _speed_before(self, distance: np.ndarray) -> np.ndarray:
         """Speed from which a joint stops within a distance (n,): linear near the end, where braking would chatter."""

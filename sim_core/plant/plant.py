@@ -257,7 +257,7 @@ class MujocoPlant:
             self.stop_reason = ""
             tau = self._servo.follow(self._command, self.t, self.q, self.v)
         if gate is not None:
-            tau = gate.bound(tau, self.q, self.v)
+            tau = gate.bound(tau, self.q, self.v, self.t)
         u = tau[self.world.joint_of] / self.world.ratio
         return np.clip(u, self.u_lower, self.u_upper)
 

@@ -138,7 +138,7 @@ def test_a_constant_effort_takes_no_joint_beyond_its_limits(rate):
 def test_what_joints_do_that_track_positions_is_no_reason_to_let_the_others_go():
     bench = Bench("XM430-W350", [CURRENT, POSITION], 100.0, 0.01, max_effort=2.5)
     seen = []
-    bench.group.bound = lambda effort, q, v, lag: seen.append((effort, q, v)) or effort
+    bench.group.bound = lambda effort, q, v, t, lag: seen.append((effort, q, v)) or effort
     bench.motors.q[:], bench.motors.v[:], bench.motors.v_meas[:] = 0.3, 4.0, 4.0
     bench.run(0.01, lambda t: None)
     effort, q, v = seen[-1]

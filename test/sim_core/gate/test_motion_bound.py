@@ -54,7 +54,7 @@ def test_attacks_stay_within_the_limits(robot, tick, attack):
         plant.reset(seed=seed)
         efforts = attack(plant, allowed, np.random.default_rng(seed))
         while plant.t < SECONDS:
-            effort = bound(next(efforts), plant.q, plant.v)
+            effort = bound(next(efforts), plant.q, plant.v, plant.t)
             assert (np.abs(effort) <= allowed.effort + 1e-12).all()
             plant.step(effort[plant.world.joint_of] / plant.world.ratio)
             fastest = max(fastest, float((np.abs(plant.true_v) / allowed.velocity).max()))
@@ -78,7 +78,7 @@ def late_loop(plant, allowed, attack, seed, lag):
     plant.reset(seed=seed)
     efforts, effort, fastest = attack(plant, allowed, np.random.default_rng(seed)), np.zeros(len(allowed.joints)), 0.0
     while plant.t < SECONDS:
-        following = bound(next(efforts), plant.q, plant.v, lag)
+        following = bound(next(efforts), plant.q, plant.v, plant.t, lag)
         for acting, ticks in ((effort, rng.integers(1, 3)), (following, rng.integers(1, 12))):
             for _ in range(ticks):
                 plant.step(acting[plant.world.joint_of] / plant.world.ratio)
@@ -98,29 +98,39 @@ def test_a_loop_that_is_late_and_knows_it_stays_within_the_limits(attack):
 def test_what_holds_a_joint_remains_allowed_however_late_the_loop_is():
     """A constant effort without motion, as against gravity, passes whole; a step on top of it does not."""
     bound, rest = MotionBound(limits(), 0.002), np.zeros(1)
-    assert MotionBound(limits(), 0.002)(np.array([10.0]), rest, rest, lag=0.3) == pytest.approx(10.0 / 3.0)
-    for load in np.linspace(0.0, 8.0, 60_000):
-        assert bound(np.array([load]), rest, rest, lag=0.3) == load
-    assert bound(np.array([10.0]), rest, rest, lag=0.3) < 9.0
+    assert MotionBound(limits(), 0.002)(np.array([10.0]), rest, rest, 0.0, lag=0.3) == pytest.approx(10.0 / 3.0)
+    times = 0.002 * np.arange(4000)
+    for t, load in zip(times, np.linspace(0.0, 8.0, len(times))):
+        assert bound(np.array([load]), rest, rest, t, lag=0.3) == load
+    assert bound(np.array([10.0]), rest, rest, times[-1], lag=0.3) < 9.0
+
+
+def test_a_joint_that_is_pushed_freely_bears_no_load():
+    """Without gravity all of the effort is acceleration: the bound stays what it was at rest, whatever was pushed."""
+    bound, v, dt = MotionBound(limits(velocity=[1e3]), 0.002), np.zeros(1), 0.002
+    for k in range(200):
+        effort = bound(np.array([10.0]), np.zeros(1), v, k * dt, lag=0.3)
+        v = v + effort * dt  # 1 kg m^2
+    assert np.abs(bound._load).max() < 1e-9
 
 
 def test_nothing_is_taken_from_a_joint_far_from_its_limits():
     bound = MotionBound(limits(), 0.002)
     wanted = np.array([10.0])
-    assert bound(wanted, np.array([0.0]), np.array([0.5])) == wanted
-    assert bound(-wanted, np.array([0.0]), np.array([0.5])) == -wanted
+    assert bound(wanted, np.array([0.0]), np.array([0.5]), 0.0) == wanted
+    assert bound(-wanted, np.array([0.0]), np.array([0.5]), 0.0) == -wanted
 
 
 def test_at_the_velocity_limit_the_motor_brakes_with_all_it_has():
     bound = MotionBound(limits(), 0.002)
     for sign in (1.0, -1.0):
-        assert sign * bound(sign * np.array([10.0]), np.array([0.0]), sign * np.array([2.0])) == -10.0
+        assert sign * bound(sign * np.array([10.0]), np.array([0.0]), sign * np.array([2.0]), 0.0) == -10.0
 
 
 def test_effort_falls_continuously_towards_a_limit():
     bound = MotionBound(limits(), 0.002)
     v = np.linspace(0.0, 2.5, 1001)
-    effort = np.array([bound(np.array([10.0]), np.zeros(1), np.array([x]))[0] for x in v])
+    effort = np.array([bound(np.array([10.0]), np.zeros(1), np.array([x]), 0.0)[0] for x in v])
     assert (np.diff(effort) <= 1e-12).all() and np.abs(np.diff(effort)).max() < 1.0
 
 
@@ -134,12 +144,12 @@ def test_the_ceiling_leaves_room_to_brake():
 
 def test_a_joint_without_limits_is_left_alone():
     free = limits(lower=[-np.inf], upper=[np.inf], velocity=[np.inf])
-    assert MotionBound(free, 0.002)(np.array([10.0]), np.array([1e3]), np.array([1e3])) == 10.0
+    assert MotionBound(free, 0.002)(np.array([10.0]), np.array([1e3]), np.array([1e3]), 0.0) == 10.0
 
 
 def test_a_passive_joint_gets_no_effort_and_no_nan():
     passive = limits(effort=[0.0], velocity=[np.inf])
-    assert MotionBound(passive, 0.002)(np.array([0.0]), np.array([5.0]), np.array([9.0])) == 0.0
+    assert MotionBound(passive, 0.002)(np.array([0.0]), np.array([5.0]), np.array([9.0]), 0.0) == 0.0
 
 
 @pytest.mark.parametrize(
