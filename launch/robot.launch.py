@@ -192,7 +192,7 @@ def view(value):
         # A robot's time wakes whoever listens to it a hundred times a second: the page reads stamps instead.
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
         ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, "view")],
-        prefix=f"{shield()} nice -n 10",
+        prefix=f"{shield()} nice -n 5",
     )
 
 
