@@ -59,7 +59,7 @@ def live_view(wanted: bool | None, unattended: bool) -> LiveView:
     except MissingTierError:
         if wanted:
             raise
-        return LiveView(said="No live view: its packages (50 MB) are not installed; with --view they are, once.")
+        return LiveView(said="No live view: its packages (20 MB) are not installed; with --view they are, once.")
     except PageError:
         port = free_port()
     return LiveView(port, f"Live view: {url_of('127.0.0.1', port)} as soon as the nodes have started; --no-view: none.")
