@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "inference"))
 from toy import TRUTH, ToyDynamics, ToyParameters, excite, mass_matrix
 
-from sim_core.control.refit import Refit, RefitConfig
+from sim_core.control.refit import LEAP, Refit, RefitConfig
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.least_squares import Ending
 
@@ -145,9 +145,28 @@ def test_useless_data_are_refused_with_a_reason(dynamics):
     assert not blown.accepted
 
 
+def test_a_fit_goes_on_beyond_its_budget_while_it_gains(dynamics):
+    """Cut at three evaluations it would explain nothing; at the optimum the same budget ends it at once."""
+    refit, window = make(dynamics, max_evaluations=3), record(dynamics)
+    far = refit.fit(window)
+    assert far.ending is Ending.CONVERGED and 3 < far.iterations <= 30
+    assert refit.fit(window, far.xi).iterations <= 3
+
+
+def test_what_is_a_hundred_times_better_is_taken_though_it_explains_not_all(dynamics):
+    """No proposal may leave anything unexplained here: only the leap speaks for it."""
+    picky, window = make(dynamics, max_unexplained=-1.0), record(dynamics)
+    leap = picky.fit(window)
+    assert leap.accepted and leap.loss_after < leap.loss_before / LEAP
+    noisy = record(dynamics, noise=(1e-3, 1e-2))
+    near = leap.xi + 0.01
+    small = picky.fit(noisy, near)
+    assert not small.accepted and small.loss_before / LEAP < small.loss_after
+
+
 def test_budgets_end_the_fit(dynamics):
     window = record(dynamics)
-    assert make(dynamics, max_evaluations=2).fit(window).ending is Ending.EVALUATIONS
+    assert make(dynamics, max_evaluations=1).fit(window).ending is Ending.EVALUATIONS
     assert make(dynamics, time_budget=1e-9).fit(window).ending is Ending.TIME
 
 
