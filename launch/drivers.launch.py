@@ -57,7 +57,7 @@ ACTUATORS = ("dynamixel", "robotiq", "ability_hand")
 
 def drivers(context):
     value = {name: LaunchConfiguration(name).perform(context) for name in NAMES}
-    check_arguments(value)
+    value = check_arguments(value)
     devices = robot_devices(value["robot"], value["devices"])
     if not devices:
         raise ValueError(

@@ -76,7 +76,7 @@ ALL = tuple(dict.fromkeys((*NAMES, *DRIVERS, "record", *RECORD)))
 def everything(context):
     """Recorder, controller and the rest, drivers. The recorder first: what it misses at the start is lost."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ALL}
-    check_arguments(value)
+    value = check_arguments(value)
     if value["record"] == "true" and not value["run_directory"]:
         value["run_directory"] = os.path.join(
             "runs", f"{robot_folder(value['robot']).name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"

@@ -76,7 +76,7 @@ def robot_and_plant(context):
     value = {
         name: LaunchConfiguration(name).perform(context) for name in [*NAMES, *(argument.name for argument in OWN)]
     }
-    check_arguments(value)
+    value = check_arguments(value)
     given = parameter_files(value["params_file"])
     files = [str(node_parameters(value["robot"])), *given.ros]
     physical = {"params_file": given.physical} if given.physical else {}

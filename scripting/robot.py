@@ -15,6 +15,7 @@ from scripting.errors import ScriptError, UsageError
 from scripting.learnt import Learnt
 from scripting.results import EpisodeResult, PathResult
 from scripting.tasks import OneAtATime, Task
+from sim_core.adoption import AdoptionError, adopted
 
 if TYPE_CHECKING:
     from scripting.connection import Connection
@@ -67,7 +68,7 @@ class Robot:
         """Launch a robot's graph; returns at once, `wait_until_ready` or the first verb waits.
 
         Args:
-            robot: name in config/robots, or path of a robot's folder.
+            robot: name in config/robots, or path of a robot's folder or of its URDF, xacro or MJCF file.
             record: folder for the bag, accepted parameter sets and `graph.log`; None: nothing is kept.
             launch: launch file. A simulation starts with its time standing still (`paused=True`), the drivers of a real or
                 emulated robot (`robot.launch.py`) are switched on by the first verb that moves it (`drivers="by_hand"`).
@@ -81,8 +82,9 @@ class Robot:
         from scripting.launched import LaunchedGraph
 
         try:
+            robot = adopted(robot)
             name = node_parameters(robot).parent.name
-        except FileNotFoundError as error:
+        except (FileNotFoundError, AdoptionError) as error:
             raise UsageError(str(error)) from None
         if domain is None:
             domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + (os.getpid() + next(_started)) % 100))

@@ -15,6 +15,7 @@ from config.description import PayloadDemo, Robot, RobotError, SwingUpDemo
 from config.robot import DEFAULT, load_robot, loadable_robots
 from reporting.checks import EXIT_OK
 from scripting import ScriptError
+from sim_core.adoption import AdoptionError, adopted
 
 ROBOTS = [robot for robot in loadable_robots() if robot.demo]
 RECIPES = ("robust", "literal")
@@ -29,7 +30,12 @@ def _names(kind: type = object) -> list[str]:
 
 
 def demo(
-    robot: Annotated[str, typer.Option(help=f"one of {', '.join(_names())}, or a robot's folder")] = DEFAULT,
+    robot: Annotated[
+        str,
+        typer.Option(
+            help=f"one of {', '.join(_names())}, or the path of a robot's folder or of its URDF, xacro or MJCF file"
+        ),
+    ] = DEFAULT,
     seed: Annotated[int, typer.Option(help="of initial states and sensor noise", min=0)] = 0,
     payload: Annotated[
         Optional[float],
@@ -75,6 +81,10 @@ def demo(
     """
     if quick:
         duration, episodes = SHORTEST, FEWEST
+    try:
+        robot = adopted(robot)
+    except AdoptionError as error:
+        raise CommandError(f"--robot {robot}: {error}.") from None
     shown = _robot(robot)
     com = None
     if change is not None and isinstance(shown.demo, PayloadDemo):
@@ -138,7 +148,7 @@ def _robot(robot: str) -> Robot:
     Raises:
         CommandError: there is none, it cannot be used, or it has no demonstration.
     """
-    expected = f"expected one of {', '.join(_names())}, or the path of a robot's folder"
+    expected = f"expected one of {', '.join(_names())}, or the path of a robot's folder or model file"
     try:
         found = load_robot(robot)
     except FileNotFoundError:

@@ -17,6 +17,7 @@ import yaml
 
 from config.robot import DEFAULT, node_parameters, runnable_robots
 from nodes.framework.config import Setting, settings
+from sim_core.adoption import is_model_file
 
 __all__ = ["ARGUMENTS", "ParameterFiles", "is_physical", "number", "parameter_files", "shield", "typed"]
 
@@ -24,11 +25,11 @@ _SWITCH = ["true", "false"]
 
 
 class RobotChoices(list[str]):
-    """Names of robots, as a launch file lists them, and for its question `in` the path of any robot's folder as well."""
+    """Names of robots, as a launch file lists them, and for its question `in` the path of any folder or model file as well."""
 
     def __contains__(self, value: object) -> bool:
-        if super().__contains__(value):
-            return True
+        if super().__contains__(value) or (isinstance(value, str) and is_model_file(value)):
+            return True  # what is wrong with a file, check_arguments says
         try:
             return isinstance(value, str) and node_parameters(value).is_file()
         except FileNotFoundError:
@@ -40,7 +41,7 @@ ARGUMENTS: dict[str, dict] = {
     "robot": dict(
         default_value=DEFAULT,
         choices=RobotChoices(runnable_robots()),
-        description="robot in config/robots, or the path of a robot's folder",
+        description="robot in config/robots, or the path of a robot's folder or of its URDF, xacro or MJCF file",
     ),
     "namespace": dict(
         default_value="",

@@ -17,20 +17,27 @@ from nodes.devices.robot_devices import robot_devices
 from nodes.framework.launching import is_physical, parameter_files, typed
 from nodes.framework.security import check_secure
 from nodes.plant.sim_plant_config import SimPlantConfig
+from sim_core.adoption import AdoptionError, adopted
 
 __all__ = ["check_arguments"]
 
 
-def check_arguments(value: Mapping[str, str]) -> None:
+def check_arguments(value: Mapping[str, str]) -> dict[str, str]:
     """Refuse what would otherwise end a node, or be found out when half of the nodes run.
 
     Args:
         value: {launch argument: text}; what is missing or "" has its default.
 
+    Returns:
+        The same, with the folder of a robot that was given as a model file.
+
     Raises:
         ValueError: one sentence that names the argument, what was found and what may be.
     """
-    robot, scenario = value.get("robot") or DEFAULT, value.get("scenario", "")
+    try:
+        robot, scenario = adopted(value.get("robot") or DEFAULT), value.get("scenario", "")
+    except AdoptionError as error:
+        raise ValueError(f"robot:={value['robot']}: {error}") from None
     files, prior = parameter_files(value.get("params_file", "")), value.get("prior", "")
     _check_namespace(value.get("namespace", ""))
     check_secure(value)
@@ -53,6 +60,7 @@ def check_arguments(value: Mapping[str, str]) -> None:
         from sim_core.multibody import load_model
 
         physical_vector(described, load_model(robot), start)
+    return {**value, "robot": robot}
 
 
 def _check_plant(robot: str, scenario: str, physical: str) -> None:

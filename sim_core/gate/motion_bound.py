@@ -108,10 +108,12 @@ class MotionBound:
 
     def _set_lag(self, lag: float) -> None:
         self._lag = lag
-        change = self._acceleration * lag
+        change, widest = self._acceleration * lag, WIDEST * self._reference
+        # A slow servo that keeps its beat is none that is late: full effort stays there at rest.
+        change -= np.where(self._limited, np.maximum(self._acceleration * 2.0 * self._period - widest, 0.0), 0.0)
         #: change of velocity over which the effort falls from full to none, and how far below the limit that is
         self._band = np.where(self._limited, np.maximum(change, NARROWEST * self._reference), change + 1e-6)
-        self._margin = np.where(self._limited, np.minimum(self._band, WIDEST * self._reference), self._band)
+        self._margin = np.where(self._limited, np.minimum(self._band, widest), self._band)
         self._ceiling = self.limits.velocity - self._margin
         self._held_share = 1.0 - self._margin / self._band
 

@@ -1,0 +1,89 @@
+"""The folder of a robot that is named, given as a folder, or given as a model file: the last is taken over first.
+
+    robot = adopted("~/arms/xarm7.urdf")            # ".../xarm7-3f09c1/xarm7", a folder like those of config/robots
+
+What is made of a file is kept as long as neither the file, its side file nor this project's rules change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from config.robot import robot_names
+from config.whole_file import whole_file
+from sim_core.adoption.side_file import SideFile, SideFileError, read_side_file, side_file_of
+
+__all__ = ["AdoptionError", "adopted", "is_model_file", "name_of"]
+
+SUFFIXES = (".urdf", ".xacro", ".xml")
+RULES = 2  # rises when what is derived changes
+
+
+class AdoptionError(ValueError):
+    """A robot that cannot be taken over; one sentence names the file, what was expected and what was found."""
+
+
+def is_model_file(robot: str | os.PathLike[str]) -> bool:
+    """Whether this names a model file, rather than a robot or its folder."""
+    return os.fspath(robot).endswith(SUFFIXES)
+
+
+def adopted(robot: str) -> str:
+    """A robot's name or folder, as everything takes it.
+
+    Args:
+        robot: name, path of a robot's folder, or of a .urdf, .xacro or .xml file.
+
+    Raises:
+        AdoptionError: the file cannot be taken over.
+    """
+    if not is_model_file(robot):
+        return robot
+    path = Path(robot).expanduser().resolve()
+    if not path.is_file():
+        raise AdoptionError(f"no model file at {path}; check the path")
+    side = side_file_of(path)
+    digest = hashlib.sha256(repr((RULES, str(path))).encode())
+    for source in _sources(path, side):
+        digest.update(source.read_bytes())
+    name = name_of(path)
+    folder = cache() / f"{name}-{digest.hexdigest()[:12]}" / name
+    if not (folder / "robot.yaml").is_file():
+        from sim_core.adoption.adopter import adopt  # MuJoCo and CasADi, which a name does not need
+
+        # robot.yaml last: a folder that has it is whole.
+        for file, text in sorted(
+            adopt(path, name, _said(side)).files.items(), key=lambda each: each[0] == "robot.yaml"
+        ):
+            with whole_file(folder / file) as partial:
+                partial.write_text(text, encoding="utf-8")
+    return str(folder)
+
+
+def _said(side: Path) -> SideFile:
+    try:
+        return read_side_file(side)
+    except SideFileError as error:
+        raise AdoptionError(str(error)) from None
+
+
+def _sources(path: Path, side: Path) -> list[Path]:
+    """Files whose change makes the robot another one: what a xacro or MJCF file includes lies beside it as a rule."""
+    beside = [p for p in path.parent.iterdir() if p.suffix in SUFFIXES] if path.suffix != ".urdf" else [path]
+    nodes = side.parent / _said(side).nodes
+    return sorted({path, *beside, *(p for p in (side, nodes) if p.is_file())})
+
+
+def name_of(path: Path) -> str:
+    """What a robot of this file is called: as the file, in letters that topics and folders take."""
+    name = re.sub(r"\W+", "_", path.name.split(".")[0].lower()).strip("_") or "robot"
+    name = f"r{name}" if name[0].isdigit() else name
+    return f"{name}_file" if name in robot_names() else name
+
+
+def cache() -> Path:
+    """Where folders of adopted robots are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "refit" / "robots"
