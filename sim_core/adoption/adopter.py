@@ -12,7 +12,6 @@ import numpy as np
 import yaml
 
 from config.description import TrackingWeights
-from sim_core.adoption.adopt import AdoptionError
 from sim_core.adoption.derivation import (
     Anatomy,
     Demonstration,
@@ -23,6 +22,7 @@ from sim_core.adoption.derivation import (
     home_of,
 )
 from sim_core.adoption.document import Document, DocumentError, read_document
+from sim_core.adoption.errors import AdoptionError
 from sim_core.adoption.side_file import SideFile, SideFileError
 from sim_core.multibody.model.compile_model import ModelError, compile_source
 
