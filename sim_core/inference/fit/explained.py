@@ -10,7 +10,14 @@ import numpy as np
 from sim_core.inference.data.robust import robust_scale
 from sim_core.inference.shooting.shooting import Rollout, ShootingProblem
 
-__all__ = ["TOLERATED", "constant_velocity_residual", "misfit", "misfit_inflation", "unexplained_share"]
+__all__ = [
+    "EXPLAINED",
+    "TOLERATED",
+    "constant_velocity_residual",
+    "misfit",
+    "misfit_inflation",
+    "unexplained_share",
+]
 
 # Residuals up to this many times the sensor noise count as explained: unmodelled but small.
 TOLERATED = 3.0

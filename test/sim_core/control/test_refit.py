@@ -12,6 +12,7 @@ from toy import TRUTH, ToyDynamics, ToyParameters, excite, mass_matrix
 
 from sim_core.control.refit import LEAP, Refit, RefitConfig
 from sim_core.inference.data.window import Window
+from sim_core.inference.fit.explained import EXPLAINED, misfit_inflation
 from sim_core.inference.fit.least_squares import Ending
 
 CONFIG = RefitConfig(time_budget=30.0)
@@ -179,3 +180,21 @@ def test_configuration_is_checked():
     for wrong in (dict(recipe="lbfgs"), dict(initial_state="fixed"), dict(held_out=0.9), dict(segment_length=0)):
         with pytest.raises(ValueError):
             RefitConfig(**wrong)
+
+
+def test_a_model_that_lacks_something_says_so_and_is_less_sure(dynamics):
+    """A push of its own period that no parameter explains: the residuals are no longer noise."""
+    window = record(dynamics, noise=(1e-3, 1e-2))
+    sound = make(dynamics).fit(window)
+    assert sound.explained and sound.misfit < EXPLAINED and "does not explain" not in sound.reason
+    push = 0.3 * np.sin(9.0 * window.t)[:, None] * np.array([1.0, -1.0])
+    pushed = make(dynamics, max_unexplained=np.inf).fit(dataclasses.replace(window, v=window.v + push))
+    assert pushed.accepted and not pushed.explained and "does not explain the data" in pushed.reason
+    assert (np.diag(pushed.covariance)[:5] > np.diag(sound.covariance)[:5]).all()
+
+
+def test_misfit_is_common_to_all_segments():
+    """None: independent segments, nothing widens. All of it: as many segments say no more than one."""
+    assert misfit_inflation(1.0, 20) == misfit_inflation(EXPLAINED, 20) == 1.0
+    assert misfit_inflation(1e6, 20) == pytest.approx(20.0) and misfit_inflation(1e6, 1) == 1.0
+    assert 1.0 < misfit_inflation(2.0, 20) < misfit_inflation(3.0, 20)
