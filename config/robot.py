@@ -4,13 +4,16 @@
 robot.yaml       what it does and with which gains, what its sensors ask for, its devices, how it is shown
 nodes.yaml       ROS parameters: what differs from the nodes' defaults; where a controller runs it
 
-A robot is named, or given as the path of its folder, which may lie anywhere. Folders of further robots that are to be known
-by name are in the environment variable REFIT_ROBOTS, separated by colons. Page: docs/robots.md.
+A robot is named, or given as the path of its folder, which may lie anywhere, or of a model file, of which a folder is made
+(sim_core/adoption). Folders of further robots that are to be known by name are in the environment variable REFIT_ROBOTS,
+separated by colons. Page: docs/robots.md.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,8 @@ __all__ = [
 
 #: the robot of a command or a launch file that names none
 DEFAULT = "panda"
+#: of model files that may stand for a robot
+MODEL_FILES = (".urdf", ".xacro", ".xml")
 
 
 def robots_folder() -> Path:
@@ -87,20 +92,42 @@ def robot_folder(robot: str | Path) -> Path:
     """The folder of a robot.
 
     Args:
-        robot: name, or path of a folder anywhere.
+        robot: name, or path of a folder or of a model file (URDF, xacro, MJCF) anywhere.
 
     Raises:
         FileNotFoundError: no such robot; the text lists those there are.
+        RobotError: a model file that cannot be used.
     """
     if isinstance(robot, str) and (known := _folders().get(robot)):
         return known
     path = Path(robot).expanduser().resolve()
+    if path.suffix in MODEL_FILES and path.is_file():
+        own = _is_robot(path.parent) and path.stem == path.parent.name
+        return path.parent if own else _adopted(path)
     if not str(robot) or not _is_robot(path):
         raise FileNotFoundError(
             f"No robot named '{robot}'. Known: {', '.join(robot_names())}; or give the path of a folder <robot> that "
-            "holds <robot>.xml."
+            "holds <robot>.xml, or of a URDF, xacro or MJCF file."
         )
     return path
+
+
+def _adopted(path: Path) -> Path:
+    """The folder that is made of a model file, by a process of its own: that takes MuJoCo, which drivers do without.
+
+    Raises:
+        RobotError: the file cannot be used.
+    """
+    code = str(Path(__file__).resolve().parents[1])
+    done = subprocess.run(
+        [sys.executable, "-m", "sim_core.adoption", str(path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [code, os.environ.get("PYTHONPATH")]))},
+    )
+    if done.returncode:
+        raise RobotError((done.stderr.strip().splitlines() or [f"{path} cannot be used as a robot"])[-1])
+    return Path(done.stdout.strip())
 
 
 def robot_file(robot: str | Path) -> Path:

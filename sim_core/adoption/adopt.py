@@ -12,20 +12,19 @@ import os
 import re
 from pathlib import Path
 
-from config.robot import robot_names
+from config.robot import MODEL_FILES, robot_names
 from config.whole_file import whole_file
 from sim_core.adoption.errors import AdoptionError
 from sim_core.adoption.side_file import SideFile, SideFileError, read_side_file, side_file_of
 
 __all__ = ["adopted", "is_model_file", "name_of"]
 
-SUFFIXES = (".urdf", ".xacro", ".xml")
 RULES = 2  # rises when what is derived changes
 
 
 def is_model_file(robot: str | os.PathLike[str]) -> bool:
     """Whether this names a model file, rather than a robot or its folder."""
-    return os.fspath(robot).endswith(SUFFIXES)
+    return os.fspath(robot).endswith(MODEL_FILES)
 
 
 def adopted(robot: str) -> str:
@@ -69,7 +68,7 @@ def _said(side: Path) -> SideFile:
 
 def _sources(path: Path, side: Path) -> list[Path]:
     """Files whose change makes the robot another one: what a xacro or MJCF file includes lies beside it as a rule."""
-    beside = [p for p in path.parent.iterdir() if p.suffix in SUFFIXES] if path.suffix != ".urdf" else [path]
+    beside = [p for p in path.parent.iterdir() if p.suffix in MODEL_FILES] if path.suffix != ".urdf" else [path]
     nodes = side.parent / _said(side).nodes
     return sorted({path, *beside, *(p for p in (side, nodes) if p.is_file())})
 
@@ -83,4 +82,7 @@ def name_of(path: Path) -> str:
 
 def cache() -> Path:
     """Where folders of adopted robots are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "refit" / "robots"
+    chosen = os.environ.get("REFIT_CACHE")
+    return (
+        Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refit"
+    ) / "robots"

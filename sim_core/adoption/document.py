@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 
 from sim_core.multibody.model.urdf import mjcf_of_urdf
+from sim_core.multibody.model.xacro_file import expanded
 
 __all__ = ["Document", "DocumentError", "read_document"]
 
@@ -35,12 +36,14 @@ def read_document(path: Path) -> Document:
         DocumentError: it cannot be read, or holds no robot that can be driven.
     """
     try:
-        text = _expanded(path) if path.suffix == ".xacro" else path.read_text(encoding="utf-8")
+        text = expanded(path) if path.suffix == ".xacro" else path.read_text(encoding="utf-8")
         root = ElementTree.fromstring(text)
     except (OSError, UnicodeDecodeError) as error:
         raise DocumentError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except ElementTree.ParseError as error:
         raise DocumentError(f"{path} is not well-formed XML: {error}") from None
+    except ValueError as error:
+        raise DocumentError(str(error)) from None
     if root.tag == "mujoco":
         return _driven(path)
     if root.tag != "robot":
@@ -50,16 +53,6 @@ def read_document(path: Path) -> Document:
     except ValueError as error:
         raise DocumentError(f"{path}: {error}") from None
     return Document(ElementTree.fromstring(mjcf), tuple(notes))
-
-
-def _expanded(path: Path) -> str:
-    """The URDF that a xacro file stands for, with its arguments' defaults."""
-    import xacro  # here: a robot that is named or a URDF has no use for it
-
-    try:
-        return str(xacro.process_file(str(path)).toxml())
-    except Exception as error:  # xacro raises many kinds, and its files run Python
-        raise DocumentError(f"{path}: xacro refuses it: {' '.join(str(error).split())}") from None
 
 
 def _driven(path: Path) -> Document:

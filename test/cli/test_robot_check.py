@@ -11,8 +11,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "sim_core" / "adoption"))
 from brought_arms import planar, spatial
 
 from cli.main import main
-from config.robot import load_robot
+from config.description import RobotError
+from config.robot import load_robot, node_settings
 from sim_core.adoption import adopted
+from sim_core.multibody import ModelError, load_model
 
 
 @pytest.fixture
@@ -70,3 +72,34 @@ def test_xacro_is_expanded(tmp_path, capfd, monkeypatch):
     capfd.readouterr()
     assert main(["robot", "check", str(path)]) == 2
     assert "xacro refuses it" in capfd.readouterr().err
+
+
+def test_a_path_is_a_robot_s_name_in_python_too(arm):
+    folder = adopted(str(arm))
+    robot = load_robot(arm)
+    assert robot == load_robot(folder) and str(robot.folder) == folder
+    assert node_settings(arm, "adaptive_mpc") == node_settings(folder, "adaptive_mpc") != {}
+    # The model within a robot's folder is that robot.
+    assert load_robot(robot.model) == robot
+    arm.write_text(spatial().replace("revolute", "fixed"))
+    with pytest.raises(RobotError, match="workshop.urdf") as refused:
+        load_robot(arm)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(FileNotFoundError, match="No robot named .*or of a URDF, xacro or MJCF file"):
+        load_robot(arm.with_name("nothing.urdf"))
+
+
+def test_xacro_is_expanded_wherever_a_model_is_loaded(arm):
+    wrap = '<robot name="x" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="m" value="{}"/>{}</robot>'
+    body = spatial().partition(">")[2].removesuffix("</robot>")
+    xacro = arm.with_name("workshop2.urdf.xacro")
+    xacro.write_text(wrap.format("0.25", body.replace('<mass value="0.5"/>', '<mass value="${2 * m}"/>')))
+    mass = load_model(arm).parameters.nominal[load_model(arm).parameters.index("link6.mass")]
+    model = load_model(xacro)
+    assert model.parameters.nominal[model.parameters.index("link6.mass")] == mass == 0.5
+    assert load_robot(xacro).name == "workshop2"
+    xacro.write_text(wrap.format("0.25", "${1 / 0}"))
+    with pytest.raises(ModelError, match="workshop2.urdf.xacro: xacro refuses it: .*zero"):
+        load_model(xacro)
+    with pytest.raises(RobotError, match="workshop2.urdf.xacro: xacro refuses it: .*zero"):
+        load_robot(xacro)

@@ -12,6 +12,7 @@ import mujoco
 from config.robot import robot_file
 from sim_core.multibody.model import as_written
 from sim_core.multibody.model.urdf import FLOATING_BASE, mjcf_of_urdf
+from sim_core.multibody.model.xacro_file import expanded
 
 __all__ = ["CompiledSource", "ModelError", "compile_source"]
 
@@ -39,7 +40,7 @@ class CompiledSource(NamedTuple):
 def compile_source(
     source: str | os.PathLike[str] | mujoco.MjModel, inertia: str = "written", floating_base: bool = False
 ) -> CompiledSource:
-    """Compile a robot name, a path to MJCF or URDF, an XML string or an MjModel.
+    """Compile a robot name, a path to MJCF, URDF or xacro, an XML string or an MjModel.
 
     Args:
         inertia, floating_base: see ModelOptions.
@@ -62,7 +63,14 @@ def compile_source(
             raise ModelError(str(error)) from error
     if not path.is_file():
         raise ModelError(f"No model file at {path}. Check the path.")
-    return _compile_text(path.read_text(), path, inertia, floating_base)
+    return _compile_text(_read(path), path, inertia, floating_base)
+
+
+def _read(path: Path) -> str:
+    try:
+        return expanded(path) if path.suffix == ".xacro" else path.read_text()
+    except ValueError as error:
+        raise ModelError(f"{error}.") from None
 
 
 def model_name(mj_model: mujoco.MjModel) -> str:
