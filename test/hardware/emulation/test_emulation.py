@@ -17,7 +17,6 @@ from hardware.emulation.process import EmulatorProcess
 from hardware.emulation.pty_port import PtyPort
 from hardware.emulation.world import SharedWorld
 
-
 #: for processes that run elsewhere
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))}
 
