@@ -40,6 +40,7 @@ COMMANDS = {
     "bench": ("cli.bench", "bench"),
     "identify": ("cli.identify", "identify"),
     "calibrate": ("cli.calibrate", "app"),
+    "robot": ("cli.robot", "app"),
     "security": ("cli.security", "app"),
 }
 #: commands that read their words themselves: (words) -> exit code

@@ -38,6 +38,7 @@ PROCESS = tuple(
         "cli/test_doctor.py",
         "cli/test_doctor_devices.py",
         "cli/test_main.py",
+        "cli/test_robot_check.py",
         "cli/test_security.py",
         "environment/test_script.py",
         "hardware/ability_hand/test_device.py",

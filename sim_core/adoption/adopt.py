@@ -14,16 +14,13 @@ from pathlib import Path
 
 from config.robot import robot_names
 from config.whole_file import whole_file
+from sim_core.adoption.errors import AdoptionError
 from sim_core.adoption.side_file import SideFile, SideFileError, read_side_file, side_file_of
 
-__all__ = ["AdoptionError", "adopted", "is_model_file", "name_of"]
+__all__ = ["adopted", "is_model_file", "name_of"]
 
 SUFFIXES = (".urdf", ".xacro", ".xml")
-RULES = 1  # rises when what is derived changes
-
-
-class AdoptionError(ValueError):
-    """A robot that cannot be taken over; one sentence names the file, what was expected and what was found."""
+RULES = 2  # rises when what is derived changes
 
 
 def is_model_file(robot: str | os.PathLike[str]) -> bool:

@@ -12,7 +12,6 @@ import numpy as np
 import yaml
 
 from config.description import TrackingWeights
-from sim_core.adoption.adopt import AdoptionError
 from sim_core.adoption.derivation import (
     Anatomy,
     Demonstration,
@@ -23,6 +22,7 @@ from sim_core.adoption.derivation import (
     home_of,
 )
 from sim_core.adoption.document import Document, DocumentError, read_document
+from sim_core.adoption.errors import AdoptionError
 from sim_core.adoption.side_file import SideFile, SideFileError
 from sim_core.multibody.model.compile_model import ModelError, compile_source
 
@@ -34,6 +34,7 @@ TOOL = "tool"
 POSITION, ROTATION, POSTURE, SPEED, EFFORT, CHANGE = 0.014, 0.15, 4.5, 0.8, 4.5, 1.4
 #: of a simulated encoder [rad or m] and of the speed made of it [rad/s or m/s]
 NOISE = 1.0e-5, 1.0e-3
+WHITE, GREY = "0.95 0.95 0.94 1", "0.3 0.31 0.33 1"
 DEFAULT_SPEED = np.pi  # [rad/s or m/s] of joints for which nobody says how fast they are
 
 
@@ -234,20 +235,39 @@ class _Adopter:
         ElementTree.SubElement(body, "site", name=TOOL, pos=_numbers(arm.position))
 
     def _draw(self, m: mujoco.MjModel) -> None:
-        """Sticks from joint to joint where the file, read without its meshes, shows nothing."""
+        """A plain arm in a light room where the file, read without its meshes, shows nothing: rods from joint to joint."""
         if m.ngeom:
             return
         data = mujoco.MjData(m)
         mujoco.mj_forward(m, data)
         bodies = self._bodies()
-        size = float(np.ptp(data.xpos[1:], axis=0).max()) or 1.0
+        size = float(np.linalg.norm(np.ptp(data.xpos[1:], axis=0))) or 1.0
+        self._furnish(min(0.0, float(data.xpos[1:, 2].min())), size)
         for b in range(1, m.nbody):
             offset, parent = m.body_pos[b], bodies.get(m.body(int(m.body_parentid[b])).name)
-            if m.body_jntnum[b]:
-                _geom(bodies[m.body(b).name], type="sphere", size=f"{0.03 * size:.4g}", rgba="0.9 0.45 0.1 1")
+            for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
+                half = 0.035 * size * m.jnt_axis[j]
+                ends = _numbers([*(m.jnt_pos[j] - half), *(m.jnt_pos[j] + half)])
+                _geom(bodies[m.body(b).name], type="cylinder", size=f"{0.032 * size:.4g}", fromto=ends, rgba=GREY)
             if parent is not None and np.linalg.norm(offset) > 0.01 * size:
                 ends = _numbers([0.0, 0.0, 0.0, *offset])
-                _geom(parent, type="capsule", size=f"{0.02 * size:.4g}", rgba="0.85 0.87 0.9 1", fromto=ends)
+                _geom(parent, type="capsule", size=f"{0.026 * size:.4g}", fromto=ends, rgba=WHITE)
+
+    def _furnish(self, ground: float, size: float) -> None:
+        """Light, sky and a floor at height `ground` [m] about a robot of this size [m]."""
+        visual, asset, world = (self._section(tag) for tag in ("visual", "asset", "worldbody"))
+        ElementTree.SubElement(visual, "headlight", ambient="0.35 0.35 0.35", diffuse="0.4 0.4 0.4")
+        ElementTree.SubElement(visual, "quality", shadowsize="2048")
+        self._section("statistic").set("extent", f"{1.2 * size:.4g}")
+        for words in (
+            {"name": "sky", "type": "skybox", "builtin": "gradient", "rgb1": "0.72 0.8 0.88", "rgb2": "0.96 0.97 1"},
+            {"name": "grid", "type": "2d", "builtin": "checker", "rgb1": "0.78 0.8 0.82", "rgb2": "0.72 0.74 0.77"},
+        ):
+            ElementTree.SubElement(asset, "texture", words, width="256", height="256")
+        ElementTree.SubElement(asset, "material", name="grid", texture="grid", texrepeat="5 5", texuniform="true")
+        ElementTree.SubElement(world, "light", pos="1 -1.5 3", dir="-0.4 0.6 -1", directional="true")
+        floor = {"name": "floor", "type": "plane", "size": "4 4 0.05", "material": "grid", "pos": f"0 0 {ground!r}"}
+        ElementTree.SubElement(world, "geom", floor, contype="0", conaffinity="0")
 
     def _home(self, m: mujoco.MjModel, arm: Anatomy, effort: np.ndarray) -> np.ndarray:
         if not self.said.home and m.nkey:
@@ -277,7 +297,10 @@ class _Adopter:
     ) -> str:
         body, mass = m.body(arm.payload_body).name, self.said.payload or shown.mass
         weights = self.said.weights or _weights(shown.reach, velocity[arm.joints], effort[arm.joints])
-        centre = [0.3 * shown.reach, 0.0, 0.35 * shown.reach]
+        data = mujoco.MjData(m)
+        data.qpos[:] = m.key_qpos[0]
+        mujoco.mj_forward(m, data)
+        centre = 0.5 * (data.xanchor[arm.joints[0]] + data.xpos[arm.tool_body])
         description: dict[str, Any] = {
             "title": title,
             "controller": "adaptive_mpc",
@@ -303,7 +326,7 @@ class _Adopter:
                 "ball": _short(min(max(0.05 * shown.reach, 1e-3), 1.0)),
                 "view": {
                     "target": list(map(_short, centre)),
-                    "distance": _short(2.2 * shown.reach),
+                    "distance": _short(1.6 * shown.reach),
                     "azimuth": 145.0,
                     "elevation": -15.0,
                 },

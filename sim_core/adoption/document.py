@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,11 +54,7 @@ def read_document(path: Path) -> Document:
 
 def _expanded(path: Path) -> str:
     """The URDF that a xacro file stands for, with its arguments' defaults."""
-    if importlib.util.find_spec("xacro") is None:
-        raise DocumentError(
-            f"{path} needs xacro, which is not installed; run ./refit setup robots, or expand it: xacro FILE > robot.urdf"
-        )
-    import xacro
+    import xacro  # here: a robot that is named or a URDF has no use for it
 
     try:
         return str(xacro.process_file(str(path)).toxml())
