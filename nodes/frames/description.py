@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import mujoco
 from std_msgs.msg import String
 
 from sim_core.plant.robot_urdf import robot_urdf
-from sim_core.plant.scene import build_model
 
 __all__ = ["MJCF_TOPIC", "URDF_TOPIC", "description_messages"]
 
@@ -18,4 +18,20 @@ URDF_TOPIC, MJCF_TOPIC = "robot_description", "robot_description_mjcf"
 def description_messages(mjcf: str) -> tuple[String, String]:
     """(URDF, MJCF) of a robot, for `URDF_TOPIC` and `MJCF_TOPIC`. Its meshes are written into the user's cache."""
     cache = os.environ.get("REFIT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refit"
-    return String(data=robot_urdf(build_model(mjcf), Path(cache) / "meshes")), String(data=mjcf)
+    return String(data=robot_urdf(_compiled(mjcf), Path(cache) / "meshes")), String(data=mjcf)
+
+
+def _compiled(mjcf: str) -> mujoco.MjModel:
+    """The model with tiny textures: drawing them takes a hundred times as long as all the rest, and URDF has none."""
+    spec = mujoco.MjSpec.from_string(mjcf)
+    for texture in spec.textures:
+        if texture.builtin != mujoco.mjtBuiltin.mjBUILTIN_NONE:
+            texture.width = 1
+            texture.height = 6 if texture.type == mujoco.mjtTexture.mjTEXTURE_SKYBOX else 1
+    model = spec.compile()
+    if "inertia_as_written/" in mjcf:
+        # Only such a model needs the multibody package, and CasADi with it.
+        from sim_core.multibody.model import as_written
+
+        as_written.restore(model)
+    return model
