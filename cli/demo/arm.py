@@ -31,13 +31,25 @@ MASS_ERROR = 0.05  # [-] allowed for
 SOURCE = "demo"
 
 
-def record(robot: str, folder: Path, seed: int, payload: float, duration: float, progress=SilentProgress()) -> None:
-    """Run both graphs, one after the other; leaves a bag in `folder`/without_refit and /with_refit."""
+def record(
+    robot: str,
+    folder: Path,
+    seed: int,
+    payload: float,
+    duration: float,
+    progress=SilentProgress(),
+    com: tuple[float, float, float] | None = None,
+) -> None:
+    """Run both graphs, one after the other; leaves a bag in `folder`/without_refit and /with_refit.
+
+    Args:
+        payload: mass [kg]. com: its centre in the hand's frame [m]; by default as the robot's file has it.
+    """
     description = load_robot(robot)
     scene = description.demo_as(PayloadDemo)
     scenario = (
         f"[{{time: {CHANGE}, action: attach, frame: {description.task_as(Track).payload_body}, name: payload, "
-        f"mass: {payload}, com: {list(scene.com)}}}]"
+        f"mass: {payload}, com: {list(com or scene.com)}}}]"
     )
     for name, refit in (("without_refit", False), ("with_refit", True)):
         label = f"{description.title} {name.replace('_', ' ')}"

@@ -20,6 +20,7 @@ from sim_core.adoption import AdoptionError, adopted
 ROBOTS = [robot for robot in loadable_robots() if robot.demo]
 RECIPES = ("robust", "literal")
 SHORTEST = 9.0  # [s] of an arm's run: the payload appears at 5 s and is to be known 3 s later
+FARTHEST = 0.5  # [m] of a payload's centre from the hand
 FEWEST = 3  # episodes of a cart-pole
 
 
@@ -50,7 +51,8 @@ def demo(
     change: Annotated[
         Optional[str],
         typer.Option(
-            help="cart-poles with two poles: hidden change from the fourth episode on, pole_mass=FACTOR or gain=FACTOR"
+            help="hidden change; arms: payload:MASS@X,Y,Z [kg, m in the hand's frame], e.g. payload:1.5@0.06,0,0.1; "
+            "cart-poles with two poles: pole_mass=FACTOR or gain=FACTOR from the fourth episode on"
         ),
     ] = None,
     recipe: Annotated[
@@ -84,7 +86,10 @@ def demo(
     except AdoptionError as error:
         raise CommandError(f"--robot {robot}: {error}.") from None
     shown = _robot(robot)
-    factor = _validate(shown, recipe, change, episodes)
+    com = None
+    if change is not None and isinstance(shown.demo, PayloadDemo):
+        payload, com = _payload_change(change, payload)
+    factor = _validate(shown, recipe, None if com else change, episodes)
     payload = _payload(shown, payload)
     if json is not None and not json.expanduser().resolve().parent.is_dir():
         raise CommandError(f"--json {json}: the folder does not exist; make it first.")
@@ -114,6 +119,7 @@ def demo(
                 progress,
                 seed=seed,
                 payload=payload,
+                com=com,
                 duration=duration,
                 episodes=episodes,
                 change=factor,
@@ -169,6 +175,26 @@ def _payload(robot: Robot, payload: float | None) -> float | None:
     if not lightest <= payload <= heaviest:
         raise CommandError(f"--payload {payload:g}: {robot.name} takes {lightest:g} to {heaviest:g} kg.")
     return payload
+
+
+def _payload_change(change: str, payload: float | None) -> tuple[float, tuple[float, float, float]]:
+    """Mass [kg] and centre [m] of the payload that --change describes.
+
+    Raises:
+        CommandError: it does not, or --payload says something else.
+    """
+    number = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+    match = re.fullmatch(rf"payload:({number})@({number}),({number}),({number})", change)
+    if match is None:
+        raise CommandError(
+            f"--change {change}: expected payload:MASS@X,Y,Z for an arm, e.g. payload:1.5@0.06,0,0.1 [kg, m in the hand's frame]."
+        )
+    mass, x, y, z = (float(text) for text in match.groups())
+    if max(abs(x), abs(y), abs(z)) > FARTHEST:
+        raise CommandError(f"--change {change}: the centre lies at most {FARTHEST:g} m from the hand along each axis.")
+    if payload is not None:
+        raise CommandError("--change payload:... and --payload both give the mass; leave one out.")
+    return mass, (x, y, z)
 
 
 def _validate(robot: Robot, recipe: str, change: str | None, episodes: int) -> tuple[str, float] | None:

@@ -28,24 +28,26 @@ def run(
     change: tuple[str, float] | None,
     recipe: str,
     quick: bool = False,
+    com: tuple[float, float, float] | None = None,
 ) -> Result:
     """Run one demonstration; leaves bags, result.json, report.html and parameters.yaml in `folder`.
 
+    com: centre of an arm's payload in the hand's frame [m]; None: as the robot's file has it.
     quick: without the film, and an arm that computes too late misses no target: the machine may be busy with other things.
 
     Raises:
         scripting.ScriptError: the graph failed, or the robot was halted.
     """
     if isinstance(load_robot(robot).demo, PayloadDemo):
-        return _arm(robot, folder, progress, seed, payload, duration, quick)
+        return _arm(robot, folder, progress, seed, payload, com, duration, quick)
     return _cartpole(robot, folder, progress, seed, episodes, change, recipe, quick)
 
 
-def _arm(robot, folder: Path, progress, seed, payload, duration, quick) -> Result:
+def _arm(robot, folder: Path, progress, seed, payload, com, duration, quick) -> Result:
     from cli.demo import arm, arm_report
 
     _load_kernels(robot, "robust", progress)
-    arm.record(robot, folder, seed, payload, duration, progress)
+    arm.record(robot, folder, seed, payload, duration, progress, com)
     with progress.stage("reading the bags and replaying the refits", None):
         story = arm.tell(robot, folder)
         result = arm.check(story, seed, judge_deadlines=not quick)

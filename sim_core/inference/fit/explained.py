@@ -10,10 +10,36 @@ import numpy as np
 from sim_core.inference.data.robust import robust_scale
 from sim_core.inference.shooting.shooting import Rollout, ShootingProblem
 
-__all__ = ["constant_velocity_residual", "unexplained_share"]
+__all__ = [
+    "EXPLAINED",
+    "TOLERATED",
+    "constant_velocity_residual",
+    "misfit",
+    "misfit_inflation",
+    "unexplained_share",
+]
 
 # Residuals up to this many times the sensor noise count as explained: unmodelled but small.
 TOLERATED = 3.0
+# Residuals up to this many times the sensor noise are what the estimate of that noise may be off.
+EXPLAINED = 1.3
+
+
+def misfit(problem: ShootingProblem, scale: np.ndarray) -> float:
+    """Largest ratio of a feature's residual scale (ny,) to its sensor's noise or resolution [-]; 1: nothing is left over."""
+    return float(np.max(scale / np.maximum(problem.noise, problem.floor)))
+
+
+def misfit_inflation(ratio: float, segments: int) -> float:
+    """Factor on a covariance from so many segments whose residuals are `ratio` times the noise (misfit).
+
+    Noise differs from segment to segment and averages out; what a model lacks is the same in all of them and does not. With
+    the share rho = 1 - (noise / residual)^2 of the variance in common, a mean of S segments has the variance of one times
+    (1 + (S - 1) rho) / S.
+
+    Source: Kish, Survey Sampling (1965), section 5.4, the design effect of clusters.
+    """
+    return 1.0 + (segments - 1) * (1.0 - min(EXPLAINED / ratio, 1.0) ** 2)
 
 
 def constant_velocity_residual(problem: ShootingProblem) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Levenberg-Marquardt on normal equations, within bounds, an evaluation and a time budget.
+"""Levenberg-Marquardt on normal equations, within bounds, until it converges or gains nothing within its budget.
 
 min_theta  sum_k rho(r_k(theta) / s) + |theta - mean|^2 / (2 std^2),   lower <= theta <= upper
 
@@ -31,6 +31,10 @@ APPROACH = 1e-2
 # Stop once an accepted step lowers the cost by less than this share: noise-free fits end here.
 RELATIVE_GAIN = 1e-9
 
+# A fit past its budget goes on while its last PATIENCE evaluations lowered the cost by this share, at most EXTENSION times
+# the budget: a start far off needs many steps, and what is cut short there explains nothing.
+WORTHWHILE, PATIENCE, EXTENSION = 0.01, 8, 10
+
 # Nielsen doubles the growth of the damping after each failure; 4 saves roll-outs, which cost more than short steps.
 GROWTH = 4.0
 
@@ -39,7 +43,7 @@ class Ending(enum.Enum):
     """Why the minimiser stopped; the text is the remedy."""
 
     CONVERGED = "converged"
-    EVALUATIONS = "evaluation budget spent before convergence: raise max_evaluations or start nearer"
+    EVALUATIONS = "evaluation budget spent before convergence, and the last steps gained little: raise max_evaluations or start nearer"
     TIME = "time budget spent before convergence: raise time_budget or shorten the window"
     STALLED = "no step lowers the cost: the start lies in a flat or non-finite region, try another start"
     NOT_FINITE = "the model does not roll out from the start: check parameters, state and controls for extremes"
@@ -110,7 +114,8 @@ def minimise(
         problem: residuals, normal equations and bounds.
         theta: start, shape (n,).
         starts: segment starts, shape (S, nx); the measured states by default.
-        max_evaluations: roll-outs with sensitivities, the costly part.
+        max_evaluations: roll-outs with sensitivities, the costly part, after which the fit goes on only while the last
+            of them gained something, at most ten times as many.
         time_budget: wall time [s] after which the best point so far is returned; inf for results that
             do not depend on the machine.
         scale: fixed residual scales, shape (ny,); estimated along the way by default.
@@ -127,6 +132,7 @@ def minimise(
     if normal is None:
         return _nowhere(problem, theta, scale)
     evaluations, costs = 1, [normal.cost]
+    gained = [0.0]  # logarithm of the factor by which the cost has fallen, after each evaluation
     damping, growth = 1e-3, GROWTH
     while True:
         if 0.0 <= _damped_step(problem, rollout.theta, normal, 0.0)[1] < (DECREMENT if final else APPROACH):
@@ -137,7 +143,9 @@ def minimise(
             scale = problem.own_scale(rollout, normal.leverage)
             normal = problem.normal_equations(rollout, scale)
             continue
-        if evaluations >= max_evaluations:
+        if evaluations >= max_evaluations and (
+            evaluations >= EXTENSION * max_evaluations or not _gains(gained, max_evaluations)
+        ):
             ending = Ending.EVALUATIONS
             break
         if time.perf_counter() > deadline:
@@ -154,12 +162,14 @@ def minimise(
         trial = _evaluate(problem, rollout.theta + step, rollout.starts + moved)
         trial_normal = None if trial is None else _normal_equations(problem, trial, scale)
         evaluations += 1
+        gained.append(gained[-1])
         if trial is None or trial_normal is None or not (gain := normal.cost - trial_normal.cost) > 0.0:
             damping, growth = damping * growth, GROWTH * growth
             continue
         damping *= max(1.0 / 3.0, 1.0 - (2.0 * gain / promised - 1.0) ** 3)
         growth = GROWTH
         flat = gain < RELATIVE_GAIN * normal.cost
+        gained[-1] += np.log(normal.cost / max(trial_normal.cost, np.finfo(float).tiny))
         rollout, normal = trial, trial_normal
         costs.append(normal.cost)
         if flat and final:
@@ -170,6 +180,11 @@ def minimise(
             scale = problem.own_scale(rollout, normal.leverage) if final else problem.common_scale(rollout)
             normal = problem.normal_equations(rollout, scale)
     return Solution(rollout.theta, (rollout, normal), scale, ending, evaluations, costs)
+
+
+def _gains(gained: list[float], budget: int) -> bool:
+    """Did the last evaluations, PATIENCE or as many as the budget has, lower the cost by a worthwhile share?"""
+    return gained[-1] - gained[-1 - min(PATIENCE, budget, len(gained) - 1)] > WORTHWHILE
 
 
 def _nowhere(problem: ShootingProblem, theta: np.ndarray, scale: np.ndarray | None) -> Solution:

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("rclpy")
 
 from cli.demo import arm, arm_report, cartpole, cartpole_report
-from cli.demo.command import _payload, _robot, _validate
+from cli.demo.command import _payload, _payload_change, _robot, _validate
 from cli.demo.recordings import Timing
 from cli.errors import CommandError
 from config.robot import load_robot
@@ -173,6 +173,27 @@ def test_options_that_make_no_sense(arguments, words):
 def test_payloads_that_no_arm_carries(robot, payload, words):
     with pytest.raises(CommandError, match=words):
         _payload(_robot(robot), payload)
+
+
+@pytest.mark.parametrize(
+    "change, payload, words",
+    [
+        ("payload", None, "expected payload:MASS@X,Y,Z"),
+        ("payload:1.5", None, "expected payload:MASS@X,Y,Z"),
+        ("payload:1.5@0.1,0", None, "expected payload:MASS@X,Y,Z"),
+        ("pole_mass=10", None, "expected payload:MASS@X,Y,Z"),
+        ("payload:1.5@0.1,0,7", None, "at most 0.5 m"),
+        ("payload:1.5@0.1,0,0", 2.0, "both give the mass"),
+    ],
+)
+def test_changes_of_an_arm_that_make_no_sense(change, payload, words):
+    with pytest.raises(CommandError, match=words) as refused:
+        _payload_change(change, payload)
+    assert refused.value.exit_code == 2
+
+
+def test_a_payload_beside_the_hand():
+    assert _payload_change("payload:1.5@0.06,-.02,0.1", None) == (1.5, (0.06, -0.02, 0.1))
 
 
 def test_options_that_do():

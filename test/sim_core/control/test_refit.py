@@ -10,8 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "inference"))
 from toy import TRUTH, ToyDynamics, ToyParameters, excite, mass_matrix
 
-from sim_core.control.refit import Refit, RefitConfig
+from sim_core.control.refit import LEAP, Refit, RefitConfig
 from sim_core.inference.data.window import Window
+from sim_core.inference.fit.explained import EXPLAINED, misfit_inflation
 from sim_core.inference.fit.least_squares import Ending
 
 CONFIG = RefitConfig(time_budget=30.0)
@@ -145,9 +146,28 @@ def test_useless_data_are_refused_with_a_reason(dynamics):
     assert not blown.accepted
 
 
+def test_a_fit_goes_on_beyond_its_budget_while_it_gains(dynamics):
+    """Cut at three evaluations it would explain nothing; at the optimum the same budget ends it at once."""
+    refit, window = make(dynamics, max_evaluations=3), record(dynamics)
+    far = refit.fit(window)
+    assert far.ending is Ending.CONVERGED and 3 < far.iterations <= 30
+    assert refit.fit(window, far.xi).iterations <= 3
+
+
+def test_what_is_a_hundred_times_better_is_taken_though_it_explains_not_all(dynamics):
+    """No proposal may leave anything unexplained here: only the leap speaks for it."""
+    picky, window = make(dynamics, max_unexplained=-1.0), record(dynamics)
+    leap = picky.fit(window)
+    assert leap.accepted and leap.loss_after < leap.loss_before / LEAP
+    noisy = record(dynamics, noise=(1e-3, 1e-2))
+    near = leap.xi + 0.01
+    small = picky.fit(noisy, near)
+    assert not small.accepted and small.loss_before / LEAP < small.loss_after
+
+
 def test_budgets_end_the_fit(dynamics):
     window = record(dynamics)
-    assert make(dynamics, max_evaluations=2).fit(window).ending is Ending.EVALUATIONS
+    assert make(dynamics, max_evaluations=1).fit(window).ending is Ending.EVALUATIONS
     assert make(dynamics, time_budget=1e-9).fit(window).ending is Ending.TIME
 
 
@@ -160,3 +180,21 @@ def test_configuration_is_checked():
     for wrong in (dict(recipe="lbfgs"), dict(initial_state="fixed"), dict(held_out=0.9), dict(segment_length=0)):
         with pytest.raises(ValueError):
             RefitConfig(**wrong)
+
+
+def test_a_model_that_lacks_something_says_so_and_is_less_sure(dynamics):
+    """A push of its own period that no parameter explains: the residuals are no longer noise."""
+    window = record(dynamics, noise=(1e-3, 1e-2))
+    sound = make(dynamics).fit(window)
+    assert sound.explained and sound.misfit < EXPLAINED and "does not explain" not in sound.reason
+    push = 0.3 * np.sin(9.0 * window.t)[:, None] * np.array([1.0, -1.0])
+    pushed = make(dynamics, max_unexplained=np.inf).fit(dataclasses.replace(window, v=window.v + push))
+    assert pushed.accepted and not pushed.explained and "does not explain the data" in pushed.reason
+    assert (np.diag(pushed.covariance)[:5] > np.diag(sound.covariance)[:5]).all()
+
+
+def test_misfit_is_common_to_all_segments():
+    """None: independent segments, nothing widens. All of it: as many segments say no more than one."""
+    assert misfit_inflation(1.0, 20) == misfit_inflation(EXPLAINED, 20) == 1.0
+    assert misfit_inflation(1e6, 20) == pytest.approx(20.0) and misfit_inflation(1e6, 1) == 1.0
+    assert 1.0 < misfit_inflation(2.0, 20) < misfit_inflation(3.0, 20)

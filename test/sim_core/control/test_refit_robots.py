@@ -7,10 +7,14 @@ import pytest
 from config.robot import load_robot
 from nodes.control.refit_worker_config import RefitWorkerConfig
 from nodes.control.robot_task import free_parameters, online_config
+from sim_core.control.ampc import AdaptiveMpc
 from sim_core.control.change_detection import ChangeConfig
+from sim_core.control.episodes import AdaptiveRun
 from sim_core.control.refit import Refit, RefitConfig
 from sim_core.control.refit_online import OnlineConfig, OnlineRefit
+from sim_core.control.tasks import cartpole_swing_up
 from sim_core.inference.data.window import Window
+from sim_core.inference.fit.least_squares import Ending
 from sim_core.multibody import FreeParameters, load_model
 from sim_core.multibody.model.cartpole_parameters import base_parameters, cartpole_spec
 from sim_core.multibody.model.parameter_blocks import BodyInertia
@@ -195,3 +199,18 @@ def test_double_cartpole_from_two(transitions):
     found, truth = base_parameters(model, result.p), base_parameters(model, model.parameters.nominal)
     for name, value in truth.items():
         assert found[name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
+
+
+def test_a_robot_far_heavier_than_believed_is_learnt_in_the_first_fit():
+    """Cart x 2.2, poles x 3.1, all believed to be 2: cut at 20 evaluations every fit of this episode would be refused."""
+    model = load_model("double_cartpole")
+    task = cartpole_swing_up(model, dt=0.02)
+    config = RefitConfig(segment_length=1, initial_state="measured", time_budget=np.inf, scale_floor=(1e-11, 1e-10))
+    refit = Refit(model, cartpole_spec(model), config)
+    plant = MujocoPlant("double_cartpole", tick=0.02, initial_q_std=[0.01, 0.01, 0.1], initial_v_std=0.01)
+    plant.apply(
+        [{"action": "scale", "target": f"{body}.mass", "factor": f} for body, f in (("cart", 2.2), ("pole*", 3.1))]
+    )
+    run = AdaptiveRun(plant, AdaptiveMpc(task, p=refit.spec.to_physical(refit.spec.prior_mean)), refit, steps=60)
+    step, first = run.episode(6000).first_accepted
+    assert step == 50 and first.ending is Ending.CONVERGED and first.iterations > config.max_evaluations

@@ -1,0 +1,244 @@
+"""An arm that changes while it follows its path, with and without refit: the nodes' loop without ROS.
+
+The plant steps, the controller answers every control period, and the refit is the worker's own session. A fit takes time on
+a robot: its result is used only FIT_DELAY later, and the samples that arrive meanwhile wait in line, as in the node.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from config.description import PayloadDemo, Track
+from config.robot import load_robot, node_settings
+from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
+from nodes.control.refit_session import RefitSession
+from nodes.control.refit_worker_config import RefitWorkerConfig
+from nodes.control.robot_task import control_task, quantities
+from nodes.framework.actuation import Actuation
+from nodes.framework.joint_state_gate import JointSample
+from sim_core.command import Command, Mode
+from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
+from sim_core.control.plan import PlanSolver
+from sim_core.control.solver import solver_for
+from sim_core.control.tasks import Task
+from sim_core.multibody import PhysicalCheck, load_model
+from sim_core.multibody.equations.inertia import com_inertia
+from sim_core.plant import MujocoPlant
+
+__all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive"]
+
+#: [s] when the robot changes; how long after it tracking is first judged
+CHANGE, SETTLED = 1.5, 1.0
+#: [s] that a fit takes: for itself and for each of its roll-outs, more than measured on a busy machine (docs/refit.md)
+FIT_DELAY = (0.05, 0.01)
+#: friction of a gear that the model knows nothing of, as a share of its motor's limit
+FRICTION = 0.03
+#: [rad] by which the floor under a base is not level
+TILT = np.deg2rad(3.0)
+GRAVITY = 9.81
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One run: a robot, the events of its change, and whether anybody learns it. Payloads and centres in SI."""
+
+    robot: str
+    change: str
+    refit: bool
+    seed: int
+    duration: float
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of the refit over data from after the change alone.
+
+    Attributes:
+        time: when it began [s]. accepted, reason: the verdict. explained: whether the model claims to explain the data.
+        inside: estimates of the hand's mass and centre, by name, whose 95 % interval holds the truth.
+        error: of the hand's mass [kg]. fit_time: what it took on this machine; delay: what it was taken to take [s].
+    """
+
+    time: float
+    accepted: bool
+    reason: str
+    explained: bool
+    inside: Mapping[str, bool] = field(default_factory=dict)
+    error: float = np.nan
+    fit_time: float = np.nan
+    delay: float = np.nan
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What became of it: RMSE of the hand's distance from its path from SETTLED after the change on [m], and the rounds."""
+
+    rmse: float
+    rounds: tuple[Round, ...]
+
+
+def changes(robot: str) -> dict[str, list[dict[str, Any]]]:
+    """Events of every change that is tried on an arm, by name; all happen at CHANGE, and the model knows of none."""
+    model, description = load_model(robot), load_robot(robot)
+    task, demo = description.task_as(Track), description.demo_as(PayloadDemo)
+    hand, mass, com = task.payload_body, demo.mass, list(demo.com)
+    joints, links = list(model.joint_names), list(model.body_names)
+    motors, middle = model.actuator_names, joints[len(joints) // 2]
+    strongest = dict(zip(joints, model.u_upper)) if len(motors) == len(joints) else {j: 1.0 for j in joints}
+    rough = [
+        {
+            "action": "set",
+            "target": f"{joint}.frictionloss",
+            "value": _friction(model, joint) + FRICTION * strongest[joint],
+        }
+        for joint in joints
+    ]
+
+    def payload(share: float, centre: list[float]) -> dict[str, Any]:
+        return {"action": "attach", "frame": hand, "name": "payload", "mass": share * mass, "com": centre}
+
+    upper = next(body for body in links if f"{body}.mass" in model.parameters.names and body != hand)
+    link = links[links.index(upper) + 2]
+    found = {
+        "payload": [payload(1.0, com)],
+        "light payload": [payload(0.25, com)],
+        "payload far to the side": [payload(0.6, [4.0 * com[0], 3.0 * com[1], com[2]])],
+        "joint friction": rough,
+        "joint damping x 3": [{"action": "scale", "target": "*.damping", "factor": 3.0}],
+        "one motor at 80 %": [{"action": "actuator_gain", "factor": 0.8, "joints": [middle]}],
+        "all motors at 90 %": [{"action": "actuator_gain", "factor": 0.9}],
+        f"link mass x 1.3 ({link})": [{"action": "scale", "target": f"{link}.mass", "factor": 1.3}],
+        "rotor inertia x 2": [{"action": "scale", "target": "*.armature", "factor": 2.0}],
+        "base tilted by 3 degrees": [
+            {"action": "set", "target": "gravity.x", "value": GRAVITY * np.sin(TILT)},
+            {"action": "set", "target": "gravity.z", "value": -GRAVITY * np.cos(TILT)},
+        ],
+        "payload and friction": [payload(1.0, com), *rough],
+        "payload and 4 ms delay": [payload(1.0, com), {"action": "delay", "command": 0.004}],
+    }
+    return {name: [{"time": CHANGE, **event} for event in events] for name, events in found.items()}
+
+
+def _friction(model, joint: str) -> float:
+    layout = model.parameters
+    name = f"{joint}.frictionloss"
+    return float(layout.nominal[layout.index(name)]) if name in layout else 0.0
+
+
+@functools.cache
+def _task(robot: str) -> tuple[Task, PlanSolver]:
+    """The node's task, and its solver, which all runs of this process share one after the other."""
+    config = AdaptiveMpcConfig(**{"robot": robot, **node_settings(robot, "adaptive_mpc")})
+    task = control_task(load_robot(robot), load_model(robot), config, config.horizon)
+    return task, solver_for(task.model, task.cost, task.ilqr)
+
+
+def _session(robot: str) -> RefitSession:
+    return RefitSession(
+        load_model(robot), RefitWorkerConfig(**{"robot": robot, **node_settings(robot, "refit_worker")})
+    )
+
+
+def hand_truth(robot: str, events: list[dict[str, Any]]) -> dict[str, float]:
+    """Mass [kg] and centre [m] of the hand with what it holds after the events, by the names of the refit's estimates."""
+    model, body = load_model(robot), load_robot(robot).task_as(Track).payload_body
+    m, c, _ = (
+        np.asarray(x, float) for x in com_inertia(model.parameters.nominal[model.parameters.inertia_slice(body)])
+    )
+    mass, moment = float(m), float(m) * c.ravel()
+    for event in events:
+        if event["action"] == "attach":
+            mass, moment = mass + event["mass"], moment + event["mass"] * np.array(event["com"])
+    return {f"{body}.mass": mass, **{f"{body}.com.{axis}": x for axis, x in zip("xyz", moment / mass)}}
+
+
+def drive(run: Drive) -> Driven:
+    """Follow the path through the change."""
+    task, solver = _task(run.robot)
+    events, settings = changes(run.robot)[run.change], node_settings(run.robot, "sim_plant")
+    plant = MujocoPlant(
+        run.robot,
+        seed=run.seed,
+        scenario=events,
+        tick=settings["tick"],
+        stop_state="hold",
+        position_noise=settings["position_noise"],
+        velocity_noise=settings["velocity_noise"],
+    )
+    model, mpc = task.model, AdaptiveMpc(task, AmpcConfig(), solver=solver)
+    actuation, n, check = Actuation(model), model.nq, PhysicalCheck(model)
+    learner = _Learner(_session(run.robot), hand_truth(run.robot, events)) if run.refit else None
+    ticks, errors = round(task.ilqr.dt / plant.tick_period), []
+    while plant.t < run.duration - 1e-9:
+        t = plant.t
+        if learner is not None:
+            for p, revision in learner.proposals(t):
+                if not check.objection(p, plant.q):
+                    mpc.set_parameters(p, revision)
+        c = mpc.command(np.concatenate([plant.q, plant.v]), t)
+        plant.command(
+            Command(
+                Mode.FEEDBACK, t, plant.joints, actuation.effort(c.u), c.x_ref[:n], c.x_ref[n:], actuation.gain(c.K)
+            )
+        )
+        for _ in range(ticks):
+            plant.tick()
+            if learner is not None:
+                learner.see(JointSample(plant.t, plant.q.copy(), plant.v.copy(), plant.effort.copy()))
+        if plant.t >= CHANGE + SETTLED:
+            errors.append(task.error(np.concatenate([plant.true_q, plant.true_v]), plant.t))
+    return Driven(float(np.sqrt(np.mean(np.square(errors)))), tuple(learner.rounds) if learner else ())
+
+
+class _Learner:
+    """The refit worker with the time its fits take: one at a time, samples wait in line, results come late."""
+
+    def __init__(self, session: RefitSession, truth: dict[str, float]) -> None:
+        self.session, self.truth = session, truth
+        self.rounds: list[Round] = []
+        self._queue: list[JointSample] = []
+        self._ready, self._proposal = -np.inf, None  # when the fit under way ends [s], and what it will say
+
+    def see(self, sample: JointSample) -> None:
+        self._queue.append(sample)
+        if sample.stamp < self._ready:
+            return
+        while self._queue:
+            self.session.see(self._queue.pop(0))
+            if self.session.due:
+                self._round(sample.stamp)
+                return
+
+    def proposals(self, t: float):
+        """What has become ready by t [s]: (p, revision), or nothing."""
+        if self._proposal is not None and t >= self._ready:
+            proposal, self._proposal = self._proposal, None
+            yield proposal
+
+    def _round(self, now: float) -> None:
+        session = self.session
+        outcome = session.round()
+        result = outcome.result
+        if result is None:
+            return
+        delay = FIT_DELAY[0] + FIT_DELAY[1] * result.iterations
+        self._ready = now + delay
+        if outcome.accepted:
+            self._proposal = outcome.p, outcome.revision
+        if result.window[0] >= CHANGE - 1e-6:
+            said = {e.name: e for e in quantities(session.robot, session.spec, result.xi, result.covariance)}
+            inside = {name: said[name].lower <= true <= said[name].upper for name, true in self.truth.items()}
+            mass = next(iter(self.truth))
+            error = said[mass].value - self.truth[mass]
+            self.rounds.append(
+                Round(now, outcome.accepted, outcome.reason, result.explained, inside, error, result.fit_time, delay)
+            )
+        else:
+            self.rounds.append(
+                Round(now, outcome.accepted, outcome.reason, result.explained, {}, np.nan, result.fit_time, delay)
+            )

@@ -1,0 +1,47 @@
+"""Arms that change on their path: the loop without ROS, what it finds, and how its cells are judged."""
+
+import numpy as np
+import pytest
+
+from experiments.adaptive_mpc.refit_changes import SIZES, cell, judge
+from experiments.problems.changed_arm import CHANGE, Drive, Driven, Round, changes, drive, hand_truth
+from reporting import Result
+
+
+@pytest.mark.parametrize("robot", SIZES["full"][0])
+def test_there_are_ten_changes_and_the_plant_takes_them(robot):
+    assert len(changes(robot)) >= 10
+    for name in changes(robot):
+        assert np.isfinite(drive(Drive(robot, name, False, 0, CHANGE + 1.05)).rmse)
+
+
+def test_a_payload_is_learnt_late_and_its_truth_is_held():
+    run = Drive("panda", "payload", True, 0, 3.5)
+    learnt = drive(run)
+    assert learnt.rmse < 0.5 * drive(Drive("panda", "payload", False, 0, 3.5)).rmse
+    after = [r for r in learnt.rounds if r.accepted and r.inside]
+    assert after and all(r.delay >= 0.05 and r.explained for r in after) and abs(after[-1].error) < 0.1
+    # One at a time: the next fit begins only when the last one's result is there.
+    begun = np.array([r.time for r in learnt.rounds])
+    assert np.all(np.diff(begun) >= np.array([r.delay for r in learnt.rounds])[:-1] - 1e-9)
+
+
+def test_the_hands_truth_is_the_body_and_what_it_holds():
+    empty, full = hand_truth("panda", []), hand_truth("panda", changes("panda")["payload"])
+    assert full["hand.mass"] - empty["hand.mass"] == pytest.approx(2.0)
+    moment = full["hand.mass"] * full["hand.com.z"] - empty["hand.mass"] * empty["hand.com.z"]
+    assert moment == pytest.approx(2.0 * 0.08)
+
+
+def test_worse_than_none_beyond_noise_is_a_miss_and_so_are_intervals_that_miss():
+    held = Round(2.0, True, "", True, {"mass": True, "com": False}, 0.0, 0.1, 0.1)
+    unsure = Round(2.0, True, "", False, {"mass": False, "com": False}, 0.0, 0.1, 0.1)
+    worse = cell("payload", [(Driven(1e-3, ()), Driven(1.2e-3, (held, unsure))) for _ in range(3)])
+    assert worse["ratio"] == pytest.approx(1.2) and (worse["inside"], worse["truths"]) == (3, 6)
+    assert worse["unexplained"] == 3
+    result = Result("worse")
+    judge(result, "panda", [worse])
+    assert [check.passed for check in result.checks] == [False, False]
+    noisy = cell("payload", [(Driven(1e-3, ()), Driven(r * 1e-3, ())) for r in (0.7, 1.4, 1.1)])
+    judge(result := Result("noisy"), "panda", [noisy])
+    assert result.passed
