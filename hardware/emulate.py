@@ -1,7 +1,8 @@
 """Play a device: `./refit emulate DEVICE`, or `python -m hardware.emulate DEVICE`.
 
 One process per device, as makers' own software busy-waits and a Python thread would starve beside it. Prints
-READY when the device can be opened. Ends at SIGINT, SIGTERM, or, with --with-parent, when its stdin closes.
+READY when the device can be opened; with --world that is when the plant is there. Ends at SIGINT, SIGTERM, or, with
+--with-parent, when its stdin closes.
 """
 
 from __future__ import annotations
@@ -67,22 +68,32 @@ def main(argv: list[str] | None = None) -> int:
     if argv[0] not in DEVICES:
         print(f"refit emulate: no device '{argv[0]}'; there are {', '.join(DEVICES)}", file=sys.stderr)
         return 2
-    stop = threading.Event()
+    stop, running = threading.Event(), False
+
+    def end(*_: object) -> None:
+        stop.set()
+        if not running:  # what loads, or waits for the plant, looks at no event
+            raise KeyboardInterrupt
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, end)
     with contextlib.suppress(AttributeError):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    device, options = argv[0], _parser(argv[0]).parse_args(argv[1:])
+    device = argv[0]
     try:
+        options = _parser(device).parse_args(argv[1:])
+        if options.with_parent:
+            threading.Thread(target=_watch_parent, daemon=True).start()
         emulator = importlib.import_module(DEVICES[device][0]).make(options, Faults(options.seed))
         if options.state:
             emulator.set(**(yaml.safe_load(options.state.read_text()) or {}))
     except (OSError, ValueError, yaml.YAMLError) as error:
         print(f"refit emulate {device}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 0
+    running = True
     control = Control(options.control, emulator) if options.control else None
-    if options.with_parent:
-        threading.Thread(target=_watch_parent, args=(stop,), daemon=True).start()
     print("READY", flush=True)
     try:
         emulator.run(stop)
@@ -92,12 +103,12 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _watch_parent(stop: threading.Event) -> None:
+def _watch_parent() -> None:
     # The descriptor, not sys.stdin: its buffer's lock would be held at interpreter exit.
     with contextlib.suppress(OSError):
         while os.read(0, 4096):
             pass
-    stop.set()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -292,12 +292,12 @@ class BagReader:
         return info
 
     def robot_description(self) -> str:
-        """MJCF text of the nominal robot.
+        """MJCF text of the nominal robot; in bags from before its topic was named so, that of robot_description.
 
         Raises:
             BagError: not in the bag.
         """
-        return self._last_text("robot_description")
+        return self._last_text("robot_description_mjcf" if self.has("robot_description_mjcf") else "robot_description")
 
     def _last_text(self, topic: str) -> str:
         self.require(topic)

@@ -34,7 +34,7 @@ from hardware.dynamixel.emulated_servo import ENCODER, OVERHEAT, Servo, ServoSpe
 from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
 from hardware.emulation.pty_port import PtyPort
-from hardware.emulation.world import SharedWorld
+from hardware.emulation.world import SharedWorld, world_of_plant
 
 __all__ = ["DynamixelEmulator", "arguments", "load_servos", "make"]
 
@@ -43,7 +43,6 @@ FACTORY = "[{id: 1, model: XM430-W350}]"
 MOST_TICKS = 50  # made up for at once after a pause of the process; what is beyond is skipped
 WAKE = 2e-3  # [s] the motors are moved on at least so often, and whenever a request comes: waking up costs more
 SLICE = 2e-3  # [s] of wire time handed over at once
-WORLD_TIMEOUT = 120.0  # [s] for the plant to create the shared world
 
 
 class DynamixelEmulator(Emulator):
@@ -401,7 +400,7 @@ def make(options: argparse.Namespace, faults: Faults) -> DynamixelEmulator:
     if options.return_delay is not None:
         for spec in specs:
             spec.registers.setdefault("return_delay_time", options.return_delay // 2)
-    world = SharedWorld.open(options.world, WORLD_TIMEOUT) if options.world else None
+    world = world_of_plant(options.world) if options.world else None
     return DynamixelEmulator(
         specs, options.link, faults, world=world, pace=not options.no_pace, strict_stuffing=options.strict_stuffing
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from config.whole_file import whole_file
 
-__all__ = ["DEAD_AFTER", "PLANT_TIMEOUT", "SharedWorld", "WorldState"]
+__all__ = ["DEAD_AFTER", "PLANT_TIMEOUT", "SharedWorld", "WorldState", "world_of_plant"]
 
 _MAGIC = b"refit-world-2\n\0\0"
 # Slots of a ring: what is being read is overwritten by the third write from then on at the earliest.
@@ -35,6 +36,8 @@ DEAD_AFTER = 0.2
 
 # [s] for the plant to create the world: both are started at once, and a busy machine loads the plant in half a minute.
 PLANT_TIMEOUT = 120.0
+# [s] after which an emulator says that it waits: a plant that was started with it is usually there by then.
+SAY_AFTER = 2.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class SharedWorld:
 
     @classmethod
     def open(cls, path: str | os.PathLike, timeout: float = 0.0) -> SharedWorld:
-        """The emulators' side.
+        """The side of whoever is not the plant.
 
         Args:
             timeout: for the plant to create it [s].
@@ -159,6 +162,26 @@ class SharedWorld:
         rows[:, 0], rows[:, 1], rows[:, 2] = tau, time.monotonic(), driven
         self._efforts[count % _SLOTS, joints] = rows
         self._effort_counts[joints] = count
+
+
+def world_of_plant(path: str | os.PathLike) -> SharedWorld:
+    """An emulator's side: waits for the plant, however long that takes, and says once on stderr that it does.
+
+    Raises:
+        ValueError: what is at `path` is no world.
+    """
+    path, say_at, said = Path(path), time.monotonic() + SAY_AFTER, False
+    while not path.exists():
+        if not said and time.monotonic() >= say_at:
+            said = True
+            print(
+                f"Waiting for the simulated robot at {path}: start sim_plant with the parameter world:={path}. "
+                "Ctrl-C ends the wait.",
+                file=sys.stderr,
+                flush=True,
+            )
+        time.sleep(0.02)
+    return SharedWorld.open(path)
 
 
 def _newest(counts: np.ndarray, read: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hardware.emulation.world import PLANT_TIMEOUT, SharedWorld
+from hardware.emulation.world import SharedWorld, world_of_plant
 
 __all__ = ["WrenchSource"]
 
@@ -53,7 +53,7 @@ class WrenchSource:
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> WrenchSource:
         """Of the options that `arguments` declared, and the common ones."""
-        world = SharedWorld.open(options.world, PLANT_TIMEOUT) if options.world else None
+        world = world_of_plant(options.world) if options.world else None
         return cls(world, options.seed, **{name: getattr(options, name) for name in (*_VECTORS, *_SCALARS)})
 
     def set(self, **values: Any) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
-from hardware.emulation.world import SharedWorld
+from hardware.emulation.world import SharedWorld, world_of_plant
 from hardware.realsense.frame_link import FramePort
 from hardware.realsense.imager import DepthSensor, InertialUnit, Swing, grain, holes
 from hardware.realsense.profiles import MODELS, MOTION, Mode
@@ -270,7 +270,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def make(options: argparse.Namespace, faults: Faults) -> RealSenseEmulator:
     if options.link is None:
         raise ValueError("--link is missing: the path that the camera's node opens (parameter emulator_link)")
-    world = SharedWorld.open(options.world, timeout=120.0) if options.world else None
+    world = world_of_plant(options.world) if options.world else None
     return RealSenseEmulator(
         faults, options.link, options.model, options.serial, world, options.camera, options.render_period
     )

@@ -14,7 +14,7 @@ from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
 from hardware.emulation.modbus_slave import RegisterBank, RequestFinder, serve
 from hardware.emulation.pty_port import PtyPort
-from hardware.emulation.world import PLANT_TIMEOUT, SharedWorld
+from hardware.emulation.world import world_of_plant
 from hardware.robotiq.fingers import Fingers, OwnFingers, WorldFingers
 from hardware.robotiq.gripper import GRIPPERS, INTERNAL, OVERCURRENT, UNDERVOLTAGE, Gripper
 
@@ -144,7 +144,7 @@ def make(options: argparse.Namespace, faults: Faults) -> RobotiqEmulator:
     mechanics = GRIPPERS[options.model]
     if options.world:
         fingers: Fingers = WorldFingers(
-            SharedWorld.open(options.world, PLANT_TIMEOUT),
+            world_of_plant(options.world),
             options.joint,
             mechanics.stroke,
             options.joint_open,

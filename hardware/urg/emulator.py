@@ -14,7 +14,7 @@ import numpy as np
 from hardware.emulation.emulator import Emulator
 from hardware.emulation.faults import Faults
 from hardware.emulation.pty_port import PtyPort
-from hardware.emulation.world import PLANT_TIMEOUT, SharedWorld
+from hardware.emulation.world import world_of_plant
 from hardware.urg.scene import MujocoScene, Optics, Room, Scene
 from hardware.urg.sensor import FIRST, FRONT, LAST, RATES, STEPS, Sensor
 from hardware.urg.tcp_server import TcpServerPort
@@ -194,7 +194,7 @@ def make(options: argparse.Namespace, faults: Faults) -> UrgEmulator:
             f"the URG-04LX has no rate of {options.rs232} baud, only {', '.join(str(int(r)) for r in RATES)}"
         )
     if options.world:
-        world = SharedWorld.open(options.world, PLANT_TIMEOUT)
+        world = world_of_plant(options.world)
         scene: Scene = MujocoScene(world.mjcf, world.joints, lambda: world.state().q, options.site)
     else:
         scene = Room(options.room)

@@ -1,4 +1,4 @@
-"""The frames of a robot's model as TF messages: every named body and site, from joint positions."""
+"""The frames of a robot's model as TF messages: every named body and site, and `base_link`, from joint positions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import mujoco
 import numpy as np
 from geometry_msgs.msg import TransformStamped
 from tf2_msgs.msg import TFMessage
+
+from sim_core.plant.robot_urdf import BASE, base_body
 
 __all__ = ["RobotFrames"]
 
@@ -38,7 +40,12 @@ class RobotFrames:
             if moves:
                 transform.header.stamp = stamp
             parent_body = 0 if parent == "world" else self._model.body(parent).id
-            p, q = _relative(data, parent_body, kind, index)
+            if kind != "base":
+                p, q = _relative(data, parent_body, kind, index)
+            elif parent_body:
+                p, q = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+            else:
+                p, q = self._model.body_pos[index], self._model.body_quat[index]
             t, r = transform.transform.translation, transform.transform.rotation
             t.x, t.y, t.z = (float(x) for x in p)
             r.w, r.x, r.y, r.z = (float(x) for x in q)
@@ -46,7 +53,7 @@ class RobotFrames:
 
 
 def _frames(model) -> list[tuple[str, str, str, int, bool]]:
-    """(parent, child, "body"|"site", index, moving) of every named body and site of the robot."""
+    """(parent, child, "body"|"site"|"base", index, moving) of every named body and site of the robot, and of base_link."""
     frames, taken = [], set()
     for b in range(1, model.nbody):
         name, parent = model.body(b).name, model.body(int(model.body_parentid[b])).name
@@ -59,6 +66,9 @@ def _frames(model) -> list[tuple[str, str, str, int, bool]]:
         if name and parent and not name.startswith("refit/") and name not in taken:
             taken.add(name)
             frames.append((parent, name, "site", s, False))
+    if base := base_body(model):
+        free = model.jnt_type[model.body_jntadr[base]] == mujoco.mjtJoint.mjJNT_FREE and model.body_jntnum[base]
+        frames.append((model.body(base).name if free else "world", BASE, "base", base, False))
     return frames
 
 

@@ -15,6 +15,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
+from nodes.frames.description import MJCF_TOPIC, URDF_TOPIC, description_messages
 from nodes.frames.robot_frames import RobotFrames
 from nodes.framework.config import setting
 from nodes.framework.joint_state_gate import JointStateGate
@@ -54,11 +55,12 @@ class RobotState(RefitNode):
         self._frames = RobotFrames(self._model, self.config.frame_prefix)
         self._tf = self.create_publisher(TFMessage, "/tf", STATE)
         self._tf_static = self.create_publisher(TFMessage, "/tf_static", LATCHED)
-        self._description = self.create_publisher(String, "robot_description", LATCHED)
-        self._entities = (self._tf, self._tf_static, self._description)
+        self._descriptions = [self.create_publisher(String, topic, LATCHED) for topic in (URDF_TOPIC, MJCF_TOPIC)]
+        self._entities = (self._tf, self._tf_static, *self._descriptions)
 
     def activate(self) -> None:
-        self._description.publish(String(data=self._mjcf))
+        for publisher, message in zip(self._descriptions, description_messages(self._mjcf)):
+            publisher.publish(message)
         mujoco.mj_kinematics(self._model, self._data)
         _, static = self._frames.fill(self._data, self.stamp_now())
         self._tf_static.publish(static)

@@ -18,6 +18,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
+from nodes.frames.description import MJCF_TOPIC, URDF_TOPIC, description_messages
 from nodes.framework.diagnostics import ERROR, OK
 from nodes.framework.gatekeeper import Gatekeeper
 from nodes.framework.lifecycle import RefitNode, spin_main
@@ -100,7 +101,7 @@ class SimPlant(RefitNode):
             return entity
 
         self._pub_joint_states = publisher(JointState, f"{own}joint_states", STATE)
-        self._pub_description = publisher(String, f"{own}robot_description", LATCHED)
+        self._descriptions = [publisher(String, own + topic, LATCHED) for topic in (URDF_TOPIC, MJCF_TOPIC)]
         self._pub_clock = publisher(Clock, "~/clock" if own else "/clock", CLOCK) if c.clock_period else None
         self._pub_tf = publisher(TFMessage, "/tf", STATE) if c.tf_period else None
         self._pub_tf_static = publisher(TFMessage, "/tf_static", LATCHED) if c.tf_period else None
@@ -149,7 +150,8 @@ class SimPlant(RefitNode):
         )
 
     def activate(self) -> None:
-        self._pub_description.publish(String(data=self._mjcf))
+        for description, message in zip(self._descriptions, description_messages(self._mjcf)):
+            description.publish(message)
         if self._world is None:
             self._commands = create_polled_subscription(self, JointCommand, "joint_command", COMMAND)
         self.loop.call(self._publish)

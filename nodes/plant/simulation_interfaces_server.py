@@ -151,7 +151,7 @@ class SimulationInterfaces:
     def _get_features(self, request, response):
         response.features = SimulatorFeatures(
             features=list(FEATURES),
-            spawn_formats=["mjcf"],
+            spawn_formats=["mjcf", "urdf"],
             custom_info=self._loop.call(
                 lambda plant: (
                     f"refit sim_plant, MuJoCo, robot {plant.name}; one step is {plant.tick_period:g} s. "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import urllib.parse
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypedDict
@@ -151,7 +152,7 @@ def entity_content(uri: str, text: str) -> ShapeContent | str:
 
     Accepted: URI "refit:box?mass=2&size=0.05,0.05,0.05&com=0,0,0.1" (also sphere, capsule,
     cylinder), URI "file:///path.xml", or text that is an MJCF document or fragment
-    (`<mujoco>`, `<body>` or `<geom>`).
+    (`<mujoco>`, `<body>` or `<geom>`) or a URDF document (`<robot>`).
 
     Raises:
         EntityError: none of these.
@@ -177,7 +178,7 @@ def entity_content(uri: str, text: str) -> ShapeContent | str:
             raise EntityError("not_found", f"Cannot read '{uri}': {error.strerror}.") from error
     raise EntityError(
         "format",
-        f"Cannot spawn from '{uri}'; use one of {', '.join(SPAWNABLES)}, file:///path.xml, or an MJCF resource_string.",
+        f"Cannot spawn from '{uri}'; use one of {', '.join(SPAWNABLES)}, file:///path.xml, or MJCF or URDF as resource_string.",
     )
 
 
@@ -185,11 +186,50 @@ def _fragment(text: str) -> str:
     stripped = re.sub(r"<\?xml.*?\?>|<!--.*?-->", "", text, flags=re.S).strip()
     if stripped.startswith("<mujoco"):
         return text
+    if stripped.startswith("<robot"):
+        return _whole_urdf(stripped)
     if stripped.startswith(("<body", "<geom")):
         return f"<mujoco><worldbody>{stripped}</worldbody></mujoco>"
     raise EntityError(
-        "format", f"The resource is neither a <mujoco>, <body> nor <geom> element but begins with {stripped[:40]!r}."
+        "format",
+        f"The resource is neither a <mujoco>, <robot>, <body> nor <geom> element but begins with {stripped[:40]!r}.",
     )
+
+
+def _whole_urdf(text: str) -> str:
+    """A URDF that MuJoCo reads with its shapes and its root link's inertia, which it drops unless it is told otherwise."""
+    try:
+        robot = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise EntityError("parse", f"The resource is not well-formed XML: {error}.") from error
+    told = robot.find("mujoco")
+    if told is None:
+        told = ElementTree.SubElement(robot, "mujoco")
+    compiler = told.find("compiler")
+    if compiler is None:
+        compiler = ElementTree.SubElement(told, "compiler")
+    compiler.attrib.update(fusestatic="false", discardvisual="false")
+    return ElementTree.tostring(robot, encoding="unicode")
+
+
+def _contents(text: str) -> mujoco.MjSpec:
+    """A document as something to spawn: what belongs to a scene is left out, and a free body is as free as the entity is.
+
+    Raises:
+        ValueError: it cannot be read.
+        EntityError: several of its bodies are free.
+    """
+    spec = mujoco.MjSpec.from_string(text)
+    world = spec.worldbody
+    planes = [geom for geom in world.geoms if geom.type == mujoco.mjtGeom.mjGEOM_PLANE]
+    for element in (*planes, *world.lights, *world.cameras, *spec.keys):
+        spec.delete(element)
+    free = [joint for body in world.bodies for joint in body.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    if len(free) > 1:
+        raise EntityError("format", f"{len(free)} bodies of the resource are free; spawn them one by one.")
+    for joint in free:
+        spec.delete(joint)
+    return spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -323,7 +363,8 @@ def _add(spec: mujoco.MjSpec, entity: Entity) -> None:
         )
         return
     try:
-        child = mujoco.MjSpec.from_string(entity.content)
+        child = _contents(entity.content)
+        child.option = spec.option  # the plant's time step and gravity hold
         spec.attach(child, frame=body.add_frame(), prefix=f"{entity.name}/")
     except ValueError as error:
         raise EntityError("parse", f"'{entity.name}' cannot be read: {_line(error)}") from error

@@ -63,6 +63,20 @@ def test_what_is_written_is_read(tmp_path):
     assert names.shape == (1000, 2) and times[-1] == pytest.approx(1.998)
 
 
+def test_the_description_of_old_bags_and_new_ones_is_mjcf(tmp_path):
+    """Old bags hold it as robot_description; new ones hold URDF there, beside the MJCF."""
+    text = typestore().types[STRING]
+    for name, topics in (
+        ("old", {"/robot_description": "<mujoco/>"}),
+        ("new", {"/robot_description": "<robot/>", "/robot_description_mjcf": "<mujoco/>"}),
+    ):
+        with BagWriter(tmp_path / name) as bag:
+            for topic, data in topics.items():
+                bag.add_topic(topic, STRING)
+                bag.write_message(topic, 1, text(data))
+        assert BagReader(tmp_path / name).robot_description() == "<mujoco/>"
+
+
 def test_others_read_it_too(tmp_path):
     """rosbags' own reader, and the metadata that rosbag2 looks at."""
     write_bag(tmp_path / "bag")

@@ -1,5 +1,7 @@
 """The emulators' common ground against plain clients: wire time, rates, faults, processes, the shared world."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +16,9 @@ from hardware.emulation.faults import Faults
 from hardware.emulation.process import EmulatorProcess
 from hardware.emulation.pty_port import PtyPort
 from hardware.emulation.world import SharedWorld
+
+#: for processes that run elsewhere
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))}
 
 
 def received(client, n, patience=5.0):
@@ -174,6 +179,36 @@ print(world.mjcf, state.t)
         world.indices(["elbow"])
     with pytest.raises(ValueError, match="no shared world"):
         SharedWorld.open(tmp_path / "none")
+
+
+WAITING = {
+    "urg": ["--link", "port"],
+    "netft": ["--ip", "127.0.0.3", "--http-port", "0"],
+    "dynamixel": ["--link", "port", "--servos", "[{id: 1, model: XM430-W350, joint: a}]"],
+}
+
+
+@pytest.mark.parametrize("device", WAITING)
+def test_an_emulator_waits_for_its_plant_until_it_comes_or_ctrl_c(tmp_path, device):
+    mjcf = "<mujoco><worldbody><body><joint name='a'/><geom size='0.1'/><site name='urg'/></body></worldbody></mujoco>"
+    command = [sys.executable, "-m", "hardware.emulate", device, *WAITING[device], "--world", "world"]
+
+    def start():
+        begun = subprocess.Popen(
+            command, cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        said = begun.stderr.readline()
+        assert said.startswith("Waiting for the simulated robot at world: start sim_plant"), said
+        return begun
+
+    ended = start()
+    ended.send_signal(signal.SIGINT)
+    assert ended.communicate(timeout=60.0) == ("", "") and ended.returncode == 0
+    served = start()
+    SharedWorld.create(tmp_path / "world", ["a"], mjcf)
+    assert served.stdout.readline() == "READY\n"
+    served.send_signal(signal.SIGINT)
+    assert served.communicate(timeout=60.0) == ("", "") and served.returncode == 0
 
 
 def test_a_state_is_never_read_half_written(tmp_path):

@@ -1,5 +1,7 @@
 """Frames from joint states, against MuJoCo's own kinematics; what is wrong moves nothing."""
 
+import xml.etree.ElementTree as ElementTree
+
 import mujoco
 import numpy as np
 import pytest
@@ -22,10 +24,11 @@ def test_frames_are_those_of_the_model(ros):
     moving, static, text = (
         ros.listen(TFMessage, "/tf", STATE),
         ros.listen(TFMessage, "/tf_static", LATCHED),
-        ros.listen(String, "robot_description", LATCHED),
+        ros.listen(String, "robot_description_mjcf", LATCHED),
     )
+    urdf = ros.listen(String, "robot_description", LATCHED)
     publisher = ros.node.create_publisher(JointState, "joint_states", STATE)
-    ros.until(lambda: publisher.get_subscription_count() and static and text, what="the node listens")
+    ros.until(lambda: publisher.get_subscription_count() and static and text and urdf, what="the node listens")
     names = ["gripper", "wrist_roll", "wrist_pitch", "forearm_roll", "elbow", "shoulder", "waist"]
     q = np.array([0.3, -0.4, 0.5, -0.6, 0.7, -0.2, 0.9])
     message = JointState(name=names, position=q, velocity=np.zeros(7))
@@ -51,6 +54,9 @@ def test_frames_are_those_of_the_model(ros):
     np.testing.assert_allclose(X[:3, 3], data.site("hand_site").xpos, atol=1e-9)
     np.testing.assert_allclose(X[:3, :3].ravel(), data.site("hand_site").xmat, atol=1e-9)
     assert '<mujoco model="dxl_arm">' in text[-1].data
+    assert urdf[-1].data.startswith('<robot name="dxl_arm">')
+    links = {link.get("name") for link in ElementTree.fromstring(urdf[-1].data).findall("link")}
+    assert links == {"world"} | {t.child_frame_id for m in (static[-1], moving[-1]) for t in m.transforms}
     diagnostics = ros.diagnostics("robot_state")
     publisher.publish(broken)
     ros.until(lambda: int(diagnostics()[2].get("states_refused", 0)) >= 1, what="the refusal")

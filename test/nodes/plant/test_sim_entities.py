@@ -89,7 +89,7 @@ def test_features_listed_are_features_offered(plant):
     offered = services()
     for feature, services in NEEDS.items():
         assert (feature in listed) == all(f"/{s}" in offered for s in services), feature
-    assert "one step is 0.002 s" in answer.custom_info and list(answer.spawn_formats) == ["mjcf"]
+    assert "one step is 0.002 s" in answer.custom_info and list(answer.spawn_formats) == ["mjcf", "urdf"]
     spawnables = plant("get_spawnables").spawnables
     for k, item in enumerate(spawnables):  # each can be spawned as it stands
         response = plant(

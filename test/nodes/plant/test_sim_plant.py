@@ -1,6 +1,7 @@
 """The plant node through its topics: rate, bad commands, lock-step, resets, endings, namespaces."""
 
 import signal
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import mujoco
@@ -84,7 +85,7 @@ def test_every_tick_is_published_and_described(ros):
     )
     clocks, wrenches = ros.listen(Clock, "/clock", CLOCK), ros.listen(WrenchStamped, "wrench", SENSOR)
     moving, static = ros.listen(TFMessage, "/tf", STATE), ros.listen(TFMessage, "/tf_static", LATCHED)
-    text = ros.listen(String, "robot_description", LATCHED)
+    text, urdf = (ros.listen(String, topic, LATCHED) for topic in ("robot_description_mjcf", "robot_description"))
     diagnostics = ros.diagnostics("sim_plant")
     ros.start(
         "sim_plant",
@@ -96,7 +97,7 @@ def test_every_tick_is_published_and_described(ros):
     )
     ros.up("sim_plant")
     ros.until(lambda: numbered and stamp(numbered[-1][0]) > 2.0 and diagnostics()[0] is not None)
-    ros.until(lambda: wrenches and moving and static and text)
+    ros.until(lambda: wrenches and moving and static and text and urdf)
     states = [message for message, _ in numbered]
     # Every tick is said, whatever the machine's speed: time goes with the publisher's own count, which also counts what
     # this reader missed while it was held up for a second.
@@ -105,6 +106,11 @@ def test_every_tick_is_published_and_described(ros):
     assert list(states[0].name) == [f"joint{i}" for i in range(1, 8)]
     assert np.all(np.isfinite([m.effort for m in states]))
     assert '<mujoco model="panda">' in text[0].data
+    # RViz draws every link at its frame.
+    links = {link.get("name") for link in ElementTree.fromstring(urdf[0].data).findall("link")}
+    assert links - {"world"} == {t.child_frame_id for m in (static[-1], moving[-1]) for t in m.transforms}
+    base = next(t for t in static[-1].transforms if t.child_frame_id == "base_link")
+    assert base.header.frame_id == "world" and base.transform.rotation.w == 1.0
     assert {c.clock.nanosec % 10_000_000 for c in clocks} == {0}
     # Whatever the arm does, the hand below the flange weighs about 0.76 kg.
     force = wrenches[-1].wrench.force
