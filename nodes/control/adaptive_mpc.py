@@ -156,6 +156,7 @@ class AdaptiveMpcNode(RefitNode):
         self._path: PathFollower | None = None  # from the first cycle on
         self._step: PathStep | None = None  # of the newest state answered
         self._read: float | None = None  # stamp of the newest state read
+        self._seen = np.nan  # and of the newest of all
         self._sent: JointCommand | None = None
         self._counted = -np.inf  # stamp of the last state counted by the episode
         self._plan_due = -np.inf
@@ -172,6 +173,9 @@ class AdaptiveMpcNode(RefitNode):
             if self.is_active and not self.halt_reason:
                 self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
             return
+        if self.config.lockstep and stamp == self._seen:
+            self._due = -np.inf  # it waits at this state, wherever the beat here began
+        self._seen = stamp
         if self._read is not None and self._read <= stamp < self._due and self.is_active:
             return
         message = deserialize_message(data, JointState)

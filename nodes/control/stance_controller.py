@@ -157,6 +157,7 @@ class StanceController(RefitNode):
         self.controller.reset()
         self._due = -np.inf  # stamp from which the next command is due
         self._stamp = -np.inf  # of the newest joint state answered
+        self._seen = np.nan  # and of the newest of all
         self._sent: JointCommand | None = None
         self._target = np.zeros(3)  # forward, sideways, turning, as followed
         self._wanted = np.zeros(3)  # as asked for
@@ -218,6 +219,9 @@ class StanceController(RefitNode):
         if self.config.lockstep and self._sent is not None and stamp == seconds(self._sent.header.stamp):
             self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
             return
+        if self.config.lockstep and stamp == self._seen:
+            self._due = -np.inf  # it waits at this state, wherever the beat here began
+        self._seen = stamp
         if self._stamp <= stamp < self._due:
             return
         message = deserialize_message(data, JointState)

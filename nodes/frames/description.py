@@ -10,13 +10,11 @@ from std_msgs.msg import String
 
 from sim_core.plant.robot_urdf import robot_urdf
 
-__all__ = ["MJCF_TOPIC", "URDF_TOPIC", "description_messages"]
-
-URDF_TOPIC, MJCF_TOPIC = "robot_description", "robot_description_mjcf"
+__all__ = ["description_messages"]
 
 
 def description_messages(mjcf: str) -> tuple[String, String]:
-    """(URDF, MJCF) of a robot, for `URDF_TOPIC` and `MJCF_TOPIC`. Its meshes are written into the user's cache."""
+    """(URDF, MJCF) of a robot, for `robot_description` and `robot_description_mjcf`. Its meshes are written into the user's cache."""
     cache = os.environ.get("REFIT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refit"
     return String(data=robot_urdf(_compiled(mjcf), Path(cache) / "meshes")), String(data=mjcf)
 

@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
-from nodes.frames.description import MJCF_TOPIC, URDF_TOPIC, description_messages
+from nodes.frames.description import description_messages
 from nodes.frames.robot_frames import RobotFrames
 from nodes.framework.config import setting
 from nodes.framework.joint_state_gate import JointStateGate
@@ -55,7 +55,10 @@ class RobotState(RefitNode):
         self._frames = RobotFrames(self._model, self.config.frame_prefix)
         self._tf = self.create_publisher(TFMessage, "/tf", STATE)
         self._tf_static = self.create_publisher(TFMessage, "/tf_static", LATCHED)
-        self._descriptions = [self.create_publisher(String, topic, LATCHED) for topic in (URDF_TOPIC, MJCF_TOPIC)]
+        self._descriptions = [
+            self.create_publisher(String, "robot_description", LATCHED),
+            self.create_publisher(String, "robot_description_mjcf", LATCHED),
+        ]
         self._entities = (self._tf, self._tf_static, *self._descriptions)
 
     def activate(self) -> None:

@@ -18,7 +18,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
-from nodes.frames.description import MJCF_TOPIC, URDF_TOPIC, description_messages
+from nodes.frames.description import description_messages
 from nodes.framework.diagnostics import ERROR, OK
 from nodes.framework.gatekeeper import Gatekeeper
 from nodes.framework.lifecycle import RefitNode, spin_main
@@ -101,7 +101,10 @@ class SimPlant(RefitNode):
             return entity
 
         self._pub_joint_states = publisher(JointState, f"{own}joint_states", STATE)
-        self._descriptions = [publisher(String, own + topic, LATCHED) for topic in (URDF_TOPIC, MJCF_TOPIC)]
+        self._descriptions = [
+            publisher(String, f"{own}robot_description", LATCHED),
+            publisher(String, f"{own}robot_description_mjcf", LATCHED),
+        ]
         self._pub_clock = publisher(Clock, "~/clock" if own else "/clock", CLOCK) if c.clock_period else None
         self._pub_tf = publisher(TFMessage, "/tf", STATE) if c.tf_period else None
         self._pub_tf_static = publisher(TFMessage, "/tf_static", LATCHED) if c.tf_period else None

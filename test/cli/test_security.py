@@ -128,9 +128,10 @@ def test_only_the_supervisor_says_how_things_stand_and_only_the_controller_comma
     assert publishers(keystore, "rt/left/joint_command") == {"/left/adaptive_mpc"}
     assert publishers(keystore, "rt/left/refit/parameters") == {"/left/refit_worker"}
     assert publishers(keystore, "rr/left/stopReply") == {"/left/supervisor"}
-    # what nobody in the graph says is the operator's, who may stop the robot as well
+    # what nobody in the graph says is the operator's, who may stop the robot as well, and so may the page with the buttons
     assert publishers(keystore, "rt/left/velocity_controller/commands") == {"/"}
-    assert publishers(keystore, "rq/left/stopRequest") == {"/"}
+    assert publishers(keystore, "rq/left/stopRequest") == {"/", "/left/view"}
+    assert publishers(keystore, "rq/left/hand_overRequest") == {"/"}
 
 
 def test_nobody_but_the_operator_touches_another_namespace(keystore):
