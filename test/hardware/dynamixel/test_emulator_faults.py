@@ -342,7 +342,7 @@ def test_current_loop_and_world_close_into_a_pendulum(tmp_path, world):
         thread.start()
         client.write(1, 64, 1, 1)
         client.write(1, 102, 20, 2)
-        until(lambda: track[-1][1] > 1.0)
+        until(lambda: track and track[-1][1] > 1.0)
         stop.set()
         thread.join()
         client.close()
