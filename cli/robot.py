@@ -147,7 +147,7 @@ def _payload_body(adoption: Adoption) -> str:
 
 
 def _page(adoption: Adoption, found: Survey, path: Path) -> Report:
-    from sim_core.adoption.survey import BODIES, JOINTS
+    from sim_core.adoption.survey import BODIES, JOINTS, told
 
     page = Report(adoption.title, str(path))
     mass = float(sum(row[1] for row in found.bodies))
@@ -163,9 +163,7 @@ def _page(adoption: Adoption, found: Survey, path: Path) -> Report:
     )
     page.section("Links").table(BODIES, found.bodies)
     page.section("Tree").table(["link <- joint"], [[line.replace("  ", "\u2003")] for line in found.tree])
-    page.section(
-        "What joint motion tells", f"Of {_payload_body(adoption)}, over random motion about home. {found.told}"
-    )
+    page.section("What joint motion tells", told(found.told, _payload_body(adoption)))
     if adoption.notes:
         page.section("Notes", "\n\n".join(adoption.notes))
     return page

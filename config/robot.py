@@ -22,10 +22,12 @@ import yaml
 
 from config.description import Robot, RobotError
 from config.share import shared_folder
-from config.typed import TypedError, read
+from config.typed import TypedError, read_file
 
 __all__ = [
     "DEFAULT",
+    "MODEL_FILES",
+    "folder_of_model",
     "load_robot",
     "loadable_robots",
     "node_parameters",
@@ -102,14 +104,18 @@ def robot_folder(robot: str | Path) -> Path:
         return known
     path = Path(robot).expanduser().resolve()
     if path.suffix in MODEL_FILES and path.is_file():
-        own = _is_robot(path.parent) and path.stem == path.parent.name
-        return path.parent if own else _adopted(path)
+        return folder_of_model(path) or _adopted(path)
     if not str(robot) or not _is_robot(path):
         raise FileNotFoundError(
             f"No robot named '{robot}'. Known: {', '.join(robot_names())}; or give the path of a folder <robot> that "
             "holds <robot>.xml, or of a URDF, xacro or MJCF file."
         )
     return path
+
+
+def folder_of_model(path: Path) -> Path | None:
+    """The robot's folder of which this file is the model; None: it is a model file by itself."""
+    return path.parent if _is_robot(path.parent) and path.name == f"{path.parent.name}.xml" else None
 
 
 def _adopted(path: Path) -> Path:
@@ -150,18 +156,11 @@ def load_robot(robot: str | Path) -> Robot:
     folder = robot_folder(robot)
     path = folder / "robot.yaml"
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        found: Robot = read(Robot, document, name=folder.name, folder=folder)
+        found: Robot = read_file(Robot, path, name=folder.name, folder=folder)
     except FileNotFoundError:
         raise RobotError(f"{path} is missing; expected at least 'title: <what people call the robot>' in it") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}: " if mark else ""
-        raise RobotError(f"{path} is no YAML: {place}{getattr(error, 'problem', None) or error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RobotError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except TypedError as error:
-        raise RobotError(f"{path}: {error}") from None
+        raise RobotError(str(error)) from None
     if (called := _model_name(found.model)) != found.name:
         # Bags and parameter files carry the model's name, launch files the folder's.
         raise RobotError(f"{found.model}: expected a model of the folder's name '{found.name}', found '{called}'")

@@ -17,9 +17,12 @@ import difflib
 import math
 import types
 import typing
+from pathlib import Path
 from typing import Any
 
-__all__ = ["TypedError", "key", "keys", "read"]
+import yaml
+
+__all__ = ["TypedError", "key", "keys", "read", "read_file"]
 
 _NUMBERS = {float: "a number", int: "a whole number"}
 _WORDS = {bool: "true or false", str: "a text", **_NUMBERS}
@@ -85,6 +88,31 @@ def read(kind: Any, value: Any, where: str = "", **given: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(kind, value, where, given)
     return _read_value(kind, value, where, {})
+
+
+def read_file(kind: Any, path: Path, nothing: Any = None, **given: Any) -> Any:
+    """A YAML file as an instance of `kind`.
+
+    Args:
+        nothing: what an empty file says. kind, given: as for `read`.
+
+    Raises:
+        FileNotFoundError: there is none.
+        TypedError: it cannot be read, or `read` refuses it; the sentence begins with the path.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return read(kind, nothing if document is None else document, **given)
+    except FileNotFoundError:
+        raise
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}: " if mark else ""
+        raise TypedError(f"{path} is no YAML: {place}{getattr(error, 'problem', None) or error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise TypedError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except TypedError as error:
+        raise TypedError(f"{path}: {error}") from None
 
 
 def _read_dataclass(kind: Any, value: Any, where: str, given: dict[str, Any]) -> Any:

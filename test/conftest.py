@@ -47,6 +47,7 @@ PROCESS = tuple(
         "hardware/dynamixel/test_device.py",
         "hardware/dynamixel/test_emulator_faults.py",
         "hardware/dynamixel/test_emulator_sdk.py",
+        "hardware/dynamixel/test_stops.py",
         "hardware/dynamixel/test_transports.py",
         "hardware/emulation",
         "hardware/estop",

@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from config.robot import MODEL_FILES, robot_names
+from config.robot import MODEL_FILES, folder_of_model, robot_names
 from config.whole_file import whole_file
 from sim_core.adoption.errors import AdoptionError
 from sim_core.adoption.side_file import SideFile, SideFileError, read_side_file, side_file_of
 
 __all__ = ["adopted", "is_model_file", "name_of"]
 
-RULES = 2  # rises when what is derived changes
+#: whose text decides what is made of a file
+RULES = (Path(__file__).parent, Path(__file__).parents[1] / "multibody" / "model" / "urdf.py")
 
 
 def is_model_file(robot: str | os.PathLike[str]) -> bool:
@@ -41,10 +43,12 @@ def adopted(robot: str) -> str:
     path = Path(robot).expanduser().resolve()
     if not path.is_file():
         raise AdoptionError(f"no model file at {path}; check the path")
+    if own := folder_of_model(path):
+        return str(own)
     side = side_file_of(path)
-    digest = hashlib.sha256(repr((RULES, str(path))).encode())
-    for source in _sources(path, side):
-        digest.update(source.read_bytes())
+    digest = hashlib.sha256(str(path).encode())
+    for content in _contents(path, side):
+        digest.update(content)
     name = name_of(path)
     folder = cache() / f"{name}-{digest.hexdigest()[:12]}" / name
     if not (folder / "robot.yaml").is_file():
@@ -66,11 +70,21 @@ def _said(side: Path) -> SideFile:
         raise AdoptionError(str(error)) from None
 
 
-def _sources(path: Path, side: Path) -> list[Path]:
-    """Files whose change makes the robot another one: what a xacro or MJCF file includes lies beside it as a rule."""
-    beside = [p for p in path.parent.iterdir() if p.suffix in MODEL_FILES] if path.suffix != ".urdf" else [path]
-    nodes = side.parent / _said(side).nodes
-    return sorted({path, *beside, *(p for p in (side, nodes) if p.is_file())})
+def _contents(path: Path, side: Path) -> Iterator[bytes]:
+    """Everything whose change makes the robot another one; what an MJCF file includes lies beside it as a rule."""
+    if path.suffix == ".xacro":
+        from sim_core.multibody.model.xacro_file import expanded
+
+        try:
+            yield expanded(path).encode()  # with whatever it includes, wherever that is
+        except ValueError as error:
+            raise AdoptionError(str(error)) from None
+    rules = [file for place in RULES for file in (place.glob("*.py") if place.is_dir() else [place])]
+    beside = path.parent.glob("*.xml") if path.suffix == ".xml" else [path]
+    own = (side, side.parent / _said(side).nodes)
+    for file in (*sorted(rules), *sorted(beside), *own):
+        if file.is_file():
+            yield file.read_bytes()
 
 
 def name_of(path: Path) -> str:

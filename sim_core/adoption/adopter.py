@@ -157,7 +157,7 @@ class _Adopter:
         return compile_source(self._text()).mj_model
 
     def _known(self, key: str, values: dict[str, float]) -> None:
-        joints = [joint.get("name", "") for joint in self.root.iter("joint") if joint.get("type") or joint.get("axis")]
+        joints = [joint.get("name", "") for world in self.root.iter("worldbody") for joint in world.iter("joint")]
         for joint in values:
             if joint not in joints:
                 raise DerivationError(f"{key}: expected joints out of {', '.join(joints)}, found '{joint}'")

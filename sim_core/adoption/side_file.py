@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from config.description import Device, TrackingWeights
-from config.typed import TypedError, key, read
+from config.typed import TypedError, key, read_file
 
 __all__ = ["SideFile", "SideFileError", "Tool", "read_side_file", "side_file_of"]
 
@@ -63,16 +61,10 @@ def read_side_file(path: Path) -> SideFile:
     Raises:
         SideFileError: see there.
     """
-    if not path.is_file():
-        return SideFile()
     try:
-        found: SideFile = read(SideFile, yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}: " if mark else ""
-        raise SideFileError(f"{path} is no YAML: {place}{getattr(error, 'problem', None) or error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SideFileError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        found: SideFile = read_file(SideFile, path, nothing={})
+    except FileNotFoundError:
+        return SideFile()
     except TypedError as error:
-        raise SideFileError(f"{path}: {error}") from None
+        raise SideFileError(str(error)) from None
     return found

@@ -24,6 +24,7 @@ within its band of its velocity limit, what all of them are commanded gives way 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +86,22 @@ class JointLimits:
                 raise ValueError(f"{name}: expected no negative limit, found {getattr(self, name).tolist()}")
 
 
+@dataclass(frozen=True, eq=False)
+class _Band:
+    """Near the velocity limits, at one lag [s]; arrays (n,) [rad/s or m/s].
+
+    Attributes:
+        width: change of velocity over which the effort falls from full to none. margin: how far below the limit that is.
+        ceiling: velocity at which only what bears the load remains. held_share: of the load that is spared [1].
+    """
+
+    lag: float
+    width: np.ndarray
+    margin: np.ndarray
+    ceiling: np.ndarray
+    held_share: np.ndarray
+
+
 class MotionBound:
     """Bounds joint efforts by the joints' motion; one object for each robot.
 
@@ -104,18 +121,21 @@ class MotionBound:
         self._least = least
         self._load, self._acting, self._v = (np.zeros(len(limits.joints)) for _ in range(3))
         self._t = np.inf  # of the newest measurement [s]
-        self._set_lag(2.0 * period)
+        self._known: dict[int, _Band] = {}  # by lag [ms]
 
-    def _set_lag(self, lag: float) -> None:
-        self._lag = lag
+    def _at(self, milliseconds: int) -> _Band:
+        """The band at a lag, worked out once: a late loop's lag is another one in every cycle."""
+        if milliseconds not in self._known:
+            self._known[milliseconds] = self._band(max(1e-3 * milliseconds, 2.0 * self._period))
+        return self._known[milliseconds]
+
+    def _band(self, lag: float) -> _Band:
         change, widest = self._acceleration * lag, WIDEST * self._reference
         # A slow servo that keeps its beat is none that is late: full effort stays there at rest.
         change -= np.where(self._limited, np.maximum(self._acceleration * 2.0 * self._period - widest, 0.0), 0.0)
-        #: change of velocity over which the effort falls from full to none, and how far below the limit that is
-        self._band = np.where(self._limited, np.maximum(change, NARROWEST * self._reference), change + 1e-6)
-        self._margin = np.where(self._limited, np.minimum(self._band, widest), self._band)
-        self._ceiling = self.limits.velocity - self._margin
-        self._held_share = 1.0 - self._margin / self._band
+        width = np.where(self._limited, np.maximum(change, NARROWEST * self._reference), change + 1e-6)
+        margin = np.where(self._limited, np.minimum(width, widest), width)
+        return _Band(lag, width, margin, self.limits.velocity - margin, 1.0 - margin / width)
 
     def __call__(self, effort: np.ndarray, q: np.ndarray, v: np.ndarray, t: float, lag: float = 0.0) -> np.ndarray:
         """The efforts that may act, (n,) [N m or N], of those wanted at positions q and velocities v, (n,) each.
@@ -123,30 +143,28 @@ class MotionBound:
         Args:
             t: when q and v were measured [s]; may be the same in several calls, and starts anew where it goes back.
             lag: from then until the next call's effort will act, as far as it is known [s]; it is never taken for less than
-                two periods.
+                two periods, and in whole milliseconds.
         """
-        lag = max(lag, 2.0 * self._period)
-        if lag != self._lag:
-            self._set_lag(lag)
+        band = self._at(math.ceil(1e3 * lag - 1e-9))
         if t != self._t:
-            self._observe(v, t)
-        limit, held = self.limits.effort, self._held_share * self._load
-        calm = float(np.clip((self.limits.velocity - np.abs(v)) / self._margin, 0.0, 1.0).min(initial=1.0))
+            self._observe(v, t, band.lag)
+        limit, held = self.limits.effort, band.held_share * self._load
+        calm = float(np.clip((self.limits.velocity - np.abs(v)) / band.margin, 0.0, 1.0).min(initial=1.0))
         if calm < 1.0:
-            effort = calm * effort + (1.0 - calm) * (held - limit * np.clip(v / self._band, -1.0, 1.0))
-        up = np.minimum(self._ceiling, self._speed_before(self.limits.upper - q))
-        down = np.minimum(self._ceiling, self._speed_before(q - self.limits.lower))
-        highest = np.clip(held + limit * np.clip((up - v) / self._band, -1.0, 1.0), -limit, limit)
-        lowest = np.clip(held - limit * np.clip((down + v) / self._band, -1.0, 1.0), -limit, limit)
+            effort = calm * effort + (1.0 - calm) * (held - limit * np.clip(v / band.width, -1.0, 1.0))
+        up = np.minimum(band.ceiling, self._speed_before(self.limits.upper - q))
+        down = np.minimum(band.ceiling, self._speed_before(q - self.limits.lower))
+        highest = np.clip(held + limit * np.clip((up - v) / band.width, -1.0, 1.0), -limit, limit)
+        lowest = np.clip(held - limit * np.clip((down + v) / band.width, -1.0, 1.0), -limit, limit)
         self._acting = np.clip(effort, np.minimum(lowest, highest), np.maximum(lowest, highest))
         return self._acting
 
-    def _observe(self, v: np.ndarray, t: float) -> None:
+    def _observe(self, v: np.ndarray, t: float, lag: float) -> None:
         """What the joints bear, by what the efforts since the last measurement did not do."""
         dt = t - self._t
         if dt > 0.0:
             load = self._acting - self._least * (v - self._v) / dt
-            self._load += min(1.0, dt / (AVERAGE * self._lag)) * (load - self._load)
+            self._load += min(1.0, dt / (AVERAGE * lag)) * (load - self._load)
             self._load = np.clip(self._load, -self.limits.effort, self.limits.effort)
         else:
             self._load = np.zeros_like(v)

@@ -14,6 +14,7 @@ from launch import LaunchDescription
 from launched import Processes, include, until
 from refit_interfaces.msg import SupervisorStatus
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for what all tests share
 
@@ -121,6 +122,11 @@ def test_the_buttons_of_the_page_halt_and_resume_the_arm(panda, probe, tmp_path)
         page.press("Resume")
         until(lambda: status[-1].state == S.STATE_RUNNING, "the arm goes on")
         page.until(lambda: "resume: done. ready" in page.text(), "the page says that answer, too")
+        assert probe.call(Trigger, "disarm").success
+        page.until(lambda: "DISARMED" in page.text(), "the page says that nobody may command")
+        page.press("Arm")
+        until(lambda: status[-1].state == S.STATE_RUNNING, "the armed arm goes on")
+        page.until(lambda: "arm: done. armed: adaptive_mpc may command" in page.text(), "the page says that one, too")
         page.press("Learnt")
         page.until(lambda: "hand.payload.mass" in page.text(), "the tab of what was learnt")
         page.screenshot(PICTURES / "learnt.png")
@@ -128,7 +134,7 @@ def test_the_buttons_of_the_page_halt_and_resume_the_arm(panda, probe, tmp_path)
         page.until(lambda: "adaptive_mpc" in page.text() and "supervisor" in page.text(), "the tab of the devices")
         page.screenshot(PICTURES / "devices.png")
     assert len(moving) > 40_000 and moving != halted
-    assert panda[1].output("/view").count("was pressed in the live view") == 2
+    assert panda[1].output("/view").count("was pressed in the live view") == 3
     panda[1].assert_running()
 
 

@@ -176,6 +176,23 @@ def test_a_folder_is_kept_until_its_file_or_side_file_changes(write):
     assert adopted(str(path)) not in (first, second)
 
 
+def test_what_a_xacro_includes_renews_the_folder_wherever_it_lies(write, tmp_path):
+    (tmp_path / "parts").mkdir()
+    part = write(spatial().replace("<robot", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro"'), "parts/arm.xacro")
+    whole = '<robot name="anything" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:include filename="%s"/></robot>'
+    path = write(whole % part, "my_arm.urdf.xacro")
+    first = adopted(str(path))
+    assert adopted(str(path)) == first
+    part.write_text(part.read_text().replace('effort="60.0"', 'effort="50.0"'))
+    np.testing.assert_allclose(load_model(adopted(str(path))).u_upper, 50.0)
+
+
+def test_a_robot_of_the_project_by_its_model_file_is_that_robot():
+    folder = load_robot("panda").folder
+    assert adopted(str(folder / "panda.xml")) == str(folder)
+    assert load_robot(folder / "panda.xml").title == load_robot("panda").title
+
+
 def test_names_of_robots_and_folders_pass():
     assert adopted("panda") == "panda" and adopted("/somewhere/my_arm") == "/somewhere/my_arm"
     assert is_model_file("a.urdf") and is_model_file("b.urdf.xacro") and not is_model_file("panda")
@@ -184,6 +201,17 @@ def test_names_of_robots_and_folders_pass():
 def test_a_file_does_not_replace_a_robot_of_the_project(write):
     assert "panda" in robot_names() and name_of(write(planar(), "panda.urdf")) == "panda_file"
     assert name_of(write(planar(), "7-arm.v2.urdf")) == "r7_arm"
+
+
+def test_every_joint_of_an_mjcf_is_known_with_or_without_attributes(write):
+    """A joint without an axis and a type turns about z: the default."""
+    xml = """<mujoco model="x"><worldbody><body name="a"><joint name="j1"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03" mass="1"/><body name="b" pos="0.3 0 0">
+      <joint name="j2" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03" mass="1"/></body></body>
+      </worldbody><actuator><motor name="m1" joint="j1" ctrlrange="-9 9"/><motor name="m2" joint="j2" ctrlrange="-9 9"/>
+      </actuator></mujoco>"""
+    write("home: {j1: -0.5, j2: 1.0}", "turning_arm.refit.yaml")
+    np.testing.assert_allclose(load_model(adopted(str(write(xml, "turning_arm.xml")))).q_home, [-0.5, 1.0])
 
 
 def test_mjcf_servos_become_motors_with_their_limits(write):
