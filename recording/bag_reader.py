@@ -389,7 +389,10 @@ class _Recovered:
                     kinds[record.topic] = self._schemas[record.schema_id].name
             complete &= self._ended
         if not kinds:
-            raise BagError(f"'{path}' holds no readable message: {reason}")
+            raise BagError(
+                f"'{path}' holds no readable message ({reason.rstrip('.')}). A recording that ends before its first chunk "
+                "is on the disk leaves such a bag; there is nothing to recover."
+            )
         self.topics = {topic: _Topic(kind, counts[topic]) for topic, kind in kinds.items()}
         seconds = 0.0 if first is None else (last - first) * 1e-9
         self.sentence = (

@@ -34,8 +34,8 @@ class BagWriter:
 
     Args:
         path: the bag's directory; must not exist.
-        flush_period: a chunk is closed and handed to the operating system at least this often [s]
-            while messages arrive; what a SIGKILL can cost. Of the last messages before a silence that holds only if
+        flush_period: a chunk is closed and handed to the operating system with the first message, then at least this
+            often [s] while messages arrive; what a SIGKILL can cost. Of the last messages before a silence that holds only if
             `flush_if_due` is called during it.
         custom_data: text kept in metadata.yaml.
 
@@ -55,7 +55,7 @@ class BagWriter:
             self._writer.set_custom_data(key, value)
         self._connections: dict[str, Connection] = {}
         self._flush_period = flush_period
-        self._flush_due = time.monotonic() + flush_period
+        self._flush_due = time.monotonic()  # the first message at once: then the disk has shown that it can be written
         self.bytes_written = 0
         self._writer.open()
         self._closed = False

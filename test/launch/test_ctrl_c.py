@@ -80,6 +80,7 @@ def terminal(domain, tmp_path):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(one.process.pid, signal.SIGKILL)
         one.process.wait()
+        print(one.output)  # pytest shows it where a test has failed
 
 
 # From the script's own checks over the first imports of the launch to nodes that load their kernels; record:=true adds the recorder.

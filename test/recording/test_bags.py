@@ -156,6 +156,16 @@ def test_sigkill_costs_at_most_the_last_chunk(tmp_path):
     assert written - len(joints.t) < 150  # 0.1 s at 1 kHz, and the sleep's slack
 
 
+def test_the_first_message_is_on_the_disk_at_once(tmp_path):
+    bag = BagWriter(tmp_path / "bag", flush_period=60.0)
+    bag.add_topic("/joint_states", JOINT_STATE)
+    for k in range(3):
+        bag.write_message("/joint_states", k, joint_state(0.002 * k))
+    assert BagReader(tmp_path / "bag").topics["/joint_states"].count == 1  # what a SIGKILL leaves now
+    bag.close()
+    assert BagReader(tmp_path / "bag").topics["/joint_states"].count == 3
+
+
 def test_damage_inside_ends_the_recovery_there(tmp_path):
     write_bag(tmp_path / "bag", n=300, flush_period=0.0)
     data = bytearray((tmp_path / "bag" / "bag.mcap").read_bytes()[:-200])
