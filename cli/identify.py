@@ -96,6 +96,9 @@ def identify(
     allow_truncated: Annotated[
         bool, typer.Option("--allow-truncated", help="use what a cut-off bag still holds")
     ] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="write parameters.yaml although a verdict speaks against it")
+    ] = False,
     out: Annotated[Optional[Path], typer.Option(help="new folder for the results; default below runs/")] = None,
     json: Annotated[Optional[Path], typer.Option(help="write the checks to this file as well")] = None,
 ) -> int:
@@ -104,8 +107,9 @@ def identify(
     If the robot changed within the recording, the result is what it was last; the report shows the earlier
     stretches beside it.
 
-    Exit code 0: the fit converged and predicts the held-out part better; 1: it does not, no
-    parameter file is written; 2: the bag cannot be used.
+    Every answer is judged: whether the method has converged, what leans on a limit, and what
+    the answer predicts of the part that was held out. Exit code 0: nothing speaks against it;
+    1: something does, and no parameter file is written; 2: the bag cannot be used.
     """
     check_outputs(out, json)
     console = Console()
@@ -125,7 +129,9 @@ def identify(
             "blueprint": str(blueprint or ""),
             "threads": threads or len(os.sched_getaffinity(0)),
         }
-        return infer_command(bag, free, limits, config, cluster, checkpoint, allow_truncated, out, json, console)
+        return infer_command(
+            bag, free, limits, config, cluster, checkpoint, allow_truncated, out, json, anyway, console
+        )
     recording = bag[0]
     with progress_for(console) as progress, as_command_error(UnusableInput):
         outcome = identify_bag.identify(
@@ -140,7 +146,7 @@ def identify(
             ChangeConfig() if changes is Changes.AUTO else None,
             blueprint,
         )
-    folder = write_identification(outcome, str(recording), out)
+    folder = write_identification(outcome, str(recording), out, anyway=anyway)
     outcome.result.print(console)
     _print_parameters(console, outcome)
     console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.errors import as_command_error
-from identification.infer_report import inference_result, inference_warnings, write_inference
+from identification.infer_report import inference_result, write_inference
 from identification.infer_settings import InferConfig, read_limits
 from identification.inference import Inference, infer
 from recording import open_recording
@@ -30,12 +30,13 @@ def infer_command(
     allow_truncated: bool,
     out: Path | None,
     json: Path | None,
+    anyway: bool,
     console: Console,
 ) -> int:
     """Infer, report, print; the exit code of `refit identify`.
 
     Args:
-        config: of InferConfig, without free and limits.
+        config: of InferConfig, without free and limits. anyway: see `write_inference`.
 
     Raises:
         CommandError: data or options that cannot be used; one line.
@@ -47,11 +48,22 @@ def infer_command(
         with progress_for(console) as progress, open_executor(cluster) as executor:
             inference = infer(recordings, settings, executor if cluster else None, checkpoint, progress)
     result, source = inference_result(inference), ", ".join(map(str, paths))
-    folder = write_run("infer", lambda run: write_inference(inference, result, run, source), out, bag=source)
-    result.print(console)
+    folder = write_run(
+        "infer", lambda run: write_inference(inference, result, run, source, anyway=anyway), out, bag=source
+    )
+    for verdict in inference.verdicts:
+        style = "green" if verdict.passed else "red" if verdict.binding else "yellow"
+        mark = "✓" if verdict.passed else "✗" if verdict.binding else "!"
+        console.print(f"{mark} {verdict.sentence}", style=style, markup=False, highlight=False, soft_wrap=True)
     _print_posterior(console, inference)
-    for warning in inference_warnings(inference):
-        console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    result.print(console)
+    if not result.passed:
+        console.print(
+            "parameters.yaml was written although the posterior failed, as --anyway asks."
+            if anyway
+            else "No parameters.yaml: the posterior failed. --anyway writes it nevertheless.",
+            markup=False,
+        )
     console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     if json is not None:
         result.to_json(json)

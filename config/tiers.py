@@ -13,7 +13,7 @@ __all__ = ["TIERS", "MissingTierError", "require"]
 
 #: tier -> import names of the packages that the project asks of it directly; of one that holds data alone, its own name
 TIERS = {
-    "inference": ("numpyro", "jax", "jaxlib", "emcee", "cma", "distributed"),
+    "inference": ("numpyro", "jax", "jaxlib", "cma", "distributed"),
     "learning": ("torch",),
     "calibration": ("cv2",),
     "security": ("cryptography",),

@@ -17,13 +17,17 @@ DRAWS = 100
 
 
 def write_identification(
-    outcome: BagIdentification, source: str, out: Path | None = None, truth: Mapping[str, float] | None = None
+    outcome: BagIdentification,
+    source: str,
+    out: Path | None = None,
+    truth: Mapping[str, float] | None = None,
+    anyway: bool = False,
 ) -> Path:
     """report.html, result.json, posterior.npz and, if every check passed, parameters.yaml in a new folder, all or nothing.
 
     Args:
         source: what was read, for the report. out: the folder, which must not exist; None: below runs/.
-        truth: {name of a quantity: true value}, where it is known (simulated runs).
+        truth: {name of a quantity: true value}, where it is known (simulated runs). anyway: parameters.yaml in any case.
 
     Returns:
         The folder.
@@ -43,7 +47,7 @@ def write_identification(
         }
         spec, seed = outcome.found.problem.spec, outcome.result.seed or 0
         laplace_posterior(outcome.found, spec, DRAWS, seed, meta).save(run / "posterior.npz")
-        if outcome.result.passed:
+        if outcome.result.passed or anyway:
             save_parameters(run / "parameters.yaml", parameter_file(outcome), attached(outcome.model))
 
     return write_run("identify", fill, out, bag=source)

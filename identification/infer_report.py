@@ -19,71 +19,30 @@ from sim_core.multibody.model.parameter_file import ParameterFile
 
 __all__ = ["inference_result", "inference_warnings", "write_inference"]
 
-# Particles this close to a limit, as a share of its range, are on it.
-AT_LIMIT = 0.01
 # Quantities in one corner plot.
 CORNER = 12
-# A run whose mean log density rose by more than this [nat] over its last fifth has not arrived.
-RISE = 1.0
-# Windows whose ends lie farther apart than this [sigma_def] are no trajectory.
-DEFECT = 2.0
 
 
 def inference_result(inference: Inference) -> Result:
-    """The checks: does the posterior predict what it has not seen better than the model before, and does it roll out?"""
+    """The checks: a posterior passes if every verdict that binds does."""
     config, posterior = inference.config, inference.posterior
     result = Result("infer", seed=config.seed, size=posterior.meta.get("robot", ""))
-    result.check("held-out prediction error, posterior / nominal", inference.error_ratio, 1.0, "<", unit="1")
+    for verdict in inference.verdicts:
+        if verdict.binding:
+            result.checks.append(verdict.check)
+    result.detail("verdicts", [verdict.sentence for verdict in inference.verdicts])
     result.detail("method", config.method)
     result.detail("particles", posterior.count)
     result.detail("quantities", posterior.summary())
     result.detail("metrics", inference.metrics)
-    result.detail("at_a_limit", at_limits(posterior))
     result.detail("not_finite", posterior.meta.get("not_finite", 0))
     result.detail("cancelled", bool(posterior.meta.get("cancelled", False)))
     return result
 
 
-def at_limits(posterior: ParticlePosterior) -> list[str]:
-    """Names of quantities of which a twentieth of the particles or more lie on a limit."""
-    z = (posterior.values - posterior.lower) / (posterior.upper - posterior.lower)
-    share = ((z < AT_LIMIT) | (z > 1 - AT_LIMIT)).mean(0)
-    return [name for name, on in zip(posterior.names, share) if on >= 0.05]
-
-
 def inference_warnings(inference: Inference) -> list[str]:
     """Why this posterior is to be taken with care, a sentence or two each; empty if nothing speaks against it."""
-    found, trace = [], inference.trace
-    if inference.posterior.meta.get("cancelled"):
-        found.append(
-            "Stopped before the last iteration."
-            + (" The same command goes on from the checkpoint." if inference.resumable else "")
-        )
-    elif trace is not None and (rise := _rise(trace.mean)) > RISE:
-        found.append(
-            f"Not converged: the mean log density still rose by {rise:.3g} over the last fifth of the iterations; ask for more."
-        )
-    defect = np.empty(0) if trace is None else trace.extra.get("defect", np.empty(0))
-    if len(defect) and not defect[-1] <= DEFECT:
-        found.append(
-            f"The windows do not join: defects of {defect[-1]:.3g} sigma_def, {DEFECT:g} at most are expected; "
-            "ask for more iterations or fewer windows."
-        )
-    if on := at_limits(inference.posterior):
-        found.append(
-            f"At a limit: {', '.join(on)}. The data ask for more; widen the limits if that is possible at all."
-        )
-    return found
-
-
-def _rise(mean: np.ndarray) -> float:
-    """By how much a straight line through the last fifth of the values rises; 0 if they scatter as much about it."""
-    last = np.asarray(mean)[-(-len(mean) * 4 // 5) :]
-    if len(last) < 5 or not np.isfinite(last).all():
-        return 0.0
-    at = np.linspace(0.0, 1.0, len(last))
-    slope, start = np.polyfit(at, last, 1)
-    return float(slope) if slope > 2.0 * np.std(last - start - slope * at) else 0.0
+    return [verdict.sentence for verdict in inference.verdicts if not verdict.passed]
 
 
 def write_inference(
@@ -92,18 +51,19 @@ def write_inference(
     folder: str | os.PathLike[str],
     source: str,
     truth: Mapping[str, float] | None = None,
+    anyway: bool = False,
 ) -> None:
     """report.html, result.json, posterior.npz and, if the checks passed, parameters.yaml (with its networks) into a folder.
 
     Args:
-        result: of `inference_result`. source: what was read, for the report.
+        result: of `inference_result`. source: what was read, for the report. anyway: parameters.yaml in any case.
         truth: {name of a quantity: true value}, where it is known (simulated runs).
     """
     folder = Path(folder)
     inference_report(inference, result, source, truth or {}).write(folder / "report.html")
     result.to_json(folder / "result.json")
     inference.posterior.save(folder / "posterior.npz")
-    if result.passed:
+    if result.passed or anyway:
         save_parameters(folder / "parameters.yaml", parameter_file(inference), attached(inference.model))
 
 
@@ -122,6 +82,11 @@ def inference_report(inference: Inference, result: Result, source: str, truth: M
     """The page; arguments as for `write_inference`."""
     posterior, meta = inference.posterior, inference.posterior.meta
     report = Report(f"Inference of {meta.get('robot', '')} by {inference.config.method}", source)
+    for verdict in inference.verdicts:
+        if verdict.passed:
+            report.text(verdict.sentence)
+        else:
+            report.warning(verdict.sentence)
     report.numbers(
         {
             "held-out error, posterior / nominal": inference.error_ratio,
@@ -130,8 +95,6 @@ def inference_report(inference: Inference, result: Result, source: str, truth: M
             "roll-outs masked": meta.get("not_finite", 0),
         }
     )
-    for warning in inference_warnings(inference):
-        report.warning(warning)
     for note in inference.notes:
         report.text(note)
     report.checks(result)

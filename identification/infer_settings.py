@@ -17,6 +17,7 @@ from sim_core.inference.samplers import METHODS
 
 __all__ = ["InferConfig", "method_names", "read_limits"]
 
+FINISH = 300
 ALIASES = {"cma": "cma-es"}
 
 
@@ -30,6 +31,8 @@ class InferConfig:
             either the robot's own list (robot.yaml).
         robot: model of recordings that hold none (CSV), and what a bag must have been recorded with.
         particles, iterations: N, and of the method (None: its own).
+        finish: sweeps of Markov moves that make draws of the posterior of svgd's and csvgd's particles; None: 300 for those,
+            else none.
         windows: of multiple shooting; None: 10 for csvgd, else 1.
         length: of a trajectory [s]. held_out: share of the recording, at its end, that judges.
         sigma_obs: noise of the observations in units of each state's standard deviation; the posterior is as wide as
@@ -53,6 +56,7 @@ class InferConfig:
     robot: str = ""
     particles: int = 100
     iterations: int | None = None
+    finish: int | None = None
     windows: int | None = None
     length: float = 1.0
     held_out: float = 0.2
@@ -82,6 +86,8 @@ class InferConfig:
             )
         if self.method == GAUSS_NEWTON and self.limits:
             raise UnusableInput("gauss-newton knows priors and no limits; name what is free, or take another method")
+        if self.finish is None:
+            object.__setattr__(self, "finish", FINISH if self.method in ("svgd", "csvgd") else 0)
         if self.windows is None:
             object.__setattr__(self, "windows", 10 if self.method == "csvgd" else 1)
 

@@ -17,29 +17,39 @@ from typing import Any
 
 import numpy as np
 
+from config.description import PayloadDemo, RobotError, Track
+from config.robot import load_robot
 from identification.bag_data import Bag, Table
 from identification.errors import UnusableInput, unusable_input
 from identification.infer_settings import InferConfig
+from identification.judgement import Held, Verdict, judge_prediction, judge_samples, leaning
 from identification.laplace import GAUSS_NEWTON, laplace_posterior, networks_meta
 from identification.recordings import cut, read_recordings
 from identification.spread_density import Recipe, SpreadDensity
 from reporting import Progress
+from reporting.checks import Check
 from sim_core.augmentation import Blueprint, attaching, load_blueprints
 from sim_core.inference.data.window import Window
-from sim_core.inference.fit.free_names import default_names, free_parameters, model_with, natural_limits
+from sim_core.inference.fit.free_names import POSITIVE, default_names, free_parameters, model_with, natural_limits
 from sim_core.inference.fit.identify import IdentifyConfig, dynamics_at, identify
-from sim_core.inference.posterior.metrics import kl_knn, mmd
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
-from sim_core.inference.samplers import METHODS, Trace, sample
+from sim_core.inference.samplers import METHODS, Samples, Trace, sample
 from sim_core.inference.shooting.likelihood import Evaluation, MultipleShooting
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.inference.shooting.shooting import DelayPrior
 from sim_core.multibody import RobotModel
 
-__all__ = ["Held", "Inference", "Step", "infer"]
+__all__ = ["Inference", "Step", "infer"]
 
 #: methods that go on from a checkpoint
 RESUMABLE = ("svgd", "csvgd")
+#: what methods are asked for here unless somebody says otherwise: chains that can be held against each other, and curvatures
+#: that are not computed where particles hardly moved
+OPTIONS: dict[str, dict[str, Any]] = {"nuts": {"chains": 4}, "sgld": {"chains": 4}, "csvgd": {"refresh": 4}}
+#: particles that lie on each other have no difference to move along, share of a limit's range
+FINEST = 1e-9
+#: how often limits are widened, and by how much of their range; walkers and sweeps of the run that tells
+WIDENED, ROOM, PILOTS, PILOT_SWEEPS = 8, 3.0, 50, 200
 
 
 @dataclass(frozen=True)
@@ -56,39 +66,23 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Held:
-    """Predictions of the held-out part: R trajectories open loop from their measured first states.
-
-    measured (R, T+1, nx); simulated (N, R, T+1, nx) by every particle, nominal (R, T+1, nx) by the model before.
-    scale (nx,): standard deviation of each state over the training part.
-    """
-
-    measured: np.ndarray
-    simulated: np.ndarray
-    nominal: np.ndarray
-    scale: np.ndarray
-
-    def error(self, simulated: np.ndarray) -> np.ndarray:
-        """RMS over trajectories, time and states of simulated - measured in units of the scale; (...,) for (..., R, T+1, nx)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.sqrt(np.mean(((simulated - self.measured) / self.scale)[..., 1:, :] ** 2, axis=(-3, -2, -1)))
-
-
-@dataclass(frozen=True)
 class Inference:
     """A posterior and what it came from.
 
     Attributes:
         posterior: its meta names robot, method, seed, sizes.
         metrics: on the held-out part. error_ratio: median over particles of the RMS error, over the nominal model's.
+        verdicts: whether it may be trusted. chains: see `Samples`.
         trace: course of the method, None for gauss-newton. held: what it predicts of the held-out part.
         model, parameters: that the particles belong to. dt: period [s]. notes: about the data.
         resumable: the run was stopped and its checkpoint leads on.
     """
 
     posterior: ParticlePosterior
+    verdicts: tuple[Verdict, ...]
     metrics: dict[str, float]
     trace: Trace | None
+    chains: np.ndarray | None
     held: Held
     model: RobotModel
     parameters: LimitedParameters
@@ -136,12 +130,8 @@ def infer(
     if not (config.free or config.limits):
         config = replace(config, free=tuple(default_names(nominal.name)))
     networks = tuple(load_blueprints(config.blueprint)) if config.blueprint else ()
-    model, limits = _limits(source, config, networks)
+    model, limits = _limits(source, nominal.name, config, networks)
     training, held_out = cut(windows, config.length, config.held_out)
-    dynamics = dynamics_at(model, training.dt, config.threads)
-    parameters = LimitedParameters(model, limits)
-    trace: Trace | None = None
-    resumable = False
     meta = {
         "robot": nominal.name,
         "model_hash": nominal.hash,
@@ -151,8 +141,10 @@ def infer(
         "seconds": training.count * training.steps * training.dt,
         **networks_meta(config.blueprint, model),
     }
+    samples: Samples | None = None
+    parameters = LimitedParameters(model, limits)
     if config.method == GAUSS_NEWTON:
-        posterior = _laplace(source, networks, windows, parameters, config, progress, meta)
+        posterior, verdicts = _laplace(source, networks, windows, parameters, config, progress, meta)
     else:
         recipe = Recipe(
             source,
@@ -165,28 +157,24 @@ def infer(
             config.loss,
             networks,
         )
-        density = Watched(SpreadDensity(recipe, executor) if executor else recipe.density(config.threads))
-        iterations = config.iterations or METHODS[config.method].iterations
-
-        def callback(iteration: int, z: np.ndarray, log_p: np.ndarray) -> bool:
-            finite = log_p[np.isfinite(log_p)]
-            best, mean = (float(finite.max()), float(finite.mean())) if len(finite) else (np.nan, np.nan)
-            return on_step(
-                Step(iteration + 1, iterations, best, mean, density.defect, violation(z), density.not_finite)
-            )
-
-        options: dict[str, Any] = {**config.options, **({"checkpoint": checkpoint} if checkpoint is not None else {})}
-        samples = sample(
-            config.method, density, config.particles, config.iterations, config.seed, progress, callback, **options
-        )
+        recipe = _with_room(recipe, config)
+        if wider := [name for name in limits if recipe.limits[name] != limits[name]]:
+            notes = [
+                *notes,
+                f"The recording asks for more than the prior's limits, which were widened: {', '.join(wider)}.",
+            ]
+        parameters, exact = LimitedParameters(model, recipe.limits), replace(recipe, windows=1).density(config.threads)
+        samples = _finished(_sampled(recipe, config, executor, checkpoint, progress, on_step), exact, config, progress)
         posterior = replace(ParticlePosterior.of(parameters, samples, meta), units=tuple(parameters.units))
-        trace, resumable = samples.trace, samples.cancelled and checkpoint is not None
+        verdicts = [*judge_samples(samples, posterior, exact, resumable=checkpoint is not None)]
+    dynamics = dynamics_at(model, training.dt, config.threads)
     held = Held(
         held_out.x,
         posterior.rollout(dynamics, parameters, held_out.x[:, 0], held_out.u),
         dynamics.rollout(held_out.x[:, 0], held_out.u, model.parameters.nominal),
         training.scale,
     )
+    verdicts += judge_prediction(held, config.sigma_obs if samples else None, config.combine)
     judge = MultipleShooting(
         dynamics,
         parameters,
@@ -199,8 +187,10 @@ def infer(
     )
     return Inference(
         posterior,
+        tuple(verdicts),
         _metrics(posterior, held, judge, parameters),
-        trace,
+        samples.trace if samples else None,
+        samples.chains if samples else None,
         held,
         model,
         parameters,
@@ -208,8 +198,84 @@ def infer(
         training.dt,
         notes,
         config,
-        resumable,
+        samples is not None and samples.cancelled and checkpoint is not None,
     )
+
+
+def _sampled(
+    recipe: Recipe,
+    config: InferConfig,
+    executor: Executor | None,
+    checkpoint: str | Path | None,
+    progress: Progress | None,
+    on_step: Callable[[Step], bool],
+) -> Samples:
+    """What the method draws from the recipe's density."""
+    density = Watched(SpreadDensity(recipe, executor) if executor else recipe.density(config.threads))
+    iterations = config.iterations or METHODS[config.method].iterations
+
+    def callback(iteration: int, z: np.ndarray, log_p: np.ndarray) -> bool:
+        finite = log_p[np.isfinite(log_p)]
+        best, mean = (float(finite.max()), float(finite.mean())) if len(finite) else (np.nan, np.nan)
+        return on_step(Step(iteration + 1, iterations, best, mean, density.defect, violation(z), density.not_finite))
+
+    options = {**({} if "metric" in config.options else OPTIONS.get(config.method, {})), **config.options}
+    if checkpoint is not None:
+        options["checkpoint"] = checkpoint
+    return sample(
+        config.method, density, config.particles, config.iterations, config.seed, progress, callback, **options
+    )
+
+
+def _finished(samples: Samples, exact: MultipleShooting, config: InferConfig, progress: Progress | None) -> Samples:
+    """Particles that have found the posterior become draws of it, by Markov moves along each other's differences.
+
+    Stein's particles satisfy the density of their windows, whose joints are never quite closed, and rest once they are
+    about as far apart as they should be. Moves that are accepted by the density of whole roll-outs leave neither to chance.
+    """
+    n = samples.z.shape[1]
+    if samples.cancelled or not config.finish or len(samples.z) < 2 * n + 2:
+        return samples
+    z = samples.z + FINEST * np.random.default_rng(config.seed).standard_normal(samples.z.shape)
+    moved = sample(
+        "emcee",
+        exact,
+        len(z),
+        config.finish,
+        config.seed,
+        progress,
+        moves="differences",
+        start=np.clip(z, 0.0, 1.0),
+    )
+    return replace(
+        moved,
+        method=samples.method,
+        evaluations=samples.evaluations + moved.evaluations,
+        not_finite=samples.not_finite + moved.not_finite,
+        trace=samples.trace,
+        chains=None,  # walkers are no chains for long enough; Stein's identity judges particles
+    )
+
+
+def _with_room(recipe: Recipe, config: InferConfig) -> Recipe:
+    """The recipe with limits beyond which nothing asks to go: those from priors are widened where a short run leans on one,
+    those that somebody gave stay."""
+    for _ in range(WIDENED):
+        density = replace(recipe, windows=1).density(config.threads)
+        walkers = max(PILOTS, 2 * density.n + 2)
+        pilot = sample("emcee", density, walkers, PILOT_SWEEPS, config.seed)
+        names, wider = tuple(recipe.limits), dict(recipe.limits)
+        for lean in leaning(ParticlePosterior.of(density.parameters, pilot), density.log_p_and_grad(pilot.z)[1]):
+            name = names[lean.index]
+            low, high = wider[name]
+            room = ROOM * (high - low)
+            lowest = 0.0 if name.endswith(POSITIVE) else -np.inf
+            if name not in config.limits:
+                wider[name] = (low, high + room) if lean.upper else (max(low - room, lowest), high)
+        if wider == recipe.limits:
+            break
+        recipe = replace(recipe, limits=wider)
+    return recipe
 
 
 class Watched:
@@ -234,7 +300,7 @@ def violation(z: np.ndarray) -> float:
 
 
 def _limits(
-    source: str, config: InferConfig, networks: tuple[Blueprint, ...]
+    source: str, robot: str, config: InferConfig, networks: tuple[Blueprint, ...]
 ) -> tuple[RobotModel, dict[str, tuple[float, float]]]:
     """Model, and limits of everything that is free; those given win over the ones from priors.
 
@@ -245,6 +311,7 @@ def _limits(
     if config.free:
         # The delay is the sensor's; particles are over what the simulator is made of.
         limits = natural_limits(source, [name for name in config.free if name != "sensor.delay"])[1]
+        limits = {name: _with_payload(robot, name, *ends) for name, ends in limits.items()}
     limits.update({name: (float(low), float(high)) for name, (low, high) in config.limits.items()})
     if weights := [name for name in limits if name.startswith("augmentation.")]:
         raise UnusableInput(
@@ -252,6 +319,18 @@ def _limits(
             "docs/augmentation.md)"
         )
     return model_with(source, list(limits), attaching(networks)), limits
+
+
+def _with_payload(robot: str, name: str, low: float, high: float) -> tuple[float, float]:
+    """Limits of a mass with room for the heaviest payload that the robot is made for, where its description says so."""
+    try:
+        described = load_robot(robot)
+    except (FileNotFoundError, RobotError):  # a recording of a model that has no folder here
+        return low, high
+    if isinstance(described.task, Track) and isinstance(described.demo, PayloadDemo):
+        if name == f"{described.task.payload_body}.mass":
+            return low, high + described.demo.mass_range[1]
+    return low, high
 
 
 def _laplace(
@@ -262,16 +341,23 @@ def _laplace(
     config: InferConfig,
     progress: Progress | None,
     meta: Mapping[str, Any],
-) -> ParticlePosterior:
+) -> tuple[ParticlePosterior, list[Verdict]]:
     """Draws from the Gaussian about the optimum of `identify`, in its own coordinates, as natural quantities."""
     model, spec, with_delay = free_parameters(source, list(config.free), attaching(networks))
     settings = IdentifyConfig(seed=config.seed, held_out=config.held_out, delay=DelayPrior() if with_delay else None)
     found = identify(model, spec, windows, settings, progress)
     posterior = laplace_posterior(found, spec, config.particles, config.seed, {"method": GAUSS_NEWTON, **meta})
     values = posterior.values  # a Gaussian knows no limits
+    ending = found.solution.ending.name.lower()
+    verdict = Verdict(
+        Check("fit ended", ending, ("converged",), "in"),
+        "The fit has converged."
+        if ending == "converged"
+        else f"The fit ended before it had converged ({ending}); free less, or record more.",
+    )
     return replace(
         posterior, lower=np.minimum(parameters.lower, values.min(0)), upper=np.maximum(parameters.upper, values.max(0))
-    )
+    ), [verdict]
 
 
 def _metrics(
@@ -293,13 +379,4 @@ def _metrics(
         "held-out log p, nominal": float(before),
         "particles that do not roll out": float((~finite).sum()),
     }
-    if len(held.measured) > 3 and finite.sum() > 3:
-        real = (held.measured / held.scale)[:, 1:].reshape(len(held.measured), -1)
-        drawn = (held.simulated[finite] / held.scale)[:, :, 1:]
-        simulated = drawn.reshape(-1, real.shape[1])
-        metrics |= {
-            "KL(real || sim) [nats]": kl_knn(real, simulated),
-            "KL(sim || real) [nats]": kl_knn(simulated, real),
-            "MMD": mmd(simulated, real),
-        }
     return metrics

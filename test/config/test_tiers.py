@@ -57,7 +57,7 @@ def test_settings_of_an_inference_refuse_before_anything_is_read(absent):
 
 def test_the_own_methods_need_nothing(absent):
     """CSVGD runs on a robot that has the base alone."""
-    assert {name for name, entry in METHODS.items() if not entry.tier} == {"svgd", "csvgd", "cem", "sgld"}
+    assert {name for name, entry in METHODS.items() if not entry.tier} == {"svgd", "csvgd", "cem", "sgld", "emcee"}
 
 
 @pytest.mark.parametrize("name", [name for name, entry in catalog.entries("experiments").items() if entry.tiers])

@@ -60,7 +60,7 @@ class Checkout:
         for name, text in {
             "requirements.lock": "numpy==1\n",
             "requirements-ros.lock": "setuptools==79.0.1\n",
-            "requirements-inference.lock": "emcee==1\n",
+            "requirements-inference.lock": "numpyro==1\n",
             "requirements-learning.lock": "torch==1\n",
             "requirements-calibration.lock": "opencv==1\n",
             "requirements-security.lock": "cryptography==1\n",

@@ -15,6 +15,7 @@ from identification.recordings import cut, read_recordings
 from identification.spread_density import Recipe
 from sim_core.augmentation import Blueprint, Network, open_parameters, save_blueprints
 from sim_core.host.executors import open_executor
+from sim_core.inference.fit.free_names import natural_limits
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.multibody import Dynamics, load_model
@@ -26,9 +27,11 @@ LIMITS = {"slider.damping": (0.0, 1.0), "pole.mass": (0.05, 0.2)}
 class Recording:
     """The engine's own cart-pole as a table, or with its description as a bag."""
 
-    def __init__(self, steps=250, seed=0, noise=1e-4):
+    def __init__(self, steps=250, seed=0, noise=1e-4, truth=TRUTH):
         self.model = load_model("cartpole")
-        p = LimitedParameters(self.model, LIMITS).to_physical(list(TRUTH.values()))
+        p = self.model.parameters.nominal.copy()
+        if truth:
+            p = LimitedParameters(self.model, dict.fromkeys(truth, (-100.0, 100.0))).to_physical(list(truth.values()))
         rng = np.random.default_rng(seed)
         t = DT * np.arange(steps + 1)
         u = (4 * np.sin(5 * t[1:]) + 3 * np.sin(11 * t[1:]))[:, None]
@@ -70,7 +73,8 @@ def test_particles_find_the_truth_and_predict_what_they_have_not_seen(recording,
     assert found.metrics["held-out log p, best particle"] > found.metrics["held-out log p, nominal"]
     assert len(found.held.measured) == 1 and found.posterior.meta["trajectories"] == 4
     result = inference_result(found)
-    assert result.passed and result.details["at_a_limit"] == []
+    assert result.passed, inference_warnings(found)
+    assert "Nothing leans on a limit." in result.details["verdicts"]
     write_inference(found, result, tmp_path, "test", TRUTH)
     assert {"report.html", "result.json", "posterior.npz", "parameters.yaml"} == {p.name for p in tmp_path.iterdir()}
     loaded = ParticlePosterior.load(tmp_path / "posterior.npz")
@@ -79,21 +83,56 @@ def test_particles_find_the_truth_and_predict_what_they_have_not_seen(recording,
     assert all(title in page for title in ("Posterior", "Prediction of the held-out part", "Convergence"))
 
 
-def test_a_run_that_has_not_arrived_says_so(recording):
-    early = infer([recording], config("svgd", iterations=30, options={"step": 0.002}))
-    assert any("Not converged" in text and "iterations; ask for more" in text for text in inference_warnings(early))
-    z = (early.posterior.values - early.posterior.lower) / (early.posterior.upper - early.posterior.lower)
-    assert any("At a limit" in text for text in inference_warnings(early)) == bool(
-        (((z < 0.01) | (z > 0.99)).mean(0) >= 0.05).any()
+def test_a_run_that_has_not_arrived_says_so_and_writes_no_parameters(recording, tmp_path):
+    early = infer([recording], config("svgd", iterations=30, finish=0, options={"step": 0.002}))
+    said = inference_warnings(early)
+    assert any("Not converged" in text and "ask for more (--iterations)" in text for text in said)
+    assert any("no draws of the posterior" in text or "spread too much" in text for text in said)
+    result = inference_result(early)
+    assert not result.passed
+    write_inference(early, result, tmp_path / "refused", "test")
+    write_inference(early, result, tmp_path / "anyway", "test", anyway=True)
+    assert (
+        not (tmp_path / "refused" / "parameters.yaml").exists() and (tmp_path / "anyway" / "parameters.yaml").exists()
     )
-    trace = SimpleNamespace(
-        mean=np.r_[np.linspace(-900, -3, 200), -3 + 0.5 * np.sin(np.arange(50))], extra={"defect": np.array([9.0, 2.5])}
+    assert "Not converged" in (tmp_path / "refused" / "report.html").read_text()
+
+
+def test_a_posterior_beyond_the_prior_s_limits_widens_them_and_one_beyond_those_given_is_refused(recording):
+    """The slider's damping is a thousand times the model's."""
+    found = infer([recording], config("emcee", windows=1, limits={}, free=("slider.damping",)))
+    upper = natural_limits("cartpole", ["slider.damping"])[1]["slider.damping"][1]
+    assert upper < 0.01 and "widened: slider.damping" in found.notes[-1]
+    assert found.posterior.upper[0] > TRUTH["slider.damping"]
+    assert not any("At a limit" in text for text in inference_warnings(found))
+    held = infer([recording], config("emcee", windows=1, limits={"slider.damping": (0.0, upper)}))
+    (verdict,) = (v for v in held.verdicts if not v.passed and "lean on a limit" in v.check.name)
+    assert verdict.binding and verdict.sentence.startswith("At a limit: slider.damping.")
+    assert not inference_result(held).passed
+
+
+def test_a_model_that_was_right_already_is_a_success():
+    right = infer([Recording(truth={})], config("emcee", windows=1, iterations=2000))
+    assert "The nominal model was right already" in " ".join(v.sentence for v in right.verdicts)
+    assert inference_result(right).passed, inference_warnings(right)
+
+
+def test_a_model_that_does_not_explain_the_recording_says_so():
+    """The gravity of another planet, and nothing free but the slider's damping."""
+    truth = {"gravity.z": -3.7}
+    poor = infer(
+        [Recording(truth=truth)],
+        config("emcee", windows=1, iterations=400, limits={"slider.damping": (0.0, 1.0)}),
     )
-    done = SimpleNamespace(posterior=early.posterior, trace=trace, resumable=False)
-    (windows,) = (text for text in inference_warnings(done) if "At a limit" not in text)
-    assert windows.startswith("The windows do not join: defects of 2.5 sigma_def")
-    done.posterior.meta["cancelled"] = True
-    assert inference_warnings(done)[0] == "Stopped before the last iteration."
+    assert any("does not explain the recording" in text and "--sigma-obs" in text for text in inference_warnings(poor))
+    assert not inference_result(poor).passed
+
+
+def test_a_chain_that_never_moved_is_refused(recording):
+    """Steps that are never taken: what a method has when every trajectory diverges."""
+    found = infer([recording], config("sgld", windows=1, iterations=200, options={"step": 1e-300}))
+    assert any("never moved" in text or "do not agree" in text for text in inference_warnings(found))
+    assert not inference_result(found).passed
 
 
 def test_the_same_seed_gives_the_same_posterior_on_any_number_of_workers(recording):

@@ -38,14 +38,14 @@ from sim_core.multibody.model.parameter_blocks import (
     JointStiffness,
 )
 
-__all__ = ["FreeNameError", "default_names", "free_parameters", "model_with", "natural_limits"]
+__all__ = ["POSITIVE", "FreeNameError", "default_names", "free_parameters", "model_with", "natural_limits"]
 
 _INERTIA = {"inertia": "log_cholesky", "mass_com": "mass_com", "point_mass": "point_mass", "payload": "payload"}
 _JOINT = {"damping": JointDamping, "friction": JointFriction, "armature": JointArmature, "stiffness": JointStiffness}
 DELAY = "sensor.delay"
 # Draws from a prior that tell its limits, as a power of two.
 DRAWS = 8
-# Quantities that cannot be negative.
+#: how names of quantities end that cannot be negative
 POSITIVE = (".mass", ".xx", ".yy", ".zz", ".damping", ".frictionloss", ".armature", ".stiffness", ".gear")
 
 #: free by default on a robot whose robot.yaml does not say, or that nobody knows by name

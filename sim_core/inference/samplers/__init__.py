@@ -78,4 +78,4 @@ def sample(
         raise ValueError(f"Expected at least one sample and one iteration, found {samples} and {iterations}.")
     run = Run(density, samples, seed, progress, callback)
     z, log_p = entry.function(run, iterations, **options)
-    return Samples(z, log_p, run.evaluations, run.trace(), method, run.cancelled, run.not_finite)
+    return Samples(z, log_p, run.evaluations, run.trace(), method, run.cancelled, run.not_finite, run.chains)

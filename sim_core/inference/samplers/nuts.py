@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from sim_core.inference.samplers.limits import logit, sigmoid, sigmoid_log_slope
-from sim_core.inference.samplers.sampler import Run, Sampler, Tail
+from sim_core.inference.samplers.sampler import Chains, Run, Sampler, sobol
 
 __all__ = ["NUTS"]
+
+STARTS = 64  # Sobol points of which chains other than the first start at one of the better quarter
 
 
 def nuts(
@@ -22,15 +24,17 @@ def nuts(
     target_accept: float = 0.8,
     max_tree_depth: int = 10,
     dense_mass: bool = False,
+    chains: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One chain of Hamiltonian Monte Carlo with self-tuned length, step and metric, from the centre of the limits.
+    """Hamiltonian Monte Carlo with self-tuned length, step and metric, in one chain or several, one after the other.
 
     Moves in y with z = sigmoid(y), where the limits are at infinity; the map's Jacobian is part of the density. The last
-    N points after warm-up are returned; a step whose density vanishes counts as divergent and is rejected.
+    N points after warm-up are returned, an equal share of each chain; a step whose density vanishes counts as divergent
+    and is rejected. The first chain starts at the centre of the limits, others at some of the better Sobol points.
 
     Args:
-        iterations: warm-up included.
-        warmup: iterations in which step size and metric adapt; half of all by default, N draws being left at least.
+        iterations: of each chain, warm-up included.
+        warmup: iterations in which step size and metric adapt; half of all by default, its share of N draws being left.
         max_tree_depth: at most 2^depth - 1 gradients per iteration.
         dense_mass: estimate the metric's off-diagonal entries as well.
 
@@ -40,8 +44,8 @@ def nuts(
     import jax.numpy as jnp
     from numpyro.infer import NUTS
 
-    kept = min(run.samples, iterations)
-    warmup = min(iterations // 2, iterations - kept) if warmup is None else min(warmup, iterations - kept)
+    share = min(-(-run.samples // chains), iterations)
+    warmup = min(iterations // 2, iterations - share) if warmup is None else min(warmup, iterations - share)
 
     def evaluate(y: np.ndarray) -> tuple[np.float64, np.ndarray]:
         """Potential and gradient as plain arrays; NumPy alone in here: JAX waiting for itself would never wake up."""
@@ -68,24 +72,36 @@ def nuts(
             max_tree_depth=max_tree_depth,
             dense_mass=dense_mass,
         )
-        state = kernel.init(jax.random.PRNGKey(run.seed), warmup, jnp.asarray(logit(run.start())), (), {})
         step = jax.jit(lambda state: kernel.sample(state, (), {}))
-        tail = Tail(kept, run.n)
-        for i in run.iterate(iterations, "NUTS"):
+        drawn = Chains(chains, run.n)
+        for i in run.iterate(chains * iterations, "NUTS"):
+            chain, k = divmod(i, iterations)
+            if k == 0:
+                begin = jnp.asarray(logit(_start(run, chain)))
+                state = kernel.init(jax.random.PRNGKey(run.seed + chain), warmup, begin, (), {})
             state = jax.block_until_ready(step(state))
             y = np.asarray(state.z)
             log_p = -float(state.potential_energy) - sigmoid_log_slope(y)[0].sum()
-            if i <= warmup:
-                tail = Tail(kept, run.n)  # while it adapts it is no sample; a cancelled run still has its last point
-            tail.push(sigmoid(y)[None], np.array([log_p]))
+            drawn.push(chain, sigmoid(y), log_p, sample=k >= warmup)
             run.record(
                 i,
-                *tail.points(),
+                *drawn.last(chain, share),
                 leapfrogs=int(state.num_steps),
                 accept=float(state.accept_prob),
                 step=float(state.adapt_state.step_size),
             )
-    return tail.points()
+    run.chains = drawn.equal()
+    return drawn.tail(share, run.samples)
+
+
+def _start(run: Run, chain: int) -> np.ndarray:
+    """Where a chain begins (M,): far from the others, but not where there is no telling the way."""
+    if chain == 0:
+        return run.start()
+    points = sobol(STARTS, run.n, run.seed)
+    log_p = run.log_p(points)
+    better = np.argsort(-log_p, kind="stable")[: STARTS // 4]
+    return points[better[np.isfinite(log_p[better])]][(chain * 7919) % max(1, np.isfinite(log_p[better]).sum())]
 
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -104,4 +120,4 @@ def double_precision(jax: Any) -> Iterator[None]:
             jax.config.update("jax_enable_x64", before)
 
 
-NUTS = Sampler(nuts, True, 1000, "no-U-turn sampler, one chain (numpyro)", "inference")
+NUTS = Sampler(nuts, True, 1000, "no-U-turn sampler (numpyro)", "inference")

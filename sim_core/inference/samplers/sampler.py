@@ -10,7 +10,7 @@ import numpy as np
 
 from sim_core.inference.data.density import LogDensity
 
-__all__ = ["Run", "Sampler", "Samples", "Tail", "Trace", "sobol"]
+__all__ = ["Chains", "Run", "Sampler", "Samples", "Tail", "Trace", "sobol"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Samples:
         method: name in METHODS.
         cancelled: the callback asked to stop before the last iteration.
         not_finite: evaluations that gave NaN or infinity and were taken for probability zero.
+        chains: (C, D, M) draws after warm-up, chain by chain, of a method that makes Markov chains.
     """
 
     z: np.ndarray
@@ -50,6 +51,7 @@ class Samples:
     method: str = ""
     cancelled: bool = False
     not_finite: int = 0
+    chains: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class Run:
         self.progress, self.callback = progress, callback
         self.evaluations = self.not_finite = 0
         self.cancelled = False
+        self.chains: np.ndarray | None = None  # of `Samples`
         self._best = -np.inf
         self._rows: list[dict] = []
 
@@ -210,6 +213,40 @@ class Tail:
         n = min(self._pushed, self._count)
         order = (self._pushed - n + np.arange(n)) % self._count
         return self._z[order], self._log_p[order]
+
+
+class Chains:
+    """Draws of several chains that are made one after the other."""
+
+    def __init__(self, count: int, n: int) -> None:
+        self._n = n
+        self._z: list[list[np.ndarray]] = [[] for _ in range(count)]
+        self._log_p: list[list[float]] = [[] for _ in range(count)]
+        self._adapting = [True] * count
+
+    def push(self, chain: int, z: np.ndarray, log_p: float, sample: bool) -> None:
+        """The next point z (M,) of a chain; before its first sample only the newest is kept, for who stops by then."""
+        if self._adapting[chain]:
+            self._z[chain].clear()
+            self._log_p[chain].clear()
+        self._adapting[chain] = not sample
+        self._z[chain].append(z)
+        self._log_p[chain].append(log_p)
+
+    def last(self, chain: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The last `count` points z (N, M), log_p (N,) of a chain, oldest first."""
+        return np.array(self._z[chain][-count:]).reshape(-1, self._n), np.array(self._log_p[chain][-count:])
+
+    def tail(self, share: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The last `share` points of every chain, `count` in all at most."""
+        parts = [self.last(chain, share) for chain in range(len(self._z))]
+        z, log_p = (np.concatenate(part) for part in zip(*parts))
+        return z[:count], log_p[:count]
+
+    def equal(self) -> np.ndarray:
+        """(C, D, M): as many draws of each chain that has begun to sample, as the shortest of them has."""
+        done = [np.array(z) for z, adapting in zip(self._z, self._adapting) if not adapting]
+        return np.stack([z[-min(map(len, done)) :] for z in done]) if done else np.empty((0, 0, self._n))
 
 
 def sobol(count: int, n: int, seed: int) -> np.ndarray:

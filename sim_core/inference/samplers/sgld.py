@@ -57,7 +57,10 @@ def sgld(
         log_p = np.where(taken, log_trial, log_p)
         tail.push(z, log_p)
         run.record(i, *tail.points(), step=alpha)
-    return tail.points()
+    points, log_p = tail.points()
+    rounds = len(points) // chains
+    run.chains = points[len(points) - rounds * chains :].reshape(rounds, chains, run.n).swapaxes(0, 1)
+    return points, log_p
 
 
 SGLD = Sampler(sgld, True, 2000, "stochastic gradient Langevin dynamics, preconditioned by the gradient's size")
