@@ -112,9 +112,9 @@ def changes(robot: str) -> dict[str, list[dict[str, Any]]]:
         "payload and friction": [payload, *rough],
         "payload and 4 ms delay": [payload],
     }
-    events = {name: scenario_of(texts, model, hand, demo.com, CHANGE) for name, texts in found.items()}
-    events["payload and 4 ms delay"].append({"time": CHANGE, "action": "delay", "command": 0.004})
-    return events
+    events = {name: scenario_of(texts, model, hand, demo.com) for name, texts in found.items()}
+    events["payload and 4 ms delay"].append({"action": "delay", "command": 0.004})
+    return {name: [{"time": CHANGE, **event} for event in each] for name, each in events.items()}
 
 
 def _friction(model, joint: str) -> float:

@@ -50,17 +50,20 @@ class ChangeError(ValueError):
 
 
 def scenario_of(
-    texts: Sequence[str], model: RobotModel, hand: str, centre: Sequence[float] = (0.0, 0.0, 0.0), time: float = 0.0
+    texts: Sequence[str], model: RobotModel, hand: str, centre: Sequence[float] = (0.0, 0.0, 0.0)
 ) -> list[Event]:
-    """The events of several changes that happen together at a time [s]; see `events_of`.
+    """The events of several changes that happen together, without their time; see `events_of`.
 
     Raises:
-        ChangeError: one of them cannot be made, or two of them are payloads or tilts.
+        ChangeError: one of them cannot be made, or two of them cannot be told apart.
     """
     for kind in ("payload", "tilt"):
         if sum(text.startswith(f"{kind}:") for text in texts) > 1:
             raise ChangeError(f"{', '.join(texts)}: expected one {kind} at most.")
-    return [{"time": time, **event} for text in texts for event in events_of(text, model, hand, centre)]
+    events = [event for text in texts for event in events_of(text, model, hand, centre)]
+    if any(e["action"] == "attach" for e in events) and any(e.get("target") == f"{hand}.mass" for e in events):
+        raise ChangeError(f"{', '.join(texts)}: {hand} and what it holds move as one; change one of them.")
+    return events
 
 
 def events_of(text: str, model: RobotModel, hand: str, centre: Sequence[float] = (0.0, 0.0, 0.0)) -> list[Event]:
