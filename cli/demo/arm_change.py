@@ -63,9 +63,8 @@ def arm_change(robot: str, changes: Sequence[str], payload: float | None, free: 
         if event["action"] == "attach":
             lightest, heaviest = demo.mass_range
             if not lightest <= event["mass"] <= heaviest:
-                said = "--payload" if payload is not None else "--change payload:"
                 raise CommandError(
-                    f"{said} {event['mass']:g}: {description.name} takes {lightest:g} to {heaviest:g} kg."
+                    f"--change payload:{event['mass']:g}: {description.name} takes {lightest:g} to {heaviest:g} kg."
                 )
     chosen = ",".join(free_for(events, model, hand)) if free is None else "" if free.strip() == NOTHING else free
     try:
