@@ -196,7 +196,8 @@ class _Learner:
         self.session, self.truth = session, truth
         self.rounds: list[Round] = []
         self._queue: list[JointSample] = []
-        self._ready, self._proposal = -np.inf, None  # when the fit under way ends [s], and what it will say
+        self._ready = -np.inf  # when the fit under way ends [s]
+        self._said: list[tuple[float, np.ndarray, int]] = []  # accepted (from when on it is known [s], p, revision)
 
     def see(self, sample: JointSample) -> None:
         self._queue.append(sample)
@@ -209,10 +210,9 @@ class _Learner:
                 return
 
     def proposals(self, t: float):
-        """What has become ready by t [s]: (p, revision), or nothing."""
-        if self._proposal is not None and t >= self._ready:
-            proposal, self._proposal = self._proposal, None
-            yield proposal
+        """What has become ready by t [s], in order: (p, revision)."""
+        while self._said and t >= self._said[0][0]:
+            yield self._said.pop(0)[1:]
 
     def _round(self, now: float) -> None:
         session = self.session
@@ -223,7 +223,7 @@ class _Learner:
         delay = FIT_DELAY[0] + FIT_DELAY[1] * result.iterations
         self._ready = now + delay
         if outcome.accepted:
-            self._proposal = outcome.p, outcome.revision
+            self._said.append((self._ready, outcome.p, outcome.revision))
         if result.window[0] >= CHANGE - 1e-6:
             said = {e.name: e for e in quantities(session.robot, session.spec, result.xi, result.covariance)}
             inside = {name: said[name].lower <= true <= said[name].upper for name, true in self.truth.items()}
