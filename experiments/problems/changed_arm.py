@@ -29,9 +29,9 @@ from sim_core.control.tasks import Task
 from sim_core.multibody import PhysicalCheck, load_model
 from sim_core.multibody.equations.inertia import com_inertia
 from sim_core.plant import MujocoPlant
-from sim_core.plant.robot_changes import free_for, scenario_of
+from sim_core.plant.robot_changes import free_for, scenario_of, truth_after
 
-__all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive"]
+__all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive", "freed"]
 
 #: [s] when the robot changes; how long after it tracking is first judged
 CHANGE, SETTLED = 1.5, 1.0
@@ -62,7 +62,8 @@ class Round:
 
     Attributes:
         time: when it began [s]. accepted, reason: the verdict. explained: whether the model claims to explain the data.
-        inside: estimates of the hand's mass and centre, by name, whose 95 % interval holds the truth.
+        inside: estimates of the hand's mass and centre, and of what else changed and may be learnt, by name: whether the 95 %
+            interval holds the truth.
         error: of the hand's mass [kg]. fit_time: what it took on this machine; delay: what it was taken to take [s].
     """
 
@@ -117,6 +118,12 @@ def changes(robot: str) -> dict[str, list[dict[str, Any]]]:
     return {name: [{"time": CHANGE, **event} for event in each] for name, each in events.items()}
 
 
+def freed(robot: str, change: str) -> str:
+    """What the refit frees that is told the kind of a change, besides what the hand holds; "": nothing."""
+    hand = load_robot(robot).task_as(Track).payload_body
+    return ",".join(free_for(changes(robot)[change], load_model(robot), hand))
+
+
 def _friction(model, joint: str) -> float:
     layout = model.parameters
     name = f"{joint}.frictionloss"
@@ -152,8 +159,7 @@ def hand_truth(robot: str, events: list[dict[str, Any]]) -> dict[str, float]:
 def drive(run: Drive) -> Driven:
     """Follow the path through the change."""
     events, settings = changes(run.robot)[run.change], node_settings(run.robot, "sim_plant")
-    hand = load_robot(run.robot).task_as(Track).payload_body
-    free = ",".join(free_for(events, load_model(run.robot), hand)) if run.told else ""
+    free = freed(run.robot, run.change) if run.told else ""
     task, solver = _task(run.robot, free)
     plant = MujocoPlant(
         run.robot,
@@ -166,7 +172,8 @@ def drive(run: Drive) -> Driven:
     )
     model, mpc = task.model, AdaptiveMpc(task, AmpcConfig(), solver=solver)
     actuation, n, check = Actuation(model), model.nq, PhysicalCheck(model)
-    learner = _Learner(_session(run.robot, free), hand_truth(run.robot, events)) if run.refit else None
+    truth = {**hand_truth(run.robot, events), **truth_after(events, load_model(run.robot))}
+    learner = _Learner(_session(run.robot, free), truth) if run.refit else None
     ticks, errors = round(task.ilqr.dt / plant.tick_period), []
     while plant.t < run.duration - 1e-9:
         t = plant.t
@@ -226,7 +233,9 @@ class _Learner:
             self._said.append((self._ready, outcome.p, outcome.revision))
         if result.window[0] >= CHANGE - 1e-6:
             said = {e.name: e for e in quantities(session.robot, session.spec, result.xi, result.covariance)}
-            inside = {name: said[name].lower <= true <= said[name].upper for name, true in self.truth.items()}
+            # The payload's own numbers are those of the hand with it, once more.
+            known = [name for name in self.truth if name in said and ".payload." not in name]
+            inside = {name: said[name].lower <= self.truth[name] <= said[name].upper for name in known}
             mass = next(iter(self.truth))
             error = said[mass].value - self.truth[mass]
             self.rounds.append(
