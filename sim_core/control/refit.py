@@ -36,6 +36,8 @@ __all__ = ["FreeCoordinates", "Refit", "RefitConfig", "RefitResult"]
 
 #: a proposal that lowers the held-out loss by this factor is far better than what is in use, even if it explains not all
 LEAP = 100.0
+#: a proposal of a model that does not explain the data is used only if it lowers the held-out loss by this factor
+CLEAR = 10.0
 
 
 class FreeCoordinates(Protocol):
@@ -237,7 +239,7 @@ class Refit:
         verdict = f"held-out loss {before:.4g} -> {after:.4g}"
         if left_over > TOLERATED:
             verdict += f"; the model does not explain the data: residuals are {left_over:.0f} times the sensors' noise"
-        reason = self._objection(before, after, unexplained, p, windows)
+        reason = self._objection(before, after, unexplained, left_over, p, windows)
         return RefitResult(
             xi=xi,
             p=p,
@@ -347,7 +349,7 @@ class Refit:
         return before, after, unexplained_share(held, rollout)
 
     def _objection(
-        self, before: float, after: float, unexplained: float, p: np.ndarray, windows: list[Window]
+        self, before: float, after: float, unexplained: float, left_over: float, p: np.ndarray, windows: list[Window]
     ) -> str | None:
         """Why the proposal must not be used, or None."""
         if not np.isfinite(p).all() or not np.isfinite(after):
@@ -359,6 +361,11 @@ class Refit:
             return (
                 f"the proposal leaves {100 * unexplained:.0f} % of a joint's held-out motion unexplained "
                 f"(allowed {100 * self.config.max_unexplained:.0f} %): corrupted batch or wrong model"
+            )
+        if self.config.max_unexplained < np.inf and left_over > TOLERATED and not after <= before / CLEAR:
+            return (
+                f"the model does not explain the data (residuals are {left_over:.0f} times the sensors' noise), and the proposal "
+                f"is not {CLEAR:g} times better: held-out loss {before:.4g} -> {after:.4g}"
             )
         if not self._positive_definite(p, windows):
             return "the mass matrix is not positive definite on a visited state"
