@@ -20,12 +20,14 @@ import numpy as np
 from experiments.problems.changed_arm import CHANGE, SETTLED, Drive, Driven, changes, drive, freed
 from reporting import Progress, Report, Result, SilentProgress, figure
 from sim_core.host.executors import spread
+from sim_core.multibody import load_model
 
 SOURCE = "own target"
 #: arms, seeds, seconds of each run
 SIZES = {"quick": (("panda", "dxl_arm"), 2, 5.0), "full": (("panda", "dxl_arm"), 4, 8.0)}
-#: changes that the refit's model can express: a payload in the hand
+#: changes that the refit's model can express: a payload in the hand, and friction of an arm whose model has it
 EXPRESSIBLE = ("payload", "light payload", "payload far to the side")
+ROUGH = ("joint friction", "payload and friction")
 #: share of truths that 95 % intervals are to hold
 COVERAGE = 0.9
 #: standard errors of the ratio over seeds, and the least of it, that count as noise
@@ -109,12 +111,14 @@ def judge(result: Result, robot: str, cells: list[dict], told: bool = False) -> 
         "1",
         "never worse than none beyond noise",
     )
+    rough = any(name.endswith(".frictionloss") for name in load_model(robot).parameters.names)
+    known = (*EXPRESSIBLE, *(ROUGH if rough else ()))
     groups = (
         (("told what kind of thing changes", cells),)
         if told
         else (
-            ("a payload", [c for c in cells if c["change"] in EXPRESSIBLE]),
-            ("model of the wrong class", [c for c in cells if c["change"] not in EXPRESSIBLE]),
+            ("what the model can express", [c for c in cells if c["change"] in known]),
+            ("model of the wrong class", [c for c in cells if c["change"] not in known]),
         )
     )
     for label, chosen in groups:
