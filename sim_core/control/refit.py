@@ -25,7 +25,7 @@ import numpy as np
 from sim_core.host.threads import single_threaded
 from sim_core.inference.data.window import Window, kinematic_inconsistency
 from sim_core.inference.fit.covariance import posterior
-from sim_core.inference.fit.explained import EXPLAINED, TOLERATED, misfit, misfit_inflation, unexplained_share
+from sim_core.inference.fit.explained import TOLERATED, misfit, misfit_inflation, unexplained_share
 from sim_core.inference.fit.least_squares import Ending, Solution, minimise
 from sim_core.inference.fit.literal import minimise_one_step
 from sim_core.inference.shooting.shooting import Rollout, ShootingProblem
@@ -36,8 +36,9 @@ __all__ = ["FreeCoordinates", "Refit", "RefitConfig", "RefitResult"]
 
 #: a proposal that lowers the held-out loss by this factor is far better than what is in use, even if it explains not all
 LEAP = 100.0
-#: the most by which a proposal of a model that does not explain the data has to lower the held-out loss to be used
-CLEAR = 10.0
+#: residuals beyond so many times the sensors' noise are no late readings of a busy machine (seen up to 4) but a wrong model; its
+#: proposal is used only if it lowers the held-out loss by the factor CLEAR
+HOPELESS, CLEAR = 10.0, 10.0
 
 
 class FreeCoordinates(Protocol):
@@ -362,12 +363,11 @@ class Refit:
                 f"the proposal leaves {100 * unexplained:.0f} % of a joint's held-out motion unexplained "
                 f"(allowed {100 * self.config.max_unexplained:.0f} %): corrupted batch or wrong model"
             )
-        # What a model cannot express, it puts where it does not belong: it has to win more than it leaves over.
-        needed = min(left_over**2, CLEAR) if left_over > EXPLAINED else 1.0
-        if self.config.max_unexplained < np.inf and not after <= before / needed:
+        # What a model cannot express, it puts where it does not belong.
+        if self.config.max_unexplained < np.inf and left_over > HOPELESS and not after <= before / CLEAR:
             return (
-                f"the model does not explain the data (residuals are {left_over:.1f} times the sensors' noise), and the proposal "
-                f"is not {needed:.1f} times better: held-out loss {before:.4g} -> {after:.4g}"
+                f"the model does not explain the data (residuals are {left_over:.0f} times the sensors' noise), and the proposal "
+                f"is not {CLEAR:g} times better: held-out loss {before:.4g} -> {after:.4g}"
             )
         if not self._positive_definite(p, windows):
             return "the mass matrix is not positive definite on a visited state"

@@ -193,15 +193,15 @@ def test_a_model_that_lacks_something_says_so_and_is_less_sure(dynamics):
     assert (np.diag(pushed.covariance)[:5] > np.diag(sound.covariance)[:5]).all()
 
 
-def test_a_model_that_lacks_something_is_used_only_where_it_wins_more_than_it_leaves_over(dynamics):
+def test_a_model_that_lacks_much_is_used_only_where_it_is_far_better(dynamics):
     window = record(dynamics, noise=(1e-3, 1e-2))
-    push = 0.05 * np.sin(9.0 * window.t)[:, None] * np.array([1.0, -1.0])
+    push = 0.1 * np.sin(9.0 * window.t)[:, None] * np.array([1.0, -1.0])
     pushed, refit = dataclasses.replace(window, v=window.v + push), make(dynamics, max_unexplained=1e9)
     best = refit.fit(pushed, np.log(TRUTH) + 1.0)
     assert not best.explained and best.accepted and best.loss_after < best.loss_before / CLEAR
     small = refit.fit(pushed, best.xi + 0.03)
     assert small.loss_before / CLEAR < small.loss_after < small.loss_before  # better, and yet not used
-    assert not small.accepted and "does not explain the data" in small.reason and "10.0 times better" in small.reason
+    assert not small.accepted and "does not explain the data" in small.reason and "10 times better" in small.reason
     # What explains the data needs no more than to be better.
     found = make(dynamics).fit(window)
     assert make(dynamics).fit(window, found.xi + 0.03).accepted
