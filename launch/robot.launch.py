@@ -49,6 +49,7 @@ NAMES = (
     "log_level",
     "arm",
     "refit",
+    "free",
     "recipe",
     "lockstep",
     "solver",
@@ -114,7 +115,15 @@ def started(robot, value, physical=""):
     yes = {name: text == "true" for name, text in value.items()}
     refitted = yes["refit"] and robot.refit is not None
     given = {"physical_parameters": physical} if physical else {}
-    mpc = {"lockstep": yes["lockstep"], "recipe": value["recipe"], **given, **({} if refitted else {"refit": "off"})}
+    # Only where it is said: a robot's nodes.yaml may free more for good.
+    free = {"free": value["free"]} if value["free"] else {}
+    mpc = {
+        "lockstep": yes["lockstep"],
+        "recipe": value["recipe"],
+        **given,
+        **free,
+        **({} if refitted else {"refit": "off"}),
+    }
     controllers = {
         "adaptive_mpc": mpc,
         "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
@@ -123,7 +132,7 @@ def started(robot, value, physical=""):
         raise ValueError(
             f"robot:={value['robot']}: controller is missing in {robot.file}, so there is nothing to run it"
         )
-    worker = {"run_directory": value["run_directory"], "recipe": value["recipe"], **given}
+    worker = {"run_directory": value["run_directory"], "recipe": value["recipe"], **given, **free}
     own = {
         robot.controller: controllers[robot.controller],
         **({"refit_worker": worker} if refitted else {}),

@@ -47,6 +47,7 @@ SHARED = (
     "log_level",
     "arm",
     "refit",
+    "free",
     "recipe",
     "lockstep",
     "solver",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cli.demo.arm import MASS_ERROR, RELEARN, SETTLED, ArmStory
+from cli.demo.arm import RELEARN, SETTLED, ArmStory
+from cli.demo.judged import owner
 from config.description import PayloadDemo
 from reporting import PALETTE, Report, Result, figure
 from reporting.figures import TRUTH
@@ -12,35 +13,33 @@ from reporting.figures import TRUTH
 __all__ = ["report"]
 
 WITHOUT, WITH = PALETTE[1], PALETTE[0]
-#: the payload's estimates, by the ends of their names
-LABELS = {
-    "mass": "mass [kg]",
-    "com.x": "centre x [mm]",
-    "com.y": "centre y [mm]",
-    "com.z": "centre z [mm]",
-}
 
 
 def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
     """The page. film: PNG, or the sentence why there is none."""
     tracking = result.details["tracking RMSE m"]
-    mass, low, high = story.estimate(f"{story.payload}.mass")
     page = Report(
-        f"{story.description.title} with an unknown payload",
-        f"A payload of {story.truth[f'{story.payload}.mass']:g} kg appears in the hand at {story.change:g} s. Seed {result.seed}.",
+        f"{story.description.title} {'with an unknown payload' if story.carries else 'after an unknown change'}",
+        f"{_what_happens(story)} Seed {result.seed}.",
     )
     page.numbers(
         {
             "tracking RMSE after, without refit [mm]": 1e3 * tracking["without refit"]["after"],
             "tracking RMSE after, with refit [mm]": 1e3 * tracking["with refit"]["after"],
-            "payload mass [kg]": f"{mass:.3f} ({low:.3f} to {high:.3f})",
-            "re-learnt after [s]": story.relearnt,
+            **_first_estimates(story),
+            "re-learnt after [s]": story.relearnt if story.judged else "not asked for",
         }
     )
     page.text(
-        "The hand follows a figure eight under model-predictive control. Nobody tells the controller of the payload: "
+        "The hand follows a figure eight under model-predictive control. Nobody tells the controller of the change: "
         "the refit finds it in joint positions, velocities and torques alone. Both runs start from the same seed. "
         "Every number here is computed from the two recorded bags."
+        + (
+            f" The refit knows what kind of thing may change besides what the hand holds (`{story.free}`), and neither where "
+            "nor by how much."
+            if story.free
+            else ""
+        )
     )
     page.section("Targets").checks(result)
     for missed in (c.name for c in result.checks if not c.passed):
@@ -49,8 +48,8 @@ def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
     if isinstance(film, bytes):
         page.image(
             film,
-            "The run with refit. Grey: the path; blue: where the hand has been; the red ball is the payload, drawn at "
-            "its true centre of mass.",
+            "The run with refit. Grey: the path; blue: where the hand has been"
+            + ("; the red ball is the payload, drawn at its true centre of mass." if story.carries else "."),
         )
     else:
         page.text(film)
@@ -68,15 +67,18 @@ def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
     page.section(
         "What was learnt", "Every accepted parameter set at the time of its first use, with its 95 % interval."
     )
-    page.figure(
-        _estimate_figure(story),
-        "Estimates after the change against the truth (dashed); the grey band is "
-        f"{100 * MASS_ERROR:.0f} % of the mass.",
-    )
+    if story.judged:
+        page.figure(
+            _estimate_figure(story),
+            "Estimates after the change against the truth (dashed); the grey band is what is judged as known.",
+        )
+    else:
+        page.text("Nothing that changed is among what the refit may change: it cannot be learnt, and is not judged.")
     page.table(
         ["parameter", "unit", "estimate", "lower", "upper", "truth"],
         _estimate_rows(story),
-        "The last set in use: the payload, and the hand together with what it holds, in the hand's frame.",
+        "The last set in use: first what changed. The hand is meant together with what it holds, a payload what was added "
+        "to the model's hand, both in the hand's frame.",
     )
     recording, (reproduced, repeated) = story.with_refit.recording, story.reproduced
     made = len(recording.refits)
@@ -134,16 +136,48 @@ def _path_figure(story: ArmStory, magnified: float = 10.0):
     return made
 
 
+def _what_happens(story: ArmStory) -> str:
+    said = [f"{each.said}." for each in story.judged if each.called != "payload mass"]
+    if story.carries:
+        said.insert(0, f"a payload of {story.truth[f'{story.payload}.mass']:g} kg appears in the hand.")
+    return f"At {story.change:g} s: " + " ".join(said or ["something changes that the refit does not estimate."])
+
+
+def _first_estimates(story: ArmStory) -> dict[str, str]:
+    found = {}
+    for each in story.judged:
+        if len(each.truth) == 1:
+            value, low, high = story.estimate(next(iter(each.truth)))
+            found[f"{each.called} [{each.unit}]"] = f"{value:.3f} ({low:.3f} to {high:.3f})"
+    return found
+
+
+def _shown(story: ArmStory) -> list[tuple[str, str, float, float]]:
+    """(name of the estimate, title, factor from SI, tolerance in SI or 0) of every panel."""
+    panels = []
+    for each in story.judged:
+        for name in each.truth:
+            factor, unit = (180.0 / np.pi, "degrees") if each.unit == "rad" else (1.0, each.unit)
+            called = each.called if len(each.truth) == 1 else f"{each.called.partition(' of ')[0]}, {owner(name)}"
+            panels.append((name, f"{called} [{unit}]", factor, each.tolerance * each.scale[name]))
+    if story.carries:
+        panels += [(f"{story.payload}.com.{axis}", f"centre {axis} [mm]", 1e3, 0.0) for axis in "xyz"]
+    return panels
+
+
 def _estimate_figure(story: ArmStory):
-    made, axes = figure(2, 2, size=(8.4, 5.2), sharex=True)
+    panels = _shown(story)
+    rows, columns = (len(panels) + 1) // 2, min(2, len(panels))
+    made, axes = figure(rows, columns, size=(8.4, 0.4 + 2.4 * rows), sharex=True, squeeze=False)
     used = [(t, m) for t, m in story.used if t >= story.change]
-    for ax, (name, label) in zip(axes.ravel(), LABELS.items()):
-        scale = 1.0 if name.endswith("mass") else 1e3
-        entries = [(t, e) for t, m in used for e in m.parameters if e.name == f"{story.payload}.{name}"]
-        truth = scale * story.truth[f"{story.payload}.{name}"]
+    for ax in axes.ravel()[len(panels) :]:
+        ax.set_visible(False)
+    for ax, (name, label, scale, tolerance) in zip(axes.ravel(), panels):
+        entries = [(t, e) for t, m in used for e in m.parameters if e.name == name]
+        truth = scale * story.truth[name]
         ax.axhline(truth, color=TRUTH, ls="--", lw=1)
-        if name.endswith("mass"):
-            ax.axhspan(truth * (1 - MASS_ERROR), truth * (1 + MASS_ERROR), color="#d8dce2", alpha=0.5, lw=0)
+        if tolerance:
+            ax.axhspan(truth - scale * tolerance, truth + scale * tolerance, color="#d8dce2", alpha=0.5, lw=0)
         if entries:
             t, value = np.array([t for t, _ in entries]), scale * np.array([e.value for _, e in entries])
             lower, upper = (scale * np.array([getattr(e, side) for _, e in entries]) for side in ("lower", "upper"))
@@ -158,21 +192,19 @@ def _estimate_figure(story: ArmStory):
                 capsize=2,
             )
             settled = t >= story.change + story.relearnt
-            if settled.any() and not name.endswith("mass"):
+            if settled.any() and not tolerance:
                 # What came before, of a hand that was still empty, would flatten the rest; it may leave the frame.
                 seen = np.array([truth, *lower[settled], *upper[settled]])
                 margin = max(0.2 * np.ptp(seen), 10.0)
                 ax.set_ylim(seen.min() - margin, seen.max() + margin)
         ax.set(title=label, xlim=(story.change, story.duration))
-    for ax in axes[1]:
+    for ax in axes[-1]:
         ax.set_xlabel("simulated time [s]")
     return made
 
 
 def _estimate_rows(story: ArmStory):
-    for entry in (
-        sorted(story.final.parameters, key=lambda e: not e.name.startswith(f"{story.payload}.")) if story.final else ()
-    ):
+    for entry in sorted(story.final.parameters, key=lambda e: e.name not in story.truth) if story.final else ():
         yield [entry.name, entry.unit, entry.value, entry.lower, entry.upper, story.truth.get(entry.name, "–")]
 
 

@@ -21,7 +21,6 @@ from sim_core.adoption import AdoptionError, adopted
 ROBOTS = [robot for robot in loadable_robots() if robot.demo]
 RECIPES = ("robust", "literal")
 SHORTEST = 9.0  # [s] of an arm's run: the payload appears at 5 s and is to be known 3 s later
-FARTHEST = 0.5  # [m] of a payload's centre from the hand
 FEWEST = 3  # episodes of a cart-pole
 
 
@@ -50,10 +49,19 @@ def demo(
     ] = 14.0,
     episodes: Annotated[int, typer.Option(help="cart-poles: number of episodes", min=FEWEST, max=50)] = 10,
     change: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            help="hidden change, repeatable; arms, at 5 s: payload:1.5@0.06,0,0.1 (kg, m in the hand's frame), "
+            "friction:JOINT=2.5 (N m), damping:JOINT=x3 (a multiple), gain:JOINT=0.8 (what is left of its motor), "
+            "mass:LINK=1.3 (times as heavy), armature:JOINT=x2, tilt:3@y (degrees); names may hold wildcards; "
+            "cart-poles with two poles: pole_mass=FACTOR or gain=FACTOR from the fourth episode on"
+        ),
+    ] = None,
+    free: Annotated[
         Optional[str],
         typer.Option(
-            help="hidden change; arms: payload:MASS@X,Y,Z [kg, m in the hand's frame], e.g. payload:1.5@0.06,0,0.1; "
-            "cart-poles with two poles: pole_mass=FACTOR or gain=FACTOR from the fourth episode on"
+            help="arms: what the refit may change besides what the hand holds, separated by commas, e.g. '*.friction,*.gear'; "
+            "none: nothing; by default the kind of what --change changes, in every joint or link"
         ),
     ] = None,
     recipe: Annotated[
@@ -81,7 +89,8 @@ def demo(
 ) -> int:
     """Start a ROS 2 graph in which a robot learns its own physics, record it, and report what was learnt.
 
-    Arms: the hand follows a path; a payload unknown to the controller appears in it. Without refit, then with.
+    Arms: the hand follows a path; a payload unknown to the controller appears in it, or the arm itself changes. Without
+    refit, then with.
     Cart-poles: swing-up from a model with every parameter at 2, refitting after every episode, beside a
     controller that knows the truth and one that never learns.
 
@@ -93,11 +102,15 @@ def demo(
         robot = adopted(robot)
     except AdoptionError as error:
         raise CommandError(f"--robot {robot}: {error}.") from None
-    shown = _robot(robot)
-    com = None
-    if change is not None and isinstance(shown.demo, PayloadDemo):
-        payload, com = _payload_change(change, payload)
-    factor = _validate(shown, recipe, None if com else change, episodes)
+    shown, said = _robot(robot), tuple(change or ())
+    arm = isinstance(shown.demo, PayloadDemo)
+    if len(said) > 1 and not arm:
+        raise CommandError(f"--change: {shown.name} takes one, found {len(said)}.")
+    if free is not None and not arm:
+        raise CommandError(
+            f"--free is for arms ({', '.join(_names(PayloadDemo))}): {shown.name} refits what is published."
+        )
+    factor = _validate(shown, recipe, None if arm or not said else said[0], episodes)
     payload = _payload(shown, payload)
     if json is not None and not json.expanduser().resolve().parent.is_dir():
         raise CommandError(f"--json {json}: the folder does not exist; make it first.")
@@ -111,6 +124,11 @@ def demo(
         from cli.demo.story import run
         from reporting import new_run, progress_for
 
+        changed = None
+        if arm:
+            from cli.demo.arm_change import arm_change
+
+            changed = arm_change(robot, said, payload, free)
         name = f"demo-{shown.name.replace('_', '-')}"
         folder = new_run(
             name,
@@ -120,7 +138,8 @@ def demo(
             payload=payload,
             duration=duration,
             episodes=episodes,
-            change=change,
+            change=said,
+            free=free,
             recipe=recipe,
         )
         with progress_for(console) as progress:
@@ -129,8 +148,7 @@ def demo(
                 folder.path,
                 progress,
                 seed=seed,
-                payload=payload,
-                com=com,
+                changed=changed,
                 duration=duration,
                 episodes=episodes,
                 change=factor,
@@ -176,40 +194,19 @@ def _robot(robot: str) -> Robot:
 
 
 def _payload(robot: Robot, payload: float | None) -> float | None:
-    """The mass asked for, or the arm's own [kg].
+    """The mass asked for [kg], if any.
 
     Raises:
         CommandError: the robot carries none, or not this one.
     """
-    scene = robot.demo if isinstance(robot.demo, PayloadDemo) else None
     if payload is None:
-        return scene.mass if scene else None
-    if scene is None:
+        return None
+    if not isinstance(robot.demo, PayloadDemo):
         raise CommandError(f"--payload is for arms ({', '.join(_names(PayloadDemo))}): {robot.name} has no hand.")
-    lightest, heaviest = scene.mass_range
+    lightest, heaviest = robot.demo.mass_range
     if not lightest <= payload <= heaviest:
         raise CommandError(f"--payload {payload:g}: {robot.name} takes {lightest:g} to {heaviest:g} kg.")
     return payload
-
-
-def _payload_change(change: str, payload: float | None) -> tuple[float, tuple[float, float, float]]:
-    """Mass [kg] and centre [m] of the payload that --change describes.
-
-    Raises:
-        CommandError: it does not, or --payload says something else.
-    """
-    number = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
-    match = re.fullmatch(rf"payload:({number})@({number}),({number}),({number})", change)
-    if match is None:
-        raise CommandError(
-            f"--change {change}: expected payload:MASS@X,Y,Z for an arm, e.g. payload:1.5@0.06,0,0.1 [kg, m in the hand's frame]."
-        )
-    mass, x, y, z = (float(text) for text in match.groups())
-    if max(abs(x), abs(y), abs(z)) > FARTHEST:
-        raise CommandError(f"--change {change}: the centre lies at most {FARTHEST:g} m from the hand along each axis.")
-    if payload is not None:
-        raise CommandError("--change payload:... and --payload both give the mass; leave one out.")
-    return mass, (x, y, z)
 
 
 def _validate(robot: Robot, recipe: str, change: str | None, episodes: int) -> tuple[str, float] | None:

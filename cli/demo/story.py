@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from cli.demo.live import NO_VIEW, LiveView
 from config.description import PayloadDemo, SwingUp, SwingUpDemo, Track
 from config.robot import load_robot, node_settings
 from reporting import Result
+
+if TYPE_CHECKING:
+    from cli.demo.arm_change import ArmChange
 
 __all__ = ["run"]
 
@@ -23,18 +27,17 @@ def run(
     progress,
     *,
     seed: int,
-    payload: float | None,
+    changed: ArmChange | None,
     duration: float,
     episodes: int,
     change: tuple[str, float] | None,
     recipe: str,
     quick: bool = False,
-    com: tuple[float, float, float] | None = None,
     view: LiveView = NO_VIEW,
 ) -> Result:
     """Run one demonstration; leaves bags, result.json, report.html and parameters.yaml in `folder`.
 
-    com: centre of an arm's payload in the hand's frame [m]; None: as the robot's file has it.
+    changed: what happens to an arm, and what its refit may change. change: of a cart-pole.
     view: of the graphs.
     quick: without the film, and an arm that computes too late misses no target: the machine may be busy with other things.
 
@@ -42,15 +45,15 @@ def run(
         scripting.ScriptError: the graph failed, or the robot was halted.
     """
     if isinstance(load_robot(robot).demo, PayloadDemo):
-        return _arm(robot, folder, progress, seed, payload, com, duration, quick, view)
+        return _arm(robot, folder, progress, seed, changed, duration, quick, view)
     return _cartpole(robot, folder, progress, seed, episodes, change, recipe, quick, view)
 
 
-def _arm(robot, folder: Path, progress, seed, payload, com, duration, quick, view) -> Result:
+def _arm(robot, folder: Path, progress, seed, changed, duration, quick, view) -> Result:
     from cli.demo import arm, arm_report
 
-    _load_kernels(robot, "robust", progress)
-    arm.record(robot, folder, seed, payload, duration, progress, com, view)
+    _load_kernels(robot, "robust", progress, changed.free)
+    arm.record(robot, folder, seed, changed, duration, progress, view)
     with progress.stage("reading the bags and replaying the refits", None):
         story = arm.tell(robot, folder)
         result = arm.check(story, seed, judge_deadlines=not quick)
@@ -76,22 +79,23 @@ def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe, qui
     return result
 
 
-def _load_kernels(robot: str, recipe: str, progress) -> None:
+def _load_kernels(robot: str, recipe: str, progress, free: str = "") -> None:
     """Compile here what the nodes will need, so that the first run's wait is seen for what it is."""
     from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
-    from nodes.control.refit_session import RefitSession
+    from nodes.control.refit_session import RefitSession, session_model
     from nodes.control.refit_worker_config import RefitWorkerConfig
     from nodes.control.robot_task import control_task
     from sim_core.control.ilqr import BoxIlqr
-    from sim_core.multibody import load_model
 
     with progress.stage("physics kernels (compiled on the first start only)", None):
-        model, description = load_model(robot), load_robot(robot)
+        description = load_robot(robot)
+        prior = dict(physical_parameters="start") if isinstance(description.task, SwingUp) else {}
+        profile = node_settings(robot, "refit_worker") | prior | ({"free": free} if free else {})
+        config = RefitWorkerConfig(robot=robot, recipe=recipe, **profile)
+        model = session_model(config)
         task = control_task(description, model, AdaptiveMpcConfig(robot=robot, recipe=recipe))
         BoxIlqr(model, task.cost, task.ilqr)
-        profile = node_settings(robot, "refit_worker")
-        prior = dict(physical_parameters="start") if isinstance(description.task, SwingUp) else {}
-        RefitSession(model, RefitWorkerConfig(robot=robot, recipe=recipe, **profile, **prior)).warm_up()
+        RefitSession(model, config).warm_up()
 
 
 def _leave(folder: Path, learnt: Path, result: Result, page) -> None:
@@ -113,7 +117,7 @@ def _arm_film(story, folder: Path):
         times, [0.5, 2.5, story.change - 0.2, story.change + 0.5, story.change + 2.5, story.duration - 1.0]
     )
     late = run.t >= min(5.0, story.duration)
-    ball = np.array([story.truth[f"{story.payload}.com.{axis}"] for axis in "xyz"])
+    ball = np.array([story.truth[f"{story.payload}.com.{axis}"] for axis in "xyz"] if story.carries else [])
     return draw(
         Film(
             story.robot,

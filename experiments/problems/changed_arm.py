@@ -16,9 +16,9 @@ import numpy as np
 from config.description import PayloadDemo, Track
 from config.robot import load_robot, node_settings
 from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
-from nodes.control.refit_session import RefitSession
+from nodes.control.refit_session import RefitSession, session_model
 from nodes.control.refit_worker_config import RefitWorkerConfig
-from nodes.control.robot_task import control_task, quantities
+from nodes.control.robot_task import control_task, quantities, robot_model
 from nodes.framework.actuation import Actuation
 from nodes.framework.joint_state_gate import JointSample
 from sim_core.command import Command, Mode
@@ -29,8 +29,9 @@ from sim_core.control.tasks import Task
 from sim_core.multibody import PhysicalCheck, load_model
 from sim_core.multibody.equations.inertia import com_inertia
 from sim_core.plant import MujocoPlant
+from sim_core.plant.robot_changes import free_for, scenario_of, truth_after
 
-__all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive"]
+__all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive", "freed"]
 
 #: [s] when the robot changes; how long after it tracking is first judged
 CHANGE, SETTLED = 1.5, 1.0
@@ -38,20 +39,21 @@ CHANGE, SETTLED = 1.5, 1.0
 FIT_DELAY = (0.05, 0.01)
 #: friction of a gear that the model knows nothing of, as a share of its motor's limit
 FRICTION = 0.03
-#: [rad] by which the floor under a base is not level
-TILT = np.deg2rad(3.0)
-GRAVITY = 9.81
 
 
 @dataclass(frozen=True)
 class Drive:
-    """One run: a robot, the events of its change, and whether anybody learns it. Payloads and centres in SI."""
+    """One run: a robot, the name of its change, and whether anybody learns it.
+
+    told: the refit is told the kind of the change, and frees what that takes; else what the hand holds alone.
+    """
 
     robot: str
     change: str
     refit: bool
     seed: int
     duration: float
+    told: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Round:
 
     Attributes:
         time: when it began [s]. accepted, reason: the verdict. explained: whether the model claims to explain the data.
-        inside: estimates of the hand's mass and centre, by name, whose 95 % interval holds the truth.
+        inside: estimates of the hand's mass and centre, and of what else changed and may be learnt, by name: whether the 95 %
+            interval holds the truth.
         error: of the hand's mass [kg]. fit_time: what it took on this machine; delay: what it was taken to take [s].
     """
 
@@ -85,43 +88,40 @@ class Driven:
 def changes(robot: str) -> dict[str, list[dict[str, Any]]]:
     """Events of every change that is tried on an arm, by name; all happen at CHANGE, and the model knows of none."""
     model, description = load_model(robot), load_robot(robot)
-    task, demo = description.task_as(Track), description.demo_as(PayloadDemo)
-    hand, mass, com = task.payload_body, demo.mass, list(demo.com)
+    demo = description.demo_as(PayloadDemo)
+    hand, mass, (x, y, z) = description.task_as(Track).payload_body, demo.mass, demo.com
     joints, links = list(model.joint_names), list(model.body_names)
-    motors, middle = model.actuator_names, joints[len(joints) // 2]
-    strongest = dict(zip(joints, model.u_upper)) if len(motors) == len(joints) else {j: 1.0 for j in joints}
-    rough = [
-        {
-            "action": "set",
-            "target": f"{joint}.frictionloss",
-            "value": _friction(model, joint) + FRICTION * strongest[joint],
-        }
-        for joint in joints
-    ]
-
-    def payload(share: float, centre: list[float]) -> dict[str, Any]:
-        return {"action": "attach", "frame": hand, "name": "payload", "mass": share * mass, "com": centre}
-
-    upper = next(body for body in links if f"{body}.mass" in model.parameters.names and body != hand)
+    middle = joints[len(joints) // 2]
+    strongest = (
+        dict(zip(joints, model.u_upper)) if len(model.actuator_names) == len(joints) else dict.fromkeys(joints, 1.0)
+    )
+    payload = f"payload:{mass}"
+    rough = [f"friction:{joint}={_friction(model, joint) + FRICTION * strongest[joint]}" for joint in joints]
+    upper = next(body for body in links if f"{body}.mass" in model.parameters and body != hand)
     link = links[links.index(upper) + 2]
     found = {
-        "payload": [payload(1.0, com)],
-        "light payload": [payload(0.25, com)],
-        "payload far to the side": [payload(0.6, [4.0 * com[0], 3.0 * com[1], com[2]])],
+        "payload": [payload],
+        "light payload": [f"payload:{0.25 * mass}"],
+        "payload far to the side": [f"payload:{0.6 * mass}@{4.0 * x},{3.0 * y},{z}"],
         "joint friction": rough,
-        "joint damping x 3": [{"action": "scale", "target": "*.damping", "factor": 3.0}],
-        "one motor at 80 %": [{"action": "actuator_gain", "factor": 0.8, "joints": [middle]}],
-        "all motors at 90 %": [{"action": "actuator_gain", "factor": 0.9}],
-        f"link mass x 1.3 ({link})": [{"action": "scale", "target": f"{link}.mass", "factor": 1.3}],
-        "rotor inertia x 2": [{"action": "scale", "target": "*.armature", "factor": 2.0}],
-        "base tilted by 3 degrees": [
-            {"action": "set", "target": "gravity.x", "value": GRAVITY * np.sin(TILT)},
-            {"action": "set", "target": "gravity.z", "value": -GRAVITY * np.cos(TILT)},
-        ],
-        "payload and friction": [payload(1.0, com), *rough],
-        "payload and 4 ms delay": [payload(1.0, com), {"action": "delay", "command": 0.004}],
+        "joint damping x 3": ["damping:*=x3"],
+        "one motor at 80 %": [f"gain:{middle}=0.8"],
+        "all motors at 90 %": ["gain:*=0.9"],
+        f"link mass x 1.3 ({link})": [f"mass:{link}=1.3"],
+        "rotor inertia x 2": ["armature:*=x2"],
+        "base tilted by 3 degrees": ["tilt:3@y"],
+        "payload and friction": [payload, *rough],
+        "payload and 4 ms delay": [payload],
     }
-    return {name: [{"time": CHANGE, **event} for event in events] for name, events in found.items()}
+    events = {name: scenario_of(texts, model, hand, demo.com) for name, texts in found.items()}
+    events["payload and 4 ms delay"].append({"action": "delay", "command": 0.004})
+    return {name: [{"time": CHANGE, **event} for event in each] for name, each in events.items()}
+
+
+def freed(robot: str, change: str) -> str:
+    """What the refit frees that is told the kind of a change, besides what the hand holds; "": nothing."""
+    hand = load_robot(robot).task_as(Track).payload_body
+    return ",".join(free_for(changes(robot)[change], load_model(robot), hand))
 
 
 def _friction(model, joint: str) -> float:
@@ -131,17 +131,16 @@ def _friction(model, joint: str) -> float:
 
 
 @functools.cache
-def _task(robot: str) -> tuple[Task, PlanSolver]:
+def _task(robot: str, free: str) -> tuple[Task, PlanSolver]:
     """The node's task, and its solver, which all runs of this process share one after the other."""
-    config = AdaptiveMpcConfig(**{"robot": robot, **node_settings(robot, "adaptive_mpc")})
-    task = control_task(load_robot(robot), load_model(robot), config, config.horizon)
+    config = AdaptiveMpcConfig(**{"robot": robot, "free": free, **node_settings(robot, "adaptive_mpc")})
+    task = control_task(load_robot(robot), robot_model(robot, free), config, config.horizon)
     return task, solver_for(task.model, task.cost, task.ilqr)
 
 
-def _session(robot: str) -> RefitSession:
-    return RefitSession(
-        load_model(robot), RefitWorkerConfig(**{"robot": robot, **node_settings(robot, "refit_worker")})
-    )
+def _session(robot: str, free: str) -> RefitSession:
+    config = RefitWorkerConfig(**{"robot": robot, "free": free, **node_settings(robot, "refit_worker")})
+    return RefitSession(session_model(config), config)
 
 
 def hand_truth(robot: str, events: list[dict[str, Any]]) -> dict[str, float]:
@@ -159,8 +158,9 @@ def hand_truth(robot: str, events: list[dict[str, Any]]) -> dict[str, float]:
 
 def drive(run: Drive) -> Driven:
     """Follow the path through the change."""
-    task, solver = _task(run.robot)
     events, settings = changes(run.robot)[run.change], node_settings(run.robot, "sim_plant")
+    free = freed(run.robot, run.change) if run.told else ""
+    task, solver = _task(run.robot, free)
     plant = MujocoPlant(
         run.robot,
         seed=run.seed,
@@ -172,7 +172,8 @@ def drive(run: Drive) -> Driven:
     )
     model, mpc = task.model, AdaptiveMpc(task, AmpcConfig(), solver=solver)
     actuation, n, check = Actuation(model), model.nq, PhysicalCheck(model)
-    learner = _Learner(_session(run.robot), hand_truth(run.robot, events)) if run.refit else None
+    truth = {**hand_truth(run.robot, events), **truth_after(events, load_model(run.robot))}
+    learner = _Learner(_session(run.robot, free), truth) if run.refit else None
     ticks, errors = round(task.ilqr.dt / plant.tick_period), []
     while plant.t < run.duration - 1e-9:
         t = plant.t
@@ -202,7 +203,8 @@ class _Learner:
         self.session, self.truth = session, truth
         self.rounds: list[Round] = []
         self._queue: list[JointSample] = []
-        self._ready, self._proposal = -np.inf, None  # when the fit under way ends [s], and what it will say
+        self._ready = -np.inf  # when the fit under way ends [s]
+        self._said: list[tuple[float, np.ndarray, int]] = []  # accepted (from when on it is known [s], p, revision)
 
     def see(self, sample: JointSample) -> None:
         self._queue.append(sample)
@@ -215,10 +217,9 @@ class _Learner:
                 return
 
     def proposals(self, t: float):
-        """What has become ready by t [s]: (p, revision), or nothing."""
-        if self._proposal is not None and t >= self._ready:
-            proposal, self._proposal = self._proposal, None
-            yield proposal
+        """What has become ready by t [s], in order: (p, revision)."""
+        while self._said and t >= self._said[0][0]:
+            yield self._said.pop(0)[1:]
 
     def _round(self, now: float) -> None:
         session = self.session
@@ -229,10 +230,12 @@ class _Learner:
         delay = FIT_DELAY[0] + FIT_DELAY[1] * result.iterations
         self._ready = now + delay
         if outcome.accepted:
-            self._proposal = outcome.p, outcome.revision
+            self._said.append((self._ready, outcome.p, outcome.revision))
         if result.window[0] >= CHANGE - 1e-6:
             said = {e.name: e for e in quantities(session.robot, session.spec, result.xi, result.covariance)}
-            inside = {name: said[name].lower <= true <= said[name].upper for name, true in self.truth.items()}
+            # The payload's own numbers are those of the hand with it, once more.
+            known = [name for name in self.truth if name in said and ".payload." not in name]
+            inside = {name: said[name].lower <= self.truth[name] <= said[name].upper for name in known}
             mass = next(iter(self.truth))
             error = said[mass].value - self.truth[mass]
             self.rounds.append(

@@ -38,6 +38,10 @@ class AdaptiveMpcConfig:
         choices=("off", "periodic", "episodic"),
         description="who starts refits: nobody, the worker's own period, or this node's episodes",
     )
+    free: str = setting(
+        "",
+        description="what the refit may change besides its usual, as the worker's `free`: the model then has an entry for it",
+    )
     refit_silence_limit: float = setting(2.0, "s", (0.0, 60.0), "a periodic refit silent for longer is lost; 0: never")
     nominal_after: float = setting(10.0, "s", (0.1, 3600.0), "silence after which nominal parameters return")
     recipe: str = setting(

@@ -15,14 +15,14 @@ from std_srvs.srv import SetBool
 from config.description import Track
 from config.robot import load_robot
 from nodes.control.mpc_messages import path_message
-from nodes.control.robot_task import blueprint_of, control_task, physical_vector, tool_path
+from nodes.control.robot_task import blueprint_of, control_task, physical_vector, robot_model, tool_path
 from nodes.framework.parameter_book import ParameterBook
 from nodes.framework.particles import vectors_of
 from nodes.framework.qos import LATCHED
 from sim_core.augmentation import augment, with_weights
 from sim_core.control.ampc import AdaptiveMpc, AmpcConfig
 from sim_core.inference.posterior.herding import herd
-from sim_core.multibody import PhysicalCheck, load_model
+from sim_core.multibody import PhysicalCheck
 
 __all__ = ["MpcPhysics"]
 
@@ -49,7 +49,7 @@ class MpcPhysics:
     def __init__(self, node, now: Callable[[], float], position: Callable[[], np.ndarray]) -> None:
         self._node, self._now, self._position, self._loading = node, now, position, None
         config = node.config
-        self.model = load_model(config.robot)
+        self.model = robot_model(config.robot, config.free, config.physical_parameters)
         self.robot = load_robot(config.robot)
         self.blueprint, self.blueprints = blueprint_of(config), 0
         self.hybrid = augment(self.model, self.blueprint) if self.blueprint else self.model

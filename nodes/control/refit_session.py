@@ -15,14 +15,30 @@ import numpy as np
 
 from config.robot import load_robot
 from nodes.control.refit_worker_config import RefitWorkerConfig
-from nodes.control.robot_task import blueprint_of, free_parameters, initial_coordinates, online_config, physical_vector
+from nodes.control.robot_task import (
+    blueprint_of,
+    free_parameters,
+    initial_coordinates,
+    online_config,
+    physical_vector,
+    robot_model,
+)
 from nodes.framework.actuation import Actuation
 from nodes.framework.joint_state_gate import JointSample
 from sim_core.augmentation import augment, with_weights
 from sim_core.control.refit import Refit, RefitResult
 from sim_core.control.refit_online import OnlineRefit
 
-__all__ = ["RefitSession", "Round", "config_from", "replay"]
+__all__ = ["RefitSession", "Round", "config_from", "replay", "session_model"]
+
+
+def session_model(config: RefitWorkerConfig):
+    """The RobotModel without networks that a configuration fits.
+
+    Raises:
+        ValueError: an unusable parameter file, or a name in `free` that matches nothing.
+    """
+    return robot_model(config.robot, config.free, config.physical_parameters)
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,7 @@ class RefitSession:
     """Samples, parameters in use, and the rounds that correct them.
 
     Args:
-        model: RobotModel without networks.
+        model: RobotModel without networks, see `session_model`.
         config: RefitWorkerConfig.
 
     Attributes:
@@ -73,7 +89,7 @@ class RefitSession:
     def _online(self, blueprint: str) -> OnlineRefit:
         """A window without samples around the networks of a file, or around none."""
         hybrid = augment(self.model, blueprint) if blueprint else self.model
-        spec = free_parameters(self.robot, hybrid, self.config.recipe)
+        spec = free_parameters(self.robot, hybrid, self.config.recipe, self.config.free)
         if self.config.physical_parameters not in ("", "start"):
             # What a file knows and the refit leaves alone (an arm's damping) stays as the file has it.
             spec = spec.with_base(with_weights(hybrid, self._physical()))

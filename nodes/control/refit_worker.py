@@ -23,9 +23,9 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
 from config.description import Robot
-from nodes.control.refit_session import RefitSession, Round
+from nodes.control.refit_session import RefitSession, Round, session_model
 from nodes.control.refit_worker_config import RefitWorkerConfig
-from nodes.control.robot_task import quantities
+from nodes.control.robot_task import own_hash, quantities
 from nodes.framework.joint_state_gate import JointSample, JointStateGate
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.long_action import LongAction
@@ -33,7 +33,7 @@ from nodes.framework.parameter_book import other_model
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, LEDGER, STATE
 from sim_core.augmentation import attached, augment, save_blueprints
-from sim_core.multibody import FreeParameters, PhysicalCheck, load_model
+from sim_core.multibody import FreeParameters, PhysicalCheck
 from sim_core.multibody.model.parameter_file import ParameterFile
 
 __all__ = ["RefitWorkerNode", "main"]
@@ -54,7 +54,7 @@ class RefitWorkerNode(RefitNode):
     # -- lifecycle ---------------------------------------------------------------------------------
 
     def configure(self) -> None:
-        self.model = load_model(self.config.robot)
+        self.model = session_model(self.config)
         self._check = PhysicalCheck(self.model)
         self.session = RefitSession(self.model, self.config)
         self.gate = JointStateGate(self.model.joint_names)
@@ -211,7 +211,11 @@ class RefitWorkerNode(RefitNode):
         spec, result = self.session.spec, outcome.result
         jacobian = spec.jacobian(result.xi)
         file = ParameterFile.from_vector(
-            self.model, outcome.p, jacobian @ result.covariance @ jacobian.T, names=spec.written
+            self.model,
+            outcome.p,
+            jacobian @ result.covariance @ jacobian.T,
+            names=spec.written,
+            model_hash=own_hash(self.session.robot, self.model),
         )
         folder = Path(self.config.run_directory)
         try:

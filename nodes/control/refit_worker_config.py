@@ -22,6 +22,11 @@ class RefitWorkerConfig:
     min_window: float = setting(0.3, "s", (0.02, 60.0), "shortest stretch worth fitting")
     period: float = setting(0.25, "s", (0.02, 60.0), "time between periodic fits")
     recipe: str = setting("robust", choices=("robust", "literal"), description="the robust fit, or the published one")
+    free: str = setting(
+        "",
+        description="what may change besides what the hand holds and the gears' friction, separated by commas: "
+        "*.friction, *.gear, gravity.tilt, ... (docs/refit.md); the controller needs the same",
+    )
     max_evaluations: int = setting(15, "", (1, 500), "roll-outs with sensitivities per fit")
     segment_length: int = setting(0, "steps", (0, 1000), "of multiple shooting; 0: the robot's own")
     position_noise: float = setting(1e-4, "rad or m", (0.0, 1.0), "sensor noise, for change detection")

@@ -22,10 +22,11 @@ from sim_core.control.tasks import (
     frame_tracking,
     swing_up_reward,
 )
-from sim_core.multibody import RobotModel
+from sim_core.multibody import RobotModel, load_model
 from sim_core.multibody.model import build
 from sim_core.multibody.model.cartpole_parameters import cartpole_spec, point_mass_equivalent
-from sim_core.multibody.model.parameter_blocks import BodyInertia, JointFriction
+from sim_core.multibody.model.options import ModelOptions
+from sim_core.multibody.model.parameter_blocks import Block, BodyInertia, JointFriction
 from sim_core.multibody.model.parameter_file import ParameterFile
 from sim_core.multibody.model.parameters import FreeParameters
 
@@ -35,9 +36,11 @@ __all__ = [
     "free_parameters",
     "initial_coordinates",
     "online_config",
+    "own_hash",
     "physical_vector",
     "quantities",
     "reward_of",
+    "robot_model",
     "tool_path",
     "upright",
 ]
@@ -98,9 +101,46 @@ def upright(robot: Robot, model: RobotModel) -> Callable[[np.ndarray], bool]:
     return lambda x: bool(np.all(np.cos(np.cumsum(x[1 : model.nq])) > UPRIGHT))
 
 
-def free_parameters(robot: Robot, model: RobotModel, recipe: str = "robust") -> FreeParameters:
+def robot_model(robot: str, free: str = "", physical_parameters: str = "") -> RobotModel:
+    """The robot's model, with friction where it is refitted or where the parameter file has it, though its own file has none.
+
+    Args:
+        robot: name in config/robots, or path. free: as for `free_parameters`. physical_parameters: as for `physical_vector`.
+
+    Raises:
+        ValueError: an unusable parameter file, or a name in `free` that matches nothing.
+    """
+    model = load_model(robot)
+    names = _names(free)
+    if physical_parameters not in ("", "start"):
+        rubbing = [n for n in ParameterFile.load(physical_parameters).parameters if n.endswith(".frictionloss")]
+        names += [name for name in rubbing if name.removesuffix(".frictionloss") in model.joint_names]
+    if not names:
+        return model
+    from sim_core.inference.fit.free_names import model_with  # imports much that nobody else needs
+
+    found = model_with(robot, names)
+    # Friction that was there anyway makes no other model.
+    return model if found.parameters.names == model.parameters.names else found
+
+
+def own_hash(robot: Robot, model: RobotModel) -> str:
+    """Hash of the model as the robot's file has it: what parameter files name, whatever friction was loaded besides."""
+    return model.hash if model.options == ModelOptions() else load_model(robot.folder).hash
+
+
+def _names(free: str) -> list[str]:
+    return [name.strip() for name in free.split(",") if name.strip()]
+
+
+def free_parameters(robot: Robot, model: RobotModel, recipe: str = "robust", free: str = "") -> FreeParameters:
     """What the refit may change: the inertia of the hand and what it holds, and the friction of joints that have it; or the
     published 9 or 14 of a cart-pole.
+
+    Args:
+        model: with the friction that `free` asks for, see `robot_model`.
+        free: what else may change, names as for `sim_core.inference.fit.free_names` separated by commas. What is named
+            there for the hand, or for a joint's friction, stands in place of the above.
 
     Ten coordinates rather than a point mass: a held object has an inertia of its own, and an interval that leaves it
     out is too narrow when the arm moves fast (docs/refit.md). Friction that is 20 % off its file would otherwise be
@@ -108,14 +148,26 @@ def free_parameters(robot: Robot, model: RobotModel, recipe: str = "robust") -> 
 
     Raises:
         RobotError: as for `control_task`.
+        ValueError: `free` names what there is not, or belongs to a cart-pole, whose parameters are the published.
     """
     task = robot.task_as(Track, SwingUp)
     if isinstance(task, SwingUp):
+        if free:
+            raise ValueError(f"free: {robot.name} refits the published parameters of a cart-pole; leave it out")
         return cartpole_spec(model, task.start, "raw" if recipe == "literal" else "log")
-    friction = [
+    blocks: list[Block] = [BodyInertia(task.payload_body)]
+    blocks += [
         JointFriction(joint, FRICTION_STD) for joint in model.joint_names if f"{joint}.frictionloss" in model.parameters
     ]
-    return FreeParameters(model, [BodyInertia(task.payload_body), *friction])
+    if not free:
+        return FreeParameters(model, blocks)
+    from sim_core.inference.fit.free_names import blocks_of  # imports much that nobody else needs
+
+    named = blocks_of(model, _names(free))
+    taken = FreeParameters(model, named).written
+    return FreeParameters(
+        model, [*(b for b in blocks if not set(FreeParameters(model, [b]).written) & set(taken)), *named]
+    )
 
 
 def quantities(robot: Robot, spec: FreeParameters, xi: np.ndarray, covariance: np.ndarray) -> list:
@@ -148,7 +200,8 @@ def physical_vector(robot: Robot, model: RobotModel, source: str) -> np.ndarray:
             )
         spec = free_parameters(robot, model)
         return spec.to_physical(spec.prior_mean)
-    return ParameterFile.load(source).vector(model)
+    file = ParameterFile.load(source)
+    return file.vector(model, check_hash=file.model_hash != own_hash(robot, model))
 
 
 class _Started(Protocol):

@@ -81,6 +81,11 @@ ARGUMENTS: dict[str, dict] = {
         choices=_SWITCH,
         description="run the refit; without it the controller keeps the parameters it starts with",
     ),
+    "free": dict(
+        default_value="",
+        description="what the refit may change besides what the hand holds and the gears' friction, separated by commas: "
+        "'*.friction', '*.damping', '*.gear', 'link4.density', 'gravity.tilt'; see docs/refit.md",
+    ),
     "recipe": dict(
         default_value="robust",
         choices=["robust", "literal"],

@@ -56,12 +56,18 @@ def check_arguments(value: Mapping[str, str]) -> dict[str, str]:
         )
     if files.physical or scenario:
         _check_plant(robot, scenario, files.physical)
-    if described.controller == "adaptive_mpc" and (start := prior or files.physical):
-        # Only a controller that starts from a file needs the articulated model, and CasADi with it.
-        from nodes.control.robot_task import physical_vector
-        from sim_core.multibody import load_model
+    start, free = prior or files.physical, value.get("free", "")
+    if free and described.controller != "adaptive_mpc":
+        raise ValueError(f"free:={free}: {described.name} is not refitted; leave it out")
+    if described.controller == "adaptive_mpc" and (start or free):
+        # Only a controller that starts from a file, or a refit of more than usual, needs the articulated model, and CasADi with it.
+        from nodes.control.robot_task import free_parameters, physical_vector, robot_model
 
-        physical_vector(described, load_model(robot), start)
+        try:
+            free_parameters(described, model := robot_model(robot, free, start), free=free)
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"free:={free}: {error}") from None
+        physical_vector(described, model, start)
     return {**value, "robot": robot}
 
 

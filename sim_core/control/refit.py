@@ -36,6 +36,9 @@ __all__ = ["FreeCoordinates", "Refit", "RefitConfig", "RefitResult"]
 
 #: a proposal that lowers the held-out loss by this factor is far better than what is in use, even if it explains not all
 LEAP = 100.0
+#: residuals beyond so many times the sensors' noise are no late readings of a busy machine (seen up to 4) but a wrong model; its
+#: proposal is used only if it lowers the held-out loss by the factor CLEAR
+HOPELESS, CLEAR = 10.0, 10.0
 
 
 class FreeCoordinates(Protocol):
@@ -92,7 +95,7 @@ class RefitConfig:
             reported as unexcited.
         max_unexplained: residual variance allowed on the held-out stretch, as a share of what constant
             velocity leaves over; judged on the worst feature that moves beyond its noise. A proposal that lowers the
-            held-out loss a hundredfold may leave more.
+            held-out loss a hundredfold may leave more. Infinite: whether the model explains the data is no matter.
         max_inconsistency: largest disagreement between q and the integral of v, see window.py.
         integrator, substeps: of the model; None takes the model's own scheme and time step. A System has its own.
     """
@@ -237,7 +240,7 @@ class Refit:
         verdict = f"held-out loss {before:.4g} -> {after:.4g}"
         if left_over > TOLERATED:
             verdict += f"; the model does not explain the data: residuals are {left_over:.0f} times the sensors' noise"
-        reason = self._objection(before, after, unexplained, p, windows)
+        reason = self._objection(before, after, unexplained, left_over, p, windows)
         return RefitResult(
             xi=xi,
             p=p,
@@ -347,7 +350,7 @@ class Refit:
         return before, after, unexplained_share(held, rollout)
 
     def _objection(
-        self, before: float, after: float, unexplained: float, p: np.ndarray, windows: list[Window]
+        self, before: float, after: float, unexplained: float, left_over: float, p: np.ndarray, windows: list[Window]
     ) -> str | None:
         """Why the proposal must not be used, or None."""
         if not np.isfinite(p).all() or not np.isfinite(after):
@@ -359,6 +362,12 @@ class Refit:
             return (
                 f"the proposal leaves {100 * unexplained:.0f} % of a joint's held-out motion unexplained "
                 f"(allowed {100 * self.config.max_unexplained:.0f} %): corrupted batch or wrong model"
+            )
+        # What a model cannot express, it puts where it does not belong.
+        if self.config.max_unexplained < np.inf and left_over > HOPELESS and not after <= before / CLEAR:
+            return (
+                f"the model does not explain the data (residuals are {left_over:.0f} times the sensors' noise), and the proposal "
+                f"is not {CLEAR:g} times better: held-out loss {before:.4g} -> {after:.4g}"
             )
         if not self._positive_definite(p, windows):
             return "the mass matrix is not positive definite on a visited state"

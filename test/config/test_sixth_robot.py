@@ -12,6 +12,7 @@ import yaml
 
 pytest.importorskip("rclpy")
 
+from cli.demo.arm_change import arm_change
 from cli.demo.command import _payload, _robot
 from cli.doctor_devices import expectations
 from cli.errors import CommandError
@@ -97,7 +98,11 @@ def test_each_robot_is_run_by_its_own_controller():
 
 def test_the_demo_takes_it(folder):
     robot = _robot(str(folder))
-    assert _payload(robot, None) == 1.0 and robot.demo_as(PayloadDemo).com == (0.03, 0.02, 0.08)
+    assert arm_change(str(folder), [], None, None).events[0]["mass"] == 1.0 and robot.demo_as(PayloadDemo).com == (
+        0.03,
+        0.02,
+        0.08,
+    )
     assert robot.task_as(Track).payload_body == "gripper"
     with pytest.raises(CommandError, match=f"{NAME} takes 0.5 to 1.5 kg"):
         _payload(robot, 2.0)

@@ -3,10 +3,12 @@
     hand.inertia          ten log-Cholesky coordinates: mass, COM, inertia
     hand.mass_com         mass and COM, inertia about the COM as in the model
     hand.payload          a point mass on top of the model's body
+    link4.density         one factor on the body's mass and inertia
     joint*.damping        one coordinate per joint; also friction, armature, stiffness
     joint4.gear           strength of an actuator, by the actuator's name
     pole2.pos.z           a position in the parent body; pole2.pos for all three
     gravity               gravity vector; gravity.xy for a base that is not level
+    gravity.tilt          a base that is not level, under gravity of the model's strength: two angles
     sensor.delay          y(t) = x(t - delay)
 
 Names may hold wildcards.
@@ -28,17 +30,27 @@ from sim_core.multibody import FreeParameters, load_model
 from sim_core.multibody.model.model import RobotModel
 from sim_core.multibody.model.parameter_blocks import (
     Block,
+    BodyDensity,
     BodyInertia,
     BodyPosition,
     Gear,
     Gravity,
+    GravityTilt,
     JointArmature,
     JointDamping,
     JointFriction,
     JointStiffness,
 )
 
-__all__ = ["POSITIVE", "FreeNameError", "default_names", "free_parameters", "model_with", "natural_limits"]
+__all__ = [
+    "POSITIVE",
+    "FreeNameError",
+    "blocks_of",
+    "default_names",
+    "free_parameters",
+    "model_with",
+    "natural_limits",
+]
 
 _INERTIA = {"inertia": "log_cholesky", "mass_com": "mass_com", "point_mass": "point_mass", "payload": "payload"}
 _JOINT = {"damping": JointDamping, "friction": JointFriction, "armature": JointArmature, "stiffness": JointStiffness}
@@ -73,7 +85,7 @@ def free_parameters(
         FreeNameError: a name matches nothing; the message lists what there is.
     """
     model = model_with(source, names, attach)
-    blocks = [block for name in names if name != DELAY for block in _blocks(model, name)]
+    blocks = blocks_of(model, [name for name in names if name != DELAY])
     if not blocks:
         raise FreeNameError("nothing is free; name at least one parameter, such as 'hand.inertia'")
     return model, FreeParameters(model, blocks), DELAY in names
@@ -146,14 +158,23 @@ def natural_limits(source: str | Path, names: list[str]) -> tuple[RobotModel, di
     return model, {row.name: (float(a), float(b)) for row, a, b in zip(rows, low, high)}
 
 
+def blocks_of(model: RobotModel, names: Iterable[str]) -> list[Block]:
+    """The parameter blocks that names stand for, of a model that was loaded with what they need.
+
+    Raises:
+        FreeNameError: a name matches nothing; the message lists what there is.
+    """
+    return [block for name in names for block in _blocks(model, name)]
+
+
 def _blocks(model: RobotModel, name: str) -> list[Block]:
     """The parameter blocks one name stands for."""
     owner, _, kind = name.partition(".")
     if owner == "gravity":
-        return [Gravity(kind or "xyz")]
-    if kind in _INERTIA:
-        bodies = [body.name for body in model.bodies if body.has_inertia]
-        return [BodyInertia(body, kind=_INERTIA[kind]) for body in _matching([owner], bodies, "body with mass")]
+        return [GravityTilt() if kind == "tilt" else Gravity(kind or "xyz")]
+    if kind in _INERTIA or kind == "density":
+        bodies = _matching([owner], [body.name for body in model.bodies if body.has_inertia], "body with mass")
+        return [BodyDensity(body) if kind == "density" else BodyInertia(body, kind=_INERTIA[kind]) for body in bodies]
     if kind in _JOINT:
         return [_JOINT[kind](joint) for joint in _matching([owner], model.joint_names, "joint")]
     if kind == "gear":
@@ -161,7 +182,7 @@ def _blocks(model: RobotModel, name: str) -> list[Block]:
     if kind.split(".")[0] == "pos":
         axes = kind.partition(".")[2] or "xyz"
         return [BodyPosition(b, axes) for b in _matching([owner], model.body_names + model.frame_names, "body or site")]
-    kinds = [*_INERTIA, *_JOINT, "gear", "pos"]
+    kinds = [*_INERTIA, "density", *_JOINT, "gear", "pos"]
     near = difflib.get_close_matches(kind, kinds, 1)
     hint = f"did you mean '{owner}.{near[0]}'?" if near else f"kinds: {', '.join(kinds)}"
     raise FreeNameError(f"'{name}' names no kind of parameter; {hint}")

@@ -20,11 +20,13 @@ from sim_core.multibody.model.model import RobotModel
 
 __all__ = [
     "Block",
+    "BodyDensity",
     "BodyInertia",
     "BodyPosition",
     "Coordinate",
     "Gear",
     "Gravity",
+    "GravityTilt",
     "JointArmature",
     "JointDamping",
     "JointFriction",
@@ -223,6 +225,34 @@ class BodyInertia(Block):
 
 
 @dataclass(frozen=True)
+class BodyDensity(Block):
+    """One factor on a body's mass, first moment and inertia: it is heavier or lighter, and shaped as before."""
+
+    body: str
+    prior_std: float = 0.3
+
+    def _nominal(self, model: RobotModel) -> np.ndarray:
+        return model.parameters.nominal[model.parameters.inertia_slice(self.body)]
+
+    def coordinates(self, model: RobotModel) -> list[Coordinate]:
+        x = np.log(self._nominal(model)[0])
+        return [
+            Coordinate(f"{self.body}.mass", "ln kg", x - np.log(1000.0), x + np.log(100.0), x, self.prior_std),
+        ]
+
+    def entries(self, model: RobotModel, xi: ca.SX) -> dict[str, ca.SX]:
+        where = model.parameters.inertia_slice(self.body)
+        nominal = self._nominal(model)
+        return {name: value * ca.exp(xi[0]) for name, value in zip(model.parameters.names[where], nominal / nominal[0])}
+
+    def inverse(self, model: RobotModel, p: np.ndarray) -> np.ndarray:
+        return np.array([np.log(p[model.parameters.index(f"{self.body}.mass")])])
+
+    def quantities(self, model: RobotModel, xi: ca.SX) -> list[Quantity]:
+        return [(f"{self.body}.mass", "kg", ca.exp(xi[0]))]
+
+
+@dataclass(frozen=True)
 class _Positive(Block):
     """A non-negative joint parameter: logarithmic if the model's value is positive, else boxed at zero."""
 
@@ -402,6 +432,45 @@ class Gravity(_Additive):
 
     def __init__(self, axes: str = "xyz", prior_std: float = 0.2, reach: float = 20.0) -> None:
         super().__init__("gravity", axes, prior_std, reach)
+
+
+@dataclass(frozen=True)
+class GravityTilt(Block):
+    """A base that is not level: it was turned by x about its x axis, then by y about the world's y axis [rad].
+
+    In its own axes gravity (0, 0, -g) then is g (sin y, -sin x cos y, -cos x cos y): as strong as before.
+    """
+
+    prior_std: float = 0.1
+    reach: float = 1.2
+
+    NAMES: ClassVar = ("gravity.x", "gravity.y", "gravity.z")
+
+    def _strength(self, model: RobotModel) -> float:
+        x, y, z = (model.parameters.nominal[model.parameters.index(name)] for name in self.NAMES)
+        if x or y or not z < 0:
+            raise ValueError(
+                f"gravity is ({x:g}, {y:g}, {z:g}) in the model; a tilt needs one that points down its z axis."
+            )
+        return float(-z)
+
+    def coordinates(self, model: RobotModel) -> list[Coordinate]:
+        self._strength(model)
+        return [
+            Coordinate(f"gravity.tilt.{axis}", "rad", -self.reach, self.reach, 0.0, self.prior_std) for axis in "xy"
+        ]
+
+    def entries(self, model: RobotModel, xi: ca.SX) -> dict[str, ca.SX]:
+        x, y = xi[0], xi[1]
+        turned = (ca.sin(y), -ca.sin(x) * ca.cos(y), -ca.cos(x) * ca.cos(y))
+        return {name: self._strength(model) * value for name, value in zip(self.NAMES, turned)}
+
+    def inverse(self, model: RobotModel, p: np.ndarray) -> np.ndarray:
+        gx, gy, gz = (p[model.parameters.index(name)] for name in self.NAMES)
+        return np.array([np.arctan2(-gy, -gz), np.arctan2(gx, np.hypot(gy, gz))])
+
+    def quantities(self, model: RobotModel, xi: ca.SX) -> list[Quantity]:
+        return [(f"gravity.tilt.{axis}", "rad", xi[k]) for k, axis in enumerate("xy")]
 
 
 @dataclass(frozen=True)

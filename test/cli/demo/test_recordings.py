@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("rclpy")
 
 from cli.demo import arm, cartpole
+from cli.demo.judged import Judged
 from cli.demo.recordings import Recording
 from config.robot import load_robot
 
@@ -95,7 +96,8 @@ def mass(value):
     ],
 )
 def test_relearnt_means_learnt_for_good(used, expected):
-    assert arm._relearnt(used, 5.0, 2.0, "hand.payload.mass") == pytest.approx(expected)
+    changed = [Judged("payload mass", "kg", {}, {"hand.payload.mass": 2.0}, {"hand.payload.mass": 2.0}, 0.05)]
+    assert arm._relearnt(used, 5.0, changed) == pytest.approx(expected)
 
 
 def test_a_set_counts_from_its_first_use():

@@ -9,10 +9,15 @@ import pytest
 pytest.importorskip("rclpy")
 
 from cli.demo import arm, arm_report, cartpole, cartpole_report
-from cli.demo.command import _payload, _payload_change, _robot, _validate
+from cli.demo.arm_change import arm_change
+from cli.demo.command import _payload, _robot, _validate
+from cli.demo.judged import judged
 from cli.demo.recordings import Timing
 from cli.errors import CommandError
 from config.robot import load_robot
+from nodes.control.robot_task import robot_model
+from sim_core.multibody import load_model
+from sim_core.plant.robot_changes import scenario_of, truth_after
 
 TRUTH = {"hand.payload.mass": 2.0, "hand.payload.com.x": 0.03, "hand.payload.com.y": 0.02, "hand.payload.com.z": 0.08}
 PNG = bytes.fromhex(
@@ -30,15 +35,38 @@ def run(error_after, met=1.0):
     return arm.ArmRun(recording, timing, t, path + error[:, None] * [0, 0, 1], path, error)
 
 
+def estimates(values):
+    return SimpleNamespace(
+        parameters=[
+            SimpleNamespace(
+                name=n,
+                unit="kg" if n.endswith("mass") else "m",
+                value=v,
+                lower=v - 0.01 * abs(v),
+                upper=v + 0.01 * abs(v),
+                excited=True,
+            )
+            for n, v in values.items()
+        ]
+    )
+
+
 def arm_story(mass=2.01, after=1e-3, met=1.0, relearnt=0.4, robot="panda"):
-    entries = [
-        SimpleNamespace(
-            name=n, unit="kg" if n.endswith("mass") else "m", value=v, lower=0.99 * v, upper=1.01 * v, excited=True
-        )
-        for n, v in {**TRUTH, "hand.payload.mass": mass}.items()
-    ]
-    used = [(5.4, SimpleNamespace(parameters=entries)), (8.0, SimpleNamespace(parameters=entries))]
-    return arm.ArmStory(robot, run(4e-3), run(after, met), 5.0, 14.0, TRUTH, used, relearnt, (50, 50))
+    found = estimates({**TRUTH, "hand.payload.mass": mass})
+    event = {"action": "attach", "frame": "hand", "mass": 2.0, "com": [0.03, 0.02, 0.08]}
+    changed = judged(load_model(robot), [event], TRUTH)
+    used = [(5.4, found), (8.0, found)]
+    return arm.ArmStory(robot, run(4e-3), run(after, met), 5.0, 14.0, TRUTH, used, relearnt, (50, 50), changed)
+
+
+def changed_story(texts, found, free="*.friction,*.gear,gravity.tilt"):
+    """A Panda to which something else happens than a payload; `found`: what the refit says in the end."""
+    model = robot_model("panda", free)
+    events = scenario_of(texts, model, "hand")
+    groups, used = judged(model, events, found), [(4.0, estimates({})), (5.4, estimates(found))]
+    relearnt = arm._relearnt(used, 5.0, groups)
+    truth = truth_after(events, model)
+    return arm.ArmStory("panda", run(4e-3), run(1e-3), 5.0, 14.0, truth, used, relearnt, (50, 50), groups, free)
 
 
 def missed(result):
@@ -175,30 +203,80 @@ def test_payloads_that_no_arm_carries(robot, payload, words):
         _payload(_robot(robot), payload)
 
 
+def test_what_is_judged_is_what_changed_and_as_a_share_of_it():
+    story = changed_story(["gain:joint4=0.8"], {"joint4.gear": 0.81, "joint1.gear": 0.5, "hand.payload.mass": 0.4})
+    (motor,) = story.judged
+    assert motor.called == "motor strength of joint4" and motor.said == "motor strength of joint4 1 becomes 0.8"
+    assert motor.error(story.final.parameters) == pytest.approx(0.05)  # 0.01 of the 0.2 that were lost
+    assert story.relearnt == pytest.approx(0.4) and missed(arm.check(story, 0)) == {
+        "motor strength of joint4 within its 95 % interval"  # 0.8 is below 0.81 - 0.0081
+    }
+    page = arm_report.report(story, arm.check(story, 0), PNG).html()
+    assert "Panda after an unknown change" in page and "neither where" in page and "red ball" not in page
+
+    far = changed_story(["gain:joint4=0.8"], {"joint4.gear": 0.9})
+    assert far.relearnt == np.inf and "motor strength of joint4, error over what changed" in missed(arm.check(far, 0))
+
+
+def test_several_joints_are_judged_by_the_worst_and_by_how_many_intervals_hold():
+    found = {f"joint{k}.frictionloss": 1.505 for k in range(1, 8)}
+    good = changed_story(["friction:*=1.5", "tilt:3@y"], {**found, "gravity.tilt.x": 0.0, "gravity.tilt.y": 0.0524})
+    friction, tilt = good.judged
+    assert friction.called == "friction of 7 joints" and friction.said == "friction of 7 joints becomes 1.5 N m"
+    assert tilt.said == "tilt of the base becomes x 0, y 3 degrees"
+    assert missed(arm.check(good, 0)) == set()
+    bad = changed_story(["friction:*=1.5"], {**found, "joint2.frictionloss": 1.0, "joint3.frictionloss": 0.9})
+    assert bad.judged[0].error(bad.final.parameters) == pytest.approx(0.4)
+    assert missed(arm.check(bad, 0)) == {
+        "friction of 7 joints, worst error over what changed",
+        "friction of 7 joints, share within 95 % intervals",
+        "re-learnt after",
+    }
+    page = arm_report.report(good, arm.check(good, 0), "no film").html()
+    assert "friction of 7 joints becomes 1.5 N m." in page
+
+
+def test_what_the_refit_may_not_change_is_not_judged():
+    story = changed_story(["gain:joint4=0.8"], {"hand.payload.mass": 0.4}, free="")
+    result = arm.check(story, 0)
+    assert story.judged == [] and not any("motor" in check.name or "learnt" in check.name for check in result.checks)
+    assert "cannot be learnt" in arm_report.report(story, result, PNG).html()
+
+
 @pytest.mark.parametrize(
-    "change, payload, words",
+    "changes, payload, free, words",
     [
-        ("payload", None, "expected payload:MASS@X,Y,Z"),
-        ("payload:1.5", None, "expected payload:MASS@X,Y,Z"),
-        ("payload:1.5@0.1,0", None, "expected payload:MASS@X,Y,Z"),
-        ("pole_mass=10", None, "expected payload:MASS@X,Y,Z"),
-        ("payload:1.5@0.1,0,7", None, "at most 0.5 m"),
-        ("payload:1.5@0.1,0,0", 2.0, "both give the mass"),
+        (["payload"], None, None, "--change payload: expected payload:MASS or"),
+        (["pole_mass=10"], None, None, "expected one of payload:MASS"),
+        (["payload:1.5@0.1,0,0"], 2.0, None, "both give the mass"),
+        (["payload:9"], None, None, "--change payload:9: panda takes 0.1 to 4 kg"),
+        (["gain:joint8=0.8"], None, None, "no driven joint 'joint8'.*There are: joint1"),
+        (["gain:joint4=0.8"], None, "joint4.gaer", "--free joint4.gaer: .*did you mean 'joint4.gear'"),
     ],
 )
-def test_changes_of_an_arm_that_make_no_sense(change, payload, words):
+def test_changes_of_an_arm_that_make_no_sense(changes, payload, free, words):
     with pytest.raises(CommandError, match=words) as refused:
-        _payload_change(change, payload)
+        arm_change("panda", changes, payload, free)
     assert refused.value.exit_code == 2
 
 
-def test_a_payload_beside_the_hand():
-    assert _payload_change("payload:1.5@0.06,-.02,0.1", None) == (1.5, (0.06, -0.02, 0.1))
+def test_changes_of_an_arm_that_do():
+    usual = arm_change("panda", [], None, None)
+    assert usual.free == "" and usual.scenario(5.0) == [
+        dict(time=5.0, action="attach", frame="hand", name="payload", mass=2.0, com=[0.03, 0.02, 0.08])
+    ]
+    beside = arm_change("panda", ["payload:1.5@0.06,-.02,0.1"], None, None)
+    assert beside.events[0]["mass"] == 1.5 and beside.events[0]["com"] == [0.06, -0.02, 0.1]
+    assert len(arm_change("panda", ["gain:joint4=0.8"], None, None).events) == 1  # no payload unless it is asked for
+    both = arm_change("panda", ["gain:joint4=0.8"], 3.0, None)
+    assert [e["action"] for e in both.events] == ["attach", "actuator_gain"] and both.free == "*.gear"
+    assert arm_change("panda", ["gain:joint4=0.8"], None, "none").free == ""
+    assert arm_change("panda", ["gain:joint4=0.8"], None, "*.damping").free == "*.damping"
 
 
 def test_options_that_do():
     panda, dxl_arm, cartpole, double_cartpole = map(_robot, ("panda", "dxl_arm", "cartpole", "double_cartpole"))
-    assert _payload(panda, None) == 2.0 and _payload(dxl_arm, None) == 0.2 and _payload(dxl_arm, 0.15) == 0.15
+    assert _payload(panda, None) is None and _payload(dxl_arm, 0.15) == 0.15
     assert _payload(cartpole, None) is None
 
     assert _validate(panda, "robust", None, 3) is None

@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "inference"))
 from toy import TRUTH, ToyDynamics, ToyParameters, excite, mass_matrix
 
-from sim_core.control.refit import LEAP, Refit, RefitConfig
+from sim_core.control.refit import CLEAR, LEAP, Refit, RefitConfig
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.explained import EXPLAINED, misfit_inflation
 from sim_core.inference.fit.least_squares import Ending
@@ -191,6 +191,20 @@ def test_a_model_that_lacks_something_says_so_and_is_less_sure(dynamics):
     pushed = make(dynamics, max_unexplained=np.inf).fit(dataclasses.replace(window, v=window.v + push))
     assert pushed.accepted and not pushed.explained and "does not explain the data" in pushed.reason
     assert (np.diag(pushed.covariance)[:5] > np.diag(sound.covariance)[:5]).all()
+
+
+def test_a_model_that_lacks_much_is_used_only_where_it_is_far_better(dynamics):
+    window = record(dynamics, noise=(1e-3, 1e-2))
+    push = 0.1 * np.sin(9.0 * window.t)[:, None] * np.array([1.0, -1.0])
+    pushed, refit = dataclasses.replace(window, v=window.v + push), make(dynamics, max_unexplained=1e9)
+    best = refit.fit(pushed, np.log(TRUTH) + 1.0)
+    assert not best.explained and best.accepted and best.loss_after < best.loss_before / CLEAR
+    small = refit.fit(pushed, best.xi + 0.03)
+    assert small.loss_before / CLEAR < small.loss_after < small.loss_before  # better, and yet not used
+    assert not small.accepted and "does not explain the data" in small.reason and "10 times better" in small.reason
+    # What explains the data needs no more than to be better.
+    found = make(dynamics).fit(window)
+    assert make(dynamics).fit(window, found.xi + 0.03).accepted
 
 
 def test_misfit_is_common_to_all_segments():

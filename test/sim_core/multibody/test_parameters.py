@@ -10,10 +10,12 @@ from sim_core.multibody.equations import inertia
 from sim_core.multibody.model import build
 from sim_core.multibody.model.cartpole_parameters import base_parameters, cartpole_spec, point_mass_equivalent
 from sim_core.multibody.model.parameter_blocks import (
+    BodyDensity,
     BodyInertia,
     BodyPosition,
     Gear,
     Gravity,
+    GravityTilt,
     JointArmature,
     JointDamping,
     JointFriction,
@@ -339,3 +341,46 @@ def test_poor_data_lowers_the_rank():
         identifiability(model, cartpole_spec(model), X[:, :3], np.zeros((20, 1)))
     with pytest.raises(ValueError, match="at least 3 samples"):
         identifiability(model, cartpole_spec(model), X[:1], np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("block", [BodyDensity("link4"), GravityTilt()], ids=["density", "tilt"])
+def test_gradients_of_whole_links_and_of_a_tilt_are_exact(panda, block):
+    """dp/dxi and the reported gradients against central differences, off the prior mean; the inverse is one."""
+    spec = FreeParameters(panda, [block])
+    xi = spec.prior_mean + 0.3 * np.arange(1, spec.n + 1)
+    steps = 1e-6 * np.eye(spec.n)
+    central = np.array([(spec.to_physical(xi + h) - spec.to_physical(xi - h)) / 2e-6 for h in steps]).T
+    np.testing.assert_allclose(spec.jacobian(xi), central, atol=1e-8)
+    np.testing.assert_allclose(spec.from_physical(spec.to_physical(xi)), xi, atol=1e-12)
+    none, eye = np.zeros((spec.n, spec.n)), np.eye(spec.n)
+    for k, estimate in enumerate(spec.report(xi, eye)):
+        slopes = [(spec.report(xi + h, none)[k].value - spec.report(xi - h, none)[k].value) / 2e-6 for h in steps]
+        assert estimate.std == pytest.approx(np.linalg.norm(slopes), rel=1e-6)
+
+
+def test_a_denser_body_keeps_its_shape(panda):
+    where = panda.parameters.inertia_slice("link4")
+    spec = FreeParameters(panda, [BodyDensity("link4")])
+    p, nominal = spec.to_physical(spec.prior_mean + np.log(1.3)), panda.parameters.nominal
+    np.testing.assert_allclose(p[where], 1.3 * nominal[where], rtol=1e-12)
+    np.testing.assert_array_equal(np.delete(p, np.r_[where]), np.delete(nominal, np.r_[where]))
+
+
+def test_a_tilt_leaves_gravity_its_strength_and_says_what_it_needs(panda):
+    spec = FreeParameters(panda, [GravityTilt()])
+    at = [panda.parameters.index(f"gravity.{axis}") for axis in "xyz"]
+    g = spec.to_physical(np.array([0.2, -0.3]))[at]
+    assert np.linalg.norm(g) == pytest.approx(9.81)
+
+    def turn(axis, a):
+        c, s = np.cos(a), np.sin(a)
+        return np.array([[1, 0, 0], [0, c, -s], [0, s, c]] if axis == "x" else [[c, 0, s], [0, 1, 0], [-s, 0, c]])
+
+    # The base is turned about its x axis, then about the world's y axis.
+    np.testing.assert_allclose(g, (turn("y", -0.3) @ turn("x", 0.2)).T @ [0, 0, -9.81], atol=1e-12)
+    floating = load_model(
+        """<mujoco model="floating"><option gravity="0 0 0"/><worldbody><body name="arm"><joint name="hinge"/>
+        <geom size="0.1" mass="1"/></body></worldbody><actuator><motor joint="hinge"/></actuator></mujoco>"""
+    )
+    with pytest.raises(ValueError, match="points down its z axis"):
+        FreeParameters(floating, [GravityTilt()])
