@@ -39,6 +39,7 @@ COMMANDS = {
     "experiment": ("cli.experiment", "experiment"),
     "bench": ("cli.bench", "bench"),
     "identify": ("cli.identify", "identify"),
+    "train": ("cli.train", "train"),
     "calibrate": ("cli.calibrate", "app"),
     "robot": ("cli.robot", "app"),
     "security": ("cli.security", "app"),

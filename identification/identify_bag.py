@@ -20,7 +20,7 @@ from identification.bag_data import BagData, read_description, read_windows
 from identification.errors import UnusableInput, unusable_input
 from recording import BagError, BagReader
 from reporting import Progress, Result
-from sim_core.augmentation import AugmentationError, BlueprintFileError, attaching
+from sim_core.augmentation import AugmentationError, BlueprintFileError, attaching, load_blueprints
 from sim_core.inference.fit.change_point import ChangeConfig
 from sim_core.inference.fit.free_names import FreeNameError, default_names, free_parameters
 from sim_core.inference.fit.identify import Identification, IdentificationError, IdentifyConfig
@@ -91,8 +91,9 @@ def identify(
         reader.require("joint_states", "robot_description", "run_info")
         nominal, source = read_description(reader, robot)
         data = read_windows(reader, nominal, begin, end)
+        networks = load_blueprints(blueprint, trained=True) if blueprint else None
         model, spec, with_delay = free_parameters(
-            source, list(free or default_names(nominal.name)), attaching(blueprint)
+            source, list(free or default_names(nominal.name)), attaching(networks)
         )
         config = replace(config, delay=DelayPrior() if with_delay else None)
         history = identify_stretches(model, spec, data.windows, config, detect, progress)

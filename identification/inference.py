@@ -129,7 +129,7 @@ def infer(
     source, nominal, windows, notes = read_recordings(recordings, config.robot, config.begin, config.end)
     if not (config.free or config.limits):
         config = replace(config, free=tuple(default_names(nominal.name)))
-    networks = tuple(load_blueprints(config.blueprint)) if config.blueprint else ()
+    networks = tuple(load_blueprints(config.blueprint, trained=True)) if config.blueprint else ()
     model, limits = _limits(source, nominal.name, config, networks)
     training, held_out = cut(windows, config.length, config.held_out)
     meta = {

@@ -110,11 +110,18 @@ def train(
     with unusable_input(BagError, BlueprintFileError, AugmentationError):
         source, _, windows, notes = read_recordings(recordings, config.robot)
         plain = load_model(source)
-        blueprints = [b if np.any(b.weights) else b.initialised(config.seed) for b in load_blueprints(blueprint)]
-        hybrid = augment(plain, blueprints)
+        hybrid = augment(plain, load_blueprints(blueprint, seed=config.seed))
     training, held = cut(windows, config.length, config.held_out)
-    fitted = fit(hybrid, training, stages=stages_of(config), dynamics=dynamics_at(hybrid, training.dt), callback=on_row)
     with_networks, without = dynamics_at(hybrid, training.dt), dynamics_at(plain, training.dt)
+    unseen = TrajectoryError(with_networks, held, training.scale)
+    fitted = fit(
+        hybrid,
+        training,
+        stages=stages_of(config),
+        dynamics=dynamics_at(hybrid, training.dt),
+        callback=on_row,
+        watch=lambda p: float(np.sqrt(unseen.value(p))),
+    )
     errors: dict[str, float] = {}
     for name, horizon in (("one-step", 1), ("roll-out", None)):
         a, b = (

@@ -8,11 +8,22 @@ from pathlib import Path
 import numpy as np
 
 from identification.training import Trained
-from reporting import Report, figure
+from reporting import Report, Result, figure
 from sim_core.augmentation import attached, detach
 from sim_core.augmentation.blueprint_file import save_blueprints
 
-__all__ = ["training_report", "write_training"]
+__all__ = ["training_report", "training_result", "write_training"]
+
+
+def training_result(trained: Trained, seed: int) -> Result:
+    """The checks: what has not been seen is predicted better with the networks than without."""
+    result = Result("train", seed=seed, size=trained.robot)
+    for name in ("roll-out", "one-step"):
+        ratio = trained.metrics[f"{name} error, with / without networks"]
+        result.check(f"held-out {name} error, with / without networks", ratio, 1.0, "<", unit="1")
+    result.detail("metrics", trained.metrics)
+    result.detail("diverged evaluations", trained.fit.diverged)
+    return result
 
 
 def write_training(trained: Trained, folder: str | os.PathLike[str], source: str) -> None:
@@ -29,6 +40,11 @@ def training_report(trained: Trained, source: str) -> Report:
     """The page: what the networks gain on the held-out part, and the course of the training."""
     model = trained.model
     report = Report(f"Networks in the equations of {trained.robot}", source)
+    if not trained.better:
+        report.warning(
+            "The networks predict what they have not seen no better than the equations alone; record motion of the kind that "
+            "they are for, train for longer (--iterations), or make them smaller."
+        )
     report.numbers({name: value for name, value in trained.metrics.items() if "/" in name})
     for note in trained.notes:
         report.text(note)
@@ -58,14 +74,19 @@ def _prediction_figure(report: Report, trained: Trained) -> None:
 
 
 def _training_figure(report: Report, trained: Trained) -> None:
-    """Loss over evaluations, one line for each stage."""
+    """Errors over evaluations, one line for each stage, and points of the held-out part."""
     rows = trained.fit.history
     fig, axis = figure(1, 1, size=(8.4, 2.8))
     at = 0
     for key in dict.fromkeys((row["stage"], row["horizon"]) for row in rows):
         losses = [row["loss"] for row in rows if (row["stage"], row["horizon"]) == key]
-        axis.semilogy(at + np.arange(len(losses)), losses, label=f"{key[0]}, {key[1] or 'whole'} steps")
+        axis.semilogy(at + np.arange(len(losses)), np.sqrt(losses), label=f"{key[0]}, {key[1] or 'whole'} steps")
         at += len(losses)
+    watched = np.array([row["watched"] for row in rows])
+    seen = np.isfinite(watched)
+    axis.semilogy(np.flatnonzero(seen), watched[seen], "k.", label="held out, whole trajectories")
+    axis.axhline(trained.metrics["roll-out error, without"], color="0.5", linestyle=":", label="held out, no networks")
     axis.set_xlabel("evaluation")
-    axis.legend()
-    report.section("Training").figure(fig, "Loss of each stage.")
+    axis.set_ylabel("error [std of a state]")
+    axis.legend(fontsize="small", ncols=2)
+    report.section("Training").figure(fig, "Error of each stage on its own horizon, and on what was held out.")

@@ -70,11 +70,14 @@ def save_parameters(path: str | os.PathLike[str], file: ParameterFile, blueprint
     return file.save(path)
 
 
-def load_blueprints(path: str | os.PathLike[str]) -> list[Blueprint]:
+def load_blueprints(path: str | os.PathLike[str], trained: bool = False, seed: int = 0) -> list[Blueprint]:
     """Blueprints of a file, with their weights; without its `weights` key, or without tensors of a name, start values.
 
+    Args:
+        trained: refuse a network that has start values alone. seed: of those.
+
     Raises:
-        BlueprintFileError: missing, not of the form above, or weights that do not fit.
+        BlueprintFileError: missing, not of the form above, or weights that do not fit, or are missing though `trained`.
     """
     path = Path(path)
     try:
@@ -93,7 +96,7 @@ def load_blueprints(path: str | os.PathLike[str]) -> list[Blueprint]:
             "docs/augmentation.md shows such a file"
         )
     tensors = _read_weights(path, document.get("weights"))
-    return [_blueprint(path, str(name), fields, tensors) for name, fields in entries.items()]
+    return [_blueprint(path, str(name), fields, tensors, trained, seed) for name, fields in entries.items()]
 
 
 def _plain(blueprint: Blueprint) -> dict[str, Any]:
@@ -133,7 +136,9 @@ def _read_weights(path: Path, name: object) -> dict[str, np.ndarray]:
         ) from None
 
 
-def _blueprint(path: Path, name: str, fields: object, tensors: Mapping[str, np.ndarray]) -> Blueprint:
+def _blueprint(
+    path: Path, name: str, fields: object, tensors: Mapping[str, np.ndarray], trained: bool, seed: int
+) -> Blueprint:
     if not isinstance(fields, dict) or not {"outputs", "inputs"} <= fields.keys() <= _FIELDS:
         raise BlueprintFileError(
             f"{path}: blueprint '{name}' must have outputs and inputs, and may have "
@@ -145,8 +150,12 @@ def _blueprint(path: Path, name: str, fields: object, tensors: Mapping[str, np.n
         raise BlueprintFileError(f"{path}: {error}") from None
     expected = dict(_tensors(blueprint))
     mine = {key: value for key, value in tensors.items() if key.rpartition(".")[0] == name}
+    if not mine and trained:
+        raise BlueprintFileError(
+            f"{path}: the network '{name}' has no weights; train it first: ./refit train BAG --blueprint {path}"
+        )
     if not mine:
-        return blueprint
+        return blueprint.initialised(seed)
     shapes = {key: value.shape for key, value in expected.items()}
     found = {key: value.shape for key, value in mine.items()}
     if shapes != found:

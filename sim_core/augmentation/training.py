@@ -29,6 +29,7 @@ from sim_core.multibody import Dynamics, RobotModel
 __all__ = ["Fit", "Stage", "fit"]
 
 PATIENCE = 3  # diverged evaluations until the step is halved
+WATCHED = 10  # evaluations from one look at what training does not see to the next
 
 
 class PhysicsParameters(Protocol):
@@ -79,12 +80,14 @@ class Stage:
 
 
 class Evaluation(TypedDict):
-    """One evaluation of the loss: optimiser or "physics", steps of a window (None for all), its number, its value."""
+    """One evaluation of the loss: optimiser or "physics", steps of a window (None for all), its number, its value; and what
+    `watch` said, NaN where it was not asked."""
 
     stage: str
     horizon: int | None
     evaluation: int
     loss: float
+    watched: float
 
 
 @dataclass
@@ -94,7 +97,7 @@ class Fit:
     Attributes:
         model: RobotModel with the trained weights.
         p: physical vector (np_,) of it: trained weights and fitted physics.
-        history: one row per evaluation: stage, horizon, evaluation, loss.
+        history: one row per evaluation.
         diverged: evaluations whose roll-outs were not finite.
     """
 
@@ -119,6 +122,7 @@ def fit(
     scale: ArrayLike | None = None,
     dynamics: Dynamics | None = None,
     callback: Callable[[Evaluation], None] | None = None,
+    watch: Callable[[np.ndarray], float] | None = None,
 ) -> Fit:
     """Train the model's networks, and before them its physics.
 
@@ -132,6 +136,8 @@ def fit(
         scale: see TrajectoryError.
         dynamics: Dynamics of `model`; default one with the trajectories' period.
         callback: called with each row of the history; what it raises ends the training.
+        watch: a number of the physical vector (np_,) that is kept beside every tenth loss of the networks' stages, such as
+            the error on data that training does not see.
 
     Returns:
         Fit; the weights with the least loss of the last stage.
@@ -157,7 +163,12 @@ def fit(
             return loss + ridge * np.mean(w**2), pbar[where] + 2 * ridge * w / w.size
 
         optimise = {"adam": _adam, "lbfgs": _lbfgs}[stage.optimiser]
-        function = _Recorded(loss_and_gradient, stage.optimiser, stage.horizon, out, callback)
+
+        def watched(w: np.ndarray, p: np.ndarray = out.p.copy()) -> float:
+            p[where] = w
+            return watch(p) if watch else float("nan")
+
+        function = _Recorded(loss_and_gradient, stage.optimiser, stage.horizon, out, callback, watched)
         out.p[where] = optimise(function, out.p[where], -bound, bound, stage)
     out.model = augment(detach(model), attached(model, out.p))
     return out
@@ -198,16 +209,18 @@ class _Recorded:
         horizon: int | None,
         out: Fit,
         callback: Callable[[Evaluation], None] | None,
+        watch: Callable[[np.ndarray], float] = lambda x: float("nan"),
     ) -> None:
-        self.function, self.out, self.callback = function, out, callback
+        self.function, self.out, self.callback, self.watch = function, out, callback, watch
         self.name, self.horizon, self.count = name, horizon, 0
         self.best: np.ndarray | None = None
         self.loss = float("inf")
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         loss, gradient = self.function(x)
+        watched = self.watch(x) if self.count % WATCHED == 0 else float("nan")
         self.out.history.append(
-            Evaluation(stage=self.name, horizon=self.horizon, evaluation=self.count, loss=float(loss))
+            Evaluation(stage=self.name, horizon=self.horizon, evaluation=self.count, loss=float(loss), watched=watched)
         )
         self.out.diverged += not np.isfinite(loss)
         self.count += 1
