@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import rankdata
 
 from identification.inference import Inference
 from identification.posterior_corner import posterior_corner
@@ -21,6 +22,10 @@ __all__ = ["inference_result", "inference_warnings", "write_inference"]
 
 # Quantities in one corner plot.
 CORNER = 12
+# Log densities this close to the highest are drawn as if they were there [nat].
+LEAST = 0.1
+# Quantities and chains whose draws are shown; bars of their ranks.
+CHAINED, TRACES, RANKS = 6, 8, 20
 
 
 def inference_result(inference: Inference) -> Result:
@@ -102,6 +107,8 @@ def inference_report(inference: Inference, result: Result, source: str, truth: M
     _bands(report, inference)
     if inference.trace is not None and len(inference.trace.iteration):
         _convergence(report, inference.trace)
+    if inference.chains is not None and inference.chains.size:
+        _chains(report, inference.chains, posterior)
     report.section("On the held-out part").table(["measure", "value"], list(inference.metrics.items()))
     return report
 
@@ -148,17 +155,48 @@ def _bands(report: Report, inference: Inference) -> None:
         report.figure(rollout_bands(t, simulated, measured, labels, best), what + ".")
 
 
+def _chains(report: Report, chains: np.ndarray, posterior: ParticlePosterior) -> None:
+    """Trace and ranks of the chains (C, D, M) in their first quantities: chains that agree share every rank alike."""
+    chains = chains[np.linspace(0, len(chains) - 1, min(len(chains), TRACES)).astype(int), :, :CHAINED]
+    ranks = rankdata(chains.reshape(-1, chains.shape[2]), axis=0).reshape(chains.shape) / chains[..., 0].size
+    names = [
+        f"{name} [{unit}]" if unit not in ("", "1") else name for name, unit in zip(posterior.names, posterior.units)
+    ]
+    count = chains.shape[2]
+    fig, axes = figure(count, 2, size=(8.4, 1.5 * count + 0.6), squeeze=False)
+    for i, (trace, rank) in enumerate(axes):
+        theta = posterior.lower[i] + chains[..., i] * (posterior.upper[i] - posterior.lower[i])
+        trace.plot(theta.T, linewidth=0.6)
+        trace.set_ylabel(names[i], fontsize="small")
+        rank.hist(list(ranks[..., i]), bins=RANKS, range=(0.0, 1.0), histtype="step", density=True)
+        rank.axhline(1.0, color="0.5", linestyle=":")
+        rank.set_yticks([])
+    axes[0, 0].set_title("draws")
+    axes[0, 1].set_title("ranks among all draws")
+    axes[-1, 0].set_xlabel("draw")
+    axes[-1, 1].set_xlabel("rank, share of all")
+    left_out = "" if count == len(posterior.names) else f" The first {count} of {len(posterior.names)} quantities."
+    report.section("Chains").figure(
+        fig, f"A colour is a chain; chains that agree lie over each other, and their ranks are even.{left_out}"
+    )
+
+
 def _convergence(report: Report, trace: Trace) -> None:
-    curves = {"log density": [("best", trace.best), ("mean", trace.mean)]}
+    highest = float(np.max(trace.best[np.isfinite(trace.best)], initial=-np.inf))
+    # Of a density that rises by millions, the last nats are what counts.
+    below = {
+        label: np.maximum(highest - values, LEAST) for label, values in (("best", trace.best), ("mean", trace.mean))
+    }
+    curves = {"log density below its highest [nat]": list(below.items())}
     curves |= {name: [(name, trace.extra[name])] for name in ("defect", "violation") if name in trace.extra}
-    fig, axes = figure(1, len(curves), size=(2.9 * len(curves) + 0.4, 3.0), squeeze=False)
+    fig, axes = figure(1, len(curves), size=(8.4, 3.0), squeeze=False)
     for axis, (title, lines) in zip(axes[0], curves.items()):
         for label, values in lines:
             finite = np.isfinite(values)
-            axis.plot(trace.evaluations[finite], np.asarray(values)[finite], label=label)
-        axis.set_title(title)
-        axis.set_xlabel("evaluations")
+            axis.plot(trace.evaluations[finite] / 1000.0, np.asarray(values)[finite], label=label)
+        axis.set_title(title, fontsize="small")
+        axis.set_xlabel("thousand evaluations")
         axis.legend()
-    report.section("Convergence").figure(
-        fig, "Defects between windows in sigma_def; violation as a share of a limit's range."
-    )
+    axes[0, 0].set_yscale("log")
+    told = "Defects between windows in sigma_def; violation as a share of a limit's range." if len(curves) > 1 else ""
+    report.section("Convergence").figure(fig, told)
