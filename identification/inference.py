@@ -32,6 +32,7 @@ from sim_core.augmentation import Blueprint, attaching, load_blueprints
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.free_names import POSITIVE, default_names, free_parameters, model_with, natural_limits
 from sim_core.inference.fit.identify import IdentifyConfig, dynamics_at, identify
+from sim_core.inference.posterior.finished import finished
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.samplers import METHODS, Samples, Trace, sample
 from sim_core.inference.shooting.likelihood import Evaluation, MultipleShooting
@@ -46,8 +47,6 @@ RESUMABLE = ("svgd", "csvgd")
 #: what methods are asked for here unless somebody says otherwise: chains that can be held against each other, and curvatures
 #: that are not computed where particles hardly moved
 OPTIONS: dict[str, dict[str, Any]] = {"nuts": {"chains": 4}, "sgld": {"chains": 4}, "csvgd": {"refresh": 4}}
-#: particles that lie on each other have no difference to move along, share of a limit's range
-FINEST = 1e-9
 #: how often limits are widened, and by how much of their range; walkers and sweeps of the run that tells
 WIDENED, ROOM, PILOTS, PILOT_SWEEPS = 8, 3.0, 50, 200
 
@@ -164,7 +163,9 @@ def infer(
                 f"The recording asks for more than the prior's limits, which were widened: {', '.join(wider)}.",
             ]
         parameters, exact = LimitedParameters(model, recipe.limits), replace(recipe, windows=1).density(config.threads)
-        samples = _finished(_sampled(recipe, config, executor, checkpoint, progress, on_step), exact, config, progress)
+        samples = _sampled(recipe, config, executor, checkpoint, progress, on_step)
+        if config.finish and not samples.cancelled:
+            samples = finished(samples, exact, config.finish, config.seed, progress)
         posterior = replace(ParticlePosterior.of(parameters, samples, meta), units=tuple(parameters.units))
         verdicts = [*judge_samples(samples, posterior, exact, resumable=checkpoint is not None)]
     dynamics = dynamics_at(model, training.dt, config.threads)
@@ -224,36 +225,6 @@ def _sampled(
         options["checkpoint"] = checkpoint
     return sample(
         config.method, density, config.particles, config.iterations, config.seed, progress, callback, **options
-    )
-
-
-def _finished(samples: Samples, exact: MultipleShooting, config: InferConfig, progress: Progress | None) -> Samples:
-    """Particles that have found the posterior become draws of it, by Markov moves along each other's differences.
-
-    Stein's particles satisfy the density of their windows, whose joints are never quite closed, and rest once they are
-    about as far apart as they should be. Moves that are accepted by the density of whole roll-outs leave neither to chance.
-    """
-    n = samples.z.shape[1]
-    if samples.cancelled or not config.finish or len(samples.z) < 2 * n + 2:
-        return samples
-    z = samples.z + FINEST * np.random.default_rng(config.seed).standard_normal(samples.z.shape)
-    moved = sample(
-        "emcee",
-        exact,
-        len(z),
-        config.finish,
-        config.seed,
-        progress,
-        moves="differences",
-        start=np.clip(z, 0.0, 1.0),
-    )
-    return replace(
-        moved,
-        method=samples.method,
-        evaluations=samples.evaluations + moved.evaluations,
-        not_finite=samples.not_finite + moved.not_finite,
-        trace=samples.trace,
-        chains=None,  # walkers are no chains for long enough; Stein's identity judges particles
     )
 
 
