@@ -36,7 +36,7 @@ class Samples:
 
     Attributes:
         z (N, M): normalised coordinates inside [0, 1].   log_p (N,): their log densities, not normalised.
-        evaluations: of the log density, gradients included (one per point).
+        evaluations: of the log density, gradients included (one per point), and of its curvature.
         trace: Trace.
         method: name in METHODS.
         cancelled: the callback asked to stop before the last iteration.
@@ -118,6 +118,11 @@ class Run:
         evaluation = self.density.evaluate(*arguments)
         self._masked(evaluation.log_p, ~np.isfinite(evaluation.log_p))
         return evaluation
+
+    def curvature(self, z: np.ndarray, *arguments: Any) -> Any:
+        """`MultipleShooting.curvature` of z (N, M): N roll-outs with their sensitivities, counted as evaluations."""
+        self.evaluations += len(z)
+        return self.density.curvature(z, *arguments)
 
     def _masked(self, log_p: np.ndarray, bad: np.ndarray) -> np.ndarray:
         """log p (N,) with -inf where `bad` (N,) says so; all of them counted."""

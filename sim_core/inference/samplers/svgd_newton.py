@@ -96,7 +96,7 @@ class NewtonCSVGD:
             inside = np.clip(z, 0.0, 1.0)
             now = run.evaluate(inside, starts, on_defects, self.damping)
             if i % self.refresh == 0:
-                curvature = run.density.curvature(inside, starts, self.damping)
+                curvature = run.curvature(inside, starts, self.damping)
             run.record(i, z, now.log_p, defect=largest_norm(now.defects), violation=float(np.abs(inside - z).max()))
             # The Lagrangian with the shooting states where they belong, as a function of theta alone: its gradient and curvature.
             force = now.grad_starts - now.penalty_grad_starts
