@@ -41,6 +41,7 @@ PROCESS = tuple(
         "cli/test_robot_check.py",
         "cli/test_security.py",
         "environment/test_script.py",
+        "environment/test_typed.py",
         "hardware/ability_hand/test_device.py",
         "hardware/audio/test_audio_device.py",
         "hardware/dynamixel/test_bus.py",
