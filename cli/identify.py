@@ -26,6 +26,7 @@ from identification.identify_changes import describe_changes
 from identification.identify_results import write_identification
 from identification.laplace import GAUSS_NEWTON
 from reporting import progress_for
+from reporting.checks import unit_text
 from sim_core.inference.fit.change_point import ChangeConfig
 from sim_core.inference.fit.identify import IdentifyConfig
 
@@ -159,7 +160,9 @@ def _print_parameters(console: Console, outcome: BagIdentification) -> None:
     found = outcome.found
     table = Table("parameter", "before", "after", "95 % interval", "unit", box=None, header_style="bold")
     for a, b in zip(found.before, found.after):
-        table.add_row(b.name, f"{a.value:.4g}", f"{b.value:.5g}", f"{b.lower:.5g} .. {b.upper:.5g}", b.unit)
+        table.add_row(
+            b.name, f"{a.value:z.4g}", f"{b.value:z.5g}", f"{b.lower:z.5g} .. {b.upper:z.5g}", unit_text(b.unit)
+        )
     console.print(table)
     if found.unexcited:
         console.print(f"not excited, prior kept: {', '.join(found.unexcited)}", markup=False)

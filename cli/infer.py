@@ -15,6 +15,7 @@ from identification.infer_settings import InferConfig, read_limits
 from identification.inference import Inference, infer
 from recording import open_recording
 from reporting import progress_for, write_run
+from reporting.checks import unit_text
 from sim_core.host.executors import WorkerLost, open_executor
 
 __all__ = ["infer_command"]
@@ -89,7 +90,7 @@ def _print_posterior(console: Console, inference: Inference) -> None:
             f"{row['std']:.2g}",
             f"{row['q05']:.3g} .. {row['q95']:.3g}",
             f"{row['lower']:.2g} .. {row['upper']:.2g}",
-            row["unit"],
+            unit_text(row["unit"]),
         )
     console.print(table)
     if masked := inference.posterior.meta.get("not_finite"):

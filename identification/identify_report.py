@@ -82,7 +82,7 @@ def _parameters(report: Report, found: Identification, truth: Mapping[str, float
     headers = ["parameter", "unit", "before", "after", "95 % interval", "std / prior std"]
     rows = []
     for a, b in zip(found.before, found.after):
-        row = [b.name, b.unit, a.value, b.value, f"[{b.lower:.4g}, {b.upper:.4g}]", b.std / a.std]
+        row = [b.name, b.unit, a.value, b.value, f"[{b.lower:z.4g}, {b.upper:z.4g}]", b.std / a.std]
         if truth:
             true = truth.get(b.name)
             inside = "" if true is None else ("inside" if b.lower <= true <= b.upper else "outside")

@@ -219,7 +219,7 @@ class Result:
                 check.name,
                 number_text(check.value),
                 f"{check.relation} {number_text(check.target)}",
-                check.unit,
+                unit_text(check.unit),
                 *([check.source] if source else []),
             )
         return table
@@ -261,12 +261,17 @@ def number_text(value: Any) -> str:
     if isinstance(value, numbers.Real):
         if math.isfinite(value) and 1e4 <= abs(float(value)) < 1e7:
             return f"{value:.0f}"
-        return f"{value:.4g}"
+        return f"{value:z.4g}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(number_text(item) for item in value) + "]"
     if isinstance(value, (set, frozenset)):
         return "{" + ", ".join(sorted(number_text(item) for item in value)) + "}"
     return str(value)
+
+
+def unit_text(unit: str) -> str:
+    """The unit as people write it: of a ratio, none."""
+    return "" if unit == "1" else unit
 
 
 def write_json(path: str | os.PathLike[str], document: Any) -> Path:

@@ -23,7 +23,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from reporting.checks import Result, _plain, number_text, write_text
+from reporting.checks import Result, _plain, number_text, unit_text, write_text
 
 #: beyond this a vector figure is slower to show than its picture
 _MAX_SVG_BYTES = 600_000
@@ -80,7 +80,8 @@ class Report:
                 raise ValueError(
                     f"table row {index} has {len(row)} cells, expected {len(headers)} ({', '.join(headers)})."
                 )
-            cells.append([(number_text(cell), _is_numeric(cell)) for cell in row])
+            shown = [unit_text(cell) if header == "unit" else cell for header, cell in zip(headers, row)]
+            cells.append([(number_text(cell), _is_numeric(cell)) for cell in shown])
         # A column's header stands over its numbers.
         numeric = [bool(cells) and all(row[column][1] for row in cells) for column in range(len(headers))]
         return self._add("table", headers=list(zip(headers, numeric)), rows=cells, caption=_inline(caption))
@@ -94,7 +95,7 @@ class Report:
                 "name": check.name,
                 "value": number_text(check.value),
                 "target": f"{check.relation} {number_text(check.target)}",
-                "unit": check.unit,
+                "unit": unit_text(check.unit),
                 "source": check.source,
             }
             for check in result.checks

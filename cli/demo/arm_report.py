@@ -148,7 +148,7 @@ def _first_estimates(story: ArmStory) -> dict[str, str]:
     for each in story.judged:
         if len(each.truth) == 1:
             value, low, high = story.estimate(next(iter(each.truth)))
-            found[f"{each.called} [{each.unit}]"] = f"{value:.3f} ({low:.3f} to {high:.3f})"
+            found[f"{each.called} [{each.unit}]"] = f"{value:z.3f} ({low:z.3f} to {high:z.3f})"
     return found
 
 

@@ -130,14 +130,14 @@ def _result(
             f"`{seen.frame}` itself, which must have no other parent."
         )
     text = static_transform(parent, name, X, f"Pose of {name} in {parent}, calibrated from {reader.path.name}.")
-    rpy = ", ".join(f"{a:.2f}" for a in np.rad2deg(values[3:]))
+    rpy = ", ".join(f"{a:z.2f}" for a in np.rad2deg(values[3:]))
     report = start_page(
         "Camera on the hand" if settings.mount == "hand" else "Camera beside the robot",
         reader,
         result,
         estimates,
         {
-            "position": f"{', '.join(f'{1e3 * x:.1f}' for x in values[:3])} mm",
+            "position": f"{', '.join(f'{1e3 * x:z.1f}' for x in values[:3])} mm",
             "roll, pitch, yaw": f"{rpy}°",
             "poses": n,
             "target off by": f"{1e3 * found.sigma_translation:.2f} mm, {np.rad2deg(found.sigma_rotation):.2f}°",

@@ -228,8 +228,8 @@ def _result(
         result,
         estimates,
         {
-            "position": f"{1e3 * found.pose[0]:.1f}, {1e3 * found.pose[1]:.1f} mm",
-            "yaw": f"{np.rad2deg(found.pose[2]):.2f}°",
+            "position": f"{1e3 * found.pose[0]:z.1f}, {1e3 * found.pose[1]:z.1f} mm",
+            "yaw": f"{np.rad2deg(found.pose[2]):z.2f}°",
             "RMS on the walls": f"{1e3 * found.rms:.1f} mm",
             "ranges on the walls": f"{100 * found.residuals.size / max(usable, 1):.0f} %",
         },

@@ -196,7 +196,7 @@ def _result(
         estimates,
         {
             "mass": f"{load.mass:.4g} kg",
-            "centre": f"{', '.join(f'{1e3 * c:.1f}' for c in load.com)} mm",
+            "centre": f"{', '.join(f'{1e3 * c:z.1f}' for c in load.com)} mm",
             "unexplained force": f"{found.force_residual:.3f} N",
             "orientations": directions,
         },

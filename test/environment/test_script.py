@@ -66,7 +66,9 @@ def test_from_elsewhere_and_through_links(checkout, tmp_path):
 
 
 def test_shell_runs_a_command_inside_and_ends_as_it_does(checkout, tmp_path):
-    code, out, err, _ = checkout.run("shell", "sh", "-c", 'echo "$VIRTUAL_ENV" "$1" "$2"; exit 3', "sh", "two words", "*")
+    code, out, err, _ = checkout.run(
+        "shell", "sh", "-c", 'echo "$VIRTUAL_ENV" "$1" "$2"; exit 3', "sh", "two words", "*"
+    )
     assert (code, out.split(maxsplit=1)[1]) == (3, "two words *\n"), err
     assert out.split()[0] == str(checkout.root / ".venv")
     code, out, err, _ = checkout.run("shell", "no-such-command")

@@ -1,5 +1,6 @@
 """Checks decide exit codes: what passes, what fails, and what the JSON file says."""
 
+import io
 import json
 import math
 
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from reporting import Check, Result
-from reporting.checks import number_text, write_json
+from reporting import Check, Report, Result
+from reporting.checks import number_text, unit_text, write_json
 
 
 @pytest.mark.parametrize(
@@ -120,3 +121,16 @@ def test_table_shows_verdicts_and_literal_brackets():
 )  # fmt: skip
 def test_number_text(value, text):
     assert number_text(value) == text
+
+
+def test_a_minus_zero_and_the_unit_of_a_ratio_are_not_shown():
+    assert number_text(-0.0) == number_text(np.float64(-0.0)) == "0" and number_text([-0.0, 1.0]) == "[0, 1]"
+    assert unit_text("1") == "" and unit_text("kg") == "kg"
+    result = Result("ratios")
+    result.check("a share of something", -0.0, 1.0, "<=", unit="1")
+    console = Console(record=True, width=80, file=io.StringIO())
+    result.print(console)
+    assert console.export_text().split("<= 1")[1].split("\n")[0].strip() == ""
+    page = Report("ratios").checks(result).table(["name", "unit"], [["gain", "1"], ["mass", "kg"]]).html()
+    assert ">1</td>" not in page and ">kg</td>" in page
+    assert result.to_dict()["checks"][0]["unit"] == "1"  # programs are told
