@@ -78,7 +78,10 @@ MULTIPLE = {name: SINGLE[name] for name in ("emcee", "cem", "sgld", "nuts")}
 #: shooting, method
 Key = tuple[str, str]
 CSVGD = [Setting("csvgd", {}, sigma_def=sigma_def) for sigma_def in (0.03, 0.1)]
-ADAM = [Setting("csvgd", {"metric": "adam", "step": step}, sigma_def=0.1) for step in (0.02, 0.01, 0.005)]
+ADAM = [
+    Setting("csvgd", {"metric": "adam", "sigma_lim": 1e-3, "multiplier_step": 1e-4}, sigma_def=0.03),
+    *(Setting("csvgd", {"metric": "adam", "step": step}) for step in (0.02, 0.01, 0.005)),
+]
 #: with windows, and the same optimiser without: what multiple shooting alone brings
 ABLATION = (("csvgd", "svgd, newton"), ("csvgd, adam", "svgd"), ("sgld", "sgld"))
 
