@@ -72,6 +72,7 @@ PROCESS = tuple(
         "nodes/framework/test_heap.py",
         "pip_ros",
         "recording/test_bags.py",
+        "reporting/test_phone.py",
         "sim_core/codegen/test_compiler.py",
         "sim_core/host",
         "test_architecture.py",

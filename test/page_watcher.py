@@ -131,6 +131,11 @@ class Chromium:
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    def resize(self, width: int, height: int) -> None:
+        """Show the page as a phone of this size does [px]."""
+        self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=True)
+        self.until(lambda: self.evaluate("innerWidth") == width, "the page has the size of a phone")
+
     def screenshot(self, path: Path) -> bytes:
         """What is seen, written as a PNG file and returned."""
         image = base64.b64decode(self._call("Page.captureScreenshot")["data"])
