@@ -89,4 +89,6 @@ def test_files_beside_modules_are_package_data():
         "benchmarks",
     ):
         for path in (ROOT / folder).rglob("*"):
-            assert path.is_dir() or path.suffix in known, f"{path.relative_to(ROOT)}: add its suffix to setup.py"
+            assert path.is_dir() or {path.suffix, path.name} & known, (
+                f"{path.relative_to(ROOT)}: add its suffix to setup.py"
+            )
