@@ -141,6 +141,7 @@ def infer(
         **networks_meta(config.blueprint, model),
     }
     samples: Samples | None = None
+    course: Trace | None = None
     parameters = LimitedParameters(model, limits)
     if config.method == GAUSS_NEWTON:
         posterior, verdicts = _laplace(source, networks, windows, parameters, config, progress, meta)
@@ -164,7 +165,9 @@ def infer(
             ]
         parameters, exact = LimitedParameters(model, recipe.limits), replace(recipe, windows=1).density(config.threads)
         samples = _sampled(recipe, config, executor, checkpoint, progress, on_step)
+        course = samples.trace
         if config.finish and not samples.cancelled:
+            # What was not yet there, or not yet one trajectory, is so after these: they are judged in place of the method.
             samples = finished(samples, exact, config.finish, config.seed, progress)
         posterior = replace(ParticlePosterior.of(parameters, samples, meta), units=tuple(parameters.units))
         verdicts = [*judge_samples(samples, posterior, exact, resumable=checkpoint is not None)]
@@ -190,7 +193,7 @@ def infer(
         posterior,
         tuple(verdicts),
         _metrics(posterior, held, judge, parameters),
-        samples.trace if samples else None,
+        course,
         samples.chains if samples else None,
         held,
         model,

@@ -21,7 +21,7 @@ FINEST = 1e-9
 
 
 def finished(samples: Samples, density: LogDensity, sweeps: int, seed: int = 0, progress: Any = None) -> Samples:
-    """The particles after so many sweeps; evaluations are added up, the trace stays the method's.
+    """The particles after so many sweeps; evaluations are added up, the trace is that of the sweeps.
 
     Args:
         density: of the same coordinates over whole roll-outs.
@@ -37,6 +37,5 @@ def finished(samples: Samples, density: LogDensity, sweeps: int, seed: int = 0, 
         method=samples.method,
         evaluations=samples.evaluations + moved.evaluations,
         not_finite=samples.not_finite + moved.not_finite,
-        trace=samples.trace,
         chains=None,  # walkers are no chains for long enough; Stein's identity judges particles
     )
