@@ -45,7 +45,7 @@ class Stage:
         """Replace the text beside the bar (e.g. the current loss)."""
 
     def close(self) -> None:
-        """The stage is over."""
+        """The stage is over; once is enough, and again does nothing."""
 
     def __enter__(self) -> Stage:
         return self
@@ -103,7 +103,8 @@ class _Bar(Stage):
 
     def close(self) -> None:
         # Finished stages are removed: nested loops would otherwise fill the screen.
-        self._bars.remove_task(self._task)
+        if self._task in self._bars.task_ids:
+            self._bars.remove_task(self._task)
 
 
 class RichProgress(SilentProgress):
@@ -141,6 +142,7 @@ class _Lines(Stage):
         self._owner, self._text, self._total = owner, text, total
         self._done, self._start = 0.0, time.monotonic()
         self._last = self._start
+        self._closed = False
 
     def advance(self, steps: float = 1) -> None:
         self._done += steps
@@ -158,6 +160,9 @@ class _Lines(Stage):
         self._text = text
 
     def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
         elapsed = time.monotonic() - self._start
         if elapsed >= self._owner.period:
             self._owner.say(f"{self._text}: {duration_text(elapsed)}")

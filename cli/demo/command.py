@@ -22,6 +22,8 @@ ROBOTS = [robot for robot in loadable_robots() if robot.demo]
 RECIPES = ("robust", "literal")
 SHORTEST = 9.0  # [s] of an arm's run: the payload appears at 5 s and is to be known 3 s later
 FEWEST = 3  # episodes of a cart-pole
+#: demonstration -> kind of it, and the robot that gives it where nobody names one
+DEMONSTRATIONS = {PayloadDemo.kind: (PayloadDemo, DEFAULT), SwingUpDemo.kind: (SwingUpDemo, "double_cartpole")}
 
 
 def _names(kind: type = object) -> list[str]:
@@ -30,12 +32,21 @@ def _names(kind: type = object) -> list[str]:
 
 
 def demo(
-    robot: Annotated[
-        str,
-        typer.Option(
-            help=f"one of {', '.join(_names())}, or the path of a robot's folder or of its URDF, xacro or MJCF file"
+    name: Annotated[
+        Optional[str],
+        typer.Argument(
+            metavar="[NAME]",
+            help="the demonstration: payload (an arm learns what it holds) or swing_up (a cart-pole learns all of its physics); "
+            "by default the one that the robot has",
         ),
-    ] = DEFAULT,
+    ] = None,
+    robot: Annotated[
+        Optional[str],
+        typer.Option(
+            help=f"one of {', '.join(_names())}, or the path of a robot's folder or of its URDF, xacro or MJCF file; by default "
+            + ", ".join(f"{robot} ({name})" for name, (_, robot) in DEMONSTRATIONS.items())
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="of initial states and sensor noise", min=0)] = 0,
     payload: Annotated[
         Optional[float],
@@ -98,11 +109,15 @@ def demo(
     """
     if quick:
         duration, episodes = SHORTEST, FEWEST
+    if name is not None and name not in DEMONSTRATIONS:
+        raise CommandError(f"{name}: expected one of {', '.join(DEMONSTRATIONS)}; the robot is named by --robot.")
+    if robot is None:
+        robot = DEMONSTRATIONS[name or PayloadDemo.kind][1]
     try:
         robot = adopted(robot)
     except AdoptionError as error:
         raise CommandError(f"--robot {robot}: {error}.") from None
-    shown, said = _robot(robot), tuple(change or ())
+    shown, said = _robot(robot, name), tuple(change or ())
     arm = isinstance(shown.demo, PayloadDemo)
     if len(said) > 1 and not arm:
         raise CommandError(f"--change: {shown.name} takes one, found {len(said)}.")
@@ -129,9 +144,8 @@ def demo(
             from cli.demo.arm_change import arm_change
 
             changed = arm_change(robot, said, payload, free)
-        name = f"demo-{shown.name.replace('_', '-')}"
         folder = new_run(
-            name,
+            f"demo-{shown.name.replace('_', '-')}",
             output,
             seed=seed,
             robot=robot,
@@ -175,11 +189,14 @@ def demo(
     return result.exit_code
 
 
-def _robot(robot: str) -> Robot:
+def _robot(robot: str, name: str | None = None) -> Robot:
     """The description of the robot asked for.
 
+    Args:
+        name: of the demonstration that it is to give; None: whichever it has.
+
     Raises:
-        CommandError: there is none, it cannot be used, or it has no demonstration.
+        CommandError: there is none, it cannot be used, or it has no demonstration, or not this one.
     """
     expected = f"expected one of {', '.join(_names())}, or the path of a robot's folder or model file"
     try:
@@ -190,6 +207,9 @@ def _robot(robot: str) -> Robot:
         raise CommandError(f"--robot {robot}: {error}") from None
     if found.demo is None:
         raise CommandError(f"--robot {robot}: demo is missing in {found.file}; {expected}.")
+    if name is not None and found.demo.kind != name:
+        able = ", ".join(_names(DEMONSTRATIONS[name][0]))
+        raise CommandError(f"{name} is a demonstration of {able}: {found.name} has {found.demo.kind}.")
     return found
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cli.demo.kernels import load_kernels
 from cli.demo.live import NO_VIEW, LiveView
-from config.description import PayloadDemo, SwingUp, SwingUpDemo, Track
-from config.robot import load_robot, node_settings
+from config.description import PayloadDemo, SwingUpDemo, Track
+from config.robot import load_robot
 from reporting import Result
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def run(
 def _arm(robot, folder: Path, progress, seed, changed, duration, quick, view) -> Result:
     from cli.demo import arm, arm_report
 
-    _load_kernels(robot, "robust", progress, changed.free)
+    load_kernels(robot, "robust", progress, changed.free)
     arm.record(robot, folder, seed, changed, duration, progress, view)
     with progress.stage("reading the bags and replaying the refits", None):
         story = arm.tell(robot, folder)
@@ -67,7 +68,7 @@ def _arm(robot, folder: Path, progress, seed, changed, duration, quick, view) ->
 def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe, quick, view) -> Result:
     from cli.demo import cartpole, cartpole_report
 
-    _load_kernels(robot, recipe, progress)
+    load_kernels(robot, recipe, progress)
     cartpole.record(robot, folder, seed, episodes, change, recipe, progress, view)
     with progress.stage("reading the bags and replaying the refits", None):
         story = cartpole.tell(robot, folder, seed, change, recipe)
@@ -77,25 +78,6 @@ def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe, qui
         page = cartpole_report.report(story, result, film)
     _leave(folder, folder / "adaptive", result, page)
     return result
-
-
-def _load_kernels(robot: str, recipe: str, progress, free: str = "") -> None:
-    """Compile here what the nodes will need, so that the first run's wait is seen for what it is."""
-    from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
-    from nodes.control.refit_session import RefitSession, session_model
-    from nodes.control.refit_worker_config import RefitWorkerConfig
-    from nodes.control.robot_task import control_task
-    from sim_core.control.ilqr import BoxIlqr
-
-    with progress.stage("physics kernels (compiled on the first start only)", None):
-        description = load_robot(robot)
-        prior = dict(physical_parameters="start") if isinstance(description.task, SwingUp) else {}
-        profile = node_settings(robot, "refit_worker") | prior | ({"free": free} if free else {})
-        config = RefitWorkerConfig(robot=robot, recipe=recipe, **profile)
-        model = session_model(config)
-        task = control_task(description, model, AdaptiveMpcConfig(robot=robot, recipe=recipe))
-        BoxIlqr(model, task.cost, task.ilqr)
-        RefitSession(model, config).warm_up()
 
 
 def _leave(folder: Path, learnt: Path, result: Result, page) -> None:

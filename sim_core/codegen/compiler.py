@@ -34,6 +34,10 @@ FLAGS = (
 ).split()
 
 
+#: files of the cache that this process asked for
+USED: set[Path] = set()
+
+
 class CompileError(RuntimeError):
     """The compiler is there but refused the text."""
 
@@ -157,6 +161,7 @@ def cached(name: str, key: Sequence[str], suffix: str, make: Callable[[Path], by
     for part in key:
         digest.update(part.encode() + b"\0")
     path = cache_directory() / f"{name}-{digest.hexdigest()[:24]}{suffix}"
+    USED.add(path)
     if intact(path):
         return path
     with open(path.with_suffix(".lock"), "w") as lock:

@@ -66,6 +66,19 @@ def test_progress_objects_are_interchangeable(make):
         assert "a line with [brackets]" in console.file.getvalue()
 
 
+@pytest.mark.parametrize("make", [RichProgress, lambda console: LineProgress(console, period=0.0)])
+def test_a_stage_may_be_closed_before_its_block_ends(make):
+    console = Console(file=io.StringIO(), force_terminal=True, width=200)
+    with make(console) as progress:
+        with progress.stage("starting nodes") as stage:
+            stage.close()
+            with progress.stage("running", total=2) as inner:
+                inner.advance()
+        with progress.stage("after"):
+            pass
+    assert console.file.getvalue().count("starting nodes: ") <= 1
+
+
 def test_silence_is_silent(capfd):
     with SilentProgress().stage("x", 2) as stage:
         stage.advance()

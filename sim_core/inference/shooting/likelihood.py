@@ -101,7 +101,7 @@ class MultipleShooting(Box):
         observe: ca.Function | Observation | None = None,
         scale: Sequence[float] | np.ndarray | None = None,
         state_scale: Sequence[float] | np.ndarray | None = None,
-        device: str = "auto",
+        device: str = "cpu",
     ) -> None:
         super().__init__(parameters.names, parameters.lower, parameters.upper)
         if combine not in ("sum", "product"):
@@ -270,7 +270,7 @@ class SingleShooting(MultipleShooting):
         loss: str = "gaussian",
         observe: ca.Function | Observation | None = None,
         scale: Sequence[float] | np.ndarray | None = None,
-        device: str = "auto",
+        device: str = "cpu",
     ) -> None:
         super().__init__(
             dynamics,

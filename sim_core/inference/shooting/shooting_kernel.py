@@ -58,7 +58,7 @@ class ShootingKernel:
         recorded: Recorded,
         observe: ca.Function | None = None,
         loss: str = "gaussian",
-        device: str = "auto",
+        device: str = "cpu",
     ) -> None:
         if device not in DEVICES:
             raise ValueError(f"device: expected one of {', '.join(DEVICES)}, found '{device}'")
