@@ -82,6 +82,13 @@ def identify(
     ] = None,
     length: Annotated[float, typer.Option(help="of a trajectory [s]", min=0.01)] = 1.0,
     sigma_obs: Annotated[float, typer.Option(help="noise in units of each state's standard deviation", min=1e-6)] = 0.2,
+    errors: Annotated[
+        str,
+        typer.Option(
+            help="of particles; assumed: noise as --sigma-obs says, and nothing else; fitted: noise and what the simulator has wrong are "
+            "inferred as well, and intervals are as wide as that makes them"
+        ),
+    ] = "assumed",
     combine: Annotated[str, typer.Option(help="trajectories of one robot: product; of several: sum")] = "product",
     cluster: Annotated[
         str,
@@ -123,6 +130,7 @@ def identify(
             "windows": windows,
             "length": length,
             "sigma_obs": sigma_obs,
+            "errors": errors,
             "combine": combine,
             "begin": begin,
             "end": end,

@@ -18,6 +18,8 @@ from sim_core.inference.samplers import METHODS
 __all__ = ["InferConfig", "method_names", "read_limits"]
 
 FINISH = 300
+#: where the noise and what the simulator has wrong come from
+ERRORS = ("assumed", "fitted")
 ALIASES = {"cma": "cma-es"}
 
 
@@ -31,12 +33,15 @@ class InferConfig:
             either the robot's own list (robot.yaml).
         robot: model of recordings that hold none (CSV), and what a bag must have been recorded with.
         particles, iterations: N, and of the method (None: its own).
-        finish: sweeps of Markov moves that make draws of the posterior of svgd's and csvgd's particles; None: 300 for those,
-            else none.
+        finish: sweeps of Markov moves that make draws of the posterior of svgd's and csvgd's particles; None: 300 for those and
+            where errors are fitted, else none.
         windows: of multiple shooting; None: 10 for csvgd, else 1.
         length: of a trajectory [s]. held_out: share of the recording, at its end, that judges.
         sigma_obs: noise of the observations in units of each state's standard deviation; the posterior is as wide as
             this says. sigma_def: spread of the defects in the same units.
+        errors: "assumed": the simulator is right, and the noise is sigma_obs; "fitted": noise, pushes that nobody explains, and joint
+            forces that the simulator lacks are inferred as well, and the posterior is as wide as they make it
+            (docs/inference.md#when-the-simulator-is-wrong).
         combine: "product": one robot throughout; "sum": every trajectory may be of another one.
         loss: "gaussian" or "huber".
         blueprint: file of networks in the equations (docs/augmentation.md); their weights are held.
@@ -62,6 +67,7 @@ class InferConfig:
     held_out: float = 0.2
     sigma_obs: float = 0.2
     sigma_def: float = 0.1
+    errors: str = "assumed"
     combine: str = "product"
     loss: str = "gaussian"
     blueprint: str = ""
@@ -86,8 +92,23 @@ class InferConfig:
             )
         if self.method == GAUSS_NEWTON and self.limits:
             raise UnusableInput("gauss-newton knows priors and no limits; name what is free, or take another method")
+        if self.errors not in ERRORS:
+            raise UnusableInput(f"errors: expected one of {', '.join(ERRORS)}, found '{self.errors}'")
+        if self.errors == "fitted":
+            if self.method == GAUSS_NEWTON:
+                raise UnusableInput(
+                    "gauss-newton fits its own noise; errors='fitted' is for particles, take another method"
+                )
+            if (self.combine, self.loss) != ("product", "gaussian"):
+                raise UnusableInput(
+                    "errors='fitted' is for recordings of one robot with Gaussian noise: combine='product', loss='gaussian', found "
+                    f"'{self.combine}' and '{self.loss}'"
+                )
         if self.finish is None:
-            object.__setattr__(self, "finish", FINISH if self.method in ("svgd", "csvgd") else 0)
+            moved = self.method in ("svgd", "csvgd") or self.errors == "fitted"
+            object.__setattr__(self, "finish", FINISH if moved else 0)
+        elif self.errors == "fitted" and self.finish < 1:
+            raise UnusableInput(f"errors='fitted' takes at least one sweep of Markov moves, found finish={self.finish}")
         if self.windows is None:
             object.__setattr__(self, "windows", 10 if self.method == "csvgd" else 1)
 

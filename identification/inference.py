@@ -29,9 +29,11 @@ from identification.spread_density import Recipe, SpreadDensity
 from reporting import Progress
 from reporting.checks import Check
 from sim_core.augmentation import Blueprint, attaching, load_blueprints
+from sim_core.inference.data.density import LogDensity
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.free_names import POSITIVE, default_names, free_parameters, model_with, natural_limits
 from sim_core.inference.fit.identify import IdentifyConfig, dynamics_at, identify
+from sim_core.inference.posterior.error_model import Discrepant, ErrorModel
 from sim_core.inference.posterior.finished import finished
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.samplers import METHODS, Samples, Trace, sample
@@ -75,6 +77,7 @@ class Inference:
         trace: course of the method, None for gauss-newton. held: what it predicts of the held-out part.
         model, parameters: that the particles belong to. dt: period [s]. notes: about the data.
         resumable: the run was stopped and its checkpoint leads on.
+        errors: of the simulator, where they were fitted.
     """
 
     posterior: ParticlePosterior
@@ -90,6 +93,7 @@ class Inference:
     notes: list[str]
     config: InferConfig
     resumable: bool = False
+    errors: ErrorModel | None = None
 
     @property
     def error_ratio(self) -> float:
@@ -142,6 +146,7 @@ def infer(
     }
     samples: Samples | None = None
     course: Trace | None = None
+    errors: ErrorModel | None = None
     parameters = LimitedParameters(model, limits)
     if config.method == GAUSS_NEWTON:
         posterior, verdicts = _laplace(source, networks, windows, parameters, config, progress, meta)
@@ -158,17 +163,21 @@ def infer(
             networks,
         )
         recipe = _with_room(recipe, config)
+        samples = _sampled(recipe, config, executor, checkpoint, progress, on_step)
+        course = samples.trace
+        exact: LogDensity = replace(recipe, windows=1).density(config.threads)
+        if config.errors == "fitted" and not samples.cancelled:
+            samples, recipe, errors = _with_errors(samples, recipe, config, progress)
+            exact = errors.density()
+        elif config.finish and not samples.cancelled:
+            # What was not yet there, or not yet one trajectory, is so after these: they are judged in place of the method.
+            samples = finished(samples, exact, config.finish, config.seed, progress)
         if wider := [name for name in limits if recipe.limits[name] != limits[name]]:
             notes = [
                 *notes,
                 f"The recording asks for more than the prior's limits, which were widened: {', '.join(wider)}.",
             ]
-        parameters, exact = LimitedParameters(model, recipe.limits), replace(recipe, windows=1).density(config.threads)
-        samples = _sampled(recipe, config, executor, checkpoint, progress, on_step)
-        course = samples.trace
-        if config.finish and not samples.cancelled:
-            # What was not yet there, or not yet one trajectory, is so after these: they are judged in place of the method.
-            samples = finished(samples, exact, config.finish, config.seed, progress)
+        parameters = LimitedParameters(model, recipe.limits)
         posterior = replace(ParticlePosterior.of(parameters, samples, meta), units=tuple(parameters.units))
         verdicts = [*judge_samples(samples, posterior, exact, resumable=checkpoint is not None)]
     dynamics = dynamics_at(model, training.dt, config.threads)
@@ -178,7 +187,6 @@ def infer(
         dynamics.rollout(held_out.x[:, 0], held_out.u, model.parameters.nominal),
         training.scale,
     )
-    verdicts += judge_prediction(held, config.sigma_obs if samples else None, config.combine)
     judge = MultipleShooting(
         dynamics,
         parameters,
@@ -189,6 +197,8 @@ def infer(
         loss=config.loss,
         scale=training.scale,
     )
+    noise = None if samples is None else config.sigma_obs if errors is None else errors.spread(judge)
+    verdicts += judge_prediction(held, noise, config.combine)
     return Inference(
         posterior,
         tuple(verdicts),
@@ -203,6 +213,7 @@ def infer(
         notes,
         config,
         samples is not None and samples.cancelled and checkpoint is not None,
+        errors,
     )
 
 
@@ -232,24 +243,47 @@ def _sampled(
 
 
 def _with_room(recipe: Recipe, config: InferConfig) -> Recipe:
-    """The recipe with limits beyond which nothing asks to go: those from priors are widened where a short run leans on one,
-    those that somebody gave stay."""
+    """The recipe with limits beyond which nothing asks to go, by short runs."""
     for _ in range(WIDENED):
         density = replace(recipe, windows=1).density(config.threads)
-        walkers = max(PILOTS, 2 * density.n + 2)
-        pilot = sample("emcee", density, walkers, PILOT_SWEEPS, config.seed)
-        names, wider = tuple(recipe.limits), dict(recipe.limits)
-        for lean in leaning(ParticlePosterior.of(density.parameters, pilot), density.log_p_and_grad(pilot.z)[1]):
-            name = names[lean.index]
-            low, high = wider[name]
-            room = ROOM * (high - low)
-            lowest = 0.0 if name.endswith(POSITIVE) else -np.inf
-            if name not in config.limits:
-                wider[name] = (low, high + room) if lean.upper else (max(low - room, lowest), high)
-        if wider == recipe.limits:
+        pilot = sample("emcee", density, max(PILOTS, 2 * density.n + 2), PILOT_SWEEPS, config.seed)
+        wider = _widened(recipe, config, pilot, density)
+        if wider == recipe:
             break
-        recipe = replace(recipe, limits=wider)
+        recipe = wider
     return recipe
+
+
+def _widened(recipe: Recipe, config: InferConfig, samples: Samples, density: MultipleShooting | Discrepant) -> Recipe:
+    """The recipe, or one whose limits are wider where draws lean on them; those that somebody gave stay."""
+    names, wider = tuple(recipe.limits), dict(recipe.limits)
+    posterior = ParticlePosterior.of(density.parameters, samples)
+    for lean in leaning(posterior, density.log_p_and_grad(samples.z)[1]):
+        name = names[lean.index]
+        low, high = wider[name]
+        room = ROOM * (high - low)
+        lowest = 0.0 if name.endswith(POSITIVE) else -np.inf
+        if name not in config.limits:
+            wider[name] = (low, high + room) if lean.upper else (max(low - room, lowest), high)
+    return replace(recipe, limits=wider)
+
+
+def _with_errors(
+    samples: Samples, recipe: Recipe, config: InferConfig, progress: Progress | None
+) -> tuple[Samples, Recipe, ErrorModel]:
+    """Draws with the simulator's errors integrated out, the recipe with limits that have room for them, and the errors."""
+    theta = replace(recipe, windows=1).density(config.threads).theta(samples.z)
+    for again in range(WIDENED):
+        exact = replace(recipe, windows=1).density(config.threads)
+        samples = replace(samples, z=exact.z(theta))
+        errors = ErrorModel.fitted(exact, samples.z[np.argmax(samples.log_p)], config.seed, progress)
+        density = errors.density()
+        samples = finished(samples, density, config.finish or 0, config.seed, progress)
+        wider = _widened(recipe, config, samples, density)
+        if wider == recipe or again == WIDENED - 1:
+            break
+        theta, recipe = density.theta(samples.z), wider
+    return samples, recipe, errors
 
 
 class Watched:

@@ -231,11 +231,12 @@ def _judge_spread(z: np.ndarray, score: np.ndarray) -> Iterator[Verdict]:
     )
 
 
-def judge_prediction(held: Held, sigma: float | None, combine: str) -> Iterator[Verdict]:
+def judge_prediction(held: Held, sigma: float | np.ndarray | None, combine: str) -> Iterator[Verdict]:
     """Whether the posterior predicts what it has not seen, particle by particle.
 
     Args:
-        sigma: of the noise that was assumed, in units of `held.scale`; None: it was not.
+        sigma: of the noise that was assumed, or (R, T, nx) of noise and the simulator's errors as they were fitted, in units of
+            `held.scale`; None: neither.
         combine: "sum" where each trajectory may be of another robot.
     """
     errors, nominal = held.error(held.simulated), float(held.error(held.nominal))
@@ -256,9 +257,9 @@ def judge_prediction(held: Held, sigma: float | None, combine: str) -> Iterator[
         yield Verdict(
             better, f"The posterior predicts the held-out part with {ratio:.3g} of the nominal model's error."
         )
-    elif sigma is not None and error <= sigma and explained_share(nominals, sigma, combine) >= EXPLAINED:
+    elif sigma is not None and error <= (rms := _rms(sigma)) and explained_share(nominals, sigma, combine) >= EXPLAINED:
         yield Verdict(
-            Check("held-out prediction error, posterior / noise assumed", error / sigma, 1.0, "<=", "1"),
+            Check("held-out prediction error, posterior / noise", error / rms, 1.0, "<=", "1"),
             "The nominal model was right already: it predicts the held-out part within the noise, and so does the posterior.",
         )
     else:
@@ -269,20 +270,26 @@ def judge_prediction(held: Held, sigma: float | None, combine: str) -> Iterator[
         )
     if sigma is None:
         return
-    share = explained_share(residual, sigma, combine)
+    share, fitted = explained_share(residual, sigma, combine), isinstance(sigma, np.ndarray)
     if share >= EXPLAINED:
         told = (
-            f"The noise accounts for what the particles do not predict ({100 * share:.0f} % within the band of 95 %)."
+            f"{'Noise and fitted errors account' if fitted else 'The noise accounts'} for what the particles do not predict "
+            f"({100 * share:.0f} % within the band of 95 %)."
+        )
+    elif fitted:
+        told = (
+            f"The model does not explain the recording, even with the errors that were fitted: {100 * share:.0f} % of the held-out "
+            "samples lie within the 95 % band. Take a stretch in which nothing changes (--from, --to), or free what else may differ."
         )
     else:
         wanted = float(np.quantile(np.abs(residual[np.argmin(errors[finite])]), 0.95)) / BAND
         told = (
             f"The model does not explain the recording: {100 * share:.0f} % of the held-out samples lie within the 95 % band "
-            f"of a particle's prediction. Take a stretch in which nothing changes (--from, --to), free what else may differ, or say "
-            f"--sigma-obs {wanted:.2g}."
+            f"of a particle's prediction. Take a stretch in which nothing changes (--from, --to), free what else may differ, say "
+            f"--sigma-obs {wanted:.2g}, or have the errors fitted (--errors fitted)."
         )
     yield Verdict(Check("held-out samples within a particle's 95 % band", share, EXPLAINED, ">=", "1"), told)
-    if sigma > GENEROUS * error:
+    if not fitted and sigma > GENEROUS * error:
         yield Verdict(
             Check("noise assumed over error found", sigma / error, GENEROUS, "<=", "1"),
             f"The noise is assumed {sigma / error:.2g} times larger than what the particles miss the recording by, and the "
@@ -291,7 +298,11 @@ def judge_prediction(held: Held, sigma: float | None, combine: str) -> Iterator[
         )
 
 
-def explained_share(residual: np.ndarray, sigma: float, combine: str) -> float:
+def _rms(sigma: float | np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(sigma))))
+
+
+def explained_share(residual: np.ndarray, sigma: float | np.ndarray, combine: str) -> float:
     """Share of the residuals (N, R, T, nx) within the band of 95 %: of the particle in the middle, or, where each trajectory
     may be of another robot, of the best for each."""
     inside = (np.abs(residual) <= BAND * sigma).mean(axis=(-2, -1))

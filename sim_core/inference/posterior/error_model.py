@@ -1,0 +1,345 @@
+"""How wrong the simulator is, fitted with what it is asked for: noise, process and discrepancy of a recording.
+
+A recording is x = X(z, what the simulator lacks) + noise. What it lacks are joint forces (`joint_causes`) of unknown sizes,
+pushes at every step that nobody explains (process), and first states that were measured with noise. They are
+linear about a roll-out, so that all of them are integrated out in closed form; their sizes are drawn from their own posterior.
+
+    model = ErrorModel.fitted(density, z)        # at the best z there is
+    posterior = model.density()                  # over z, for any sampler
+
+Sources: Kennedy & O'Hagan, "Bayesian calibration of computer models", JRSS B 63(3), 2001; half-Cauchy priors of sizes: Gelman,
+"Prior distributions for variance parameters in hierarchical models", Bayesian Analysis 1(3), 2006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+
+from sim_core.inference.data.density import Box
+from sim_core.inference.samplers import sample
+from sim_core.inference.shooting.joint_causes import KINDS, JointCauses
+from sim_core.inference.shooting.likelihood import MultipleShooting
+from sim_core.multibody.rollout.rollout import Dynamics
+
+__all__ = ["EXPECTED", "SIZES", "Discrepant", "ErrorModel"]
+
+#: what has a size of its own: noise in units of what the likelihood assumes; the others in shares of the joints' load or of the
+#: states' scale
+SIZES = ("noise", "process", "first states", *KINDS)
+EXPECTED = (
+    0.02  # a simulator is expected to be wrong by so much of the load, and first states by so much of their scale
+)
+LOWEST, HIGHEST = -4.0, 0.7  # log10 of sizes; of noise: -2 to 2
+LARGE, NEGLIGIBLE = 0.5, 0.3  # a direction that moves a recording by less [sigma in all] at a large size is left out
+WALKERS, SWEEPS, DRAWS = 16, (20, 20, 80), 8  # sweeps for each linearisation, which is at the best z of the one before
+MOST = 40  # samples of a trajectory; of more, neighbours are averaged, over which errors hardly change
+BROAD = 1.0  # standard deviation of z about the middle, in widths of the limits, while sizes are fitted
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """A recording linearised at z, rotated trajectory by trajectory so that noise and process are independent: D samples.
+
+    Attributes:
+        z (M,). basis (R, D, D): rotation, columns. spread (R, D): variance of the process of size 1 along it.
+        residual (R, D): measured minus predicted. slope (R, D, M): of the prediction by z. effects (R, D, K): of units of the
+        causes, kind (K,): index into SIZES.
+    """
+
+    z: np.ndarray
+    basis: np.ndarray
+    spread: np.ndarray
+    residual: np.ndarray
+    slope: np.ndarray
+    effects: np.ndarray
+    kind: np.ndarray
+
+    def weight(self, sizes: np.ndarray) -> np.ndarray:
+        """Inverse variance of noise and process, (R, D)."""
+        return 1.0 / (sizes[0] ** 2 + sizes[1] ** 2 * self.spread)
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """Slope, effects and residual side by side, (R D, M + K + 1)."""
+        return np.concatenate([self.slope, self.effects, self.residual[..., None]], axis=-1).reshape(
+            self.spread.size, -1
+        )
+
+    def marginal(self, sizes: np.ndarray) -> tuple[float, np.ndarray]:
+        """Log density of the recording with causes and z integrated out, and the z (M,) that it favours."""
+        w, M = self.weight(sizes).ravel(), len(self.z)
+        weighted = self.columns * np.sqrt(w)[:, None]
+        gram = weighted.T @ weighted
+        unit = np.r_[np.ones(M), sizes[self.kind]]
+        prior = np.r_[np.full(M, BROAD**-2), np.ones(len(self.kind))]
+        centre = np.r_[(0.5 - self.z) * BROAD**-2, np.zeros(len(self.kind))]
+        precision = gram[:-1, :-1] * unit * unit[:, None] + np.diag(prior)
+        pull = unit * gram[:-1, -1] + centre
+        L = np.linalg.cholesky(precision)
+        best = np.linalg.solve(L.T, np.linalg.solve(L, pull))
+        quadratic = gram[-1, -1] + centre[:M] @ (0.5 - self.z) - pull @ best
+        value = 0.5 * (np.log(w).sum() - quadratic) - np.log(np.diag(L)).sum()
+        return float(value), self.z + best[:M]
+
+
+class _Sizes(Box):
+    """Log density of the sizes' common logarithms given a linearised recording."""
+
+    not_finite = 0
+
+    def __init__(self, linear: _Linear) -> None:
+        low, high = np.full(len(SIZES), LOWEST), np.full(len(SIZES), HIGHEST)
+        low[0], high[0] = -2.0, 2.0
+        super().__init__(SIZES, low, high)
+        self.linear = linear
+
+    def log_p(self, z: np.ndarray) -> np.ndarray:
+        return np.array([self._one(10.0**each) for each in self.theta(z)])
+
+    def log_p_and_grad(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        raise NotImplementedError("sizes are drawn by a method that asks for no gradient")
+
+    def _one(self, sizes: np.ndarray) -> float:
+        expected = np.r_[1.0, np.full(len(sizes) - 1, EXPECTED)]
+        prior = (np.log(sizes) - np.log1p((sizes / expected) ** 2)).sum()  # half-Cauchy, by the logarithm
+        return self.linear.marginal(sizes)[0] + float(prior)
+
+
+@dataclass(frozen=True)
+class ErrorModel:
+    """What a recording says of the errors of a simulator.
+
+    Attributes:
+        likelihood: whose z, recordings and assumed noise are meant. sizes (B, len(SIZES)): draws of their posterior.
+        evidence (B,): log density of the recording by each.
+    """
+
+    likelihood: MultipleShooting
+    linear: _Linear
+    sizes: np.ndarray
+    evidence: np.ndarray
+
+    @staticmethod
+    def fitted(likelihood: MultipleShooting, z: np.ndarray, seed: int = 0, progress: Any = None) -> ErrorModel:
+        """Sizes from the recordings of a likelihood.
+
+        Args:
+            likelihood: of whole roll-outs of one robot (one window, combine="product", states as observations).
+            z: where to linearise first (M,), the best there is.
+
+        Raises:
+            ValueError: a likelihood of another form, or a robot with balls or free joints.
+        """
+        causes = _causes(likelihood)
+        z = np.clip(np.asarray(z, dtype=float), 0.0, 1.0)
+        start = None
+        for again, sweeps in enumerate(SWEEPS):
+            linear = _linearised(likelihood, causes, z)
+            sizes = _Sizes(linear)
+            drawn = sample("emcee", sizes, WALKERS, sweeps, seed + again, progress, moves="differences", start=start)
+            start = drawn.z
+            best = 10.0 ** sizes.theta(drawn.z[np.argmax(drawn.log_p)])
+            if again < len(SWEEPS) - 1:
+                z = np.clip(linear.marginal(best)[1], 0.0, 1.0)
+        chosen = np.random.default_rng(seed).choice(len(drawn.z), DRAWS, replace=False)
+        draws = 10.0 ** sizes.theta(drawn.z[chosen])
+        return ErrorModel(likelihood, linear, draws, np.array([linear.marginal(each)[0] for each in draws]))
+
+    def density(self) -> Discrepant:
+        """The likelihood of z with the errors integrated out."""
+        return Discrepant(self)
+
+    def spread(self, likelihood: MultipleShooting) -> np.ndarray:
+        """Standard deviation (R, T, nx) of other recordings about a prediction, in units of their likelihood's scale: noise, and
+        what the errors may do to a roll-out."""
+        linear = _linearised(likelihood, _causes(likelihood), self.linear.z)
+        data, nx = likelihood.trajectories, likelihood.dynamics.nx
+        count = _counts(data.steps)
+        unrotated = linear.basis @ linear.effects
+        variance = np.zeros((data.count, len(count), nx))
+        for sizes in self.sizes:
+            process = sizes[1] ** 2 * np.einsum("rde,re->rd", linear.basis**2, linear.spread)
+            errors = process + np.square(unrotated * sizes[linear.kind]).sum(axis=-1)
+            # Averaged samples hold an error as often as there are of them, and white noise once.
+            variance += sizes[0] ** 2 + errors.reshape(variance.shape) / count[:, None]
+        wide = np.repeat(np.sqrt(variance / len(self.sizes)), count, axis=1)
+        return wide * _unit(likelihood) / likelihood.scale
+
+
+class Discrepant(Box):
+    """Log density of z by whole roll-outs, causes integrated out, averaged over draws of their sizes.
+
+    Only what causes do is linear, about one trajectory; what z does is simulated.
+    """
+
+    def __init__(self, model: ErrorModel) -> None:
+        likelihood = model.likelihood
+        super().__init__(likelihood.names, likelihood.lower, likelihood.upper)
+        self.model, self.parameters, self.not_finite = model, likelihood.parameters, 0
+        self._nx = likelihood.dynamics.nx
+        linear = model.linear
+        R, D = linear.residual.shape
+        self._parts: list[tuple[float, np.ndarray, np.ndarray]] = []
+        for sizes, evidence in zip(model.sizes, model.evidence):
+            w, J = linear.weight(sizes).ravel(), (linear.effects * sizes[linear.kind]).reshape(R * D, -1)
+            L = np.linalg.cholesky(np.eye(J.shape[1]) + J.T @ (w[:, None] * J))
+            folded = solve_triangular(L, (w[:, None] * J).T, lower=True)
+            self._parts.append((0.5 * np.log(w).sum() - np.log(np.diag(L)).sum() - evidence, w, folded))
+
+    def log_p(self, z: np.ndarray) -> np.ndarray:
+        return self._evaluated(np.atleast_2d(z), gradient=False)[0]
+
+    def log_p_and_grad(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._evaluated(np.atleast_2d(z), gradient=True)
+
+    def _evaluated(self, z: np.ndarray, gradient: bool) -> tuple[np.ndarray, np.ndarray]:
+        like, linear = self.model.likelihood, self.model.linear
+        x0, U, unit = like.trajectories.x[:, 0], like.trajectories.u, _unit(like)
+        theta = like.theta(z)
+        p = like.parameters.to_physical(theta)[:, None, :]
+        X = like.dynamics.rollout(x0, U, p)
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = (like.trajectories.x - X)[:, :, 1:] / unit
+        good = np.isfinite(residual).all(axis=(1, 2, 3)) & (
+            np.abs(np.where(np.isfinite(residual), residual, 0)) < 1e9
+        ).all(axis=(1, 2, 3))
+        self.not_finite += int((~good).sum())
+        R, D = linear.residual.shape
+        each_r = np.where(good[:, None, None, None], residual, 0.0).reshape(len(z) * R, *residual.shape[2:])
+        flat = _averaged(each_r).reshape(len(z), R, D)
+        r = np.matmul(flat.transpose(1, 0, 2), linear.basis).transpose(1, 0, 2).reshape(len(z), R * D)
+        each = np.empty((len(self._parts), len(z)))
+        pulls = []
+        for k, (constant, w, folded) in enumerate(self._parts):
+            inner = r @ folded.T
+            each[k] = constant - 0.5 * ((r**2) @ w - (inner**2).sum(axis=1))
+            pulls.append(inner)
+        log_p = np.where(good, logsumexp(each, axis=0) - np.log(len(each)), -np.inf)
+        if not gradient:
+            return log_p, np.zeros_like(z)
+        share = np.exp(each - logsumexp(each, axis=0))
+        alpha = sum(
+            s[:, None] * (r * w - inner @ folded) for s, (_, w, folded), inner in zip(share, self._parts, pulls)
+        )
+        turned = np.matmul(alpha.reshape(len(z), R, D).transpose(1, 0, 2), linear.basis.transpose(0, 2, 1))
+        back = _spread_out(turned.transpose(1, 0, 2).reshape(len(z) * R, -1, self._nx), residual.shape[2]).reshape(
+            residual.shape
+        )
+        Xbar = np.zeros_like(X)
+        Xbar[:, :, 1:] = back / unit
+        safe = np.where(good[:, None, None, None], X, 0.0)
+        pbar = like.dynamics.rollout_vjp(x0, U, p, safe, Xbar)[2].sum(axis=1)
+        grad = like.parameters.pullback(theta, pbar) * self.width
+        return log_p, np.where(good[:, None] & np.isfinite(grad), grad, 0.0)
+
+
+def _causes(likelihood: MultipleShooting) -> JointCauses:
+    """The causes of a likelihood's simulator.
+
+    Raises:
+        ValueError: a likelihood that an error model is not made for.
+    """
+    if likelihood.windows != 1 or likelihood.combine != "product" or likelihood.observe is not None:
+        raise ValueError(
+            "an error model takes whole roll-outs of one robot: windows=1, combine='product', no observation map"
+        )
+    if not isinstance(likelihood.dynamics, Dynamics):
+        raise ValueError(f"an error model takes rigid bodies (Dynamics), found {likelihood.dynamics.name}")
+    return JointCauses(likelihood.dynamics)
+
+
+def _unit(likelihood: MultipleShooting) -> np.ndarray:
+    """The noise that the likelihood assumes, (nx,) in the states' own units."""
+    return 1.0 / likelihood.recorded.per_sigma
+
+
+def _linearised(likelihood: MultipleShooting, causes: JointCauses, z: np.ndarray) -> _Linear:
+    dynamics, data, unit = causes.dynamics, likelihood.trajectories, _unit(likelihood)
+    R, nx = data.count, dynamics.nx
+    theta = likelihood.theta(z)
+    p = likelihood.parameters.to_physical(theta)
+    X, S = dynamics.rollout_sensitivity(data.x[:, 0], data.u, p, _jacobian(likelihood, theta) * likelihood.width)
+
+    def seen(change: np.ndarray) -> np.ndarray:
+        """Of changes (R, T+1, nx, K) of the states what a recording shows, (R, D, K)."""
+        return _averaged(change[:, 1:] / unit[:, None]).reshape(len(change), -1, change.shape[-1])
+
+    effects, kinds = [], []
+    for kind, force in causes.forces(p, X[:, :-1], data.u).items():
+        effect = _condensed(seen(causes.response(p, X, data.u, force)))
+        effects.append(effect)
+        kinds += effect.shape[-1] * [SIZES.index(kind)]
+    starts = seen(S[..., :nx] * likelihood.state_scale)
+    for r in range(R):
+        own = np.zeros_like(starts)
+        own[r] = starts[r]
+        effects.append(own)
+        kinds += nx * [SIZES.index("first states")]
+    slope = seen(S[..., nx:])
+    residual = seen((data.x - X)[..., None])
+    variance, basis = _process(causes, p, X, data.u, seen)
+    turn = basis.transpose(0, 2, 1)
+    return _Linear(
+        z,
+        basis,
+        variance,
+        (turn @ residual)[..., 0],
+        turn @ slope,
+        turn @ np.concatenate(effects, axis=-1),
+        np.array(kinds),
+    )
+
+
+def _counts(T: int) -> np.ndarray:
+    """How many of T samples are averaged to each of at most MOST."""
+    return np.diff(np.linspace(0, T, min(T, MOST) + 1).astype(int))
+
+
+def _averaged(a: np.ndarray) -> np.ndarray:
+    """(R, T', ...) of (R, T, ...): sums of neighbours over the root of their number, so that white noise stays as large."""
+    count = _counts(a.shape[1])
+    return np.add.reduceat(a, np.cumsum(count) - count, axis=1) / np.sqrt(count).reshape(-1, *(a.ndim - 2) * [1])
+
+
+def _spread_out(a: np.ndarray, T: int) -> np.ndarray:
+    """The transpose of `_averaged`: (R, T, ...) of (R, T', ...)."""
+    count = _counts(T)
+    return np.repeat(a / np.sqrt(count).reshape(-1, *(a.ndim - 2) * [1]), count, axis=1)
+
+
+def _condensed(effect: np.ndarray) -> np.ndarray:
+    """Fewer columns (R, D, K') with the same outer product, but for what nobody would see."""
+    R, D, K = effect.shape
+    U, s, _ = np.linalg.svd(effect.reshape(R * D, K), full_matrices=False)
+    keep = LARGE * s > NEGLIGIBLE
+    return (U[:, keep] * s[keep]).reshape(R, D, -1)
+
+
+def _jacobian(likelihood: MultipleShooting, theta: np.ndarray) -> np.ndarray:
+    """d p / d theta (np_, M)."""
+    unit = np.eye(likelihood.dynamics.np_)
+    return likelihood.parameters.pullback(np.broadcast_to(theta, (len(unit), len(theta))), unit)
+
+
+def _process(
+    causes: JointCauses, p: np.ndarray, X: np.ndarray, U: np.ndarray, seen: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (R, D) and directions (R, D, D) of what joint forces of the size of the load do to a trajectory, that are others
+    from sample to sample."""
+    (R, T), nv = U.shape[:2], causes.model.nv
+    load = causes.load(p, X[:, :-1], U)
+    sample = np.repeat(np.arange(len(_counts(T))), _counts(T))
+    kicks = np.zeros((1, T, nv, sample[-1] + 1, nv))
+    kicks[0, np.arange(T), :, sample, :] = np.diag(load)
+    found = []
+    for r in range(R):
+        effect = seen(causes.response(p, X[r : r + 1], U[r : r + 1], kicks.reshape(1, T, nv, -1)))[0]
+        found.append(np.linalg.eigh(effect @ effect.T))
+    return np.maximum([values for values, _ in found], 0.0), np.array([vectors for _, vectors in found])
