@@ -14,6 +14,7 @@ from identification.posterior_corner import posterior_corner
 from reporting import Report, Result, figure
 from reporting.posterior import rollout_bands
 from sim_core.augmentation import attached, save_parameters
+from sim_core.inference.posterior.error_model import EXPECTED, SIZES, ErrorModel
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.samplers import Trace
 from sim_core.multibody.model.parameter_file import ParameterFile
@@ -40,6 +41,8 @@ def inference_result(inference: Inference) -> Result:
     result.detail("particles", posterior.count)
     result.detail("quantities", posterior.summary())
     result.detail("metrics", inference.metrics)
+    if inference.errors is not None:
+        result.detail("errors", {name: column.tolist() for name, column in zip(SIZES, inference.errors.sizes.T)})
     result.detail("not_finite", posterior.meta.get("not_finite", 0))
     result.detail("cancelled", bool(posterior.meta.get("cancelled", False)))
     return result
@@ -104,6 +107,8 @@ def inference_report(inference: Inference, result: Result, source: str, truth: M
         report.text(note)
     report.checks(result)
     _quantities(report, posterior, truth)
+    if inference.errors is not None:
+        _errors(report, inference.errors)
     _bands(report, inference)
     if inference.trace is not None and len(inference.trace.iteration):
         _convergence(report, inference.trace)
@@ -133,6 +138,25 @@ def _quantities(report: Report, posterior: ParticlePosterior, truth: Mapping[str
     fig, shown = posterior_corner(posterior, known, CORNER)
     left_out = "" if shown == len(posterior.names) else f" The {shown} narrowest of {len(posterior.names)}."
     report.figure(fig, "Particles; dashed: limits." + left_out)
+
+
+def _errors(report: Report, errors: ErrorModel) -> None:
+    report.section(
+        "What the simulator has wrong",
+        "Sizes that were fitted with the posterior, which is as wide as they make it: noise as a multiple of what was assumed, first "
+        "states in units of the states' standard deviation, all else in shares of what loads the joints. "
+        f"{100 * EXPECTED:g} % is expected of each before the recording is seen.",
+    ).table(
+        ["cause", "size, median", "smallest and largest draw"],
+        [
+            [name, _share(name, np.median(column)), f"{_share(name, column.min())} .. {_share(name, column.max())}"]
+            for name, column in zip(SIZES, errors.sizes.T)
+        ],
+    )
+
+
+def _share(name: str, size: float) -> str:
+    return f"{size:.3g} x" if name == "noise" else f"{100 * size:.2g} %"
 
 
 def _bands(report: Report, inference: Inference) -> None:

@@ -278,7 +278,9 @@ def _with_errors(
         samples = replace(samples, z=exact.z(theta))
         errors = ErrorModel.fitted(exact, samples.z[np.argmax(samples.log_p)], config.seed, progress)
         density = errors.density()
-        samples = finished(samples, density, config.finish or 0, config.seed, progress)
+        # The particles lie as closely as the assumed noise says, and moves along their differences would have to spread them first.
+        spread_out = replace(samples, z=errors.drawn(len(samples.z), config.seed))
+        samples = finished(spread_out, density, config.finish or 0, config.seed, progress)
         wider = _widened(recipe, config, samples, density)
         if wider == recipe or again == WIDENED - 1:
             break

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import os
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +40,7 @@ METHODS = {"quick": ("csvgd", "emcee"), "full": ("csvgd", "emcee", "nuts")}
 SHOWN = {"csvgd": ("csvgd, unfinished", "csvgd"), "emcee": ("emcee",), "nuts": ("nuts",)}
 LEVELS = (0.5, 0.8, 0.95)
 #: recordings of a robot that the model cannot describe, for each way in which it cannot
-WRONG_SETS = {"quick": 3, "full": 40}
+WRONG_SETS = {"quick": 6, "full": 40}
 WALKERS, SWEEPS = 40, 200
 ERRORS = ("assumed", "fitted")
 HELD = 0.90  # of the truths by 95 % intervals under a wrong model
@@ -104,7 +104,8 @@ def ranked_under_a_wrong_model(job: WrongJob) -> tuple[dict[str, np.ndarray], di
     exact = known(job.robot, job.threads).density(data, 1)
     assumed = sample("emcee", exact, WALKERS, SWEEPS, job.seed)
     errors = ErrorModel.fitted(exact, assumed.z[np.argmax(assumed.log_p)], job.seed)
-    fitted = finished(assumed, errors.density(), SWEEPS, job.seed)
+    spread_out = replace(assumed, z=errors.drawn(WALKERS, job.seed))
+    fitted = finished(spread_out, errors.density(), SWEEPS, job.seed)
     draws = {"assumed": _thinned(assumed), "fitted": fitted.z}
     return _places(truth, draws, job.seed), {name: z.std(axis=0) for name, z in draws.items()}
 

@@ -52,12 +52,18 @@ class WrongModel:
 
     def drawn(self, seed: int) -> tuple[np.ndarray, Trajectories]:
         """A truth z (M,) of the problem's quantities, and recordings of the other robot with them."""
+        known = self.known
+        z, x = self.moved(seed)
+        noise = np.random.default_rng([seed, 1]).standard_normal(x[:, 1:].shape)
+        x[:, 1:] += known.sigma * known.scale * noise
+        return z, Trajectories(known.dynamics.dt, x, known.u)
+
+    def moved(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """The truth, and how the other robot moves without noise, (R, T+1, nx)."""
         known, rng = self.known, np.random.default_rng(seed)
         z = rng.random(known.parameters.n)
         p = self._truth(known.parameters.to_physical(known.parameters.theta(z)), rng)
-        x = self.robot.rollout(known.x0, known.u, p)
-        x[:, 1:] += known.sigma * known.scale * rng.standard_normal(x[:, 1:].shape)
-        return z, Trajectories(known.dynamics.dt, x, known.u)
+        return z, self.robot.rollout(known.x0, known.u, p)
 
     def _truth(self, p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         ours, theirs = self.known.dynamics.model.parameters, self.robot.model.parameters

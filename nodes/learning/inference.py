@@ -33,6 +33,7 @@ from sim_core.augmentation import attaching, detach, with_weights
 from sim_core.inference.fit.free_names import model_with
 from sim_core.inference.posterior.herding import herd
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
+from sim_core.inference.samplers import METHODS
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.multibody import Dynamics
 
@@ -58,6 +59,11 @@ class InferenceConfig:
     length: float = setting(1.0, "s", (0.01, 1000.0), "length of the trajectories that a recording is cut into")
     sigma_obs: float = setting(
         0.2, "", (1e-6, 100.0), "noise of the observations in units of each state's standard deviation"
+    )
+    errors: str = setting(
+        "assumed",
+        choices=("assumed", "fitted"),
+        description="noise is what sigma_obs says and the simulator is right, or both are inferred as well",
     )
     sigma_def: float = setting(0.1, "", (1e-6, 100.0), "spread of the defects in the same units")
     combine: str = setting(
@@ -139,6 +145,7 @@ class Inference(RefitNode):
             "seed": goal.seed,
             "length": config.length,
             "sigma_obs": config.sigma_obs,
+            "errors": config.errors if method in METHODS else "assumed",
             "sigma_def": config.sigma_def,
             "combine": config.combine,
             "blueprint": str(Path(goal.blueprint).absolute()) if goal.blueprint else "",

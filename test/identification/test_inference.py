@@ -28,7 +28,7 @@ class Recording:
     """The engine's own cart-pole as a table, or with its description as a bag."""
 
     def __init__(self, steps=250, seed=0, noise=1e-4, truth=TRUTH):
-        self.model = load_model("cartpole")
+        self.model = load_model("cartpole", friction=any(name.endswith(".friction") for name in truth))
         p = self.model.parameters.nominal.copy()
         if truth:
             p = LimitedParameters(self.model, dict.fromkeys(truth, (-100.0, 100.0))).to_physical(list(truth.values()))
@@ -126,6 +126,34 @@ def test_a_model_that_does_not_explain_the_recording_says_so():
     )
     assert any("does not explain the recording" in text and "--sigma-obs" in text for text in inference_warnings(poor))
     assert not inference_result(poor).passed
+
+
+def test_errors_that_are_fitted_hold_the_truth_where_an_assumed_noise_does_not(tmp_path):
+    """Gears with friction that the model has not: it is taken for damping, and the intervals know nothing of it."""
+    recording = Recording(steps=400, noise=1e-3, truth=TRUTH | {"slider.friction": 0.3})
+    truth = np.array(list(TRUTH.values()))
+
+    def off(found):
+        return np.abs(found.posterior.mean - truth) / found.posterior.std
+
+    options = dict(method="emcee", windows=1, particles=60, length=1.0, sigma_obs=0.01, iterations=600)
+    assumed = infer([recording], config(**options))
+    fitted = infer([recording], config(**options, errors="fitted"))
+    assert off(assumed).max() > 5.0 > 3.0 > off(fitted).max()
+    assert any("does not explain" in text and "--errors fitted" in text for text in inference_warnings(assumed))
+    result = inference_result(fitted)
+    assert result.passed, inference_warnings(fitted)
+    assert any("Noise and fitted errors account" in verdict.sentence for verdict in fitted.verdicts)
+    write_inference(fitted, result, tmp_path, "test")
+    page = (tmp_path / "report.html").read_text()
+    assert "What the simulator has wrong" in page and "friction" in page and (tmp_path / "parameters.yaml").exists()
+
+
+def test_errors_are_fitted_to_particles_and_widen_the_prior_s_limits(recording):
+    found = infer([recording], config("emcee", windows=1, limits={}, free=("slider.damping",), errors="fitted"))
+    assert found.posterior.lower[0] <= TRUTH["slider.damping"] <= found.posterior.upper[0]
+    assert abs(found.posterior.mean[0] - TRUTH["slider.damping"]) < 3 * found.posterior.std[0]
+    assert found.config.finish == 300
 
 
 def test_a_chain_that_never_moved_is_refused(recording):
@@ -226,6 +254,11 @@ def test_data_and_options_that_cannot_be_used_are_one_sentence(recording):
         ({"held_out": 0.9}, "held_out"),
         ({"length": -1.0}, "length"),
         ({"method": "gauss-newton"}, "knows priors"),
+        ({"errors": "guessed"}, "expected one of assumed, fitted"),
+        ({"errors": "fitted", "combine": "sum"}, "recordings of one robot"),
+        ({"errors": "fitted", "loss": "huber"}, "Gaussian noise"),
+        ({"errors": "fitted", "finish": 0}, "at least one sweep"),
+        ({"errors": "fitted", "method": "gauss-newton", "limits": {}}, "fits its own noise"),
     ]:
         with pytest.raises(UnusableInput, match=sentence):
             config(**{"method": "csvgd", **wrong})

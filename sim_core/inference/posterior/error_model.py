@@ -40,6 +40,7 @@ LOWEST, HIGHEST = -4.0, 0.7  # log10 of sizes; of noise: -2 to 2
 LARGE, NEGLIGIBLE = 0.5, 0.3  # a direction that moves a recording by less [sigma in all] at a large size is left out
 WALKERS, SWEEPS, DRAWS = 16, (20, 20, 80), 8  # sweeps for each linearisation, which is at the best z of the one before
 MOST = 40  # samples of a trajectory; of more, neighbours are averaged, over which errors hardly change
+INSIDE = 1e-3  # of the limits' range, by which draws keep away from them
 BROAD = 1.0  # standard deviation of z about the middle, in widths of the limits, while sizes are fitted
 
 
@@ -72,8 +73,9 @@ class _Linear:
             self.spread.size, -1
         )
 
-    def marginal(self, sizes: np.ndarray) -> tuple[float, np.ndarray]:
-        """Log density of the recording with causes and z integrated out, and the z (M,) that it favours."""
+    def marginal(self, sizes: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """With causes integrated out: log density of the recording, z being integrated out as well; mean (M,) of z; and the factor
+        (K, K) of the precision of z and all causes."""
         w, M = self.weight(sizes).ravel(), len(self.z)
         weighted = self.columns * np.sqrt(w)[:, None]
         gram = weighted.T @ weighted
@@ -86,7 +88,7 @@ class _Linear:
         best = np.linalg.solve(L.T, np.linalg.solve(L, pull))
         quadratic = gram[-1, -1] + centre[:M] @ (0.5 - self.z) - pull @ best
         value = 0.5 * (np.log(w).sum() - quadratic) - np.log(np.diag(L)).sum()
-        return float(value), self.z + best[:M]
+        return float(value), self.z + best[:M], L
 
 
 class _Sizes(Box):
@@ -155,6 +157,15 @@ class ErrorModel:
     def density(self) -> Discrepant:
         """The likelihood of z with the errors integrated out."""
         return Discrepant(self)
+
+    def drawn(self, count: int, seed: int = 0) -> np.ndarray:
+        """Draws z (count, M) as far as all is linear, moved between the limits: where an ensemble for `density` may start."""
+        rng, M = np.random.default_rng(seed), len(self.linear.z)
+        found = []
+        for sizes in self.sizes[rng.integers(len(self.sizes), size=count)]:
+            _, mean, L = self.linear.marginal(sizes)
+            found.append(mean + np.linalg.solve(L.T, rng.standard_normal(len(L)))[:M])
+        return np.clip(found, INSIDE, 1.0 - INSIDE) + INSIDE * rng.uniform(-0.5, 0.5, (count, M))
 
     def spread(self, likelihood: MultipleShooting) -> np.ndarray:
         """Standard deviation (R, T, nx) of other recordings about a prediction, in units of their likelihood's scale: noise, and

@@ -1,0 +1,145 @@
+"""The simulator's errors, fitted: closed forms, gradients, recovery of sizes, and intervals under a wrong model."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from experiments.problems.known_truths import problem
+from experiments.problems.wrong_models import WrongModel
+from sim_core.inference.posterior import error_model
+from sim_core.inference.posterior.error_model import BROAD, SIZES, ErrorModel, _averaged, _Linear, _spread_out
+from sim_core.inference.posterior.stein_check import stein_check
+from sim_core.inference.samplers import sample
+
+
+@pytest.fixture(scope="module")
+def cartpole():
+    return problem("cartpole")
+
+
+@pytest.fixture(scope="module")
+def rubbed(cartpole):
+    """A recording of a cart-pole whose gears have a friction that the model has not: truth, likelihood, errors."""
+    truth, data = WrongModel.of(cartpole, "hidden friction").drawn(3)
+    likelihood = cartpole.density(data, 1)
+    rough = sample("emcee", likelihood, 20, 100, 0)
+    return truth, likelihood, ErrorModel.fitted(likelihood, rough.z[np.argmax(rough.log_p)], 0)
+
+
+def test_the_marginal_is_that_of_the_whole_gaussian():
+    """Against the dense covariance of noise, process, causes and a broad z."""
+    rng = np.random.default_rng(0)
+    R, D, M, K = 2, 5, 2, 3
+    basis = np.array([np.linalg.qr(rng.normal(size=(D, D)))[0] for _ in range(R)])
+    spread, kind = rng.uniform(0, 3, (R, D)), np.array([2, 3, 3])
+    residual, slope, effects = rng.normal(size=(R, D)), rng.normal(size=(R, D, M)), rng.normal(size=(R, D, K))
+    z = np.array([0.3, 0.8])
+    linear = _Linear(z, basis, spread, residual, slope, effects, kind)
+    sizes = np.array([0.7, 0.3, 1.2, 0.4, 1.0, 1.0, 1.0])[: len(SIZES)]
+    J, E = slope.reshape(R * D, M), (effects * sizes[kind]).reshape(R * D, K)
+    noise = np.diag((sizes[0] ** 2 + sizes[1] ** 2 * spread).ravel())
+    covariance = noise + E @ E.T + BROAD**2 * J @ J.T
+    value, mean, factor = linear.marginal(sizes)
+    dense = multivariate_normal(J @ (0.5 - z), covariance)
+    # Densities up to what does not depend on the sizes.
+    expected = dense.logpdf(residual.ravel()) + 0.5 * R * D * np.log(2 * np.pi) + M * np.log(BROAD)
+    np.testing.assert_allclose(value, expected, rtol=1e-10)
+    gain = BROAD**2 * J.T @ np.linalg.inv(covariance)
+    np.testing.assert_allclose(mean - z, (0.5 - z) + gain @ (residual.ravel() - J @ (0.5 - z)), rtol=1e-9)
+    inverse = np.linalg.inv(factor @ factor.T)[:M, :M]
+    np.testing.assert_allclose(inverse, BROAD**2 * (np.eye(M) - gain @ J), rtol=1e-8)
+
+
+@pytest.mark.parametrize("T", [7, error_model.MOST, 2 * error_model.MOST + 13])
+def test_averages_keep_white_noise_and_their_transpose_is_one(T):
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=(2000, T, 1))
+    b = _averaged(a)
+    assert b.shape[1] == min(T, error_model.MOST) and abs(b.std() - 1.0) < 0.01
+    c = rng.normal(size=b.shape)
+    np.testing.assert_allclose((b * c).sum(), (a * _spread_out(c, T)).sum())
+
+
+def test_the_gradient_is_that_of_the_density(rubbed):
+    truth, _, errors = rubbed
+    density, step = errors.density(), 1e-5
+    z = np.clip(truth + 0.02 * np.random.default_rng(0).standard_normal((4, 3)), 0.05, 0.95)
+    log_p, grad = density.log_p_and_grad(z)
+    np.testing.assert_array_equal(log_p, density.log_p(z))
+    numeric = np.stack([density.log_p(z + e) - density.log_p(z - e) for e in step * np.eye(3)], axis=-1) / (2 * step)
+    np.testing.assert_allclose(grad, numeric, rtol=1e-4, atol=1e-4 * np.abs(numeric).max())
+
+
+def test_long_recordings_have_the_same_gradient(cartpole, monkeypatch):
+    """More samples than are kept: the averages are differentiated as well."""
+    monkeypatch.setattr(error_model, "MOST", 12)
+    truth, data = cartpole.drawn(0)
+    errors = ErrorModel.fitted(cartpole.density(data, 1), truth, 0)
+    assert errors.linear.residual.shape == (2, 12 * 4)
+    density, step, z = errors.density(), 1e-5, np.clip(truth, 0.1, 0.9)[None]
+    numeric = np.stack([density.log_p(z + e) - density.log_p(z - e) for e in step * np.eye(3)], axis=-1) / (2 * step)
+    grad = density.log_p_and_grad(z)[1]
+    np.testing.assert_allclose(grad, numeric, rtol=1e-4, atol=1e-4 * np.abs(numeric).max())
+
+
+def test_hidden_friction_is_found_and_the_truth_is_inside(rubbed):
+    """With the noise alone the truth is many standard deviations off; with the errors fitted it is not."""
+    truth, likelihood, errors = rubbed
+    assumed = sample("emcee", likelihood, 40, 300, 0)
+    walks = assumed.chains.reshape(-1, 3)
+    assert (np.abs(walks.mean(axis=0) - truth) / walks.std(axis=0)).max() > 5
+    fitted = sample("emcee", errors.density(), 40, 300, 0, moves="differences", start=errors.drawn(40))
+    assert (np.abs(fitted.z.mean(axis=0) - truth) / fitted.z.std(axis=0)).max() < 3
+    check = stein_check(fitted.z, errors.density().log_p_and_grad(fitted.z)[1])
+    assert check.p_value > 0.01
+    sizes = dict(zip(SIZES, np.median(errors.sizes, axis=0)))
+    assert 0.8 < sizes["noise"] < 1.25  # what the recording was made with
+    assert max(sizes["friction"], sizes["posture"], sizes["process"], sizes["geometry"]) > 0.01
+
+
+def test_the_size_of_noise_is_found_whatever_was_assumed(cartpole):
+    """Ten times too little, ten times too much."""
+    truth, data = cartpole.drawn(1)
+    for factor in (0.1, 10.0):
+        likelihood = cartpole.density(data, 1)
+        likelihood.recorded.per_sigma[:] /= factor
+        errors = ErrorModel.fitted(likelihood, truth, 0)
+        np.testing.assert_allclose(np.median(errors.sizes[:, 0]), 1 / factor, rtol=0.15)
+
+
+def test_a_simulator_that_is_right_costs_little(cartpole):
+    """Intervals grow by what was thought possible, not by orders of magnitude, and still hold the truth."""
+    truth, data = cartpole.drawn(2)
+    likelihood = cartpole.density(data, 1)
+    assumed = sample("emcee", likelihood, 40, 300, 0)
+    errors = ErrorModel.fitted(likelihood, assumed.z[np.argmax(assumed.log_p)], 0)
+    fitted = sample("emcee", errors.density(), 40, 300, 0, moves="differences", start=errors.drawn(40))
+    mass = fitted.z[:, 0].std() / assumed.chains[..., 0].std()
+    assert 0.9 < mass < 4.0
+    assert (np.abs(fitted.z.mean(axis=0) - truth) < 3 * fitted.z.std(axis=0)).all()
+
+
+def test_the_band_of_other_recordings_holds_them(cartpole, rubbed):
+    """Predictions with the truth's parameters, without the friction that the robot has."""
+    truth, _, errors = rubbed
+    _, other = WrongModel.of(cartpole, "hidden friction").drawn(3)
+    band = errors.spread(cartpole.density(other, 1))
+    assert band.shape == (2, 100, 4) and (band > 0.5 * cartpole.sigma).all()
+    X = cartpole.dynamics.rollout(
+        other.x[:, 0], other.u, cartpole.parameters.to_physical(cartpole.parameters.theta(truth))
+    )
+    residual = ((X - other.x) / cartpole.scale)[:, 1:]
+    assert (np.abs(residual) < 1.96 * band).mean() > 0.85
+    assert (np.abs(residual) < 1.96 * cartpole.sigma).mean() < 0.85
+
+
+def test_particles_that_do_not_roll_out_have_no_density(rubbed):
+    density = rubbed[2].density()
+    log_p, grad = density.log_p_and_grad(np.array([[0.5, -1e9, 0.5], [0.5, 0.5, 0.5]]))
+    assert log_p[0] == -np.inf and np.isfinite(log_p[1]) and not grad[0].any() and density.not_finite == 1
+
+
+def test_likelihoods_that_it_is_not_made_for_are_refused(cartpole):
+    truth, data = cartpole.drawn(0)
+    with pytest.raises(ValueError, match="whole roll-outs of one robot"):
+        ErrorModel.fitted(cartpole.density(data, 5), truth)
