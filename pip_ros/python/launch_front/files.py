@@ -21,10 +21,10 @@ def find_launch_file(names):
         raise LookupError(f"expected a launch file and arguments '<name>:=<value>', found '{' '.join(names)}'")
     if len(names) == 1 and os.path.isfile(names[0]):
         return names[0]
-    if os.path.isfile(names[0]):
-        raise LookupError(f"malformed launch argument '{names[1]}', expected format '<name>:=<value>'")
     package, name = names if len(names) == 2 else (DEFAULT_PACKAGE, names[0])
     directory = _launch_directory(package)
+    if directory is None and os.path.isfile(names[0]):
+        raise LookupError(f"malformed launch argument '{names[1]}', expected format '<name>:=<value>'")
     if directory is None and len(names) == 2:
         raise LookupError(
             f"package '{package}' not found; searched the prefixes in "
