@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from .errors import EXIT_USAGE, FrontError, UsageError, choices
+from .errors import FrontError, UsageError, choices
 
 #: group -> what its verbs are about; the module of the same name has `add_verbs(group)`
 GROUPS = {

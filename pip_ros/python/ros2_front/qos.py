@@ -97,3 +97,24 @@ def _profile(options, reliable, latched, depth):
             raise UsageError(f"--qos-liveliness-lease-duration-seconds: expected one not negative, found {lease:g}")
         profile.liveliness_lease_duration = Duration(seconds=lease)
     return profile
+
+
+def stored(profile):
+    """A profile as a bag keeps it, for `ros2 bag play` to offer the same."""
+    from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
+    from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+
+    forever = QosTime(9223372036, 854775807)
+    reliable = profile.reliability == ReliabilityPolicy.RELIABLE
+    latched = profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+    return Qos(
+        QosHistory.KEEP_LAST,
+        profile.depth or (1 if latched else DEPTH),  # which the middleware does not tell of others
+        QosReliability.RELIABLE if reliable else QosReliability.BEST_EFFORT,
+        QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
+        forever,
+        forever,
+        QosLiveliness.AUTOMATIC,
+        forever,
+        False,
+    )

@@ -54,7 +54,7 @@ def echo(options):
         part = text.pick(message, options.field) if options.field else message
         shown += 1
         if options.include_message_info:
-            print(text.to_yaml({name: info[name] for name in sorted(info)}), end="")
+            print(text.to_yaml({name: value for name, value in sorted(info.items()) if value is not None}), end="")
         print(_shown(part, options), end="" if options.csv else "---\n", flush=True)
 
     with joined(options) as graph:
