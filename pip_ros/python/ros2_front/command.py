@@ -126,15 +126,32 @@ class Group:
         return parser
 
     def run(self, words):
-        """Run the verb that the words name."""
+        """Run the verb that the words name; without words, tell which there are."""
         if not words:
             self.parser.print_help()
             return 0
-        known = self._verbs.choices
-        if not words[0].startswith("-") and words[0] not in known:
-            raise UsageError(f"no verb '{words[0]}'; {choices(words[0], known)} ({self.parser.prog} --help)")
-        options = self.parser.parse_args(words)
+        options = self.parse(words)
         return options.function(options)
+
+    def parse(self, words):
+        """The options of a verb and its words.
+
+        Raises:
+            UsageError: there is no such verb, or it does not take such words.
+        """
+        known = self._verbs.choices
+        if words[0] in known:  # by itself, because only so values may stand behind options
+            return known[words[0]].parse_intermixed_args(words[1:])
+        if words[0].startswith("-"):
+            return self.parser.parse_args(words)
+        raise UsageError(f"no verb '{words[0]}'; {choices(words[0], known)} ({self.parser.prog} --help)")
+
+
+def group_of(name):
+    """A `Group` with its verbs; `name` is one of `GROUPS`."""
+    group = Group(name)
+    importlib.import_module(f".{name}", __package__).add_verbs(group)
+    return group
 
 
 def _run(words):
@@ -145,9 +162,7 @@ def _run(words):
     if name in WHOLE:
         return importlib.import_module(f".{name}", __package__).main(words[1:])
     if name in GROUPS:
-        group = Group(name)
-        importlib.import_module(f".{name}", __package__).add_verbs(group)
-        return group.run(words[1:])
+        return group_of(name).run(words[1:])
     if name in ELSEWHERE:
         raise UsageError(f"not here; {ELSEWHERE[name]}")
     raise UsageError(f"no command '{name}'; {choices(name, [*GROUPS, *WHOLE])} (ros2 --help)")

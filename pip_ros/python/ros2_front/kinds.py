@@ -20,8 +20,8 @@ def load(name, kind):
         UsageError: that is no type's name, or it is not installed.
     """
     package, given, kind_name = split(name, kind)
-    # what actions publish and services answer is made of messages
-    if given != kind and kind != "msg":
+    # A part of an action or a service is a message, as Lookup_FeedbackMessage.
+    if given != kind and not (kind == "msg" and "_" in kind_name):
         raise UsageError(f"'{name}' is a {KINDS.get(given, given)}, expected a {KINDS[kind]} (package/{kind}/Type)")
     try:
         module = importlib.import_module(f"{package}.{given}")
