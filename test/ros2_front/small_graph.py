@@ -62,7 +62,7 @@ class Small(Node):
     def _grip(self, goal):
         feedback = GripperCommand.Feedback(position=0.25)
         goal.publish_feedback(feedback)
-        while goal.request.command.position > 1.0:  # for ever
+        while rclpy.ok() and goal.request.command.position > 1.0:  # for ever
             if goal.is_cancel_requested:
                 goal.canceled()
                 return GripperCommand.Result(stalled=True)

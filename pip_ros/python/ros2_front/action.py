@@ -118,40 +118,44 @@ def send_goal(options):
             stamp.sec, stamp.nanosec = graph.node.get_clock().now().seconds_nanoseconds()
         print(f"Sending goal:\n{_indented(goal)}", flush=True)
         future = client.send_goal_async(goal, feedback_callback=_show_feedback if options.feedback else None)
-        graph.until(future.done)
-        handle = future.result()
-        if not handle.accepted:
-            print("Goal was rejected.", file=sys.stderr)
-            return EXIT_FAILED
-        print(f"Goal accepted with ID: {bytes(handle.goal_id.uuid).hex()}\n", flush=True)
-        return _finish(graph, handle, options.timeout)
+        try:
+            return _finish(graph, future, options.timeout)
+        except KeyboardInterrupt:
+            _cancel(graph, future)
+            raise
 
 
-def _finish(graph, handle, seconds):
-    """Wait for a goal's result; its end as an exit code. Ctrl-C cancels the goal first."""
+def _finish(graph, future, seconds):
+    """Wait until a goal is accepted and ends; how it ended as an exit code."""
     from action_msgs.msg import GoalStatus
 
     names = {getattr(GoalStatus, f"STATUS_{name}"): name for name in ENDINGS}
+    graph.until(future.done)
+    handle = future.result()
+    if not handle.accepted:
+        print("Goal was rejected.", file=sys.stderr)
+        return EXIT_FAILED
+    print(f"Goal accepted with ID: {bytes(handle.goal_id.uuid).hex()}\n", flush=True)
     result = handle.get_result_async()
-    try:
-        if not graph.until(result.done, seconds):
-            complain(f"no result within {seconds:g} s")
-            _cancel(graph, handle, result)
-            return EXIT_FAILED
-    except KeyboardInterrupt:
-        _cancel(graph, handle, result)
-        raise
+    if not graph.until(result.done, seconds):
+        complain(f"no result within {seconds:g} s")
+        _cancel(graph, future)
+        return EXIT_FAILED
     response = result.result()
     print(f"Result:\n{_indented(response.result)}")
     print(f"Goal finished with status: {names.get(response.status, 'UNKNOWN')}", flush=True)
     return 0 if response.status == GoalStatus.STATUS_SUCCEEDED else EXIT_FAILED
 
 
-def _cancel(graph, handle, result):
+def _cancel(graph, future):
+    """Cancel the goal that has been sent, also where its node has not yet said that it accepts it."""
+    if not graph.until(future.done, CANCELLED) or not future.result().accepted:
+        return
     print("Canceling goal...", flush=True)
+    handle = future.result()
     answer = handle.cancel_goal_async()
     if graph.until(answer.done, CANCELLED) and answer.result().goals_canceling:
-        graph.until(result.done, CANCELLED)
+        graph.until(handle.get_result_async().done, CANCELLED)
         print("Goal canceled.", flush=True)
     else:
         complain("the goal was not cancelled: its node refused, or does not answer")

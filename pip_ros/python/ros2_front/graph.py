@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -30,18 +31,32 @@ class Graph:
         self.node = node
         self._executor = executor
         self._spin_time = spin_time
+        self._told_to_end = False
+
+    def end(self, *_):
+        """Ctrl-C and SIGTERM: it ends where nothing is half done; at once the second time."""
+        if self._told_to_end:
+            raise KeyboardInterrupt
+        self._told_to_end = True
 
     # -- time --------------------------------------------------------------------------------------
 
     def spin(self, seconds=TICK):
         """Handle what comes for so long."""
         end = time.monotonic() + seconds
+        self._end_if_told()
         while (left := end - time.monotonic()) > 0:
             self.spin_once(left)
 
     def spin_once(self, seconds=TICK):
         """Handle what comes next, waiting at most so long."""
         self._executor.spin_once(timeout_sec=min(seconds, TICK))
+        self._end_if_told()
+
+    def _end_if_told(self):
+        if self._told_to_end:
+            self._told_to_end = False
+            raise KeyboardInterrupt
 
     def until(self, condition, seconds=None):
         """Handle what comes until `condition()` is true; returns whether it came to that within so many seconds."""
@@ -211,9 +226,13 @@ def joined(options, name=""):
         raise FrontError(f"the graph cannot be joined: {_quoted(error)}{_about_keys()}") from error
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
+    graph = Graph(node, executor, getattr(options, "spin_time", None))
+    before = {number: signal.signal(number, graph.end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield Graph(node, executor, getattr(options, "spin_time", None))
+        yield graph
     finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
         executor.shutdown(timeout_sec=0)
         node.destroy_node()
         context.try_shutdown()

@@ -85,9 +85,9 @@ def call(options):
     stamps = values.fill(request, values.parse(options.values))
     with joined(options) as graph:
         name = graph.resolve(options.service, service=True)
-        _check_type(graph, name, options.type)
+        _expect(graph, name, options.type)
         client = graph.node.create_client(kind, name)
-        if not _ready(graph, client, name, options.timeout):
+        if not graph.until(client.service_is_ready, options.timeout):
             complain(f"service {name} did not come within {options.timeout:g} s")
             return EXIT_FAILED
         while True:
@@ -107,19 +107,14 @@ def call(options):
             graph.spin(due - time.monotonic())
 
 
-def _check_type(graph, name, kind):
-    """Refuse another type than the service has: its answer would never come."""
+def _expect(graph, name, kind):
+    """Refuse another type than a service has, as its answer would never come; a sentence if the service is not there."""
     graph.settle(lambda: name in graph.services())
-    types = graph.services().get(name, ())
-    if types and "/srv/".join(kinds.split(kind, "srv")[::2]) not in types:
-        raise FrontError(f"service '{name}' is a {' and '.join(types)}, not a {kind}")
-
-
-def _ready(graph, client, name, seconds):
-    """Wait for a service, with a sentence if it is not there; whether it came."""
-    if name not in (known := graph.services()):
+    known = graph.services()
+    if name not in known:
         complain(f"service {name} is not there yet; waiting for it (Ctrl-C ends it); {graph.remedy(name, known)}")
-    return graph.until(client.service_is_ready, seconds)
+    elif "/srv/".join(kinds.split(kind, "srv")[::2]) not in known[name]:
+        raise FrontError(f"service '{name}' is a {' and '.join(known[name])}, not a {kind}")
 
 
 def _present(graph, service):
