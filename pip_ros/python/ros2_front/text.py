@@ -4,14 +4,15 @@ import re
 from collections.abc import Mapping
 
 import yaml
-from rosidl_parser.definition import Array, BoundedSequence
+from rosidl_parser.definition import AbstractNestedType, Array, BoundedSequence, NamespacedType
 
 from .errors import UsageError, choices
-from .values import _name, type_name
+from .values import message_class, slot_name, type_name
 
 #: elements of lists and characters of text that are shown unless all are asked for
 LIMIT = 128
-_PART = re.compile(r"(\w+)((?:\[-?\d+\])*)\Z")
+#: field and index of a part of a path, and a step along it, which is one of the two
+_PART, _STEP = re.compile(r"(\w+)(\[-?\d+\])?\Z"), re.compile(r"(\w+)|\[(-?\d+)\]")
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):
@@ -77,7 +78,7 @@ def plain(value, limit=None, arrays=True, strings=True, slot=None):
 
 
 def _outline(value, slot):
-    kind = _name(slot.value_type)
+    kind = slot_name(slot.value_type)
     if isinstance(slot, Array):
         return f"<array type: {kind}[{slot.size}]>"
     if isinstance(slot, BoundedSequence):
@@ -86,44 +87,26 @@ def _outline(value, slot):
 
 
 def pick(message, path):
-    """The part of a message that a path such as "pose.position.x" or "name[0]" names.
+    """The part of a message that a path such as "pose.position.x" or "name[0]" names, which `check` has let pass.
 
     Raises:
-        UsageError: there is no such field, or no such element.
+        UsageError: a list has no such element.
     """
     value = message
-    for part in path.split("."):
-        match = _PART.match(part)
-        if match is None:
-            raise UsageError(f"'{path}' is not the name of a field, expected field.field or field[0]")
-        name, indices = match.groups()
-        fields = value.get_fields_and_field_types() if hasattr(value, "SLOT_TYPES") else {}
-        if name not in fields:
-            raise UsageError(f"there is no field '{part}' in '{_owner(message, value, path)}'; {choices(name, fields)}")
-        value = getattr(value, name)
-        for index in re.findall(r"-?\d+", indices):
-            try:
-                value = value[int(index)]
-            except (IndexError, TypeError):
-                size = f"has {len(value)} elements" if hasattr(value, "__len__") else "is no list"
-                raise UsageError(f"there is no '{part}': it {size}") from None
+    for name, index in _STEP.findall(path):
+        try:
+            value = getattr(value, name) if name else value[int(index)]
+        except IndexError:
+            raise UsageError(f"--field: there is no element [{index}] in '{path}': it has {len(value)}") from None
     return value
-
-
-def _owner(message, value, path):
-    return type_name(type(value)) if hasattr(value, "SLOT_TYPES") else f"{type_name(type(message))}.{path}"
 
 
 def check(kind, path):
     """Refuse a path that names no field of a message's class, before a message comes.
 
     Raises:
-        UsageError: see `pick`.
+        UsageError: names the field that is not there, or is no list.
     """
-    from rosidl_parser.definition import AbstractNestedType, NamespacedType
-
-    from .values import message_class
-
     where = kind
     for part in path.split("."):
         match = _PART.match(part)

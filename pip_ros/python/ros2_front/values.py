@@ -122,7 +122,7 @@ def _sequence(value, slot, place):
 def _text(value, slot, place):
     if not isinstance(value, str):
         quoted = f"; put it in quotes: '{value}'" if isinstance(value, int | float) else ""
-        raise UsageError(f"{place}: expected text ({_name(slot)}), found {_told(value)}{quoted}")
+        raise UsageError(f"{place}: expected text ({slot_name(slot)}), found {_told(value)}{quoted}")
     if slot.has_maximum_size() and len(value) > slot.maximum_size:
         raise UsageError(f"{place}: expected text of at most {slot.maximum_size} characters, found {len(value)}")
     return value
@@ -176,7 +176,8 @@ def _float(value, kind, place):
     return number
 
 
-def _name(slot):
+def slot_name(slot):
+    """The name of an element's type, as definitions write it."""
     if isinstance(slot, BasicType):
         return slot.typename
     if isinstance(slot, AbstractString):
@@ -187,7 +188,7 @@ def _name(slot):
 
 
 def _expected(slot):
-    kind = _name(slot.value_type)
+    kind = slot_name(slot.value_type)
     if isinstance(slot, Array):
         return f"a list of {slot.size} ({kind}[{slot.size}])"
     if isinstance(slot, BoundedSequence):
