@@ -112,6 +112,16 @@ def test_every_definition_can_be_shown(name):
     assert sum(line == "---" for line in lines) == {"msg": 0, "srv": 1, "action": 2}[group], kind
 
 
+def test_what_actions_and_services_publish_are_messages():
+    for name in (
+        "control_msgs/action/GripperCommand_FeedbackMessage",
+        "action_msgs/msg/GoalStatusArray",
+        "std_srvs/srv/SetBool_Event",
+        "std_srvs/srv/SetBool_Request",
+    ):
+        assert kinds.load(name, "msg").SLOT_TYPES
+
+
 def test_comments_and_nested_types():
     assert interface.without_comment('string a "#1" # two') == 'string a "#1"'
     for code, nested in (

@@ -45,12 +45,10 @@ def message_type(graph, topic, given=None):
         UsageError: the type is not installed.
     """
     types = graph.topics()[topic]
-    kind = load(given, "msg") if given else None
-    if given is None:
-        if len(types) > 1:
-            raise FrontError(f"topic '{topic}' carries {' and '.join(types)}; name the one you mean")
-        return load(types[0], "msg")
-    if not any(_same(given, name) for name in types):
+    if given is None and len(types) > 1:
+        raise FrontError(f"topic '{topic}' carries {' and '.join(types)}; name the one you mean")
+    kind = load(given or types[0], "msg")
+    if given and not any(_same(given, name) for name in types):
         raise FrontError(f"topic '{topic}' carries {' and '.join(types)}, not {given}")
     return kind
 
