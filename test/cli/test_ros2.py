@@ -22,6 +22,12 @@ def exec_ends():
     raise SystemExit(0)  # as os.execvp does not come back
 
 
+def test_neither_is_there(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(CommandError, match="ros-jazzy-ros2cli"):
+        ros2(["topic", "list"])
+
+
 def test_launch_files_are_looked_at_before_anything_starts():
     with pytest.raises(CommandError, match="robot"):
         ros2(["launch", "sim.launch.py", "robot:=no_such_robot"])

@@ -10,8 +10,8 @@ from collections import Counter
 from . import participants
 from .errors import FrontError, UsageError, choices
 
-#: [s] for which a graph is still before it counts as seen: with all participants of this machine found, and if those cannot
-#: be told; and for how long it is looked at at most
+#: [s] for which a graph is still before it counts as seen: with all participants found, and if it cannot be told how many
+#: there are; and for how long it is looked at at most
 STILL, STILL_UNCOUNTED, LONGEST = 0.3, 1.2, 4.0
 #: [s] in which a node that is there answers
 PATIENCE = 10.0
@@ -92,9 +92,9 @@ class Graph:
     def _still_for(self):
         """[s] without news after which there is none to come."""
         expected = participants.on_this_machine()
-        if expected == 0:
-            return STILL_UNCOUNTED
-        return STILL if participants.discovered(self.node) >= expected else LONGEST
+        if participants.discovered(self.node) < expected:
+            return LONGEST
+        return STILL_UNCOUNTED if expected == 0 or participants.may_be_elsewhere() else STILL
 
     def _there(self):
         return (

@@ -24,6 +24,11 @@ def on_this_machine(table="/proc/net/udp"):
     return sum(0 <= port < _PER_DOMAIN - _DISCOVERY and port % _PER_PARTICIPANT == 0 for port in ports)
 
 
+def may_be_elsewhere():
+    """Whether the environment's graph is open to other machines, whose participants nobody can count."""
+    return os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET") == "SUBNET"
+
+
 def discovered(node):
     """The number of participants of ROS that a node's middleware knows with all they have, its own included.
 
