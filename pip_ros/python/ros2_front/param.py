@@ -35,7 +35,7 @@ def add_verbs(group):
     verb.add_argument("name", help="of the parameter")
     verb.add_argument("--hide-type", action="store_true", help="the value alone")
 
-    verb = _verb(group, "set", set_value, "set a parameter", "ros2 param set /supervisor check_period 0.2")
+    verb = _verb(group, "set", set_value, "set a parameter", "ros2 param set /stance_controller solver osqp")
     verb.add_argument("name", help="of the parameter")
     verb.add_argument("value", help="in YAML, as 0.5, true, text or [1, 2]")
 
@@ -44,7 +44,9 @@ def add_verbs(group):
 
     _verb(group, "dump", dump, "print all parameters of a node as a file for load", "ros2 param dump /supervisor")
 
-    verb = _verb(group, "load", load, "set a node's parameters from a file", "ros2 param load /supervisor params.yaml")
+    verb = _verb(
+        group, "load", load, "set a node's parameters from a file", "ros2 param load /stance_controller parameters.yaml"
+    )
     verb.add_argument("file", help="as dump prints it; its entry for this node, or for '/**', is used")
     verb.add_argument("--no-use-wildcard", action="store_true", help="leave the entry for '/**' out")
 

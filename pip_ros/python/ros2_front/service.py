@@ -31,7 +31,7 @@ def add_verbs(group):
         call,
         "call a service and print its response",
         "ros2 service call /stop std_srvs/srv/Trigger\n"
-        "  ros2 service call /plant/set_simulation_state simulation_interfaces/srv/SetSimulationState "
+        "  ros2 service call /set_simulation_state simulation_interfaces/srv/SetSimulationState "
         "'{state: {state: 2}}'",
     )
     verb.add_argument("service", help="its name, as /stop")
