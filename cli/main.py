@@ -10,14 +10,14 @@ import signal
 import sys
 
 #: commands that run robots: Ctrl-C is how a person ends them, no failure
-ENDED_BY_HAND = ("demo", "launch", "view")
+ENDED_BY_HAND = ("demo", "launch", "ros2", "view")
 
 EXIT_INTERRUPTED = 130
 
 if __name__ == "__main__":
     # Ctrl-C during the slow imports below is as quiet as it is later. The script `refit` starts this
-    # with SIGINT blocked, because Python itself answers it with a traceback. A launch ends with 0.
-    EARLY_EXIT = 0 if sys.argv[1:2] == ["launch"] else EXIT_INTERRUPTED
+    # with SIGINT blocked, because Python itself answers it with a traceback. A launch ends with 0, and so does ros2.
+    EARLY_EXIT = 0 if sys.argv[1:2] in (["launch"], ["ros2"]) else EXIT_INTERRUPTED
     signal.signal(signal.SIGINT, lambda *_: os._exit(EARLY_EXIT))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
@@ -48,6 +48,7 @@ COMMANDS = {
 #: commands that read their words themselves: (words) -> exit code
 PLAIN_COMMANDS = {
     "launch": ("cli.launch", "launch"),
+    "ros2": ("cli.ros2", "ros2"),
     "doctor": ("cli.doctor", "main"),
     "emulate": ("hardware.emulate", "main"),
 }

@@ -21,7 +21,9 @@ from typing import Any, Protocol
 import numpy as np
 from mcap.records import Channel, Footer, McapRecord, Message, Schema
 from mcap.stream_reader import StreamReader
+from rosbags.interfaces import ConnectionExtRosbag2, Qos
 from rosbags.rosbag2 import Reader
+from rosbags.rosbag2.metadata import parse_qos
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
@@ -96,6 +98,7 @@ class BagReader:
     Attributes:
         topics: fully qualified name -> (message_type, count).
         truncated: "" for a complete bag, else one sentence saying what was recovered.
+        span: times of reception of the first and the last message [ns]; (0, 0) if there is none.
 
     Raises:
         BagError: nothing there, no bag, or nothing readable in it.
@@ -113,6 +116,7 @@ class BagReader:
                 recovered = _Recovered(self.path, str(reason))
             self._source, self.truncated = recovered, recovered.sentence
         self.topics = self._source.topics
+        self.span = self._source.span
         self._store: Typestore | None = None
 
     # ---- topics ----------------------------------------------------------------------------
@@ -160,6 +164,16 @@ class BagReader:
                 f"'{self.path}' lacks {', '.join(missing)}; recorded: "
                 f"{', '.join(f'{k} ({v.count})' for k, v in sorted(self.topics.items()))}."
             )
+
+    def offered(self, topic: str) -> tuple[Qos, ...]:
+        """The qualities of service that a topic's publishers offered, as far as the bag says.
+
+        Raises:
+            BagError: the topic is missing, or what it says of them is damaged.
+        """
+        name = self.resolve(topic)
+        with _reading(self.path):
+            return self._source.offered(name)
 
     # ---- messages --------------------------------------------------------------------------
     def raw(self, *topics: str) -> Iterator[tuple[str, int, bytes]]:
@@ -325,6 +339,11 @@ class _Source(Protocol):
     """A bag's file or files, however they are read."""
 
     topics: dict[str, _Topic]
+    span: tuple[int, int]
+
+    def offered(self, topic: str) -> tuple[Qos, ...]:
+        """Qualities of service of a topic's publishers."""
+        ...
 
     def messages(self, names: set[str]) -> Iterator[tuple[str, int, bytes]]:
         """(full topic, time of reception [ns], CDR bytes) of some topics, in recorded order."""
@@ -348,6 +367,7 @@ class _CompleteBag:
         try:
             with Reader(path) as reader:
                 self._connections = list(reader.connections)
+                self.span = (reader.start_time, reader.end_time - 1) if reader.message_count else (0, 0)
             counts: Counter = Counter()
             for c in self._connections:
                 counts[c.topic] += c.msgcount
@@ -355,6 +375,10 @@ class _CompleteBag:
             raise _NotComplete(_quoted(error)) from error
         self.topics = {c.topic: _Topic(c.msgtype, counts[c.topic]) for c in self._connections}
         self._path = path
+
+    def offered(self, topic: str) -> tuple[Qos, ...]:
+        extensions = [c.ext for c in self._connections if c.topic == topic]
+        return tuple(q for ext in extensions if isinstance(ext, ConnectionExtRosbag2) for q in ext.offered_qos_profiles)
 
     def messages(self, names: set[str]) -> Iterator[tuple[str, int, bytes]]:
         with Reader(self._path) as reader:
@@ -377,6 +401,7 @@ class _Recovered:
         self._schemas: dict[int, Schema] = {}
         counts: Counter = Counter()
         kinds: dict[str, str] = {}
+        self._offered: dict[str, tuple[Qos, ...]] = {}
         first, last, complete = None, 0, True
         for file in self._files:
             records = self._scan(file)
@@ -387,6 +412,7 @@ class _Recovered:
                     last = max(last, record.log_time)
                 elif isinstance(record, Channel):
                     kinds[record.topic] = self._schemas[record.schema_id].name
+                    self._offered[record.topic] = tuple(parse_qos(record.metadata.get("offered_qos_profiles", "")))
             complete &= self._ended
         if not kinds:
             raise BagError(
@@ -394,7 +420,8 @@ class _Recovered:
                 "is on the disk leaves such a bag; there is nothing to recover."
             )
         self.topics = {topic: _Topic(kind, counts[topic]) for topic, kind in kinds.items()}
-        seconds = 0.0 if first is None else (last - first) * 1e-9
+        self.span = (0, 0) if first is None else (first, last)
+        seconds = (self.span[1] - self.span[0]) * 1e-9
         self.sentence = (
             ""
             if complete
@@ -424,6 +451,9 @@ class _Recovered:
                 elif isinstance(record, Footer):
                     self._ended = True
                 yield record
+
+    def offered(self, topic: str) -> tuple[Qos, ...]:
+        return self._offered[topic]
 
     def messages(self, names: set[str]) -> Iterator[tuple[str, int, bytes]]:
         for file in self._files:

@@ -108,6 +108,7 @@ LONG: dict[str, float] = {
     "cli/calibrate/test_servos.py": 30,
     "pip_ros/test_launch_pytest.py": 45,
     "launch/test_view.py": 60,
+    "ros2_front/test_graph.py": 180,
     "launch/test_killed.py": 40,
     "launch/test_two_robots.py": 40,
     "launch/test_time.py": 40,

@@ -26,6 +26,7 @@ ROS = {
     "launch_ros",
     "launch_pytest",
     "launch_front",
+    "ros2_front",
     "ament_index_python",
     "refit_interfaces",
     "simulation_interfaces",
@@ -65,7 +66,7 @@ MAY_IMPORT = {
         *("identification", "sim_core", "hardware", "recording", "reporting"),
     },
     "cli": {"config", "scripting", "nodes", "identification", "sim_core", "hardware", "recording", "reporting"},
-    "pip_ros": set(),
+    "pip_ros": {"recording"},
 }
 #: packages that ROS's absence must not stop
 WITHOUT_ROS = ("config", "recording", "reporting", "hardware", "sim_core", "identification")

@@ -71,6 +71,8 @@ def test_shell_runs_a_command_inside_and_ends_as_it_does(checkout, tmp_path):
     )
     assert (code, out.split(maxsplit=1)[1]) == (3, "two words *\n"), err
     assert out.split()[0] == str(checkout.root / ".venv")
+    _, out, _, _ = checkout.run("shell", "sh", "-c", "echo $PATH")
+    assert out == f"{checkout.root}/.venv/bin:{checkout.root}/pip_ros/bin:{checkout.bin}\n"  # with a ros2 of our own
     code, out, err, _ = checkout.run("shell", "no-such-command")
     assert code == 127 and "no-such-command" in err
     code, out, _, calls = checkout.run("shell", "--help")
@@ -329,7 +331,7 @@ def test_no_python_that_fits(checkout):
 
 def test_a_sourced_jazzy_is_used(checkout, tmp_path):
     ros = tmp_path / "ros"
-    for package in ("rclpy", "launch_ros", "tf2_msgs", "control_msgs", "launch_pytest"):
+    for package in ("rclpy", "launch_ros", "tf2_msgs", "control_msgs", "launch_pytest", "ros2cli"):
         checkout.write(ros / "share" / package / "package.xml", "")
     jazzy = dict(
         ROS_DISTRO="jazzy", AMENT_PREFIX_PATH=str(ros), PYTHONPATH=f"{ros}/python", REFIT_PYTHON=checkout.env["STUB"]
@@ -342,12 +344,13 @@ def test_a_sourced_jazzy_is_used(checkout, tmp_path):
         "--base-paths interfaces pip_ros/interfaces/simulation_interfaces pip_ros/interfaces/audio_common_msgs" in text
     )  # the rest is provided
     assert not (checkout.root / ".venv").exists()
-    script = f". {checkout.root}/.refit/jazzy/env.sh; echo $AMENT_PREFIX_PATH; echo $PYTHONPATH"
-    prefixes, modules = subprocess.run(
+    script = f". {checkout.root}/.refit/jazzy/env.sh; echo $AMENT_PREFIX_PATH; echo $PYTHONPATH; echo $PATH"
+    prefixes, modules, path = subprocess.run(
         ["sh", "-c", script], env={**checkout.env, **jazzy}, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert prefixes == f"{checkout.root}/.refit/jazzy/install:{ros}"
     assert modules.endswith(f":{ros}/python") and "pip_ros" not in modules
+    assert path == f"{checkout.root}/.venv-jazzy/bin:{checkout.bin}"  # with the distribution's own ros2
     # The wheels live beside it.
     _, _, _, calls = checkout.run("setup")
     assert steps(calls) == EVERYTHING

@@ -100,6 +100,12 @@ def test_runs_by_name_package_and_path(command, words):
     assert code == 0 and re.search(r"^\[show-1\] panda exact$", out, re.MULTILINE)
 
 
+def test_a_file_of_a_packages_name_does_not_hide_it(command, folder):
+    (folder / "refit").write_text("a script")
+    code, out, err = command("refit", "show.launch.py", "--show-args")
+    assert code == 0 and "'robot':" in out, err
+
+
 @pytest.mark.parametrize(
     "words, message",
     [

@@ -14,6 +14,7 @@ import yaml
 pytest.importorskip("rosbags")
 
 from rosbags.highlevel import AnyReader
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 
 from recording import BagError, BagReader, BagWriter, load_profile, profile_names
 from recording.message_types import typestore
@@ -128,6 +129,28 @@ def test_cut_off_anywhere_is_readable_or_one_sentence(tmp_path):
         assert bag.truncated.endswith("up to its last complete chunk.")
         counts.append(joints)
     assert counts == sorted(counts) and counts[-1] == 300 and counts[0] < 20
+
+
+def test_a_bag_tells_its_span_and_what_was_offered(tmp_path):
+    """What playing it again needs, also of a bag without its index."""
+    forever = QosTime(9223372036, 854775807)
+    latched = Qos(
+        QosHistory.KEEP_LAST, 7, QosReliability.RELIABLE, QosDurability.TRANSIENT_LOCAL, forever, forever,
+        QosLiveliness.AUTOMATIC, forever, False,
+    )  # fmt: skip
+    bag = BagWriter(tmp_path / "bag")
+    bag.add_topic("/run_info", STRING, (latched,))
+    bag.add_topic("/joint_states", JOINT_STATE)
+    bag.write_message("/run_info", 5, typestore().types[STRING]("{}"))
+    bag.write_message("/joint_states", 2_000_000_005, joint_state(0.0))
+    bag.flush()
+    cut_off = BagReader(tmp_path / "bag" / "bag.mcap")
+    bag.close()
+    whole = BagReader(tmp_path / "bag")
+    assert cut_off.truncated and not whole.truncated
+    for reader in (cut_off, whole):
+        assert reader.span == (5, 2_000_000_005)
+        assert reader.offered("run_info") == (latched,) and reader.offered("/joint_states") == ()
 
 
 def test_sigkill_costs_at_most_the_last_chunk(tmp_path):

@@ -21,7 +21,8 @@ def find_launch_file(names):
         raise LookupError(f"expected a launch file and arguments '<name>:=<value>', found '{' '.join(names)}'")
     if len(names) == 1 and os.path.isfile(names[0]):
         return names[0]
-    if os.path.isfile(names[0]):
+    # A file may have a package's name, as the script refit in its folder has.
+    if os.path.isfile(names[0]) and (os.sep in names[0] or _launch_directory(names[0]) is None):
         raise LookupError(f"malformed launch argument '{names[1]}', expected format '<name>:=<value>'")
     package, name = names if len(names) == 2 else (DEFAULT_PACKAGE, names[0])
     directory = _launch_directory(package)
