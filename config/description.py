@@ -134,15 +134,8 @@ class Refit:
 class View:
     """Where the demonstration's camera looks from."""
 
-    target: tuple[float, float, float] = key("m", (-100.0, 100.0), "point in the world that is looked at")
-    distance: float = key("m", (0.01, 100.0), "of the camera from it")
     azimuth: float = key("deg", (-360.0, 360.0), "of the line of sight about the vertical")
     elevation: float = key("deg", (-90.0, 90.0), "of the line of sight; negative looks down")
-
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        """Target, distance, azimuth, elevation: (6,)."""
-        return (*self.target, self.distance, self.azimuth, self.elevation)
 
 
 @dataclass(frozen=True)

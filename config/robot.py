@@ -26,6 +26,7 @@ from config.typed import TypedError, read_file
 
 __all__ = [
     "DEFAULT",
+    "SHOWN",
     "MODEL_FILES",
     "folder_of_model",
     "load_robot",
@@ -41,6 +42,8 @@ __all__ = [
 
 #: the robot of a command or a launch file that names none
 DEFAULT = "panda"
+#: kind of demonstration -> robot that gives it where nobody names one
+SHOWN = {"payload": DEFAULT, "swing_up": "double_cartpole"}
 #: of model files that may stand for a robot
 MODEL_FILES = (".urdf", ".xacro", ".xml")
 

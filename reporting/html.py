@@ -63,10 +63,11 @@ class Report:
         """Embed a matplotlib figure, as SVG where that stays small, else as PNG."""
         return self._add("figure", uri=_figure_uri(fig), caption=_inline(caption), alt=caption or self.title)
 
-    def image(self, png: bytes | str | os.PathLike[str], caption: str = "") -> Report:
-        """Embed a PNG picture, given as bytes or as a file."""
-        content = png if isinstance(png, bytes) else Path(png).read_bytes()
-        return self._add("figure", uri=_data_uri("image/png", content), caption=_inline(caption), alt=caption)
+    def image(self, picture: bytes | str | os.PathLike[str], caption: str = "") -> Report:
+        """Embed a picture (PNG, or a WebP that may move), given as bytes or as a file."""
+        content = picture if isinstance(picture, bytes) else Path(picture).read_bytes()
+        kind = "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else "image/png"
+        return self._add("figure", uri=_data_uri(kind, content), caption=_inline(caption), alt=caption)
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> Report:
         """A table; numbers are shown in four digits and set to the right.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from cli.demo.arm import RELEARN, SETTLED, ArmStory
@@ -10,13 +12,16 @@ from config.description import PayloadDemo
 from reporting import PALETTE, Report, Result, figure
 from reporting.figures import TRUTH
 
+if TYPE_CHECKING:
+    from cli.demo.film import Pictures
+
 __all__ = ["report"]
 
 WITHOUT, WITH = PALETTE[1], PALETTE[0]
 
 
-def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
-    """The page. film: PNG, or the sentence why there is none."""
+def report(story: ArmStory, result: Result, film: Pictures | str) -> Report:
+    """The page. film: pictures, or the sentence why there are none."""
     tracking = result.details["tracking RMSE m"]
     page = Report(
         f"{story.description.title} {'with an unknown payload' if story.carries else 'after an unknown change'}",
@@ -45,14 +50,15 @@ def report(story: ArmStory, result: Result, film: bytes | str) -> Report:
     for missed in (c.name for c in result.checks if not c.passed):
         page.warning(f"Missed: {missed}.")
     page.section("What moved")
-    if isinstance(film, bytes):
+    if isinstance(film, str):
+        page.text(film)
+    else:
         page.image(
-            film,
-            "The run with refit. Grey: the path; blue: where the hand has been"
+            film.film,
+            "Both runs on one clock. Grey: the path; blue: where the hand has been"
             + ("; the red ball is the payload, drawn at its true centre of mass." if story.carries else "."),
         )
-    else:
-        page.text(film)
+        page.image(film.strip, "The same in six moments; above without refit, below with it.")
     page.section("Tracking", "Distance between the hand and its path; the dashed line is the moment of the change.")
     page.figure(_error_figure(story), "Tracking error over time.")
     page.figure(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from cli.demo.cartpole import BEFORE, PERIOD, STEPS, CartpoleStory, scores
 from config.description import SwingUp
 from reporting import PALETTE, Report, Result, figure
 from reporting.figures import TRUTH
+
+if TYPE_CHECKING:
+    from cli.demo.film import Pictures
 
 __all__ = ["report"]
 
@@ -29,8 +34,8 @@ UNITS = {
 Z95 = 1.96
 
 
-def report(story: CartpoleStory, result: Result, film: bytes | str) -> Report:
-    """The page. film: PNG, or the sentence why there is none."""
+def report(story: CartpoleStory, result: Result, film: Pictures | str) -> Report:
+    """The page. film: pictures, or the sentence why there are none."""
     found = scores(story.adaptive)
     change = (
         ""
@@ -59,10 +64,11 @@ def report(story: CartpoleStory, result: Result, film: bytes | str) -> Report:
     for missed in (c.name for c in result.checks if not c.passed):
         page.warning(f"Missed: {missed}.")
     page.section("What moved")
-    if isinstance(film, bytes):
-        page.image(film, "The last episode of the controller that refits.")
-    else:
+    if isinstance(film, str):
         page.text(film)
+    else:
+        page.image(film.film, f"The last episode on one clock: a controller that {stuck}, and the one that refits.")
+        page.image(film.strip, "The same in six moments; below the one that refits.")
     page.section(
         "Score per episode", f"Mean over {STEPS} steps of the Control Suite's smooth reward, without its control term."
     )

@@ -13,7 +13,7 @@ from rich.console import Console
 from cli.demo.live import live_view
 from cli.errors import CommandError
 from config.description import PayloadDemo, Robot, RobotError, SwingUpDemo
-from config.robot import DEFAULT, load_robot, loadable_robots
+from config.robot import DEFAULT, SHOWN, load_robot, loadable_robots
 from reporting.checks import EXIT_OK
 from scripting import ScriptError
 from sim_core.adoption import AdoptionError, adopted
@@ -22,8 +22,7 @@ ROBOTS = [robot for robot in loadable_robots() if robot.demo]
 RECIPES = ("robust", "literal")
 SHORTEST = 9.0  # [s] of an arm's run: the payload appears at 5 s and is to be known 3 s later
 FEWEST = 3  # episodes of a cart-pole
-#: demonstration -> kind of it, and the robot that gives it where nobody names one
-DEMONSTRATIONS = {PayloadDemo.kind: (PayloadDemo, DEFAULT), SwingUpDemo.kind: (SwingUpDemo, "double_cartpole")}
+DEMONSTRATIONS = {kind.kind: kind for kind in (PayloadDemo, SwingUpDemo)}
 
 
 def _names(kind: type = object) -> list[str]:
@@ -44,7 +43,7 @@ def demo(
         Optional[str],
         typer.Option(
             help=f"one of {', '.join(_names())}, or the path of a robot's folder or of its URDF, xacro or MJCF file; by default "
-            + ", ".join(f"{robot} ({name})" for name, (_, robot) in DEMONSTRATIONS.items())
+            + ", ".join(f"{SHOWN[name]} ({name})" for name in DEMONSTRATIONS)
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="of initial states and sensor noise", min=0)] = 0,
@@ -112,7 +111,7 @@ def demo(
     if name is not None and name not in DEMONSTRATIONS:
         raise CommandError(f"{name}: expected one of {', '.join(DEMONSTRATIONS)}; the robot is named by --robot.")
     if robot is None:
-        robot = DEMONSTRATIONS[name or PayloadDemo.kind][1]
+        robot = SHOWN[name] if name else DEFAULT
     try:
         robot = adopted(robot)
     except AdoptionError as error:
@@ -208,7 +207,7 @@ def _robot(robot: str, name: str | None = None) -> Robot:
     if found.demo is None:
         raise CommandError(f"--robot {robot}: demo is missing in {found.file}; {expected}.")
     if name is not None and found.demo.kind != name:
-        able = ", ".join(_names(DEMONSTRATIONS[name][0]))
+        able = ", ".join(_names(DEMONSTRATIONS[name]))
         raise CommandError(f"{name} is a demonstration of {able}: {found.name} has {found.demo.kind}.")
     return found
 

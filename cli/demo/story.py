@@ -88,54 +88,51 @@ def _leave(folder: Path, learnt: Path, result: Result, page) -> None:
 
 
 def _arm_film(story, folder: Path):
-    from cli.demo.pictures import Film, draw
+    from cli.demo.film import RATE, Film, Take, draw
 
     scene = story.description.demo_as(PayloadDemo)
-    run, recording = story.with_refit, story.with_refit.recording
-    times = np.arange(0.0, story.duration, 0.2)
-    at = np.searchsorted(run.t, times).clip(max=len(run.t) - 1)
-    q = recording.q[np.searchsorted(recording.t, run.t[at]).clip(max=len(recording.t) - 1)]
-    still = np.searchsorted(
-        times, [0.5, 2.5, story.change - 0.2, story.change + 0.5, story.change + 2.5, story.duration - 1.0]
+    times = np.arange(0.0, story.duration, 1.0 / RATE)
+    path = story.with_refit.path[story.with_refit.t >= min(5.0, story.duration)]
+    takes = tuple(
+        Take(
+            title,
+            _at(times, run.recording.t - run.origin, run.recording.q),
+            _at(times, run.t, run.hand),
+            1e3 * np.interp(times, run.t, run.error),
+        )
+        for title, run in (("without refit", story.without), ("with refit", story.with_refit))
     )
-    late = run.t >= min(5.0, story.duration)
-    ball = np.array([story.truth[f"{story.payload}.com.{axis}"] for axis in "xyz"] if story.carries else [])
-    return draw(
-        Film(
-            story.robot,
-            np.array(scene.view.numbers),
-            run.t[at],
-            q,
-            still.clip(max=len(times) - 1),
-            run.hand[at],
-            run.path[late][::50],
-            ball,
-            story.description.task_as(Track).payload_body,
-            story.change,
-            scene.ball,
-        ),
-        folder,
+    carries = dict(
+        ball=np.array([story.truth[f"{story.payload}.com.{axis}"] for axis in "xyz"]),
+        ball_body=story.description.task_as(Track).payload_body,
+        ball_radius=scene.ball,
+        changed=f"{story.truth[f'{story.payload}.mass']:g} kg in the hand",
     )
+    changes = carries if story.carries else dict(changed="the arm has changed")
+    view = (scene.view.azimuth, scene.view.elevation)
+    measure = "tracking error [mm]"
+    return draw(Film(story.robot, view, times, takes, measure, story.change, path=path[::50], **changes), folder)
 
 
 def _cartpole_film(story, folder: Path):
-    from cli.demo.pictures import Film, draw
+    from cli.demo.film import RATE, Film, Take, draw
 
-    X = story.adaptive[-1].X
-    at = np.arange(0, len(X), 4)
-    nq = X.shape[1] // 2
-    still = np.linspace(0, len(at) - 1, 6).round().astype(int)
-    empty = np.zeros((0, 3))
-    return draw(
-        Film(
-            story.robot,
-            np.array(load_robot(story.robot).demo_as(SwingUpDemo).view.numbers),
-            0.02 * at,
-            X[at, :nq],
-            still,
-            empty,
-            empty,
-            np.zeros(0),
-        ),
-        folder,
+    view = load_robot(story.robot).demo_as(SwingUpDemo).view
+    first = "never learns" if story.change is None else "keeps what it learnt before"
+    last = story.frozen[-1], story.adaptive[-1]
+    times = np.arange(0.0, min(each.t[-1] - each.t[0] for each in last), 1.0 / RATE)
+    takes = tuple(
+        Take(
+            title,
+            _at(times, episode.t - episode.t[0], episode.X[:, : episode.X.shape[1] // 2]),
+            np.zeros((0, 3)),
+            np.interp(times, (episode.t - episode.t[0])[1:], episode.rewards),
+        )
+        for title, episode in zip((first, "refits after every episode"), last)
     )
+    return draw(Film(story.robot, (view.azimuth, view.elevation), times, takes, "reward"), folder)
+
+
+def _at(times: np.ndarray, t: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """The columns of `a` (N, n), known at times `t` (N,), at other times (F,)."""
+    return np.stack([np.interp(times, t, column) for column in a.T], axis=1)

@@ -297,10 +297,6 @@ class _Adopter:
     ) -> str:
         body, mass = m.body(arm.payload_body).name, self.said.payload or shown.mass
         weights = self.said.weights or _weights(shown.reach, velocity[arm.joints], effort[arm.joints])
-        data = mujoco.MjData(m)
-        data.qpos[:] = m.key_qpos[0]
-        mujoco.mj_forward(m, data)
-        centre = 0.5 * (data.xanchor[arm.joints[0]] + data.xpos[arm.tool_body])
         description: dict[str, Any] = {
             "title": title,
             "controller": "adaptive_mpc",
@@ -324,12 +320,7 @@ class _Adopter:
                 "mass_range": [_short(0.05 * mass), _short(2.0 * mass)],
                 "com": [float(x) for x in shown.com],
                 "ball": _short(min(max(0.05 * shown.reach, 1e-3), 1.0)),
-                "view": {
-                    "target": list(map(_short, centre)),
-                    "distance": _short(1.6 * shown.reach),
-                    "azimuth": 145.0,
-                    "elevation": -15.0,
-                },
+                "view": {"azimuth": 145.0, "elevation": -15.0},
             },
         }
         if self.said.devices:

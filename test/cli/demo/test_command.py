@@ -5,12 +5,12 @@ import pytest
 from cli.demo import command
 from cli.demo.command import DEMONSTRATIONS, _robot, demo
 from cli.errors import CommandError
-from config.robot import load_robot
+from config.robot import SHOWN, load_robot
 
 
 def test_every_demonstration_has_a_robot_that_gives_it():
-    for name, (kind, robot) in DEMONSTRATIONS.items():
-        assert isinstance(_robot(robot, name).demo, kind)
+    for name, kind in DEMONSTRATIONS.items():
+        assert isinstance(_robot(SHOWN[name], name).demo, kind)
     kinds = {robot.demo.kind for robot in command.ROBOTS}
     assert kinds == set(DEMONSTRATIONS)
 
