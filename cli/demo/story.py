@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+BEFORE, AFTER = 2.0, 5.0  # the change, that an arm's film shows [s]: before it the runs are the same
 NO_FILM = "No film was drawn, because the demonstration ran with --quick."
 
 
@@ -91,7 +92,7 @@ def _arm_film(story, folder: Path):
     from cli.demo.film import RATE, Film, Take, draw
 
     scene = story.description.demo_as(PayloadDemo)
-    times = np.arange(0.0, story.duration, 1.0 / RATE)
+    times = np.arange(max(story.change - BEFORE, 0.0), min(story.change + AFTER, story.duration), 1.0 / RATE)
     path = story.with_refit.path[story.with_refit.t >= min(5.0, story.duration)]
     takes = tuple(
         Take(
