@@ -31,7 +31,7 @@ from reporting.checks import Check
 from sim_core.augmentation import Blueprint, attaching, load_blueprints
 from sim_core.inference.data.density import LogDensity
 from sim_core.inference.data.window import Window
-from sim_core.inference.fit.free_names import POSITIVE, default_names, free_parameters, model_with, natural_limits
+from sim_core.inference.fit.free_names import default_names, free_parameters, model_with, natural_limits
 from sim_core.inference.fit.identify import IdentifyConfig, dynamics_at, identify
 from sim_core.inference.posterior.error_model import Discrepant, ErrorModel
 from sim_core.inference.posterior.finished import finished
@@ -41,6 +41,7 @@ from sim_core.inference.shooting.likelihood import Evaluation, MultipleShooting
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.inference.shooting.shooting import DelayPrior
 from sim_core.multibody import RobotModel
+from sim_core.multibody.model.parameters import is_positive
 
 __all__ = ["Inference", "Step", "infer"]
 
@@ -262,7 +263,7 @@ def _widened(recipe: Recipe, config: InferConfig, samples: Samples, density: Mul
         name = names[lean.index]
         low, high = wider[name]
         room = ROOM * (high - low)
-        lowest = 0.0 if name.endswith(POSITIVE) else -np.inf
+        lowest = 0.0 if is_positive(name) else -np.inf
         if name not in config.limits:
             wider[name] = (low, high + room) if lean.upper else (max(low - room, lowest), high)
     return replace(recipe, limits=wider)

@@ -13,11 +13,11 @@ import numpy as np
 
 from reporting.checks import Check
 from sim_core.inference.data.density import LogDensity
-from sim_core.inference.fit.free_names import POSITIVE
 from sim_core.inference.posterior.chains import chain_check
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.posterior.stein_check import stein_check
 from sim_core.inference.samplers import Samples
+from sim_core.multibody.model.parameters import is_positive
 
 __all__ = ["Held", "Lean", "Verdict", "explained_share", "judge_prediction", "judge_samples", "leaning"]
 
@@ -102,7 +102,7 @@ def leaning(posterior: ParticlePosterior, score: np.ndarray) -> list[Lean]:
     found = []
     for index, name in enumerate(posterior.names):
         for upper in (False, True):
-            if not upper and posterior.lower[index] == 0.0 and name.endswith(POSITIVE):
+            if not upper and posterior.lower[index] == 0.0 and is_positive(name):
                 continue
             near = z[:, index] > 1.0 - CLOSE if upper else z[:, index] < CLOSE
             outwards = score[near, index] if upper else -score[near, index]

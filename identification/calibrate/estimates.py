@@ -18,9 +18,7 @@ def student(freedom: int) -> float:
 
 def estimate(name: str, unit: str, value: float, std: float, quantile: float = 1.96) -> NamedEstimate:
     """value with the interval of so many standard deviations to both sides."""
-    return NamedEstimate(
-        name, unit, float(value), float(std), float(value - quantile * std), float(value + quantile * std)
-    )
+    return NamedEstimate.of(name, unit, float(value), float(std), quantile)
 
 
 def interval_texts(e: NamedEstimate) -> tuple[str, str, str]:

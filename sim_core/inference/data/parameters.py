@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sim_core.inference.data.density import Box
-from sim_core.multibody.model.parameters import Z95, NamedEstimate
+from sim_core.multibody.model.parameters import NamedEstimate
 from sim_core.system import System
 
 __all__ = ["ParameterBox"]
@@ -90,7 +90,7 @@ class ParameterBox(Box):
         """Every free parameter with its 95 % interval, from xi (n,) and its covariance (n, n)."""
         std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         return [
-            NamedEstimate(name, unit, float(x), float(s), float(x - Z95 * s), float(x + Z95 * s))
+            NamedEstimate.of(name, unit, float(x), float(s))
             for name, unit, x, s in zip(self.names, self.units, xi, std)
         ]
 

@@ -46,7 +46,7 @@ class Posterior:
         covariance: shape (n, n), widened so that 1.96 std is a 95 % interval.
         ratio: posterior std over prior std, shape (n,).
         excited: ratio below the threshold, shape (n,).
-        at_bound: stopped at a bound, shape (n,).
+        at_bound: stopped at a bound other than zero from above, shape (n,).
         rank: directions about which the data say more than the prior.
         singular_values: of the data Jacobian in units of prior std, descending, shape (n,).
         weakest_direction: right singular vector of the last one, shape (n,).
@@ -105,7 +105,9 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
         solution.theta,
         np.where(np.isfinite(problem.upper - problem.lower), problem.upper - problem.lower, 1.0),
     )
-    at_bound = (theta <= problem.lower + 1e-6 * width) | (theta >= problem.upper - 1e-6 * width)
+    # At zero nature ends, not the bounds: no delay or no damping is an answer like any other.
+    below = (theta <= problem.lower + 1e-6 * width) & (problem.lower != 0.0)
+    at_bound = below | (theta >= problem.upper - 1e-6 * width)
     return Posterior(
         covariance=covariance,
         ratio=ratio,

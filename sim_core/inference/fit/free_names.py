@@ -41,9 +41,9 @@ from sim_core.multibody.model.parameter_blocks import (
     JointFriction,
     JointStiffness,
 )
+from sim_core.multibody.model.parameters import is_positive
 
 __all__ = [
-    "POSITIVE",
     "FreeNameError",
     "blocks_of",
     "default_names",
@@ -57,8 +57,6 @@ _JOINT = {"damping": JointDamping, "friction": JointFriction, "armature": JointA
 DELAY = "sensor.delay"
 # Draws from a prior that tell its limits, as a power of two.
 DRAWS = 8
-#: how names of quantities end that cannot be negative
-POSITIVE = (".mass", ".xx", ".yy", ".zz", ".damping", ".frictionloss", ".armature", ".stiffness", ".gear")
 
 #: free by default on a robot whose robot.yaml does not say, or that nobody knows by name
 DEFAULTS = ("*.mass_com", "*.damping")
@@ -153,7 +151,7 @@ def natural_limits(source: str | Path, names: list[str]) -> tuple[RobotModel, di
     values = np.array([[row.value for row in spec.report(xi, none)] for xi in draws])
     low, high = np.quantile(values, [0.005, 0.995], axis=0)
     more = 0.01 * (high - low)
-    positive = np.array([row.name.endswith(POSITIVE) for row in rows])
+    positive = np.array([is_positive(row.name) for row in rows])
     low, high = np.where(positive, low, low - more), high + more
     return model, {row.name: (float(a), float(b)) for row, a, b in zip(rows, low, high)}
 

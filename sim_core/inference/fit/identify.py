@@ -9,7 +9,7 @@ the prior; each is fitted to the end, and how many agree with the best is report
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -250,9 +250,7 @@ def _report(
     rows = list(spec.report(theta[:n], covariance[:n, :n]))
     if delay:
         d, s = float(theta[n]), float(np.sqrt(covariance[n, n]))
-        rows.append(
-            replace(rows[0], name="sensor.delay", unit="s", value=d, std=s, lower=d - 1.96 * s, upper=d + 1.96 * s)
-        )
+        rows.append(NamedEstimate.of("sensor.delay", "s", d, s))
     return rows
 
 

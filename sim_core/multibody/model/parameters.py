@@ -21,6 +21,8 @@ from sim_core.multibody.model.parameter_blocks import Block, Coordinate, Quantit
 
 __all__ = ["FreeParameters", "NamedEstimate"]
 
+#: how names of quantities end that cannot be negative
+POSITIVE = (".mass", ".xx", ".yy", ".zz", ".damping", ".frictionloss", ".armature", ".stiffness", ".gear", ".delay")
 Z95 = 1.959963984540054  # 97.5 % quantile of the standard normal distribution
 
 
@@ -34,6 +36,19 @@ class NamedEstimate:
     std: float
     lower: float
     upper: float
+
+    @staticmethod
+    def of(name: str, unit: str, value: float, std: float, quantile: float = Z95) -> NamedEstimate:
+        """value +- quantile std, which ends at zero where no robot has less: an interval that claims negative inertia says nothing."""
+        lower = value - quantile * std
+        if value >= 0.0 and is_positive(name):
+            lower = max(lower, 0.0)
+        return NamedEstimate(name, unit, value, std, lower, value + quantile * std)
+
+
+def is_positive(name: str) -> bool:
+    """Can the quantity of this name not be negative? A payload can: what was added to a model that is too heavy."""
+    return name.endswith(POSITIVE) and not name.endswith(".payload.mass")
 
 
 class FreeParameters:
@@ -264,7 +279,4 @@ def _estimates(
     names: Sequence[tuple[str, str]], values: np.ndarray, gradients: np.ndarray, cov: np.ndarray
 ) -> list[NamedEstimate]:
     stds = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", gradients, cov, gradients), 0.0))
-    return [
-        NamedEstimate(name, unit, float(x), float(s), float(x - Z95 * s), float(x + Z95 * s))
-        for (name, unit), x, s in zip(names, values, stds)
-    ]
+    return [NamedEstimate.of(name, unit, float(x), float(s)) for (name, unit), x, s in zip(names, values, stds)]

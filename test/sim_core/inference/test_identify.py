@@ -59,6 +59,19 @@ def test_hidden_mass_damping_and_delay_are_recovered(setup):
     np.testing.assert_array_equal(found.forecast_after.t, found.forecast_before.t)
 
 
+def test_no_delay_is_an_answer_and_one_beyond_the_bound_is_not():
+    model, spec = free_parameters("cartpole", ["slider.damping"])[:2]
+    prompt = identify(
+        model, spec, [record(model, {}, 3.0, 0.0)], IdentifyConfig(starts=2, delay=DelayPrior(0.0, 0.01, 0.0, 0.03))
+    )
+    (delay,) = (each for each in prompt.after if each.name == "sensor.delay")
+    assert delay.value < 1e-3 and delay.lower == 0.0 <= delay.upper and "sensor.delay" not in prompt.at_bound
+    late = identify(
+        model, spec, [record(model, {}, 3.0, 0.02)], IdentifyConfig(starts=2, delay=DelayPrior(0.0, 0.01, 0.0, 0.01))
+    )
+    assert "sensor.delay" in late.at_bound
+
+
 def test_data_are_split_in_time():
     t = 0.01 * np.arange(101)
     a = Window(t, *np.zeros((2, 101, 1)), np.zeros((100, 1)))

@@ -22,7 +22,7 @@ from sim_core.multibody.model.parameter_blocks import (
     JointStiffness,
     LinkLength,
 )
-from sim_core.multibody.model.parameters import FreeParameters
+from sim_core.multibody.model.parameters import FreeParameters, NamedEstimate
 
 
 @pytest.fixture(scope="module")
@@ -384,3 +384,23 @@ def test_a_tilt_leaves_gravity_its_strength_and_says_what_it_needs(panda):
     )
     with pytest.raises(ValueError, match="points down its z axis"):
         FreeParameters(floating, [GravityTilt()])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "lower"),
+    [
+        ("hand.mass", 0.1, 0.0),
+        ("hand.I_com.xx", 0.1, 0.0),
+        ("joint1.frictionloss", 0.1, 0.0),
+        ("sensor.delay", 0.0, 0.0),
+        ("hand.mass", 3.0, 3.0 - 1.96),
+        ("hand.com.x", 0.1, 0.1 - 1.96),
+        ("hand.I_com.xy", 0.1, 0.1 - 1.96),
+        ("hand.payload.mass", 0.1, 0.1 - 1.96),  # of what was added to a model that may be too heavy
+        ("motor.gear", -0.1, -0.1 - 1.96),  # mounted the other way round
+    ],
+)
+def test_intervals_claim_nothing_that_no_robot_has(name, value, lower):
+    found = NamedEstimate.of(name, "", value, 1.0)
+    assert found.value == value and found.std == 1.0 and found.upper == pytest.approx(value + 1.96, abs=1e-4)
+    assert found.lower == pytest.approx(lower, abs=1e-4)
