@@ -171,9 +171,9 @@ def entity_content(uri: str, text: str) -> ShapeContent | str:
             raise EntityError("parse", f"Unknown option {sorted(unknown)} in '{uri}'; known: mass, size, com.")
         mass = numbers["mass"][0] if "mass" in numbers else 1.0
         return shape_content(parts.path, mass, numbers.get("size"), numbers.get("com", (0.0, 0.0, 0.0)))
-    if parts.scheme == "file":
+    if parts.scheme == "file" or uri.startswith("/"):
         try:
-            return _fragment(Path(urllib.parse.unquote(parts.path)).read_text())
+            return _fragment(Path(urllib.parse.unquote(parts.path) if parts.scheme else uri).read_text())
         except OSError as error:
             raise EntityError("not_found", f"Cannot read '{uri}': {error.strerror}.") from error
     raise EntityError(

@@ -49,6 +49,18 @@ NEEDS = {
 }
 
 
+DOCUMENTS = {
+    "xml": """<mujoco model="kitchen"><option timestep="0.004" gravity="0 0 3"/><worldbody><light pos="0 0 3"/>
+      <geom name="floor" type="plane" size="1 1 0.1"/>
+      <body name="mug"><freejoint/><geom type="cylinder" size="0.03 0.05" mass="0.3"/>
+        <body name="lid" pos="0 0 0.06"><geom type="box" size="0.03 0.03 0.002" mass="0.02"/></body></body>
+      </worldbody></mujoco>""",
+    "urdf": """<?xml version="1.0"?><robot name="lamp"><link name="foot">
+      <inertial><mass value="2"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>
+      <collision><geometry><box size="0.2 0.2 0.2"/></geometry></collision></link></robot>""",
+}
+
+
 @pytest.fixture(scope="module")
 def running(shared_ros):
     shared_ros.start("sim_plant", robot="panda", stop_state="hold", start_paused=True)
@@ -132,6 +144,36 @@ def test_spawn_place_fall_and_delete(plant):
     assert plant("reset_simulation", scope=srv.ResetSimulation.Request.SCOPE_SPAWNED).result.result == OK
     assert list(plant("get_entities").entities) == ["panda"]
     assert plant("get_entity_state", entity="box_1").result.result == Result.RESULT_NOT_FOUND
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("by", ["string", "path", "uri"])
+def test_ordinary_documents_are_spawned_placed_fall_and_go(plant, tmp_path, document, by):
+    """MJCF with a scene about it, and URDF with a joint: as text, by the path of a file, by its URI."""
+    file = tmp_path / f"a thing.{document}"
+    file.write_text(DOCUMENTS[document])
+    resource = {
+        "string": Resource(resource_string=DOCUMENTS[document]),
+        "path": Resource(uri=str(file)),
+        "uri": Resource(uri=file.as_uri()),
+    }[by]
+    response = plant("spawn_entity", name="thing", entity_resource=resource, initial_pose=pose(x=3.0, z=2.0))
+    assert response.result.result == OK, response.result.error_message
+    info = plant("get_entity_info", entity="thing").info
+    assert info.category.category == EntityCategory.CATEGORY_DYNAMIC_OBJECT
+    before = plant("get_entity_state", entity="thing").state.pose.position
+    assert (before.x, before.y) == (3.0, 0.0)
+    assert plant("step_simulation", steps=100).result.result == OK
+    state = plant("get_entity_state", entity="thing").state
+    assert state.twist.linear.z == pytest.approx(-9.81 * 0.2, rel=1e-6)
+    assert before.z - state.pose.position.z == pytest.approx(0.5 * 9.81 * 0.2 * 0.202, rel=1e-6)
+    placed = EntityState()
+    placed.pose.position.x, placed.pose.position.z = -2.0, 1.0
+    assert plant("set_entity_state", entity="thing", state=placed, set_pose=True).result.result == OK
+    moved = plant("get_entity_state", entity="thing").state.pose.position
+    np.testing.assert_allclose([moved.x, moved.y, moved.z], [-2.0, 0.0, 1.0], atol=1e-9)
+    assert plant("delete_entity", entity="thing").result.result == OK
+    assert list(plant("get_entities").entities) == ["panda"]
 
 
 def test_a_payload_spawned_on_the_hand_weighs_on_the_arm(plant):
