@@ -151,7 +151,7 @@ def entity_content(uri: str, text: str) -> ShapeContent | str:
     """Content of an `Entity` from a resource's URI or its text.
 
     Accepted: URI "refit:box?mass=2&size=0.05,0.05,0.05&com=0,0,0.1" (also sphere, capsule,
-    cylinder), URI "file:///path.xml", or text that is an MJCF document or fragment
+    cylinder), URI "file:///path.xml" or an absolute path, or text that is an MJCF document or fragment
     (`<mujoco>`, `<body>` or `<geom>`) or a URDF document (`<robot>`).
 
     Raises:
@@ -178,7 +178,7 @@ def entity_content(uri: str, text: str) -> ShapeContent | str:
             raise EntityError("not_found", f"Cannot read '{uri}': {error.strerror}.") from error
     raise EntityError(
         "format",
-        f"Cannot spawn from '{uri}'; use one of {', '.join(SPAWNABLES)}, file:///path.xml, or MJCF or URDF as resource_string.",
+        f"Cannot spawn from '{uri}'; use one of {', '.join(SPAWNABLES)}, file:///path.xml, /path.xml, or MJCF or URDF as resource_string.",
     )
 
 
