@@ -4,14 +4,12 @@ import re
 import shlex
 import socket
 import sys
-from pathlib import Path
 
+import pages
 import pytest
 from ros2_front import command, interface, kinds, main, participants, pkg, values
 from ros2_front.errors import UsageError
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 VERBS = {
     "action": {"list", "info", "type", "find", "send_goal"},
     "bag": {"info", "play", "record"},
@@ -170,19 +168,8 @@ def test_participants_are_counted_by_their_ports(tmp_path, monkeypatch):
 
 def commands(text):
     """The `ros2` commands in a line of a shell, as lists of words without `ros2`."""
-    reader = shlex.shlex(text, posix=True, punctuation_chars="|&;")
-    reader.whitespace_split = True
-    found, here = [], []
-    for word in [*reader, "&&"]:
-        if set(word) <= set("|&;"):
-            if here[:1] == ["./refit"]:
-                here = here[1:]
-            if here[:1] == ["ros2"]:
-                found.append(here[1:])
-            here = []
-        else:
-            here.append(word)
-    return found
+    found = [words[1:] if words[0] == "./refit" else words for words in pages.commands(text)]
+    return [words[1:] for words in found if words[:1] == ["ros2"]]
 
 
 LINE = re.compile(
@@ -191,7 +178,7 @@ LINE = re.compile(
 INLINE = re.compile(r"`ros2 (\w+) (\w+)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
 def test_commands_of_the_pages_are_true(page):
     wrong = []
     text = page.read_text(encoding="utf-8")
