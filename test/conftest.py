@@ -93,6 +93,7 @@ def _kind(item: pytest.Item) -> str:
 # ---- order -------------------------------------------------------------------------------------------------------
 #: what the longest files take on two cores [s]; they start first, so that the end is not one long straggler
 LONG: dict[str, float] = {
+    "test_snippets_of_pages.py": 90,
     "launch/test_lockstep.py": 70,
     "launch/test_devices.py": 70,
     "nodes/control/test_refit_blueprint.py": 70,
