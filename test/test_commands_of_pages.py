@@ -25,7 +25,7 @@ from nodes.table import NODES
 #: what a reader puts something of their own for, and what stands for it here
 OWN = {"BAG": "runs/today/bag", "FILE": "my.yaml", "DIR": "keys", "DEVICE": "urg", "HOST": "somewhere"}
 #: files of a robot that the reader brings
-BROUGHT = ("my_arm", "/somewhere/")
+BROUGHT = ("my_arm", "/somewhere/", "crane.urdf")
 
 
 class Wrong(Exception):
@@ -42,6 +42,8 @@ def checked(words):
     if any("..." in word for word in words):  # a reader fills in the rest
         words = words[: next(k for k, word in enumerate(words) if "..." in word)]
         words = words[:-1] if words and words[-1].startswith("-") else words
+    if not words:
+        return
     name, rest = words[0], words[1:]
     if name in main.COMMANDS:
         _typed(name, rest)
