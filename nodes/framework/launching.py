@@ -268,9 +268,9 @@ def shield() -> str:
     prefix = ["env", "--block-signal=INT"]
     try:
         # Out of the terminal's reach: a Ctrl-C that ends the trial must not leave the nodes without their shield.
-        works = (
-            subprocess.run([*prefix, "true"], capture_output=True, timeout=5.0, start_new_session=True).returncode == 0
-        )
+        # It takes some milliseconds; on a busy machine five seconds were once too few, and the nodes stood without.
+        trial = subprocess.run([*prefix, "true"], capture_output=True, timeout=60.0, start_new_session=True)
+        works = trial.returncode == 0
     except (OSError, subprocess.SubprocessError):
         works = False
     return " ".join(prefix) if works else ""
