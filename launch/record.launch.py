@@ -26,6 +26,7 @@ def recorder(context):
             package="refit",
             executable="recorder",
             name="recorder",
+            exec_name="recorder",
             namespace="",
             autostart=value["autostart"] == "true",
             output="screen",

@@ -88,6 +88,7 @@ def robot_and_plant(context):
         package="refit",
         executable="sim_plant",
         name="sim_plant",
+        exec_name="sim_plant",
         namespace=value["namespace"],
         autostart=value["autostart"] == "true",
         output="screen",
