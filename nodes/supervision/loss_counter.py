@@ -11,8 +11,12 @@ class LossCounter:
     Late arrivals count as arrived: losses are (highest - first + 1) - received, so a message that
     overtook others is no loss. What was sent before the first message seen is unknown.
 
+    Two publishers interleave their numbers, which looks like losses. Whoever counts knows of the second one
+    only after its first messages came, so a loss stands once it is settled that nobody else was there.
+
     Attributes:
         lost: so far.
+        settled: of these, what stands.
     """
 
     REORDER = 1000  # further back than a reader's history is a new publisher, not a late message
@@ -20,6 +24,7 @@ class LossCounter:
     def __init__(self) -> None:
         self._first = self._highest = self._received = 0
         self._before = 0  # lost of publishers that are gone
+        self.settled = 0
 
     @property
     def lost(self) -> int:
@@ -38,3 +43,7 @@ class LossCounter:
             return
         self._highest = max(self._highest, number)
         self._received += 1
+
+    def settle(self) -> None:
+        """All that was seen until now came from one publisher."""
+        self.settled = self.lost

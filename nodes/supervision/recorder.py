@@ -147,6 +147,7 @@ class Recorder(RefitNode):
         if not self._recording:
             return
         self._take()
+        self._settle_losses()
         for reader, _ in self._readers.values():
             self.destroy_subscription(reader)
         self._readers.clear()
@@ -282,21 +283,33 @@ class Recorder(RefitNode):
         been stopped and went on, the two waited for each other for ever, with the interpreter in their hands
         (ros2/rmw_fastrtps, pull request 890, which Jazzy lacks).
         """
+        self._take()
+        self._settle_losses()
+        alone = {topic for topic, publishers in self._publishers.items() if publishers == 1} - self._counters.keys()
+        if alone:
+            self._take()  # what publishers that are gone have left behind
+            self._counters |= {topic: LossCounter() for topic in alone}
+
+    def _settle_losses(self) -> None:
+        """Let losses stand where all that was taken is of one publisher.
+
+        The middleware knows a publisher before it hands on what that one says, and for as long as it does so: a
+        topic that still has one publisher has had no other until the last take.
+        """
         self._publishers = {topic: self.count_publishers(topic) for topic in self._readers}
         for topic, publishers in self._publishers.items():
             if publishers > 1:
                 self._uncounted.add(topic)
-                counter = self._counters.pop(topic, None)
-                if counter is not None:
-                    self._dropped[topic] += counter.lost
-            elif publishers == 1:
-                self._counters.setdefault(topic, LossCounter())
+                if topic in self._counters:
+                    self._dropped[topic] += self._counters.pop(topic).settled
+            elif topic in self._counters:
+                self._counters[topic].settle()
 
     def _lost(self) -> dict[str, int]:
         """Messages lost so far, by topic."""
         lost = Counter(self._dropped)
         for topic, counter in list(self._counters.items()):
-            lost[topic] += counter.lost
+            lost[topic] += counter.settled
         return {topic: n for topic, n in lost.items() if n}
 
     # ---- the writer's thread -----------------------------------------------------------------

@@ -226,6 +226,43 @@ def test_late_messages_are_no_losses_and_restarts_no_gaps():
     assert lost(5000, 5001, 20, 22) == 1
 
 
+def test_a_second_publisher_is_no_loss(ros, recorder, tmp_path):
+    """Its numbers begin at 1, beside those of the first, before and after both are known to be there."""
+
+    def say(publisher, *numbers):
+        for k in numbers:
+            publisher.publish(String(data=str(k)))
+            assert publisher.wait_for_all_acked(Duration(seconds=60))
+
+    def publishers(count):
+        ros.until(lambda: recorder.count_publishers("/chatter") == count, what=f"{count} publishers at the recorder")
+
+    recorder._wanted["/chatter"] = None
+    first = ros.node.create_publisher(String, "chatter", STATE)
+    publishers(1)
+    recorder._discover()
+    ros.until(lambda: first.get_subscription_count() == 1)
+    say(first, *range(10))
+    recorder._take()
+    second = ros.node.create_publisher(String, "chatter", STATE)
+    publishers(2)
+    ros.until(lambda: second.get_subscription_count() == 1)
+    say(second, 100)
+    say(first, 10)
+    recorder._take()
+    recorder._discover()
+    say(second, 101, 102)
+    say(first, *range(11, 20))
+    ros.node.destroy_publisher(second)
+    publishers(1)
+    recorder._discover()
+    say(first, 20, 21)
+    recorder.stop()
+    bag = BagReader(tmp_path / "bag")
+    assert bag.run_info()["lost"] == {} and bag.run_info()["uncounted"] == ["/chatter"]
+    assert {*range(22), 100} <= set(said(bag, "chatter"))
+
+
 def test_readers_wait_for_no_events_of_the_middleware(recorder):
     """To take the event of a loss while another is found is a deadlock, with the interpreter held (see `_count_losses`)."""
     assert [reader.event_handlers for reader, _ in recorder._readers.values()] == [[]] * len(recorder._readers)
