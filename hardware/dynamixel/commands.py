@@ -29,6 +29,8 @@ __all__ = [
 
 STOP_STATES = ("hold", "damped", "zero")
 GRAVITY_AVERAGE = 0.3  # [s] over which efforts are averaged to learn what a posture takes
+AT_REST = 0.05  # [rad/s] of a joint that stands: twice what a servo resolves
+STANDS = 0.1  # [s] at rest after which a joint that was stopped holds where it is
 
 
 class Goals:
@@ -77,6 +79,14 @@ class EffortLoop:
         """Joints `where` come from another law."""
         self.integral[where] = self._mean[where]
 
+    def forget(self, where: np.ndarray) -> None:
+        """Joints `where` are in another posture, of which nothing is known."""
+        self._mean[where] = 0.0
+
+    def settle(self, effort: np.ndarray, where: np.ndarray) -> None:
+        """Joints `where` stand under `effort`, so that this is what their posture takes."""
+        self.integral[where] = effort[where]
+
     def effort(
         self,
         position: np.ndarray,
@@ -99,6 +109,9 @@ class EffortLoop:
 class StopLaw:
     """What joints do that nobody commands: positions hold, velocities are zero, efforts follow `stop_state`.
 
+    A joint that moves when it is stopped holds where it comes to rest: the loop would lead it back from where it has
+    run out to, and as slowly as its integral finds what the posture takes.
+
     Args:
         arrays: of the joints.
         loop: for joints that take effort.
@@ -108,7 +121,14 @@ class StopLaw:
     def __init__(self, arrays: JointArrays, loop: EffortLoop, stop_state: str) -> None:
         self.arrays, self.loop, self.stop_state = arrays, loop, stop_state
         self.hold = np.full(len(arrays.zero), np.nan)
-        self._followed = np.zeros(len(arrays.zero), bool)
+        self._followed, self._fell, self._stopping = (np.zeros(len(arrays.zero), bool) for _ in range(3))
+        self._stood = np.zeros(len(arrays.zero))  # [s] that a joint which was stopped has been at rest
+
+    def catch(self, where: np.ndarray) -> None:
+        """Joints `where` have fallen, or were moved: they stop where they are, and what they needed elsewhere is no help."""
+        self.release(where)
+        self.loop.forget(where)
+        self._fell |= where
 
     def release(self, where: np.ndarray | slice = slice(None)) -> None:
         """Joints `where`, all by default, stop where they are, not at the last goal."""
@@ -121,7 +141,10 @@ class StopLaw:
         np.copyto(self.hold, goals.position, where=commanded)
         idle = ~commanded
         if some(idle):
-            np.copyto(self.hold, state.q, where=idle & np.isnan(self.hold))
+            stopped = idle & np.isnan(self.hold)
+            np.copyto(self.hold, state.q, where=stopped)
+            self._stopping = idle & (self._stopping | stopped & (self._fell | (np.abs(state.qd) > AT_REST)))
+            self._fell &= ~stopped
             goals.velocity[idle] = 0.0
             following = idle & (~arrays.takes_effort if self.stop_state != "hold" else True)
             goals.position[following] = self.hold[following]
@@ -132,10 +155,22 @@ class StopLaw:
         by_loop = arrays.takes_effort & np.isnan(goals.effort)
         if some(by_loop):
             loop.begin(by_loop & ~self._followed)
+            # The integral waits until a joint stands: it would lead back from where this one runs out to.
             tau = loop.effort(
-                goals.position, np.where(np.isnan(goals.velocity), 0.0, goals.velocity), state, dt, most, by_loop
+                goals.position,
+                np.where(np.isnan(goals.velocity), 0.0, goals.velocity),
+                state,
+                dt,
+                most,
+                by_loop & ~self._stopping,
             )
             goals.effort[by_loop] = tau[by_loop]
+            self._stood = np.where(self._stopping & (np.abs(state.qd) < AT_REST), self._stood + dt, 0.0)
+            standing = by_loop & (self._stood >= STANDS)
+            if some(standing):
+                np.copyto(self.hold, state.q, where=standing)
+                loop.settle(np.clip(tau, -most, most), standing)
+                self._stopping &= ~standing
         self._followed = by_loop
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hardware.dynamixel.bus import FAST_FAILURES
-from hardware.dynamixel.commands import EffortLoop, Goals, Source, StopLaw
+from hardware.dynamixel.commands import AT_REST, EffortLoop, Goals, Source, StopLaw
 from hardware.dynamixel.cycle import Beat
 from hardware.dynamixel.goal_writer import GoalWriter
 from hardware.dynamixel.gripper import Gripper
@@ -53,8 +53,8 @@ ABSENT_AFTER = 0.1  # [s] without a reply: a servo that restarts is silent for l
 SLICE = 1e-3  # [s] between two looks for commands while a cycle's rest is waited out
 VELOCITY_WATCHDOG = 0.06  # [s] at most, of servos that are led by velocities
 WATCHDOG_EXPIRED = 255  # register 98 is -1 (e-manual, "Bus Watchdog")
-ELSEWHERE = 0.1  # [rad] from where it holds: no joint sags so far, it has fallen or been moved
-BRAKE_TIME, AT_REST = 0.5, 0.05  # [s] and [rad/s] of stopping before torque goes off
+ELSEWHERE = 0.1  # [rad] from where it was seen last: no joint sags so far, it has fallen or been moved
+BRAKE_TIME = 0.5  # [s] of stopping before torque goes off
 NOTICE_PERIOD = 2.0  # [s] between two notices of one kind
 
 
@@ -148,6 +148,8 @@ class ServoGroup(Device):
         self._fast = options.fast_sync_read
         self._last_goals = 0.0
         self._heard = np.zeros(n)  # when each servo was heard last [s]
+        self._seen = np.full(n, np.nan)  # and where it was then [rad]
+        self._unled_at = np.full(n, -np.inf)  # when it was heard last that had been silent for long [s]
         self._noticed: dict[str, float] = {}
 
     # ---- connecting ----------------------------------------------------------------------------------
@@ -260,12 +262,18 @@ class ServoGroup(Device):
         self._wait_for_commands()
 
     def _release_what_fell(self, now: float) -> None:
-        """What nobody has led for a while, and is elsewhere by now, holds there and does not go back."""
+        """What nobody has led for a while, and is elsewhere by now, holds there and does not go back.
+
+        The first answers after a silence may be old: they had waited since before it. So the next ones are looked at, too.
+        """
         state = self.joint_state
         unled = state.valid & (now - self._heard > max(self.options.bus_watchdog, ABSENT_AFTER))
-        if some(unled):
-            self.stop_law.release(unled & (np.abs(state.q - self.stop_law.hold) > ELSEWHERE))
+        self._unled_at[unled] = now
+        lately = state.valid & (now - self._unled_at < ABSENT_AFTER)
+        if some(lately):
+            self.stop_law.catch(lately & (np.abs(state.q - self._seen) > ELSEWHERE))
         self._heard[state.valid] = now
+        np.copyto(self._seen, state.q, where=state.valid)
 
     def _read(self, between: Callable[[], None] = lambda: None) -> None:
         """All joints' state, in as many exchanges as keep the bus free for goals `between` them."""

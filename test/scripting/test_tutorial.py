@@ -12,11 +12,12 @@ pytestmark = pytest.mark.graph
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# Nobody is halted because a busy machine pauses: the supervisor is told to be patient, and nothing else is changed.
+# Nobody is halted and no control comes late because a busy machine pauses: the supervisor is told to be patient, the
+# plant waits for its controller, and nothing else is changed.
 PATIENCE = """
 from scripting import Robot
 _start = Robot.start
-Robot.start = lambda *words, **options: _start(*words, params_file={file!r}, **options)
+Robot.start = lambda *words, **options: _start(*words, params_file={file!r}, **{{"lockstep": True}} | options)
 """
 
 CLAIMS = """
