@@ -63,6 +63,10 @@ def base_run_info(profile: str) -> dict:
 class ParameterSurvey:
     """Asks every node of the graph for its parameters, without ever blocking.
 
+    The clients of a node are made once, and asked through again where an answer is lost or the node returns. To
+    destroy them with answers under way is what rclpy's events executor does not always survive (a recorder on an
+    overloaded machine, whose nodes answered after the patience of three seconds, died of it).
+
     Args:
         node: asks; its own parameters are included.
         on_found: called as on_found(node_name, {parameter: value}) once per node.
@@ -70,8 +74,11 @@ class ParameterSurvey:
 
     def __init__(self, node, on_found: Callable[[str, dict], None]) -> None:
         self._node, self._on_found = node, on_found
-        self._asked: dict[str, list] = {}  # clients kept until answered
-        self._unanswered: dict[str, float] = {}  # since when [s]
+        self._clients: dict[str, tuple] = {}  # by node's name: for its parameters' names, and for their values
+        self._asked: dict[
+            str, tuple[float, object]
+        ] = {}  # nodes that are there: when [s], and what the answer comes in
+        self._answered: set[str] = set()
 
     def look(self) -> None:
         """Ask the nodes that appeared since the last call; those gone are asked again if they return."""
@@ -82,25 +89,25 @@ class ParameterSurvey:
             if name.startswith("_") or not full.startswith(prefix):
                 continue  # hidden nodes (command line tools), and other robots' nodes
             present.add(full)
-            if time.monotonic() > self._unanswered.get(full, math.inf) + ANSWER_WAIT:
-                self._forget(full)
-            if full not in self._asked:
+            asked, _ = self._asked.get(full, (-math.inf, None))
+            if full not in self._answered and time.monotonic() > asked + ANSWER_WAIT:
                 self._ask(full)
         for gone in set(self._asked) - present:
             self._forget(gone)
 
     def _ask(self, full: str) -> None:
-        lister = self._node.create_client(ListParameters, f"{full}/list_parameters")
-        getter = self._node.create_client(GetParameters, f"{full}/get_parameters")
+        if full not in self._clients:
+            kinds = ((ListParameters, "list_parameters"), (GetParameters, "get_parameters"))
+            self._clients[full] = tuple(self._node.create_client(kind, f"{full}/{name}") for kind, name in kinds)
+        lister, getter = self._clients[full]
         if not lister.service_is_ready():  # discovered, but not answering yet: next time
-            self._node.destroy_client(lister)
-            self._node.destroy_client(getter)
             return
-        self._asked[full] = [lister, getter]
-        self._unanswered[full] = time.monotonic()
+        self._forget(full)
+        names_of = lister.call_async(ListParameters.Request())
+        self._asked[full] = time.monotonic(), names_of
 
         def on_names(future) -> None:
-            if future.result() is None or full not in self._asked:  # the node went away meanwhile
+            if future.result() is None or not self._waits(full, names_of):  # the node went away meanwhile
                 return
             names = list(future.result().result.names)
             getter.call_async(GetParameters.Request(names=names)).add_done_callback(
@@ -108,22 +115,31 @@ class ParameterSurvey:
             )
 
         def on_values(names, future) -> None:
-            if future.result() is None or self._unanswered.pop(full, None) is None:
+            if future.result() is None or not self._waits(full, names_of):
                 return
-            values = {name: _value(v) for name, v in zip(names, future.result().values, strict=True)}
-            self._on_found(full, values)
+            self._answered.add(full)
+            self._on_found(full, {name: _value(v) for name, v in zip(names, future.result().values, strict=True)})
 
-        lister.call_async(ListParameters.Request()).add_done_callback(on_names)
+        names_of.add_done_callback(on_names)
+
+    def _waits(self, full: str, names_of: object) -> bool:
+        """Whether this is the question that a node's answer is waited for to."""
+        return full not in self._answered and self._asked.get(full, (0.0, None))[1] is names_of
 
     def _forget(self, full: str) -> None:
-        self._unanswered.pop(full, None)
-        for client in self._asked.pop(full):
-            self._node.destroy_client(client)
+        """What a node was asked, and what it said: it is asked anew when it is seen again."""
+        _, question = self._asked.pop(full, (0.0, None))
+        if question is not None and full in self._clients:
+            self._clients[full][0].remove_pending_request(question)
+        self._answered.discard(full)
 
     def close(self) -> None:
         """Drop all questions under way."""
         for full in list(self._asked):
             self._forget(full)
+        for client in (client for both in self._clients.values() for client in both):
+            self._node.destroy_client(client)
+        self._clients.clear()
 
 
 def _value(message):
