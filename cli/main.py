@@ -44,6 +44,7 @@ COMMANDS = {
     "robot": ("cli.robot", "app"),
     "security": ("cli.security", "app"),
     "view": ("cli.view", "view"),
+    "docs": ("cli.docs", "docs"),
 }
 #: commands that read their words themselves: (words) -> exit code
 PLAIN_COMMANDS = {

@@ -18,7 +18,8 @@ TIERS = {
     "calibration": ("cv2",),
     "security": ("cryptography",),
     "robots": ("pinocchio", "example-robot-data"),
-    "view": ("viser", "trimesh"),
+    "view": ("viser",),
+    "docs": ("pdoc",),
 }
 
 

@@ -58,6 +58,7 @@ def _parser(device: str) -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run the emulator that the words name until it is ended; returns the exit code."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help", "--list"):
         print(

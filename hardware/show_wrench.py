@@ -26,6 +26,7 @@ __all__ = ["main"]
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Print what a sensor measures; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m hardware.show_wrench", description=__doc__.partition("\n")[0])
     parser.add_argument("driver", choices=("netft", "ft300", "serial"))
     parser.add_argument("where", help="address of a Net F/T, serial port of the others")

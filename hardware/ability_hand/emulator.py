@@ -194,9 +194,11 @@ class AbilityHandEmulator(Emulator):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `refit emulate` that this device has alone."""
     parser.add_argument("--address", type=lambda text: int(text, 0), default=0x50, help="of the hand")
     parser.add_argument("--baud", type=int, default=460800)
 
 
 def make(options: argparse.Namespace, faults: Faults) -> AbilityHandEmulator:
+    """The emulated device that the options describe."""
     return AbilityHandEmulator(PtyPort(options.link, options.baud), options.address, faults)

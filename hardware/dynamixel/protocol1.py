@@ -69,14 +69,17 @@ def status(id: int, error: int, params: bytes = b"") -> bytes:
 
 
 def ping(id: int) -> bytes:
+    """Are you there? The answer has no parameters."""
     return encode(id, Instruction.PING)
 
 
 def read(id: int, address: int, length: int) -> bytes:
+    """`length` bytes of the control table from `address`."""
     return encode(id, Instruction.READ, bytes((address, length)))
 
 
 def write(id: int, address: int, data: bytes) -> bytes:
+    """`data` into the control table from `address`, at once."""
     return encode(id, Instruction.WRITE, bytes((address,)) + data)
 
 
@@ -86,6 +89,7 @@ def reg_write(id: int, address: int, data: bytes) -> bytes:
 
 
 def action(id: int = BROADCAST) -> bytes:
+    """Carry out what `reg_write` left."""
     return encode(id, Instruction.ACTION)
 
 

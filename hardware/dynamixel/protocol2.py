@@ -117,14 +117,17 @@ def status(id: int, error: int, params: bytes = b"") -> bytes:
 
 
 def ping(id: int = BROADCAST) -> bytes:
+    """Are you there? The answer names model and firmware; to a broadcast every servo answers in its turn."""
     return encode(id, Instruction.PING)
 
 
 def read(id: int, address: int, length: int) -> bytes:
+    """`length` bytes of the control table from `address`."""
     return encode(id, Instruction.READ, struct.pack("<HH", address, length))
 
 
 def write(id: int, address: int, data: bytes) -> bytes:
+    """`data` into the control table from `address`, at once."""
     return encode(id, Instruction.WRITE, struct.pack("<H", address) + data)
 
 
@@ -134,10 +137,12 @@ def reg_write(id: int, address: int, data: bytes) -> bytes:
 
 
 def action(id: int = BROADCAST) -> bytes:
+    """Carry out what `reg_write` left."""
     return encode(id, Instruction.ACTION)
 
 
 def reboot(id: int) -> bytes:
+    """Start again; clears hardware errors."""
     return encode(id, Instruction.REBOOT)
 
 
@@ -152,6 +157,7 @@ def factory_reset(id: int, keep: int = 0x02) -> bytes:
 
 
 def sync_read(address: int, length: int, ids: Iterable[int], fast: bool = False) -> bytes:
+    """`length` bytes of each id from one address; `fast`: they answer in one packet."""
     instruction = Instruction.FAST_SYNC_READ if fast else Instruction.SYNC_READ
     return encode(BROADCAST, instruction, struct.pack("<HH", address, length) + bytes(ids))
 

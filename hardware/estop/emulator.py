@@ -80,4 +80,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make(options: argparse.Namespace, faults: Faults) -> EstopEmulator:
+    """The emulated device that the options describe."""
     return EstopEmulator(PtyPort(options.link, 115200), faults)

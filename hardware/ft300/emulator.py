@@ -155,11 +155,17 @@ class Ft300Emulator(Emulator):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `refit emulate` that this device has alone."""
     parser.add_argument("--serial", default="FTS-1234", help="three letters, a hyphen, a number")
     WrenchSource.arguments(parser)
 
 
 def make(options: argparse.Namespace, faults: Faults) -> Ft300Emulator:
+    """The emulated device that the options describe.
+
+    Raises:
+        ValueError: no `--link`.
+    """
     if options.link is None:
         raise ValueError("--link is needed: the path that clients open as the serial port")
     return Ft300Emulator(PtyPort(options.link, 19200), WrenchSource.from_options(options), options.serial, faults)

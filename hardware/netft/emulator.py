@@ -403,6 +403,7 @@ class _Page(BaseHTTPRequestHandler):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `refit emulate` that this device has alone."""
     parser.add_argument("--http-port", type=int, default=80, help="of the configuration page; 0: any that is free")
     parser.add_argument("--udp-port", type=int, default=49152)
     parser.add_argument("--rate", type=float, default=INTERNAL, help="records per second that the web page is set to")
@@ -420,6 +421,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make(options: argparse.Namespace, faults: Faults) -> NetFtEmulator:
+    """The emulated device that the options describe."""
     per_force, per_torque = options.counts
     settings = NetFtSettings(
         options.force_unit,

@@ -63,10 +63,12 @@ class RangefinderEmulator(Emulator):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `refit emulate` that this device has alone."""
     parser.add_argument("--baud", type=int, default=9600)
     parser.add_argument("--range", type=float, default=1.0, help="to the target [m]")
     parser.add_argument("--noise", type=float, default=0.001, help="standard deviation [m]")
 
 
 def make(options: argparse.Namespace, faults: Faults) -> RangefinderEmulator:
+    """The emulated device that the options describe."""
     return RangefinderEmulator(PtyPort(options.link, options.baud), options.range, options.noise, faults)

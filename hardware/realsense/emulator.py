@@ -261,6 +261,7 @@ class RealSenseEmulator(Emulator):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `refit emulate` that this device has alone."""
     parser.add_argument("--model", choices=sorted(MODELS), default="d435i", help="camera to imitate")
     parser.add_argument("--serial", default="031522070000", help="serial number it reports")
     parser.add_argument("--camera", default="realsense", help="camera of the robot's MJCF that marks the depth imager")
@@ -268,6 +269,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make(options: argparse.Namespace, faults: Faults) -> RealSenseEmulator:
+    """The emulated device that the options describe.
+
+    Raises:
+        ValueError: no `--link`.
+    """
     if options.link is None:
         raise ValueError("--link is missing: the path that the camera's node opens (parameter emulator_link)")
     world = world_of_plant(options.world) if options.world else None

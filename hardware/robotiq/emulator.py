@@ -132,6 +132,7 @@ class RobotiqEmulator(Emulator):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `refit emulate` that this device has alone."""
     parser.add_argument("--model", choices=GRIPPERS, default="2f_85")
     parser.add_argument("--unit", type=int, default=9, help="Modbus address")
     parser.add_argument("--activation-speed", type=float, help="of the fingers while they learn their stroke [m/s]")
@@ -141,6 +142,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make(options: argparse.Namespace, faults: Faults) -> RobotiqEmulator:
+    """The emulated device that the options describe."""
     mechanics = GRIPPERS[options.model]
     if options.world:
         fingers: Fingers = WorldFingers(

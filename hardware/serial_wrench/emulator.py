@@ -144,12 +144,18 @@ class SerialWrenchEmulator(Emulator):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `refit emulate` that this device has alone."""
     parser.add_argument("--description", type=Path, required=True, help="YAML file of the format")
     parser.add_argument("--line", default=LINE, help="format of a line of text")
     WrenchSource.arguments(parser)
 
 
 def make(options: argparse.Namespace, faults: Faults) -> SerialWrenchEmulator:
+    """The emulated device that the options describe.
+
+    Raises:
+        ValueError: no `--link`.
+    """
     if options.link is None:
         raise ValueError("--link is needed: the path that clients open as the serial port")
     described = yaml.safe_load(options.description.read_text())

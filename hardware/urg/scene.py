@@ -29,6 +29,8 @@ class Hits:
 
 
 class Scene(Protocol):
+    """What rays from the scanner hit."""
+
     def cast(self, angles: np.ndarray) -> Hits:
         """Rays from the scanner, angles (n,) [rad]."""
 

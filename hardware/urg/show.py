@@ -20,6 +20,7 @@ __all__ = ["main"]
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Print, and draw if asked, what a scanner sees; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m hardware.urg.show", description=__doc__.partition("\n")[0])
     parser.add_argument("port", help="serial port, or ADDRESS:PORT")
     parser.add_argument("--baud", type=int, default=115_200, help="rate of an RS-232 line")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,15 +77,32 @@ def _contents(path: Path, side: Path) -> Iterator[bytes]:
         from sim_core.multibody.model.xacro_file import expanded
 
         try:
-            yield expanded(path).encode()  # with whatever it includes, wherever that is
+            text = expanded(path)  # with whatever it includes, wherever that is
         except ValueError as error:
             raise AdoptionError(str(error)) from None
+        yield text.encode()
+    else:
+        text = path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".urdf" else ""
+    yield from _looks(text, path.parent)
     rules = [file for place in RULES for file in (place.glob("*.py") if place.is_dir() else [place])]
     beside = path.parent.glob("*.xml") if path.suffix == ".xml" else [path]
     own = (side, side.parent / _said(side).nodes)
     for file in (*sorted(rules), *sorted(beside), *own):
         if file.is_file():
             yield file.read_bytes()
+
+
+def _looks(urdf: str, folder: Path) -> Iterator[bytes]:
+    """Which meshes a URDF names, and when they were changed."""
+    if "<mesh" in urdf:
+        from sim_core.adoption.visuals import mesh_files
+
+        try:
+            robot = ElementTree.fromstring(urdf)
+        except ElementTree.ParseError:
+            return  # whoever adopts it says so
+        for file in mesh_files(robot, folder):
+            yield f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}".encode()
 
 
 def name_of(path: Path) -> str:

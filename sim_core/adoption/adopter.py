@@ -24,6 +24,7 @@ from sim_core.adoption.derivation import (
 from sim_core.adoption.document import Document, DocumentError, read_document
 from sim_core.adoption.errors import AdoptionError
 from sim_core.adoption.side_file import SideFile, SideFileError
+from sim_core.adoption.visuals import draw
 from sim_core.multibody.model.compile_model import ModelError, compile_source
 
 __all__ = ["Adoption", "adopt"]
@@ -90,6 +91,7 @@ def adopt(path: Path, name: str, said: SideFile = SideFile()) -> Adoption:
 class _Adopter:
     def __init__(self, document: Document, name: str, said: SideFile) -> None:
         self.root, self.name, self.said, self.notes = document.root, name, said, list(document.notes)
+        self.visuals = document.visuals
         self.root.set("model", name)
         for key in ("home", "velocity", "effort", "armature", "damping"):
             self._known(key, getattr(said, key))
@@ -109,6 +111,13 @@ class _Adopter:
         if not bare.body_mass[arm.payload_body] > 0.0:
             raise DerivationError(
                 f"expected a payload body with mass, '{bare.body(arm.payload_body).name}' has none; name another as payload_body"
+            )
+        moments = bare.body_inertia[arm.payload_body]
+        if not (0.5 * moments.sum() - moments > 0.0).all():  # second moments of its mass
+            raise DerivationError(
+                f"expected a payload body with extent in three directions, found principal moments of "
+                f"{', '.join(f'{x:.3g}' for x in moments)} kg m² of '{bare.body(arm.payload_body).name}'; correct them in the "
+                "file, or name another as payload_body"
             )
         armature = armature_of(bare, velocity, effort)
         for j in range(bare.njnt):
@@ -235,7 +244,7 @@ class _Adopter:
         ElementTree.SubElement(body, "site", name=TOOL, pos=_numbers(arm.position))
 
     def _draw(self, m: mujoco.MjModel) -> None:
-        """A plain arm in a light room where the file, read without its meshes, shows nothing: rods from joint to joint."""
+        """A URDF's shapes in a light room; where it shows none, or none that is here, rods from joint to joint."""
         if m.ngeom:
             return
         data = mujoco.MjData(m)
@@ -243,6 +252,9 @@ class _Adopter:
         bodies = self._bodies()
         size = float(np.linalg.norm(np.ptp(data.xpos[1:], axis=0))) or 1.0
         self._furnish(min(0.0, float(data.xpos[1:, 2].min())), size)
+        if self.visuals:
+            draw(self.root, self.visuals)
+            return
         for b in range(1, m.nbody):
             offset, parent = m.body_pos[b], bodies.get(m.body(int(m.body_parentid[b])).name)
             for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
@@ -257,7 +269,8 @@ class _Adopter:
         """Light, sky and a floor at height `ground` [m] about a robot of this size [m]."""
         visual, asset, world = (self._section(tag) for tag in ("visual", "asset", "worldbody"))
         ElementTree.SubElement(visual, "headlight", ambient="0.35 0.35 0.35", diffuse="0.4 0.4 0.4")
-        ElementTree.SubElement(visual, "quality", shadowsize="2048")
+        ElementTree.SubElement(visual, "quality", shadowsize="4096")
+        ElementTree.SubElement(visual, "map", shadowclip="3")
         self._section("statistic").set("extent", f"{1.2 * size:.4g}")
         for words in (
             {"name": "sky", "type": "skybox", "builtin": "gradient", "rgb1": "0.72 0.8 0.88", "rgb2": "0.96 0.97 1"},

@@ -18,6 +18,8 @@ _HINGE, _SLIDE = int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLI
 
 #: [s] in which a motor's own rotor takes a joint to its speed limit at full effort, at least: files leave rotors out
 ROTOR_TIME = 0.005
+#: share of the robot's mass up to which a link is a frame
+TOKEN = 1e-4
 #: a slide with less stroke [m] moves a finger, and so does a joint whose name says so
 FINGER = 0.15
 FINGER_NAMES = re.compile("grip|finger|jaw|knuckle|thumb", re.IGNORECASE)
@@ -156,8 +158,12 @@ def _tip(m: mujoco.MjModel, body: int) -> tuple[int, np.ndarray]:
 
 
 def _heavy(m: mujoco.MjModel, body: int) -> int:
-    """The nearest body with mass from here inwards, across no joint; else whatever the last joint moves."""
-    while not m.body_mass[body] > 0.0 and body and not m.body_jntnum[body]:
+    """The nearest body with mass from here inwards, across no joint; else whatever the last joint moves.
+
+    Frames carry a token mass in many files, which is none.
+    """
+    least = TOKEN * float(m.body_mass.sum())
+    while not m.body_mass[body] > least and body and not m.body_jntnum[body]:
         body = int(m.body_parentid[body])
     return body
 

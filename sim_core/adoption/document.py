@@ -9,6 +9,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from sim_core.adoption.visuals import Visual, visuals_of
 from sim_core.multibody.model.urdf import mjcf_of_urdf
 from sim_core.multibody.model.xacro_file import expanded
 
@@ -23,10 +24,17 @@ class DocumentError(ValueError):
 
 @dataclass(frozen=True)
 class Document:
-    """Attributes: root: <mujoco>, without includes. notes: what was added to the file or left out of it."""
+    """A model file, read.
+
+    Attributes:
+        root: <mujoco>, without includes.
+        notes: what was added to the file or left out of it.
+        visuals: what a URDF shows; MJCF has it in its root.
+    """
 
     root: ElementTree.Element
     notes: tuple[str, ...]
+    visuals: tuple[Visual, ...] = ()
 
 
 def read_document(path: Path) -> Document:
@@ -52,7 +60,8 @@ def read_document(path: Path) -> Document:
         mjcf, notes = mjcf_of_urdf(root)
     except ValueError as error:
         raise DocumentError(f"{path}: {error}") from None
-    return Document(ElementTree.fromstring(mjcf), tuple(notes))
+    visuals, unseen = visuals_of(root, path.parent)
+    return Document(ElementTree.fromstring(mjcf), (*notes, *unseen), tuple(visuals))
 
 
 def _driven(path: Path) -> Document:

@@ -18,6 +18,7 @@ import mujoco
 import numpy as np
 
 from config.robot import robot_file
+from sim_core.host.resource_path import resource_path
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import Inertial
 
@@ -152,13 +153,14 @@ def entity_content(uri: str, text: str) -> ShapeContent | str:
 
     Accepted: URI "refit:box?mass=2&size=0.05,0.05,0.05&com=0,0,0.1" (also sphere, capsule,
     cylinder), URI "file:///path.xml" or an absolute path, or text that is an MJCF document or fragment
-    (`<mujoco>`, `<body>` or `<geom>`) or a URDF document (`<robot>`).
+    (`<mujoco>`, `<body>` or `<geom>`) or a URDF document (`<robot>`). Meshes are found relative to a file, those
+    of packages from anywhere (`resource_path`).
 
     Raises:
-        EntityError: none of these.
+        EntityError: none of these, or a mesh is not there.
     """
     if text:
-        return _fragment(text)
+        return _fragment(text, None)
     parts = urllib.parse.urlsplit(uri)
     if parts.scheme == "refit":
         try:
@@ -173,7 +175,8 @@ def entity_content(uri: str, text: str) -> ShapeContent | str:
         return shape_content(parts.path, mass, numbers.get("size"), numbers.get("com", (0.0, 0.0, 0.0)))
     if parts.scheme == "file" or uri.startswith("/"):
         try:
-            return _fragment(Path(urllib.parse.unquote(parts.path) if parts.scheme else uri).read_text())
+            path = Path(urllib.parse.unquote(parts.path) if parts.scheme else uri)
+            return _fragment(path.read_text(), path.parent.resolve())
         except OSError as error:
             raise EntityError("not_found", f"Cannot read '{uri}': {error.strerror}.") from error
     raise EntityError(
@@ -182,12 +185,12 @@ def entity_content(uri: str, text: str) -> ShapeContent | str:
     )
 
 
-def _fragment(text: str) -> str:
+def _fragment(text: str, folder: Path | None) -> str:
     stripped = re.sub(r"<\?xml.*?\?>|<!--.*?-->", "", text, flags=re.S).strip()
     if stripped.startswith("<mujoco"):
-        return text
+        return text if folder is None else _with_files(stripped, folder)
     if stripped.startswith("<robot"):
-        return _whole_urdf(stripped)
+        return _whole_urdf(stripped, folder)
     if stripped.startswith(("<body", "<geom")):
         return f"<mujoco><worldbody>{stripped}</worldbody></mujoco>"
     raise EntityError(
@@ -196,19 +199,41 @@ def _fragment(text: str) -> str:
     )
 
 
-def _whole_urdf(text: str) -> str:
-    """A URDF that MuJoCo reads with its shapes and its root link's inertia, which it drops unless it is told otherwise."""
+def _parsed(text: str) -> ElementTree.Element:
     try:
-        robot = ElementTree.fromstring(text)
+        return ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise EntityError("parse", f"The resource is not well-formed XML: {error}.") from error
-    told = robot.find("mujoco")
-    if told is None:
-        told = ElementTree.SubElement(robot, "mujoco")
-    compiler = told.find("compiler")
-    if compiler is None:
-        compiler = ElementTree.SubElement(told, "compiler")
-    compiler.attrib.update(fusestatic="false", discardvisual="false")
+
+
+def _child(element: ElementTree.Element, tag: str) -> ElementTree.Element:
+    """The first child of this kind, made if there is none."""
+    found = element.find(tag)
+    return ElementTree.SubElement(element, tag) if found is None else found
+
+
+def _with_files(text: str, folder: Path) -> str:
+    """An MJCF document whose meshes and textures are found from anywhere."""
+    document = _parsed(text)
+    compiler = _child(document, "compiler")
+    both = compiler.attrib.pop("assetdir", "")
+    for key in ("meshdir", "texturedir"):
+        compiler.set(key, str(folder / compiler.get(key, both)))
+    return ElementTree.tostring(document, encoding="unicode")
+
+
+def _whole_urdf(text: str, folder: Path | None) -> str:
+    """A URDF that MuJoCo reads with its shapes and its root link's inertia, which it drops unless it is told otherwise."""
+    robot = _parsed(text)
+    compiler = _child(_child(robot, "mujoco"), "compiler")
+    compiler.attrib.update(fusestatic="false", discardvisual="false", strippath="false")
+    compiler.attrib.pop("meshdir", None)
+    for mesh in robot.iter("mesh"):
+        uri = mesh.get("filename", "")
+        file = resource_path(uri, folder or Path("/"))
+        if file is None:
+            raise EntityError("not_found", f"The mesh '{uri}' of the resource is not on the machine of the plant.")
+        mesh.set("filename", str(file))
     return ElementTree.tostring(robot, encoding="unicode")
 
 

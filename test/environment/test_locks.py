@@ -23,7 +23,8 @@ def pins(path):
 
 def test_there_is_a_lock_per_tier():
     assert [path.name for path in LOCKS] == [
-        "requirements-bench.lock", "requirements-calibration.lock", "requirements-inference.lock", "requirements-learning.lock",
+        "requirements-bench.lock", "requirements-calibration.lock", "requirements-docs.lock", "requirements-inference.lock",
+        "requirements-learning.lock",
         "requirements-robots.lock", "requirements-ros.lock", "requirements-security.lock", "requirements-test.lock", "requirements-view.lock",
         "requirements.lock",
     ]  # fmt: skip

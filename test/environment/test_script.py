@@ -19,7 +19,7 @@ def steps(calls):
             ("-m venv", "venv"), ("install setuptools", "setuptools"), ("-r requirements-ros.lock", "packages"),
             ("-r requirements-inference.lock", "inference"), ("-r requirements-learning.lock", "learning"),
             ("-r requirements-calibration.lock", "calibration"), ("-r requirements-security.lock", "security"),
-            ("-r requirements-robots.lock", "robots"), ("-r requirements-view.lock", "view"),
+            ("-r requirements-robots.lock", "robots"), ("-r requirements-view.lock", "view"), ("-r requirements-docs.lock", "docs"),
             ("-r requirements-test.lock", "test"), ("-r requirements-bench.lock", "bench"),
             ("ros_wheels", "paths"), ("--base-paths interfaces", "interfaces"), ("--packages-select refit", "package"),
         ):  # fmt: skip
@@ -106,6 +106,7 @@ def test_tiers_come_on_first_need(checkout):
         "security",
         "robots",
         "view",
+        "docs",
         "test",
     ]
     assert steps(checkout.run("bench", "dynamics")[3]) == ["bench"]
@@ -122,6 +123,9 @@ def test_tiers_come_on_first_need(checkout):
         ("security create keys", ["security"]),
         ("view bag", ["view"]),
         ("view --help", []),
+        ("docs", ["docs"]),
+        ("docs sim_core.control", ["docs"]),
+        ("docs --help", []),
         ("launch sim.launch.py view:=true robot:=panda", ["view"]),
         ("demo --view", ["view"]),
         ("demo --no-view", []),
@@ -170,7 +174,10 @@ def test_a_new_base_asks_for_the_tiers_again(checkout):
 def test_a_wrong_tier_is_named_beside_those_there_are(checkout):
     code, _, err, calls = checkout.run("setup", "learnign")
     assert code == 2 and not calls
-    assert "no tier 'learnign'; there are: base inference learning calibration security robots view test bench." in err
+    assert (
+        "no tier 'learnign'; there are: base inference learning calibration security robots view docs test bench."
+        in err
+    )
 
 
 def test_the_words_that_need_a_tier_are_those_of_the_methods():

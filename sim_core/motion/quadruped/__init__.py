@@ -1,0 +1,1 @@
+"""A quadruped that trots: gait, estimate, stance forces and swinging feet."""

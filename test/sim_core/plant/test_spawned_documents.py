@@ -3,6 +3,7 @@
 import mujoco
 import numpy as np
 import pytest
+import trimesh
 
 from sim_core.plant import EntityError, MujocoPlant
 
@@ -71,3 +72,37 @@ def test_what_no_object_can_be_is_refused_with_a_reason(arm):
     with pytest.raises(EntityError, match="not well-formed"):
         plant.spawn("broken", text="<robot name='a'><link></robot>")
     assert list(plant.entities()) == ["arm"]
+
+
+@pytest.mark.parametrize("kind", ["mjcf", "mjcf in assets", "urdf", "urdf of a package"])
+def test_meshes_lie_beside_their_document(arm, tmp_path, kind):
+    """Wherever the plant was started."""
+    folder = tmp_path / "cup" / "model"
+    for name in ("cup.stl", "assets/cup.stl"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        trimesh.creation.box(extents=(0.1, 0.2, 0.3)).export(folder / name)
+    mesh = {"urdf": "cup.stl", "urdf of a package": "package://cup/model/assets/cup.stl"}.get(kind)
+    text = (
+        f'''<robot name="cup"><link name="cup"><inertial><mass value="0.2"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1"
+        iyz="0" izz="0.1"/></inertial><visual><geometry><mesh filename="{mesh}"/></geometry></visual></link></robot>'''
+        if mesh
+        else f"""<mujoco>{'<compiler meshdir="assets"/>' if kind == "mjcf in assets" else ""}<asset><mesh name="cup" file="cup.stl"/></asset>
+        <worldbody><body><freejoint/><geom type="mesh" mesh="cup" mass="0.2"/></body></worldbody></mujoco>"""
+    )
+    path = folder / ("cup.urdf" if mesh else "cup.xml")
+    path.write_text(text)
+    plant = MujocoPlant(arm)
+    plant.spawn("cup", uri=str(path), position=(5.0, 0.0, 1.0))
+    m = plant.world.model
+    assert m.nmesh == 1 and m.body_subtreemass[m.body("cup").id] == pytest.approx(0.2)
+    np.testing.assert_allclose(sorted(np.ptp(m.mesh_vert, axis=0)), (0.1, 0.2, 0.3), atol=1e-6)
+
+
+def test_a_mesh_that_is_not_there_is_named(arm, tmp_path):
+    path = tmp_path / "cup.urdf"
+    path.write_text(
+        '<robot name="cup"><link name="cup"><visual><geometry><mesh filename="package://nowhere/cup.stl"/></geometry>'
+        "</visual></link></robot>"
+    )
+    with pytest.raises(EntityError, match="'package://nowhere/cup.stl' of the resource is not on the machine"):
+        MujocoPlant(arm).spawn("cup", uri=path.as_uri())
