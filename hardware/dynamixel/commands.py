@@ -140,10 +140,11 @@ class StopLaw:
         commanded = np.isfinite(goals.position) | np.isfinite(goals.velocity) | np.isfinite(goals.effort)
         np.copyto(self.hold, goals.position, where=commanded)
         idle = ~commanded
+        self._stopping &= idle
         if some(idle):
             stopped = idle & np.isnan(self.hold)
             np.copyto(self.hold, state.q, where=stopped)
-            self._stopping = idle & (self._stopping | stopped & (self._fell | (np.abs(state.qd) > AT_REST)))
+            self._stopping |= stopped & (self._fell | (np.abs(state.qd) > AT_REST))
             self._fell &= ~stopped
             goals.velocity[idle] = 0.0
             following = idle & (~arrays.takes_effort if self.stop_state != "hold" else True)

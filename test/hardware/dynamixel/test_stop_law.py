@@ -25,13 +25,15 @@ class Rig:
         self.state, self.goals = GroupState(["a"]), Goals(1)
         self.q, self.v, self.path = q, v, []
 
-    def run(self, seconds, load, effort=None):
+    def run(self, seconds, load, effort=None, position=None):
         """The law's own efforts, or those of a commander."""
         for _ in range(round(seconds / DT)):
             self.state.q[:], self.state.qd[:] = self.q, 0.024 * np.round(self.v / 0.024)  # as servos resolve
             self.goals.clear()
             if effort is not None:
                 self.goals.effort[:] = effort
+            if position is not None:
+                self.goals.position[:] = position
             self.law.fill(self.state, self.goals, DT, MOST)
             tau = np.clip(self.goals.effort, -MOST, MOST)
             self.law.loop.observe(tau, DT)
@@ -80,6 +82,19 @@ def test_a_standing_joint_goes_back_to_where_it_was_stopped():
     rig.run(0.5, 0.0)
     way = rig.run(4.0, 0.6)
     assert abs(way).max() > 0.02 and abs(way[-1]) < 0.003
+
+
+def test_a_command_ends_a_stop():
+    """Positions that come while a joint still stops are followed by the whole loop, its integral included."""
+    rig = Rig()
+    rig.run(1.0, 0.5, effort=-0.5)
+    rig.v = 2.0
+    rig.run(0.02, 0.5)  # the law stops it
+    assert rig.law._stopping.any()
+    before = rig.law.loop.integral.copy()
+    rig.run(DT, 0.9, position=0.5)
+    assert rig.law.loop.integral != before
+    assert rig.run(3.0, 0.9, position=0.5)[-1] == pytest.approx(0.5, abs=0.003)
 
 
 def test_a_position_that_was_commanded_is_held():
