@@ -72,7 +72,9 @@ MAY_IMPORT = {
 WITHOUT_ROS = ("config", "recording", "reporting", "hardware", "sim_core", "identification")
 #: sub-packages from the bottom up; each may import those before it
 FLOORS = {
-    "sim_core": ("host", "codegen", "multibody", "inference", "augmentation", "control", "motion", "plant"),
+    "sim_core": (
+        *("host", "codegen", "multibody", "inference", "augmentation", "control", "motion", "telepresence", "plant"),
+    ),
     "sim_core.multibody": ("equations", "contact", "model", "rollout"),
     "sim_core.inference": ("data", "shooting", "fit", "bayessim", "samplers", "posterior"),
     "nodes": ("framework", "frames", "view", "control", "plant", "devices", "supervision", "learning"),

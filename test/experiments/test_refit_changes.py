@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from experiments.adaptive_mpc.refit_changes import SIZES, cell, judge
+from experiments.adaptive_mpc.refit_changes import SIZES, arm, cell, judge
 from experiments.problems.changed_arm import CHANGE, Drive, Driven, Round, changes, drive, hand_truth
 from reporting import Result
 
 
-@pytest.mark.parametrize("robot", SIZES["full"][0])
-def test_there_are_ten_changes_and_the_plant_takes_them(robot):
+@pytest.mark.parametrize("label", SIZES["full"][0])
+def test_there_are_ten_changes_and_the_plant_takes_them(label, tmp_path, monkeypatch):
+    monkeypatch.setenv("REFIT_CACHE", str(tmp_path))
+    robot = arm(label)
     assert len(changes(robot)) >= 10
     for name in changes(robot):
         assert np.isfinite(drive(Drive(robot, name, False, 0, CHANGE + 1.05)).rmse)
