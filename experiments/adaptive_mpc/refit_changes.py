@@ -1,9 +1,9 @@
 """Twelve changes of every arm, with and without refit: never worse than none, and do the intervals hold the truth?
 
     ./refit experiment refit_changes --cluster processes           # 12 changes x 3 arms x 4 seeds
-    ./refit experiment refit_changes --quick --cluster processes   # 2 seeds
+    ./refit experiment refit_changes --quick --cluster processes   # 2 arms, 2 seeds
 
-The arms are two of the project and one that is brought: xArm7, taken over from its published URDF with nothing said besides.
+The arms are two of the project and, at full size, one that is brought: xArm7, taken over from its published URDF with nothing said besides.
 Each follows its figure eight under model-predictive control, in lock-step on sim_core.plant and without ROS, with the
 settings of its nodes. At 1.5 s something changes that nobody tells the controller of. The refit may learn the hand with what
 it holds, and friction where the model has it, so that for most changes its model is of the wrong class; then once more, told
@@ -30,7 +30,7 @@ SOURCE = "own target"
 #: an arm of nobody here: label, and which of the published URDFs
 BROUGHT = {"xarm7": "xarm_description/urdf/xarm7"}
 #: arms, seeds, seconds of each run
-SIZES = {"quick": (("panda", "dxl_arm", "xarm7"), 2, 5.0), "full": (("panda", "dxl_arm", "xarm7"), 4, 8.0)}
+SIZES = {"quick": (("panda", "dxl_arm"), 2, 5.0), "full": (("panda", "dxl_arm", "xarm7"), 4, 8.0)}
 #: changes that the refit's model can express: a payload in the hand, and friction of an arm whose model has it
 EXPRESSIBLE = ("payload", "light payload", "payload far to the side")
 ROUGH = ("joint friction", "payload and friction")

@@ -104,11 +104,11 @@ def changes(robot: str) -> dict[str, list[dict[str, Any]]]:
         "light payload": [f"payload:{0.25 * mass}"],
         "payload far to the side": [f"payload:{0.6 * mass}@{4.0 * x},{3.0 * y},{z}"],
         "joint friction": rough,
-        "joint damping x 3": ["damping:*=x3"],
+        "joint damping x 3": _times(model, "damping", 3),
         "one motor at 80 %": [f"gain:{middle}=0.8"],
         "all motors at 90 %": ["gain:*=0.9"],
         f"link mass x 1.3 ({link})": [f"mass:{link}=1.3"],
-        "rotor inertia x 2": ["armature:*=x2"],
+        "rotor inertia x 2": _times(model, "armature", 2),
         "base tilted by 3 degrees": ["tilt:3@y"],
         "payload and friction": [payload, *rough],
         "payload and 4 ms delay": [payload],
@@ -116,6 +116,13 @@ def changes(robot: str) -> dict[str, list[dict[str, Any]]]:
     events = {name: scenario_of(texts, model, hand, demo.com) for name, texts in found.items()}
     events["payload and 4 ms delay"].append({"action": "delay", "command": 0.004})
     return {name: [{"time": CHANGE, **event} for event in each] for name, each in events.items()}
+
+
+def _times(model, quantity: str, factor: float) -> list[str]:
+    """A multiple of what the joints have, for those that have any."""
+    layout = model.parameters
+    values = {joint: float(layout.nominal[layout.index(f"{joint}.{quantity}")]) for joint in model.joint_names}
+    return [f"{quantity}:{joint}=x{factor}" for joint, value in values.items() if value > 0.0]
 
 
 def freed(robot: str, change: str) -> str:
