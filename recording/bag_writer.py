@@ -27,6 +27,8 @@ from recording.message_types import typestore
 __all__ = ["BagWriter"]
 
 VERSION: Final = 9  # of rosbag2's metadata, as Jazzy writes it
+#: libyaml where PyYAML has it: 8 ms in place of 25 for twenty topics, and that with every chunk
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class BagWriter:
@@ -165,7 +167,7 @@ class BagWriter:
             }
         }
         with whole_file(writer.metapath) as partial:
-            partial.write_text(yaml.safe_dump(document, sort_keys=False))
+            partial.write_text(yaml.dump(document, Dumper=_DUMPER, sort_keys=False))
 
     def close(self) -> None:
         """Write the index and the final metadata; the bag is complete. A second call is a no-op."""
