@@ -39,6 +39,8 @@ __all__ = ["SupervisorConfig", "SupervisorNode", "main"]
 LEASES = 0.2
 #: [s] in which a supervisor that was held up reads what has piled up; before that it judges by a past that it has half read
 CATCH_UP = 0.5
+#: to a plant whose time stands still within `clock_age_limit`
+QUESTIONS = 4
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class SupervisorNode(RefitNode):
         self._lent = -np.inf  # wall time of the last lease
         self._stamp = -np.inf
         self._looked = -np.inf  # ROS time of the last look
-        self._question: Future | None = None
+        self._questions: list[Future] = []  # to the plant, not yet answered
         self._asked = time.monotonic()
         self.status = self.create_publisher(SupervisorStatus, "supervisor/status", LEDGER)
         self.lease = self.create_publisher(CommandLease, "supervisor/lease", COMMAND)
@@ -281,19 +283,28 @@ class SupervisorNode(RefitNode):
             or not self.get_parameter("use_sim_time").value
             or not self.watch.clock_stands_still(now, wall)
         ):
-            self._question, self._asked = None, wall
+            self._forget_questions()
             return
-        if self._question is not None and self._question.done():
-            self._question, self._asked = None, wall  # alive; ask again as long as time stands still
-        if self._question is None and self._simulation.service_is_ready():
-            # A question put before the service is known would be lost, and its silence mean nothing.
-            self._question, self._asked = self._simulation.call_async(GetSimulationState.Request()), wall
+        if any(question.done() for question in self._questions):
+            self._forget_questions()  # alive; ask again as long as time stands still
+        # An answer may get lost while both sides still find each other: the same is asked again before silence is believed.
+        due = self._asked + len(self._questions) * self.config.clock_age_limit / QUESTIONS
+        # A question put before the service is known would be lost, and its silence mean nothing.
+        if len(self._questions) < QUESTIONS and wall >= due and self._simulation.service_is_ready():
+            if not self._questions:
+                self._asked = wall
+            self._questions.append(self._simulation.call_async(GetSimulationState.Request()))
         elif wall - self._asked > self.config.clock_age_limit:
             self._handle(
                 Event.PLANT_SILENT,
                 f"time stands still and the plant has not answered for "
                 f"{self.config.clock_age_limit:.1f} s: it crashed or hangs",
             )
+
+    def _forget_questions(self) -> None:
+        for question in self._questions:
+            self._simulation.remove_pending_request(question)
+        self._questions, self._asked = [], time.monotonic()
 
     # -- services ----------------------------------------------------------------------------------
 

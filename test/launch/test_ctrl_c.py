@@ -20,7 +20,7 @@ SETTINGS = """
 /**/adaptive_mpc:
   ros__parameters: {mode: track}
 /**/supervisor:
-  ros__parameters: {lease_duration: 5.0}
+  ros__parameters: {lease_duration: 5.0, clock_age_limit: 30.0}
 """
 
 
