@@ -8,13 +8,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
-from sim_core.multibody import Dynamics, load_model
+import numpy as np
+from sim_core.gate import CommandGate, JointLimits, Lease
 
-model = load_model("panda")
-dynamics = Dynamics(model, dt=0.01)
-names: tuple[str, ...] = model.joint_names
-length: {length} = len(names)
-print(dynamics.nx, length)
+
+def duration(gate: CommandGate, limits: JointLimits) -> float:
+    gate.grant(Lease("somebody", 0.5), now=0.0)
+    names: tuple[str, ...] = limits.joints
+    length: {length} = len(names)
+    print(gate.limits, length)
+    return Lease("somebody", 0.5).duration
 """
 
 
@@ -35,8 +38,8 @@ def test_a_program_is_checked_against_the_types_of_the_packages(tmp_path):
     assert right.returncode == 0, right.stdout
     wrong = checked(tmp_path, PROGRAM.format(length="str"))
     assert wrong.returncode == 1 and 'variable has type "str"' in wrong.stdout
-    misspelt = checked(tmp_path, PROGRAM.format(length="int").replace("dynamics.nx", "dynamics.nxx"))
-    assert misspelt.returncode == 1 and "nxx" in misspelt.stdout
+    misspelt = checked(tmp_path, PROGRAM.format(length="int").replace("gate.limits", "gate.limitts"))
+    assert misspelt.returncode == 1 and "limitts" in misspelt.stdout
 
 
 def test_every_package_whose_types_are_checked_says_so():
