@@ -44,7 +44,7 @@ setup(
         include=["config", *(pattern for name in FOLDERS for pattern in (name, f"{name}.*"))]
     ),
     # C runtime sources, CUDA text and templates travel beside the modules that read them.
-    package_data={"": ["*.c", "*.h", "*.cu", "*.j2", "*.yaml", "py.typed"]},
+    package_data={"": ["*.c", "*.h", "*.cu", "*.j2", "*.yaml", "py.typed", "*.html", "*.js", "*.css", "*.woff2", "*.glb", "*.json", "*.svg", "*.png", "*.txt"]},
     python_requires=">=3.11,<3.13",
     install_requires=["setuptools"],
     zip_safe=False,

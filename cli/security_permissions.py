@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cli.security_endpoints import Endpoints, endpoints
-from config.description import Device
+from config.description import CONTROLLERS, Device
 from config.robot import load_robot
 from nodes.framework.security import OPERATOR, enclave
 from nodes.table import NODES
@@ -27,8 +27,9 @@ LAST_DOMAIN = 232
 _OWN = {"/clock": "clock", "/tf": "tf", "/tf_static": "tf_static"}
 #: among themselves all participants tell which nodes they have
 _GRAPH = "ros_discovery_info"
-_CONTROLLERS = ("adaptive_mpc", "stance_controller")
 _DRIVERS = "nodes.devices."
+#: node that speaks to people elsewhere -> the controller that it is for: no other robot's graph has it
+_GOES_WITH = {"telepresence_bridge": "teleop"}
 _ACTION_SERVICES = ("send_goal", "cancel_goal", "get_result")
 _ACTION_TOPICS = ("feedback", "status")
 
@@ -60,7 +61,9 @@ def members(robot: str, namespace: str = "") -> list[Member]:
     devices = [
         Device(name)
         for name, module in NODES.items()
-        if not module.startswith(_DRIVERS) and (name not in _CONTROLLERS or name == described.controller)
+        if not module.startswith(_DRIVERS)
+        and (name not in CONTROLLERS or name == described.controller)
+        and _GOES_WITH.get(name, described.controller) == described.controller
     ]
     devices += described.devices
     named = [(device, _resolved(device, namespace)) for device in devices]

@@ -13,6 +13,8 @@ from typing import ClassVar, Protocol, TypeVar
 from config.typed import key
 
 __all__ = [
+    "CONTROLLERS",
+    "Capsule",
     "Device",
     "HiddenChange",
     "Identify",
@@ -23,6 +25,8 @@ __all__ = [
     "SwingUp",
     "SwingUpDemo",
     "SwingUpWeights",
+    "Teleoperate",
+    "TeleoperatedArm",
     "Track",
     "TrackingWeights",
     "Trot",
@@ -41,7 +45,7 @@ class _HasKind(Protocol):
 Kind = TypeVar("Kind", bound=_HasKind)
 
 #: nodes that can run a robot, and the tasks that each is for
-CONTROLLERS = {"adaptive_mpc": ("track", "swing_up"), "stance_controller": ("trot",)}
+CONTROLLERS = {"adaptive_mpc": ("track", "swing_up"), "stance_controller": ("trot",), "teleop": ("teleoperate",)}
 WEIGHT = (0.0, 1e9)
 
 
@@ -108,6 +112,42 @@ class Trot:
         "file in the robot's folder with the network that imitates the stance programme, for solver:=neural",
         default="",
     )
+
+
+@dataclass(frozen=True)
+class TeleoperatedArm:
+    """An arm that follows one of the operator's hands: a robot of its own, mounted in this one."""
+
+    side: str = key(choices=("right", "left"), purpose="hand of the operator that it follows")
+    robot: str = key("", None, "name in config/robots of the arm alone")
+    prefix: str = key("", None, "of the arm's names in this robot's model, 'right_' for right_joint1")
+    mount: str = key("", None, "body of this robot that is the root of the arm")
+    frame: str = key("", None, "site of this robot that follows the hand: the end effector")
+
+
+@dataclass(frozen=True)
+class Teleoperate:
+    """A person moves the robot: arms after hands, head after head, base after a stick."""
+
+    kind: ClassVar[str] = "teleoperate"
+
+    arms: tuple[TeleoperatedArm, ...] = key("", None, "right one first")
+    base: tuple[str, ...] = key("", None, "joints of the base: forward, left, anticlockwise; or none", default=())
+    head: tuple[str, ...] = key("", None, "joints of the head: yaw, pitch, roll; or none", default=())
+    gripper: str = key("", None, "joint that the right trigger closes, from its lower to its upper limit", default="")
+    hand: tuple[str, ...] = key(
+        "", None, "joints of the left hand, index to thumb, that the glove or the left trigger closes", default=()
+    )
+
+    def __post_init__(self) -> None:
+        sides = [arm.side for arm in self.arms]
+        if sides not in (["right", "left"], ["right"], ["left"]):
+            raise ValueError(
+                f"arms: expected a right and a left one, or one of them, found {', '.join(sides) or 'none'}"
+            )
+        for name, sizes in (("base", (0, 3)), ("head", (0, 3)), ("hand", (0, 6))):
+            if len(getattr(self, name)) not in sizes:
+                raise ValueError(f"{name}: expected {sizes[1]} joints or none, found {len(getattr(self, name))}")
 
 
 @dataclass(frozen=True)
@@ -233,6 +273,16 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Capsule:
+    """All points within `radius` of a segment that is fixed to a body: encloses its shapes for whoever keeps a distance."""
+
+    body: str = key("", None, "body of the model that it is fixed to")
+    start: tuple[float, float, float] = key("m", (-5.0, 5.0), "of the segment, in the body's frame")
+    end: tuple[float, float, float] = key("m", (-5.0, 5.0), "of the segment, in the body's frame")
+    radius: float = key("m", (1e-3, 5.0), "of the capsule")
+
+
+@dataclass(frozen=True)
 class Robot:
     """Everything particular to one robot that its model and its ROS parameters do not say.
 
@@ -247,11 +297,14 @@ class Robot:
     controller: str = key(
         choices=tuple(CONTROLLERS), purpose="node that runs it; left out: nothing does, it is a model only", default=""
     )
-    task: Track | SwingUp | Trot | None = key("", None, "what the controller makes it do", default=None)
+    task: Track | SwingUp | Trot | Teleoperate | None = key("", None, "what the controller makes it do", default=None)
     refit: Refit | None = key("", None, "what its sensors ask of the refit", default=None)
     identify: Identify | None = key("", None, "defaults of refit identify", default=None)
     devices: tuple[Device, ...] = key(
         "", None, "its drivers in the order they are brought up: sensors first, what moves it last", default=()
+    )
+    capsules: tuple[Capsule, ...] = key(
+        "", None, "that enclose its links, from the root on, for whoever keeps arms apart", default=()
     )
     demo: PayloadDemo | SwingUpDemo | None = key("", None, "how refit demo shows it", default=None)
 

@@ -19,6 +19,7 @@ TIERS = {
     "security": ("cryptography",),
     "robots": ("pinocchio", "example-robot-data"),
     "view": ("viser",),
+    "telepresence": ("aiohttp", "aiortc"),
     "docs": ("pdoc",),
 }
 

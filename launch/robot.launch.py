@@ -127,6 +127,7 @@ def started(robot, value, physical=""):
     controllers = {
         "adaptive_mpc": mpc,
         "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
+        "teleop": {"lockstep": yes["lockstep"]},
     }
     if robot.controller not in controllers:
         raise ValueError(

@@ -16,6 +16,10 @@ NODES = {
     "recorder": "nodes.supervision.recorder",
     # what a person sees of it
     "view": "nodes.view.view",
+    # a person acts through the robot
+    "teleop": "nodes.telepresence.teleop",
+    # between an operator far away and the graph
+    "telepresence_bridge": "nodes.telepresence.bridge",
     # where things are
     "robot_state": "nodes.frames.robot_state",
     "static_transform": "nodes.frames.static_transform",

@@ -13,6 +13,7 @@ from lifecycle_msgs.srv import GetState
 from simulation_interfaces.srv import GetSimulationState
 from std_srvs.srv import Trigger
 
+from config.description import CONTROLLERS
 from config.robot import node_parameters
 from nodes.devices.robot_devices import robot_devices
 from scripting.client import GraphClient
@@ -25,8 +26,6 @@ from scripting.world import World
 
 __all__ = ["Connection", "Facts"]
 
-#: controllers that a graph may have
-CONTROLLERS = ("adaptive_mpc", "stance_controller")
 INSTEAD = {
     "track": "its controller follows a path: follow_path",
     "episode": "its controller runs episodes: run_episode",
@@ -128,7 +127,7 @@ class Connection:
         """To what `graph` starts with these arguments of the launch file."""
         client = GraphClient(domain, namespace, graph.check_alive, graph.error)
         sections = {path.rsplit("/", 1)[-1] for path in yaml.safe_load(node_parameters(robot).read_text())}
-        controller = next((name for name in CONTROLLERS if name in sections), CONTROLLERS[0])
+        controller = next((name for name in CONTROLLERS if name in sections), "adaptive_mpc")
         by_hand = arguments.get("drivers") == "by_hand"
         drivers = [d.path for d in robot_devices(robot, str(arguments.get("devices", "")))] if by_hand else []
         plant = "drivers" not in arguments or bool(arguments.get("use_emulators"))

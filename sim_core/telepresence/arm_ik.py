@@ -3,21 +3,39 @@
     ik = QpIk(kinematics)
     q = ik.step(target, q, bias)               # 125 times a second
 
-Joints stay within their limits, and where a target is out of reach they end as near as they can: an operator corrects what
-is seen.
+Joints stay within their limits and speeds, and where a target is out of reach they end as near as they can: an operator
+corrects what is seen.
 
 Source: Zhu, PhD thesis, University of Illinois (2023), section 8.4.2, eq. (8.4).
 """
 
 from __future__ import annotations
 
+from typing import Protocol
+
+import casadi as ca
 import numpy as np
 
 from sim_core.control.box_qp import box_qp
-from sim_core.telepresence.arm_kinematics import ArmKinematics, Posture, pose_error
+from sim_core.telepresence.arm_equations import OneCall, pose_difference, pose_symbols, shortened
+from sim_core.telepresence.arm_kinematics import ArmKinematics
 from sim_core.telepresence.clutch import Pose
 
-__all__ = ["QpIk"]
+__all__ = ["PERIOD", "ArmIk", "QpIk", "step_bounds"]
+
+#: of the arm loop [s]
+PERIOD = 0.008
+
+
+class ArmIk(Protocol):
+    """What every inverse kinematics here can do."""
+
+    @property
+    def kinematics(self) -> ArmKinematics:
+        """Of the arm."""
+
+    def step(self, target: Pose, q: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+        """Joint positions (n,) [rad] for this period; see `QpIk.step`."""
 
 
 class QpIk:
@@ -27,6 +45,7 @@ class QpIk:
         kinematics: of the arm.
         damping, pull: w_q and w_b; metres and radians weigh alike.
         reach: [m] and [rad] that a single step goes at most: what is farther is come to step by step.
+        period: [s] between two steps, in which no joint goes farther than its speed lets it; inf: as far as it likes.
 
     Attributes:
         lower, upper: limits of the joints (n,) [rad].
@@ -39,12 +58,24 @@ class QpIk:
         damping: float = 0.02,
         pull: float = 0.0005,
         reach: tuple[float, float] = (0.05, 0.3),
+        period: float = PERIOD,
     ) -> None:
-        self.kinematics, self.damping, self.pull, self.reach = kinematics, damping, pull, reach
-        model = kinematics.model
-        self.lower, self.upper = np.asarray(model.q_lower, float), np.asarray(model.q_upper, float)
-        middle = 0.5 * (self.lower + self.upper)
-        self.neutral = np.where(np.isfinite(middle), middle, 0.0)
+        self._kinematics = kinematics
+        self.lower, self.upper, self.neutral = kinematics.lower, kinematics.upper, kinematics.neutral
+        self._most = kinematics.speed * period
+        arm, n = kinematics.equations, len(kinematics.joints)
+        numbers, target = pose_symbols("target")
+        bias = ca.SX.sym("bias", n)
+        error = shortened(pose_difference(target, (arm.position, arm.rotation)), reach)
+        H = arm.J.T @ arm.J + (damping + pull) * ca.SX.eye(n)
+        g = pull * (arm.q - bias) - arm.J.T @ error
+        programme = ca.Function("programme", [ca.vertcat(arm.q, numbers, bias)], [ca.vertcat(ca.vec(H), g)])
+        self._programme = OneCall("refit_arm_programme", programme)
+
+    @property
+    def kinematics(self) -> ArmKinematics:
+        """Of the arm."""
+        return self._kinematics
 
     def step(self, target: Pose, q: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
         """Joint positions (n,) [rad] for this period.
@@ -54,19 +85,16 @@ class QpIk:
             q: where the joints were told to be last (n,) [rad].
             bias: the posture that is preferred where the target leaves a choice (n,) [rad]; None: the neutral one.
         """
-        now, bias = self.kinematics.at(q), self.neutral if bias is None else bias
-        J, error = now.J, self._error(target, now)
-        H = J.T @ J + (self.damping + self.pull) * np.eye(len(q))
-        g = -J.T @ error + self.pull * (q - bias)
-        solved = box_qp(H, g, self.lower - q, self.upper - q, np.zeros(len(q)))
-        assert solved is not None  # H is positive definite
+        n, bias = len(q), self.neutral if bias is None else bias
+        numbers = self._programme(np.concatenate((q, target.position, target.rotation.ravel(), bias)))
+        low, high = step_bounds(q, self.lower, self.upper, self._most)
+        solved = box_qp(numbers[: n * n].reshape(n, n), numbers[n * n :], low, high, np.zeros(n))
+        assert solved is not None  # the Hessian is positive definite
         return np.clip(q + solved[0], self.lower, self.upper)
 
-    def _error(self, target: Pose, now: Posture) -> np.ndarray:
-        """(6,), no longer than the reach of a step."""
-        error = pose_error(target, now.pose)
-        for part, most in ((slice(0, 3), self.reach[0]), (slice(3, 6), self.reach[1])):
-            size = float(np.linalg.norm(error[part]))
-            if size > most:
-                error[part] *= most / size
-        return error
+
+def step_bounds(
+    q: np.ndarray, lower: np.ndarray, upper: np.ndarray, most: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest step (n,) [rad] that keeps joints from q between their limits and is at most `most` (n,)."""
+    return np.clip(lower - q, -most, most), np.clip(upper - q, -most, most)

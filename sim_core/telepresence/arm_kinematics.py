@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -9,10 +10,12 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_core.multibody import RobotModel
-from sim_core.multibody.equations.kinematics import frame_pose, frame_velocity
+from sim_core.telepresence.arm_equations import OneCall, arm_equations
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["ArmKinematics", "Posture", "pose_error"]
+
+HERE = Pose(np.zeros(3), np.eye(3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,52 +23,89 @@ class Posture:
     """An arm at one set of joint positions.
 
     Attributes:
-        pose: of the frame in the world.
-        J: (6, n), linear [m/rad] over angular velocity [rad/rad] of the frame in world axes.
+        position, rotation: of the frame (3,) [m], (3, 3).
+        J: (6, n), linear [m/rad] over angular velocity [rad/rad] of the frame.
         manipulability: sqrt(det(L^-1 J J' L^-1)), lengths measured in L [m], so that metres and radians weigh alike.
         gradient: of the manipulability over joint positions (n,) [1/rad].
     """
 
-    pose: Pose
+    position: np.ndarray
+    rotation: np.ndarray
     J: np.ndarray
     manipulability: float
     gradient: np.ndarray
 
+    @property
+    def pose(self) -> Pose:
+        """Of the frame."""
+        return Pose(self.position, self.rotation)
+
 
 class ArmKinematics:
-    """Kinematics of a site or body of a robot.
+    """Kinematics of a site or body of a robot, in the axes of the model's world or of what carries it.
 
     Args:
-        model: the robot; its hinges alone move.
+        model: the robot.
         frame: site or body.
-        length: [m] that counts as much as a radian in the manipulability.
+        joints: names of the joints that move it; the robot's other joints stay where they are at home. None: all joints.
+        length: [m] that counts as much as a radian in the manipulability. Another length multiplies the manipulability of
+            every posture by the same number.
+        base: of the model's world in the axes in which poses are told, for an arm that is mounted somewhere; None: the same.
+        tool: of what is moved in the frame; None: the frame itself.
+
+    Attributes:
+        joints: names (n).
+        lower, upper: limits of the joints (n,) [rad]; infinite where a joint has none.
+        speed: at most (n,) [rad/s]; infinite where a joint has no limit.
+        home: (n,) [rad].
+        neutral: the middle of every joint's range (n,) [rad], 0 of a joint that turns for ever.
+        equations: the same as symbols.
+
+    Raises:
+        ValueError: a joint is not there, or is neither hinge nor slide, or the length is not positive.
+        KeyError: the frame is not there.
 
     Source: Yoshikawa, Manipulability of Robotic Mechanisms (1985); its gradient is M tr(dJ/dq_i J^+).
     """
 
-    def __init__(self, model: RobotModel, frame: str, length: float = 0.3) -> None:
-        self.model, self.length = model, length
-        q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        p = ca.SX(ca.DM(model.parameters.nominal))
-        position, R = frame_pose(model, frame, q, p)
-        angular, linear = frame_velocity(model, frame, q, v, p)
-        J = ca.jacobian(ca.vertcat(linear, angular), v)
-        dJ = ca.jacobian(ca.vec(J), q)
-        self._evaluate = ca.Function("arm", [q], [position, R, J, dJ])
+    def __init__(
+        self,
+        model: RobotModel,
+        frame: str,
+        joints: Sequence[str] | None = None,
+        length: float = 0.3,
+        base: Pose | None = None,
+        tool: Pose | None = None,
+    ) -> None:
+        if not (np.isfinite(length) and length > 0.0):
+            raise ValueError(f"length is a positive distance [m], found {length}")
+        self.model, self.frame, self.length = model, frame, length
+        self.joints = tuple(model.joint_names if joints is None else joints)
+        arm = arm_equations(model, frame, self.joints, length, base or HERE, tool or HERE)
+        links = {link.joint: link for link in model.links if not link.follows}
+        places = [links[name].q_index for name in self.joints]
+        self.lower, self.upper = np.asarray(model.q_lower, float)[places], np.asarray(model.q_upper, float)[places]
+        self.speed = np.asarray(model.v_limit, float)[[links[name].v_index for name in self.joints]]
+        self.home = np.asarray(model.q_home, float)[places]
+        middle = 0.5 * (self.lower + self.upper)
+        self.neutral = np.where(np.isfinite(middle), middle, 0.0)
+        self.equations = arm
+        numbers = ca.vertcat(arm.manipulability, arm.gradient, arm.position, ca.vec(arm.rotation.T), ca.vec(arm.J.T))
+        self._posture = OneCall("refit_arm_posture", ca.Function("posture", [arm.q], [numbers]))
+        self._measure = OneCall("refit_arm_measure", ca.Function("measure", [arm.q], [arm.manipulability]))
 
     def at(self, q: np.ndarray) -> Posture:
         """The arm at joint positions q (n,) [rad]."""
-        position, R, J, dJ = (np.asarray(part) for part in self._evaluate(q))
-        n = J.shape[1]
-        scale = np.r_[np.full(3, 1.0 / self.length), np.ones(3)][:, None]
-        S = scale * J
-        manipulability = float(np.sqrt(max(np.linalg.det(S @ S.T), 0.0)))
-        dS = scale[None] * dJ.T.reshape(n, n, 6).transpose(0, 2, 1)  # of joint i: (6, n)
-        gradient = manipulability * np.einsum("iab,ba->i", dS, np.linalg.pinv(S))
-        return Posture(Pose(position.ravel(), R), J, manipulability, gradient)
+        n, numbers = len(self.joints), self._posture(np.ascontiguousarray(q, float))
+        pose, J = numbers[1 + n : 13 + n], numbers[13 + n :].reshape(6, n)
+        return Posture(pose[:3], pose[3:].reshape(3, 3), J, float(numbers[0]), numbers[1 : 1 + n])
+
+    def manipulability(self, q: np.ndarray) -> float:
+        """That of joint positions q (n,) [rad] alone."""
+        return float(self._measure(np.ascontiguousarray(q, float))[0])
 
 
 def pose_error(target: Pose, pose: Pose) -> np.ndarray:
-    """What takes a pose to its target: (6,) [m, rad], the rotation as a vector in world axes."""
+    """What takes a pose to its target: (6,) [m, rad], the rotation as a vector in the axes in which both are told."""
     turn = Rotation.from_matrix(target.rotation @ pose.rotation.T).as_rotvec()
     return np.r_[target.position - pose.position, turn]

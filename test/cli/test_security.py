@@ -134,6 +134,19 @@ def test_only_the_supervisor_says_how_things_stand_and_only_the_controller_comma
     assert publishers(keystore, "rq/left/hand_overRequest") == {"/"}
 
 
+def test_only_a_robot_that_is_teleoperated_has_the_bridge_which_says_what_the_operator_does():
+    def bridges(robot):
+        return [member for member in members(robot) if member.enclave == "/telepresence_bridge"]
+
+    assert not bridges("panda")
+    (bridge,) = bridges("avatar")
+    assert {"rt/operator/sample", "rq/stopRequest", "rq/teleop/homeRequest"} <= set(bridge.publishes)
+    assert {"rt/teleop/status", "rt/camera/*/image/compressed"} <= set(bridge.subscribes)
+    assert not {"rt/joint_command", "rt/supervisor/lease", "rq/armRequest", "rq/hand_overRequest"} & set(
+        bridge.publishes
+    )
+
+
 def test_nobody_but_the_operator_touches_another_namespace(keystore):
     for name, folder in enclaves(keystore).items():
         if name != "/":

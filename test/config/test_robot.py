@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from config.description import PayloadDemo, Robot, RobotError, SwingUp, Track, Trot
+from config.description import PayloadDemo, Robot, RobotError, SwingUp, Teleoperate, Track, Trot
 from config.robot import (
     load_robot,
     loadable_robots,
@@ -50,7 +50,7 @@ def test_every_robot_of_the_project_can_be_loaded():
     assert robots == loadable_robots() and all(robot.title and robot.model.is_file() for robot in robots)
     assert {robot.name for robot in robots if robot.controller} == set(runnable_robots())
     kinds = {robot.name: type(robot.task) for robot in robots if robot.task}
-    assert set(kinds.values()) == {Track, SwingUp, Trot} and set(kinds) == set(runnable_robots())
+    assert set(kinds.values()) == {Track, SwingUp, Trot, Teleoperate} and set(kinds) == set(runnable_robots())
 
 
 def test_a_path_to_a_folder_works_like_a_name(folder, monkeypatch):
@@ -69,12 +69,12 @@ def test_a_path_to_a_folder_works_like_a_name(folder, monkeypatch):
 
 @pytest.mark.parametrize("name", ["pandas", "", "/nowhere/arm", ".."])
 def test_a_robot_that_is_not_there(name):
-    with pytest.raises(FileNotFoundError, match="No robot named .*Known: cartpole, .*panda.*path of a folder"):
+    with pytest.raises(FileNotFoundError, match="No robot named .*Known: avatar, cartpole, .*panda.*path of a folder"):
         load_robot(name)
 
 
 def test_a_model_without_nodes_cannot_be_launched():
-    with pytest.raises(FileNotFoundError, match="'swimmer3' has no nodes.yaml.* can be launched: cartpole"):
+    with pytest.raises(FileNotFoundError, match="'swimmer3' has no nodes.yaml.* can be launched: avatar, cartpole"):
         node_parameters("swimmer3")
 
 
@@ -99,15 +99,15 @@ def put(value, *path):
 BROKEN = [
     (drop("title"), "title is missing; expected a text: what people call it"),
     (put("Six", "titel"), "titel is no key here; did you mean title?"),
-    (put(1, "zzz"), "zzz is no key here; expected only title, controller, task, refit, identify, devices, demo"),
+    (put(1, "zzz"), "zzz is no key here; expected only title, controller, task, refit, identify, devices, capsules, demo"),
     (put(6, "title"), "title: expected a text, found 6"),
-    (put("mpc", "controller"), "controller: expected one of 'adaptive_mpc', 'stance_controller', found 'mpc'"),
+    (put("mpc", "controller"), "controller: expected one of 'adaptive_mpc', 'stance_controller', 'teleop', found 'mpc'"),
     (put("stance_controller", "controller"), "controller: a task of kind track needs adaptive_mpc"),
     (drop("controller"), "controller: a task of kind track needs adaptive_mpc, found ''"),
     (drop("task"), "task is missing; adaptive_mpc needs one of kind track or swing_up"),
     (put([], "task"), "task: expected keys with values, found []"),
-    (drop("task", "kind"), "task.kind is missing; expected track or swing_up or trot"),
-    (put("dance", "task", "kind"), "task.kind is 'dance', expected track or swing_up or trot"),
+    (drop("task", "kind"), "task.kind is missing; expected track or swing_up or trot or teleoperate"),
+    (put("dance", "task", "kind"), "task.kind is 'dance', expected track or swing_up or trot or teleoperate"),
     (drop("task", "weights"), "task.weights is missing; expected keys with values: of the controller's cost"),
     (drop("task", "weights", "rate"), "task.weights.rate is missing; expected a number from 0 to 1e+09 [s^2/rad^2]"),
     (put(-1, "task", "weights", "rate"), "task.weights.rate: expected a number from 0 to 1e+09 [s^2/rad^2], found -1"),

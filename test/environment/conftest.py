@@ -66,6 +66,7 @@ class Checkout:
             "requirements-security.lock": "cryptography==1\n",
             "requirements-robots.lock": "pin==1\n",
             "requirements-view.lock": "viser==1\n",
+            "requirements-telepresence.lock": "aiohttp==1\n",
             "requirements-docs.lock": "pdoc==1\n",
             "requirements-test.lock": "pytest==1\n",
             "requirements-bench.lock": "jax==1\n",

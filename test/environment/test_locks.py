@@ -25,7 +25,8 @@ def test_there_is_a_lock_per_tier():
     assert [path.name for path in LOCKS] == [
         "requirements-bench.lock", "requirements-calibration.lock", "requirements-docs.lock", "requirements-inference.lock",
         "requirements-learning.lock",
-        "requirements-robots.lock", "requirements-ros.lock", "requirements-security.lock", "requirements-test.lock", "requirements-view.lock",
+        "requirements-robots.lock", "requirements-ros.lock", "requirements-security.lock", "requirements-telepresence.lock", "requirements-test.lock",
+        "requirements-view.lock",
         "requirements.lock",
     ]  # fmt: skip
 
@@ -96,6 +97,8 @@ def test_locks_are_complete(path):
     before = [ROOT / "requirements.lock", ROOT / "requirements-ros.lock", path]
     if path.name in ("requirements-test.lock", "requirements-bench.lock"):
         before += [ROOT / f"requirements-{tier}.lock" for tier in (*TIERS, "test")]
+    if path.name == "requirements-telepresence.lock":  # with which the script installs two others
+        before += [ROOT / f"requirements-{tier}.lock" for tier in ("security", "view")]
     pinned = set().union(*map(names, before))
     for name in sorted(names(path)):
         try:

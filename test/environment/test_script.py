@@ -19,7 +19,8 @@ def steps(calls):
             ("-m venv", "venv"), ("install setuptools", "setuptools"), ("-r requirements-ros.lock", "packages"),
             ("-r requirements-inference.lock", "inference"), ("-r requirements-learning.lock", "learning"),
             ("-r requirements-calibration.lock", "calibration"), ("-r requirements-security.lock", "security"),
-            ("-r requirements-robots.lock", "robots"), ("-r requirements-view.lock", "view"), ("-r requirements-docs.lock", "docs"),
+            ("-r requirements-robots.lock", "robots"), ("-r requirements-view.lock", "view"),
+            ("-r requirements-telepresence.lock", "telepresence"), ("-r requirements-docs.lock", "docs"),
             ("-r requirements-test.lock", "test"), ("-r requirements-bench.lock", "bench"),
             ("ros_wheels", "paths"), ("--base-paths interfaces", "interfaces"), ("--packages-select refit", "package"),
         ):  # fmt: skip
@@ -106,6 +107,7 @@ def test_tiers_come_on_first_need(checkout):
         "security",
         "robots",
         "view",
+        "telepresence",
         "docs",
         "test",
     ]
@@ -127,6 +129,9 @@ def test_tiers_come_on_first_need(checkout):
         ("docs sim_core.control", ["docs"]),
         ("docs --help", []),
         ("launch sim.launch.py view:=true robot:=panda", ["view"]),
+        ("launch teleop.launch.py", ["security", "view", "telepresence"]),
+        ("launch teleop.launch.py --show-args", ["security", "view", "telepresence"]),
+        ("launch teleop.launch.py --help", []),
         ("demo --view", ["view"]),
         ("demo --no-view", []),
         ("security create --help", []),
@@ -175,7 +180,7 @@ def test_a_wrong_tier_is_named_beside_those_there_are(checkout):
     code, _, err, calls = checkout.run("setup", "learnign")
     assert code == 2 and not calls
     assert (
-        "no tier 'learnign'; there are: base inference learning calibration security robots view docs test bench."
+        "no tier 'learnign'; there are: base inference learning calibration security robots view telepresence docs test bench."
         in err
     )
 

@@ -62,7 +62,7 @@ def test_the_error_takes_a_pose_to_its_target():
 
 def test_a_step_of_qp_is_the_minimum(arm):
     rng = np.random.default_rng(3)
-    ik = QpIk(arm, reach=(np.inf, np.inf))
+    ik = QpIk(arm, reach=(np.inf, np.inf), period=np.inf)
     for q in postures(arm, 8, seed=3):
         now = arm.at(q)
         target = Pose(

@@ -1,0 +1,325 @@
+"""The controller of a robot that a person acts through: an operator's samples in, joint commands out.
+
+A joint state arrives, the newest sample of the operator is taken if it passes its gate, and one command for all joints
+leaves. The algorithms are `sim_core/telepresence`.
+
+Page: docs/nodes/teleop.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from rclpy.serialization import deserialize_message
+from refit_interfaces.msg import ControllerStatus, JointCommand, OperatorSample, TeleopStatus
+from sensor_msgs.msg import JointState, Range
+from std_srvs.srv import SetBool, Trigger
+
+from config.robot import load_robot
+from nodes.control.permission import Permission
+from nodes.framework.config import setting
+from nodes.framework.joint_state_gate import JointStateGate, peek_stamp, seconds
+from nodes.framework.lifecycle import RefitNode, spin_main
+from nodes.framework.polled import create_polled_subscription, take
+from nodes.framework.qos import COMMAND, SENSOR, STATE
+from nodes.telepresence.teleop_messages import command_of, sample_of, status_of
+from sim_core.multibody import load_model
+from sim_core.telepresence.arm import ArmSpeed
+from sim_core.telepresence.avatar import Avatar, AvatarSettings
+from sim_core.telepresence.omni_base import BaseLimits, OmniBase, Rangefinder
+from sim_core.telepresence.operator_sample import SampleGate
+from sim_core.telepresence.session import Session, SessionLimits, State
+
+__all__ = ["Teleop", "TeleopConfig", "main"]
+
+#: of target over hand in precision mode
+PRECISE = 0.25
+#: [s] between two messages of `teleop/status`
+STATUS_PERIOD = 0.05
+
+
+@dataclass(frozen=True)
+class TeleopConfig:
+    """Parameters of `teleop`."""
+
+    robot: str = setting("panda", description="model in config/robots, whose task is teleoperate", read_only=True)
+    lockstep: bool = setting(
+        False, description="the plant waits for every command; ages of joint states are not checked", read_only=True
+    )
+    control_period: float = setting(0.008, "s", (0.002, 0.05), "time between commands", read_only=True)
+    state_age_limit: float = setting(0.1, "s", (0.005, 5.0), "joint states older than this are refused", read_only=True)
+    future_limit: float = setting(
+        0.5, "s", (0.0, 10.0), "joint states stamped further ahead are refused", read_only=True
+    )
+    sample_age_limit: float = setting(
+        0.25, "s", (0.02, 5.0), "an operator's samples older than this are not taken", read_only=True
+    )
+    hold_after: float = setting(0.2, "s", (0.05, 5.0), "without a sample: arms hold and the base stops", read_only=True)
+    release_after: float = setting(2.0, "s", (0.1, 60.0), "without a sample: clutches are released", read_only=True)
+    hand_speed: float = setting(0.2, "m/s", (0.01, 1.0), "of an end effector's target, at most", read_only=True)
+    hand_turning: float = setting(1.0, "rad/s", (0.05, 4.0), "of an end effector's target, at most", read_only=True)
+    base_speed: float = setting(0.2, "m/s", (0.0, 0.5), "at full stick", read_only=True)
+    base_turning: float = setting(0.4, "rad/s", (0.0, 1.0), "at full stick", read_only=True)
+    stop_distance: float = setting(
+        0.35, "m", (0.05, 5.0), "that a rangefinder has to see free in the base's way", read_only=True
+    )
+    rangefinders: tuple[str, ...] = setting(
+        (),
+        description="'frame: bearing' of each rangefinder whose readings arrive on `range`, the bearing in degrees from "
+        "straight ahead, anticlockwise; empty: the base drives blind",
+        read_only=True,
+    )
+
+
+class Teleop(RefitNode):
+    """See the module's docstring."""
+
+    name = "teleop"
+    Config = TeleopConfig
+    event_driven = True
+    avatar: Avatar | None = None
+    halt_reason = property(lambda self: self.permission.denied)
+
+    # -- lifecycle ---------------------------------------------------------------------------------
+
+    def configure(self) -> None:
+        config = self.config
+        model = load_model(config.robot)
+        settings = AvatarSettings(
+            period=config.control_period, speed=ArmSpeed(linear=config.hand_speed, angular=config.hand_turning)
+        )
+        self.avatar = Avatar(load_robot(config.robot), model, settings)
+        if self.avatar.base is not None:
+            limits = BaseLimits(
+                speed=config.base_speed, turning=config.base_turning, stop_distance=config.stop_distance
+            )
+            self.avatar.base = OmniBase([_rangefinder(text) for text in config.rangefinders], limits)
+        self.joints = list(model.joint_names)
+        self.gate = JointStateGate(
+            self.joints, *((np.inf, np.inf) if config.lockstep else (config.state_age_limit, config.future_limit))
+        )
+        self.cycles = self.misses = 0
+        self._cycle_times, self._ages = deque(maxlen=500), deque(maxlen=500)
+        self._forget()
+        self.commands = self.create_lifecycle_publisher(JointCommand, "joint_command", COMMAND)
+        self.status = self.create_lifecycle_publisher(ControllerStatus, "controller/status", STATE)
+        self.teleop_status = self.create_lifecycle_publisher(TeleopStatus, "teleop/status", STATE)
+        self.permission = Permission(self, self._on_permission)
+        self._samples = create_polled_subscription(self, OperatorSample, "operator/sample", STATE)
+        self._ranges = create_polled_subscription(self, Range, "range", SENSOR)
+        self._made = [
+            self._samples,
+            self._ranges,
+            self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
+            self.create_service(Trigger, "teleop/home", self._on_home),
+            self.create_service(SetBool, "teleop/precision", self._on_precision),
+            self.create_service(Trigger, "teleop/reset_fault", self._on_reset_fault),
+            self.create_timer(0.05, self._watch, clock=self.steady_clock),
+        ]
+
+    def _forget(self) -> None:
+        self.samples = SampleGate(self.config.sample_age_limit)
+        self.avatar.session = Session(SessionLimits(self.config.hold_after, self.config.release_after))
+        self.refusal = self._sample_refusal = ""
+        self._sent: JointCommand | None = None
+        self._started = False  # whether the avatar knows where its joints are
+        self._position = self.avatar.home
+        self._due = self._stamp = self._told = -np.inf
+        self._seen = np.nan
+        self._seen_ranges: dict[str, float] = {}
+        self._state_time = time.monotonic()
+
+    def activate(self) -> None:
+        self._forget()
+        take(self._samples), take(self._ranges)  # what was said before does not count
+
+    def stop(self) -> None:
+        # The declared stop state is the receiver's: it enters it when commands cease.
+        pass
+
+    def cleanup(self) -> None:
+        for entity in [
+            *getattr(self, "_made", []),
+            *(getattr(self, name, None) for name in ("commands", "status", "teleop_status")),
+        ]:
+            if entity is not None:
+                for destroy in (
+                    self.destroy_subscription,
+                    self.destroy_timer,
+                    self.destroy_service,
+                    self.destroy_publisher,
+                ):
+                    if destroy(entity):
+                        break
+        if hasattr(self, "permission"):
+            self.permission.destroy()
+        self._made, self.avatar = [], None
+
+    def time_jumped_back(self) -> None:
+        if self.avatar is not None:
+            self._forget()
+
+    # -- what people ask for -----------------------------------------------------------------------
+
+    def _on_home(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        why = self._unready() or self.avatar.go_home()
+        response.success, response.message = not why, why or "The arms go home."
+        return response
+
+    def _on_precision(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self.avatar.set_precision(PRECISE if request.data else 1.0)
+        response.success = True
+        response.message = f"The arms go {'a quarter of' if request.data else ''} the hands' way.".replace("  ", " ")
+        return response
+
+    def _on_reset_fault(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        why = self._unready()
+        response.success, response.message = not why, why or self.avatar.reset_fault(self._position)
+        return response
+
+    def _unready(self) -> str:
+        if not self.is_active or not self._started:
+            return "The node teleop is not active, or has heard no joint states yet."
+        return self.halt_reason
+
+    def _on_permission(self) -> None:
+        if not self.halt_reason:
+            self._started = False  # the robot may have been moved meanwhile
+
+    # -- the control cycle -------------------------------------------------------------------------
+
+    def _on_joint_state(self, data: bytes) -> None:
+        """A joint state, still serialised: only those that are due are worth reading."""
+        arrival = time.perf_counter()
+        stamp = peek_stamp(data)
+        if not self.is_active:
+            return
+        if self.config.lockstep and self._sent is not None and stamp == seconds(self._sent.header.stamp):
+            self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
+            return
+        if self.config.lockstep and stamp == self._seen:
+            self._due = -np.inf  # it waits at this state, wherever the beat here began
+        self._seen = stamp
+        if self._stamp <= stamp < self._due:
+            return
+        message = deserialize_message(data, JointState)
+        state, self.refusal = self.gate.read(message, np.nan if self.config.lockstep else self._now())
+        if state is None:
+            self.diagnostics.tick("states_refused")
+            self.diagnostics.warn(self.refusal)
+            return
+        if stamp < self._stamp:
+            self._forget()
+        self._state_time = time.monotonic()
+        self._stamp, self._position = stamp, state.position
+        period = self.config.control_period
+        self._due = (max(self._due + period, stamp + 0.5 * period) if np.isfinite(self._due) else stamp + period) - 1e-6
+        if not self._started:
+            self.avatar.start_at(state.position)
+            self._started = True
+        motion = self.avatar.cycle(
+            self._newest_sample(stamp), state.position, state.velocity, self._read_ranges(), stamp, self.halt_reason
+        )
+        if not self.halt_reason:
+            command = command_of(motion, self.joints, self.get_name())
+            command.header.stamp = message.header.stamp
+            self.commands.publish(command)
+            self._sent = command
+            latency = time.perf_counter() - arrival
+            self.cycles += 1
+            self.misses += latency > period
+            self._cycle_times.append(latency)
+        if stamp - self._told >= STATUS_PERIOD - 1e-6 or stamp < self._told:
+            self._told = stamp
+            self._tell(message.header.stamp)
+
+    def _newest_sample(self, stamp: float):
+        """The newest sample that passes the gate; None: nothing was heard."""
+        newest = None
+        now = stamp if self.config.lockstep else self._now()
+        for message, _ in take(self._samples):
+            try:
+                sample = sample_of(message)
+            except ValueError as error:
+                self.diagnostics.tick("samples_refused")
+                self._sample_refusal = f"The operator's sample was not taken: {error}."
+                continue
+            taken, self._sample_refusal = self.samples.read(sample, now)
+            if taken is None:
+                self.diagnostics.tick("samples_refused")
+            else:
+                newest = taken
+                self._ages.append(now - taken.stamp)
+        return newest
+
+    def _read_ranges(self) -> dict[str, float]:
+        for message, _ in take(self._ranges):
+            self._seen_ranges[message.header.frame_id] = float(message.range)
+        return self._seen_ranges
+
+    # -- what it says ------------------------------------------------------------------------------
+
+    def _tell(self, stamp) -> None:
+        said = status_of(self.avatar, self._position, self._sample_refusal)
+        said.header.stamp = stamp
+        self.teleop_status.publish(said)
+        stopped = self.halt_reason
+        status = ControllerStatus(
+            state=ControllerStatus.STATE_STOPPED if stopped else ControllerStatus.STATE_TRACKING,
+            period=self.config.control_period,
+            cycles=self.cycles,
+            deadline_misses=self.misses,
+            solve_time=float(self._cycle_times[-1]) if self._cycle_times else 0.0,
+            message=stopped,
+        )
+        status.header.stamp = stamp
+        self.status.publish(status)
+
+    def _watch(self) -> None:
+        """On the wall clock: why there are no commands, where there are none."""
+        self.permission.attend()
+        if not self.is_active:
+            return
+        silence = time.monotonic() - self._state_time
+        why = self.halt_reason
+        if not why and not self.config.lockstep and silence > self.config.state_age_limit:
+            why = self.refusal or f"no joint states for {silence:.2f} s"
+        if why:
+            self.diagnostics.warn(why)
+
+    def diagnose(self) -> None:
+        if self.avatar is None:
+            return
+        say = self.diagnostics.set
+        self.diagnostics.set_percentiles("latency", self._cycle_times)
+        self.diagnostics.set_percentiles("sample_age", self._ages)
+        say("session", f"{State(self.avatar.session.state).name}: {self.avatar.session.sentence}")
+        say("cycles", self.cycles)
+        say("deadline_misses", self.misses)
+        for arm in self.avatar.arms:
+            say(f"{arm.name} arm", f"{arm.mode.value} {arm.message}".strip())
+        for reason, count in self.samples.refused.items():
+            say(f"samples {reason.name.lower()}", count)
+
+    def _now(self) -> float:
+        return 1e-9 * self.get_clock().now().nanoseconds
+
+
+def _rangefinder(text: str) -> Rangefinder:
+    """Of 'frame: bearing'.
+
+    Raises:
+        ValueError: it is not so written.
+    """
+    name, _, bearing = text.partition(":")
+    try:
+        return Rangefinder(name.strip(), float(np.deg2rad(float(bearing))))
+    except ValueError:
+        raise ValueError(f"rangefinders: expected 'frame: bearing in degrees', found '{text}'") from None
+
+
+def main(args=None) -> int:
+    return spin_main(Teleop, args)

@@ -1,0 +1,197 @@
+"""One arm that follows a hand: what it is doing, and where its joints shall be next.
+
+    arm = TeleopArm("right", ik, mount, tool, home)
+    wanted = arm.propose(hand, clutched, yaw, axes, dt)       # where it would go
+    arm.accept(q)                                              # where it may go: the guard decides for both arms
+    arm.stop("sentence"), arm.reset(), arm.go_home()
+
+Its modes exclude each other: every one has what lets it in, and what it falls back to.
+
+| mode | entered | leaves to |
+|---|---|---|
+| HOLD | at the start, when a clutch is released or the operator is lost | FOLLOW, HOMING |
+| FOLLOW | by a clutch that is pressed, unless the arm is stopped | HOLD |
+| HOMING | by the operator's wish, unless the arm is stopped or follows | HOLD when it is there, or when it may not go on |
+| STOPPED | by a protective stop, from everywhere | HOLD by a reset alone |
+
+Source: Zhu, PhD thesis, University of Illinois (2023), sections 8.4 and 5.3.4.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim_core.telepresence.arm_ik import QpIk
+from sim_core.telepresence.clutch import OPENXR, Clutch, Pose
+
+__all__ = ["ArmMode", "ArmSpeed", "TeleopArm"]
+
+
+class ArmMode(enum.Enum):
+    """What an arm is doing; the text is what an operator reads."""
+
+    HOLD = "holds"
+    FOLLOW = "follows the hand"
+    HOMING = "goes home"
+    STOPPED = "protective stop"
+
+
+@dataclass(frozen=True)
+class ArmSpeed:
+    """At most.
+
+    Attributes:
+        linear, angular: of the end effector's target [m/s], [rad/s].
+        share: of the joints' velocity limits, in everything that the arm does.
+        homing: of a joint on its way home [rad/s].
+    """
+
+    linear: float = 0.2
+    angular: float = 1.0
+    share: float = 0.6
+    homing: float = 0.5
+
+
+class TeleopArm:
+    """See the module's docstring.
+
+    Args:
+        name: in sentences, "right".
+        ik: of the arm alone, for the frame that the tool is mounted on.
+        mount: of the arm's root in what carries it.
+        tool: of the end effector in the frame of `ik`.
+        home: joint positions (n,) [rad].
+        speed: limits of its motion.
+
+    Attributes:
+        mode: what it is doing. message: why, where it does not do what was asked; "" else.
+        q: joint positions that it was told last (n,) [rad].
+        target: where the end effector is led to in what carries the arm; None while it does not follow.
+        bias: posture that the inverse kinematics prefer (n,) [rad]; None: the middle of every joint's range.
+    """
+
+    def __init__(
+        self, name: str, ik: QpIk, mount: Pose, tool: Pose, home: np.ndarray, speed: ArmSpeed = ArmSpeed()
+    ) -> None:
+        self.name, self.speed = name, speed
+        self.mode, self.message = ArmMode.HOLD, ""
+        self.home = np.array(home, float)
+        self.q = self.home.copy()
+        self.bias: np.ndarray | None = self.home.copy()
+        self.clutch = Clutch()
+        self._ik, self._mount, self._tool = ik, mount, tool
+        self._most = np.asarray(ik.kinematics.model.v_limit, float) * speed.share
+        self.target: Pose | None = None
+
+    def effector(self, q: np.ndarray) -> Pose:
+        """Of the end effector in what carries the arm, at joint positions q (n,) [rad]."""
+        flange = self._ik.kinematics.at(q).pose
+        return _chain(_chain(self._mount, flange), self._tool)
+
+    def start_at(self, q: np.ndarray) -> None:
+        """The joints are there (n,) [rad], and nothing is asked of them."""
+        self.q = np.clip(np.array(q, float), self._ik.lower, self._ik.upper)
+        if self.mode is not ArmMode.STOPPED:
+            self._hold()
+
+    def stop(self, why: str) -> None:
+        """A protective stop; only `reset` ends it."""
+        if self.mode is not ArmMode.STOPPED:
+            self._hold(why)
+            self.mode = ArmMode.STOPPED
+
+    def reset(self, q: np.ndarray) -> bool:
+        """End a protective stop where the joints are now (n,) [rad]; whether there was one."""
+        stopped = self.mode is ArmMode.STOPPED
+        if stopped:
+            self.mode = ArmMode.HOLD
+            self.start_at(q)
+        return stopped
+
+    def go_home(self) -> str:
+        """Begin to go home; "" or the sentence why not."""
+        if self.mode is ArmMode.STOPPED:
+            return f"The {self.name} arm is in a protective stop: {self.message}"
+        if self.mode is ArmMode.FOLLOW:
+            return f"The {self.name} arm follows a hand: release its clutch first."
+        self.mode, self.message = ArmMode.HOMING, ""
+        return ""
+
+    def propose(
+        self, hand: Pose | None, clutched: bool, yaw: float, dt: float, axes: np.ndarray = OPENXR
+    ) -> np.ndarray:
+        """Where the joints would be after `dt` (n,) [rad].
+
+        Args:
+            hand: of the operator, in the operator's axes; None where it is not tracked.
+            clutched: whether it moves the arm.
+            yaw: of the headset when the clutch is pressed [rad].
+            dt: [s]. axes: of the operator's world.
+        """
+        if self.mode is ArmMode.STOPPED:
+            return self.q
+        if clutched and hand is not None:
+            if self.mode is not ArmMode.FOLLOW:
+                self.clutch.axes = axes
+                told = self.target = self.effector(self.q)
+                self.clutch.press(told, hand, yaw)
+                self.mode, self.message = ArmMode.FOLLOW, ""
+            return self._follow(hand, dt)
+        if self.mode is ArmMode.FOLLOW:
+            self._hold()
+        if self.mode is ArmMode.HOMING:
+            away = self.home - self.q
+            if np.abs(away).max() < 1e-3:
+                self._hold()
+                return self.q
+            # All joints arrive together.
+            return self.q + away * min(1.0, self.speed.homing * dt / np.abs(away).max())
+        return self.q
+
+    def accept(self, q: np.ndarray, why: str = "") -> None:
+        """The joints are told to be there (n,) [rad]; `why` says why that is not what was proposed."""
+        self.q = q
+        if self.mode is not ArmMode.STOPPED:
+            self.message = why
+            if why and self.mode is ArmMode.HOMING:
+                self._hold(why)
+
+    def _follow(self, hand: Pose, dt: float) -> np.ndarray:
+        assert self.target is not None
+        told = self.effector(self.q)
+        wanted = self.clutch.target(hand, told)
+        self.target = _towards(self.target, wanted, self.speed.linear * dt, self.speed.angular * dt)
+        in_arm = _chain(_inverse(self._mount), _chain(self.target, _inverse(self._tool)))
+        most = self._most * dt
+        q = self._ik.step(in_arm, self.q, self.bias)
+        return self.q + np.clip(q - self.q, -most, most)
+
+    def _hold(self, why: str = "") -> None:
+        if self.clutch.pressed:
+            self.clutch.release(self.effector(self.q))
+        self.mode, self.message, self.target = ArmMode.HOLD, why, None
+
+
+def _chain(first: Pose, second: Pose) -> Pose:
+    """The second, given in the first, in what the first is given in."""
+    return Pose(first.position + first.rotation @ second.position, first.rotation @ second.rotation)
+
+
+def _inverse(pose: Pose) -> Pose:
+    return Pose(-pose.rotation.T @ pose.position, pose.rotation.T)
+
+
+def _towards(pose: Pose, target: Pose, linear: float, angular: float) -> Pose:
+    """At most so far [m], [rad] from a pose to a target."""
+    away = target.position - pose.position
+    far = float(np.linalg.norm(away))
+    turn = Rotation.from_matrix(target.rotation @ pose.rotation.T).as_rotvec()
+    angle = float(np.linalg.norm(turn))
+    position = target.position if far <= linear else pose.position + away * (linear / far)
+    if angle > angular:
+        return Pose(position, Rotation.from_rotvec(turn * (angular / angle)).as_matrix() @ pose.rotation)
+    return Pose(position, target.rotation)

@@ -1,0 +1,149 @@
+"""Which posture an arm prefers where its target leaves a choice: the middle of its joints' ranges, or one that keeps the elbow
+on its own side.
+
+    bias = fit_shoulder_bias(kinematics, poses, "joint3")
+    q = ik.step(target, q, bias(target))
+
+An arm with seven joints can swing its elbow about the line from shoulder to hand. Drawn to the middle of every range, it may
+swing it to the wrong side, from where it does not come back while the hand is followed. The shoulder bias is drawn there
+instead by one joint of the shoulder, by an angle that is linear in how far the target is to the side and in how far the hand
+looks to the side, and never beyond the outer side.
+
+Source: Zhu, PhD thesis, University of Illinois (2023), section 8.4.2, which describes the two in words and gives no formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sim_core.telepresence.arm_ik import QpIk
+from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
+from sim_core.telepresence.clutch import Pose
+
+__all__ = ["NeutralBias", "PostureBias", "ShoulderBias", "fit_shoulder_bias"]
+
+#: from a target to the posture that is preferred there (n,) [rad]
+PostureBias = Callable[[Pose], np.ndarray]
+
+#: steps in which a target is come to, and what counts as there [m], [rad]
+STEPS, NEAR = 80, (0.01, 0.05)
+
+
+@dataclass(frozen=True, eq=False)
+class NeutralBias:
+    """The same posture everywhere.
+
+    Attributes:
+        posture: (n,) [rad].
+    """
+
+    posture: np.ndarray
+
+    def __call__(self, target: Pose) -> np.ndarray:
+        """(n,) [rad]."""
+        return self.posture
+
+
+@dataclass(frozen=True, eq=False)
+class ShoulderBias:
+    """One joint's angle is angle + per_metre * aside + per_radian * yaw, at least `least` and at most `most`.
+
+    `aside` is how far the target is to the left [m], `yaw` how far the hand's z axis looks to the left [rad], both in the
+    target's own axes (x forward, y left, z up). A hand that looks up or down has no yaw, so the yaw counts by the share of the
+    axis that is level.
+
+    Attributes:
+        posture: of all joints (n,) [rad].
+        joint: place of the one that changes.
+        angle, per_metre, per_radian: [rad], [rad/m], [1].
+        least, most: [rad].
+    """
+
+    posture: np.ndarray
+    joint: int
+    angle: float
+    per_metre: float
+    per_radian: float
+    least: float
+    most: float
+
+    def __call__(self, target: Pose) -> np.ndarray:
+        """(n,) [rad]."""
+        aside, yaw = _aside(target)
+        posture = self.posture.copy()
+        posture[self.joint] = np.clip(
+            self.angle + self.per_metre * aside + self.per_radian * yaw, self.least, self.most
+        )
+        return posture
+
+    def mirrored(self, posture: np.ndarray) -> ShoulderBias:
+        """That of the other arm, which is mounted as the mirror image of this one and whose joint turns the other way.
+
+        Args:
+            posture: of all its joints (n,) [rad].
+        """
+        return replace(self, posture=posture, angle=-self.angle, least=-self.most, most=-self.least)
+
+
+def _aside(target: Pose) -> tuple[float, float]:
+    forward, left = float(target.rotation[0, 2]), float(target.rotation[1, 2])
+    return float(target.position[1]), float(np.hypot(forward, left) * np.arctan2(left, forward))
+
+
+def fit_shoulder_bias(
+    kinematics: ArmKinematics, targets: Sequence[Pose], joint: str, angles: Sequence[float]
+) -> ShoulderBias:
+    """The shoulder bias of an arm, by least squares over postures that are good at many targets.
+
+    At each target the arm starts from every angle; of the postures from which it comes to the target with the joint on the
+    outer side, the one counts that has the largest product of manipulability and distance from the nearest limit (over half
+    the joint's range).
+
+    Args:
+        kinematics: of the arm, in axes with x forward, y left, z up.
+        targets: as the arm will meet them; some may be out of reach.
+        joint: name of the one of the shoulder that swings the elbow.
+        angles: of it, rising, all on the outer side of 0 [rad]; the bias stays between the outermost ones.
+
+    Raises:
+        ValueError: the joint is not one of the arm's, the angles are not all on one side of 0, or fewer than ten targets can
+            be reached with the elbow on its side.
+    """
+    if joint not in kinematics.joints:
+        raise ValueError(f"expected one of the arm's joints {', '.join(kinematics.joints)}, found '{joint}'")
+    least, most = min(angles), max(angles)
+    if not least * most > 0.0:
+        raise ValueError(f"expected angles on one side of 0, which is the outer one, found {least} to {most} rad")
+    k, ik, half = kinematics.joints.index(joint), QpIk(kinematics), 0.5 * (kinematics.upper - kinematics.lower)
+    rows, chosen = [], []
+    for target in targets:
+        best = (0.0, 0.0)
+        for angle in angles:
+            q = bias = _with(kinematics.neutral, k, angle)
+            for _ in range(STEPS):
+                q = ik.step(target, q, bias)
+            now = kinematics.at(q)
+            error = pose_error(target, now.pose)
+            there = np.linalg.norm(error[:3]) < NEAR[0] and np.linalg.norm(error[3:]) < NEAR[1]
+            if there and q[k] * angle > 0.0:
+                room = float((np.minimum(q - kinematics.lower, kinematics.upper - q) / half).min())
+                best = max(best, (now.manipulability * room, float(q[k])))
+        if best[0] > 0.0:
+            rows.append((1.0, *_aside(target)))
+            chosen.append(best[1])
+    if len(rows) < 10:
+        raise ValueError(
+            f"only {len(rows)} of {len(targets)} targets can be reached with '{joint}' between {least} and {most} rad; "
+            f"give others"
+        )
+    angle, per_metre, per_radian = np.linalg.lstsq(np.array(rows), np.array(chosen), rcond=None)[0]
+    return ShoulderBias(kinematics.neutral, k, float(angle), float(per_metre), float(per_radian), least, most)
+
+
+def _with(posture: np.ndarray, joint: int, angle: float) -> np.ndarray:
+    changed = posture.copy()
+    changed[joint] = angle
+    return changed
