@@ -20,6 +20,11 @@ FOLDERS = (
     "experiments",
     "benchmarks",
 )
+#: what travels beside modules: C runtime sources, CUDA text, templates, and the operator's page
+FILES = [
+    *("*.c", "*.h", "*.cu", "*.j2", "*.yaml", "py.typed"),
+    *("*.html", "*.js", "*.css", "*.json", "*.woff2", "*.glb", "*.svg", "*.png", "*.txt"),
+]
 NODES = runpy.run_path(str(HERE / "nodes" / "table.py"))["NODES"]
 
 
@@ -43,8 +48,7 @@ setup(
     packages=find_namespace_packages(
         include=["config", *(pattern for name in FOLDERS for pattern in (name, f"{name}.*"))]
     ),
-    # C runtime sources, CUDA text and templates travel beside the modules that read them.
-    package_data={"": ["*.c", "*.h", "*.cu", "*.j2", "*.yaml", "py.typed", "*.html", "*.js", "*.css", "*.woff2", "*.glb", "*.json", "*.svg", "*.png", "*.txt"]},
+    package_data={"": FILES},
     python_requires=">=3.11,<3.13",
     install_requires=["setuptools"],
     zip_safe=False,

@@ -77,7 +77,9 @@ FLOORS = {
     ),
     "sim_core.multibody": ("equations", "contact", "model", "rollout"),
     "sim_core.inference": ("data", "shooting", "fit", "bayessim", "samplers", "posterior"),
-    "nodes": ("framework", "frames", "view", "control", "plant", "devices", "supervision", "learning"),
+    "nodes": (
+        *("framework", "frames", "view", "control", "plant", "devices", "supervision", "learning", "telepresence"),
+    ),
     "nodes.view": ("stage", "layers"),
 }
 #: what a driver's process does without: it starts in half a second and leaves memory to others

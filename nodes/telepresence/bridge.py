@@ -31,7 +31,7 @@ from nodes.framework.config import setting
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.messages import set_stamp
 from nodes.framework.polled import create_polled_subscription, take
-from nodes.framework.qos import COMMAND, GLANCE, LEDGER, SENSOR
+from nodes.framework.qos import GLANCE, LEDGER, SENSOR, STATE
 from nodes.telepresence.access import Door, check_exposure, read_token, tls_context
 from nodes.telepresence.link_thread import LinkThread
 from nodes.telepresence.protocol import AXES, Message, Place, Sample
@@ -130,7 +130,7 @@ class TelepresenceBridge(RefitNode):
         settings = LinkSettings(
             door, config.host, config.port, tls, robot.name, robot.title, config.streams, clients=config.clients
         )
-        self._samples = self.create_publisher(OperatorSample, "operator/sample", COMMAND)
+        self._samples = self.create_publisher(OperatorSample, "operator/sample", STATE)
         self._faces = self.create_publisher(CompressedImage, "operator/face/image/compressed", SENSOR)
         self._statuses = create_polled_subscription(self, TeleopStatus, "teleop/status", GLANCE)
         self._supervisors = create_polled_subscription(self, SupervisorStatus, "supervisor/status", LEDGER)

@@ -225,9 +225,11 @@ class View(RefitNode):
             self._answer(question.verb, question.answered, answer.success, answer.message)
 
     def _answer(self, verb: str, answered: Callable[[bool, str], None], granted: bool, text: str) -> None:
-        self.get_logger().log(
-            f"Answer to '{verb}': {'granted' if granted else 'not granted'}. {text}", 20 if granted else 30
-        )
+        # A line of rclpy's logger keeps the severity of its first call, and raises at another one.
+        if granted:
+            self.get_logger().info(f"Answer to '{verb}': granted. {text}")
+        else:
+            self.get_logger().warning(f"Answer to '{verb}': not granted. {text}")
         answered(granted, text)
 
     def diagnose(self) -> None:

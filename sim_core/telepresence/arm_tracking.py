@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_core.telepresence.arm_ik import ArmIk
+from sim_core.telepresence.arm_ik import ArmIk, QpIk
+from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
 from sim_core.telepresence.clutch import Pose
 from sim_core.telepresence.operator_motion import OperatorMotion
 from sim_core.telepresence.posture_bias import PostureBias
@@ -25,8 +26,8 @@ __all__ = ["ANGLE", "DISTANCE", "Tracking", "settle", "track"]
 
 #: beyond which a hand counts as not followed [m], [rad]
 DISTANCE, ANGLE = 0.05, 0.3
-#: steps in which an arm settles at a motion's first pose: four seconds
-SETTLING = 500
+#: steps in which an arm settles
+SETTLING = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +60,33 @@ class Tracking:
         return float(self.lost.mean())
 
 
-def settle(ik: ArmIk, target: Pose, bias: PostureBias) -> np.ndarray:
-    """Joint positions (n,) [rad] of an arm that comes from the bias' own posture to a target and stays."""
-    q = bias(target)
-    for _ in range(SETTLING):
-        q = ik.step(target, q, bias(target))
-    return q
+def settle(
+    kinematics: ArmKinematics, target: Pose, bias: PostureBias, least: float = 0.0, starts: int = 16, seed: int = 0
+) -> np.ndarray:
+    """Joint positions (n,) [rad] with which an arm waits at a target: of all that it finds, the ones nearest to the bias.
+
+    Args:
+        kinematics: of the arm.
+        target: where its frame is.
+        bias: the posture that is preferred.
+        least: manipulability that the joint positions have; where none have it, those with the most are taken.
+        starts: how many random joint positions of this seed the search begins from, beside the bias' own.
+
+    Raises:
+        ValueError: the target is out of reach from every start.
+    """
+    ik, preferred, rng = QpIk(kinematics, period=np.inf), bias(target), np.random.default_rng(seed)
+    found = []
+    for q in (preferred, *rng.uniform(kinematics.lower, kinematics.upper, (starts, len(preferred)))):
+        for _ in range(SETTLING):
+            q = ik.step(target, q, preferred)
+        now = kinematics.at(q)
+        error = pose_error(target, now.pose)
+        if np.linalg.norm(error[:3]) < DISTANCE and np.linalg.norm(error[3:]) < ANGLE:
+            found.append((min(now.manipulability - least, 0.0), -float(np.sum((q - preferred) ** 2)), q))
+    if not found:
+        raise ValueError(f"the target at {target.position.tolist()} m is out of reach from all {starts + 1} starts")
+    return max(found, key=lambda one: one[:2])[2]
 
 
 def track(ik: ArmIk, bias: PostureBias, motion: OperatorMotion, start: np.ndarray | None = None) -> Tracking:
@@ -78,7 +100,7 @@ def track(ik: ArmIk, bias: PostureBias, motion: OperatorMotion, start: np.ndarra
     """
     arm, steps = ik.kinematics, len(motion)
     targets = [motion.pose(k) for k in range(steps)]
-    q = start = settle(ik, targets[0], bias) if start is None else np.array(start, float)
+    q = start = settle(arm, targets[0], bias) if start is None else np.array(start, float)
     told, seconds = np.empty((steps, len(q))), np.empty(steps)
     for k, target in enumerate(targets):
         begin = time.thread_time()

@@ -1,6 +1,6 @@
 """Inverse kinematics that keeps an arm away from its singularities: the measure of manipulability stays above a threshold.
 
-    ik = MomIk(kinematics, threshold=1.0)
+    ik = MomIk(kinematics, threshold=1.5)
     q = ik.step(target, q, bias)               # 125 times a second
 
 The target is changed before a damped Newton step goes there. As the measure falls to the threshold, what of the motion to
@@ -54,7 +54,7 @@ class MomIk:
 
     Args:
         kinematics: of the arm; its length is that of the threshold.
-        threshold: least manipulability. With the default length a Panda has 2.97 at home, so 1.0 is a third of that.
+        threshold: least manipulability. With the default length a Panda has 2.97 at home, so the default is half of that.
         margin: above the threshold, in which motions that lower the measure are taken away more and more.
         raising: share of what is missing to the threshold that a step makes up.
         pull: share of the way to the bias that a step goes where the target leaves a choice. The default is that of the
@@ -73,7 +73,7 @@ class MomIk:
     def __init__(
         self,
         kinematics: ArmKinematics,
-        threshold: float = 1.0,
+        threshold: float = 1.5,
         margin: float = 0.5,
         raising: float = 0.2,
         pull: float = 0.0244,
@@ -130,11 +130,11 @@ class MomIk:
             bias: the posture that is preferred where the target leaves a choice (n,) [rad]; None: the neutral one.
         """
         arm = self._kinematics
-        low, high = step_bounds(q, arm.lower, arm.upper, self._most)
         step, M, gradient = self._within(target, q, arm.neutral if bias is None else bias)
         bound = min(M, self.threshold)
         reached = self._shortened(q, step, bound)
         if reached is None:
+            low, high = step_bounds(q, arm.lower, arm.upper, self._most)
             most = float(np.abs(gradient) @ np.maximum(high, -low))
             rise = max(SLIDE * most, self._raising * ((1.0 + HIGHER) * self.threshold - M))
             reached = self._shortened(q, nearest_rising(step, gradient, low, high, rise), bound)
@@ -154,7 +154,7 @@ class MomIk:
             fastest = float((np.abs(step) / self._most).max())
             if fastest > 1.0:
                 step = step / fastest
-            inside = np.clip(q + step, arm.lower, arm.upper) - q
+            inside = np.minimum(np.maximum(q + step, arm.lower), arm.upper) - q
             beyond = (np.abs(inside - step) > 1e-12) & (free > 0.0)
             if not beyond.any():
                 break
@@ -165,7 +165,7 @@ class MomIk:
         """Joint positions (n,) as far along the step as the manipulability is at least `bound`, None if that is nowhere."""
         arm, share = self._kinematics, 1.0
         for _ in range(HALVINGS):
-            there = np.clip(q + share * step, arm.lower, arm.upper)
+            there = np.minimum(np.maximum(q + share * step, arm.lower), arm.upper)
             if arm.manipulability(there) >= bound:
                 return there
             share *= 0.5

@@ -4,16 +4,17 @@
     target = motion.pose(k)
 
 The hand goes from place to place as people's hands do, each time with the least jerk, and rests for a moment. The places of
-the two kinds were chosen from the robot's size before anything was tracked along them, and nothing of them depends on what
-follows: A is tabletop work, mostly in the workspace, and B goes further to the right, out of reach and back.
+the two kinds follow from the robot's size and from what the thesis says of them: A is tabletop work, mostly in the workspace,
+and B goes further to the right, out of reach and back.
 
-* The base is 1 m long and carries the arms over its middle, so that nothing on a table before it is nearer than 0.45 m; it
-  ends 0.35 m further. The table is 0.75 m high; hands are 5 to 35 cm above it.
+* The base is 1 m long and carries the shoulders over its middle, so a table begins 0.5 m before them; hands go to what lies
+  within 0.35 m of its edge. The table is 0.75 m high, and hands are 5 to 35 cm above it.
 * A reaches from 0.6 m on the hand's own side to 0.15 m on the other.
-* B goes in turns to a place on the table, 0.15 to 0.75 m to the side, and to one that is 0.75 to 1.3 m to the side, beside or
-  before the robot, of which the outer ones are farther from the shoulder than an arm is long.
+* B goes in turns to a place of A and to one that is 0.75 to 1.3 m to the side, beside or before the robot; the outer half of
+  these is farther from the shoulder than the arm is long.
 * The hand looks forward and down, and to the side where it reaches to the side: half as much as the line from the shoulder.
 * It moves 0.1 to 0.25 m/s and turns 0.4 to 0.9 rad/s on average over each way: the robot's own hands do 0.2 m/s.
+* It begins at a place in the middle half of the tabletop, where an arm waits that is at home.
 
 Axes: x forward, y left, z up, from the floor below the shoulders. The hand's z axis points to what is grasped, its x axis up.
 
@@ -32,16 +33,16 @@ from scipy.spatial.transform import Rotation
 from sim_core.telepresence.arm_ik import PERIOD
 from sim_core.telepresence.clutch import Pose
 
-__all__ = ["Kind", "OperatorMotion", "operator_motion"]
+__all__ = ["Kind", "OperatorMotion", "operator_motion", "operator_targets"]
 
 Kind = Literal["A", "B"]
 
-#: corners of the boxes in which the places of the right hand are [m]: tabletop work; of B, on the table and beyond
-TABLETOP = ((0.45, -0.60, 0.80), (0.80, 0.15, 1.10))
-RETURN = ((0.45, -0.75, 0.80), (0.80, -0.15, 1.10))
+#: corners of the boxes in which the places of the right hand are [m]: tabletop work, beyond it, and where a hand begins
+TABLETOP = ((0.50, -0.60, 0.80), (0.85, 0.15, 1.10))
 BEYOND = ((0.20, -1.30, 0.78), (0.80, -0.75, 1.25))
-#: where the right hand begins, and the shoulder from which the line to a place is seen [m]
-START, SHOULDER = (0.625, -0.225, 0.95), (0.0, -0.2)
+START = ((0.5875, -0.4125, 0.875), (0.7625, -0.0375, 1.025))
+#: the shoulder from which the line to a place is seen [m]
+SHOULDER = (0.0, -0.2)
 #: of the hand to the side, over that of the line from the shoulder
 FOLLOWED = 0.5
 #: mean and deviation of the angles to the side (beside what is followed), down and about the way it looks [rad]
@@ -95,14 +96,13 @@ def operator_motion(
     if not (np.isfinite(duration) and 0.0 < period <= duration):
         raise ValueError(f"expected a period and a longer duration [s], found {period} and {duration}")
     rng, steps = np.random.default_rng([seed, ord(kind)]), round(duration / period)
-    place, turn = np.array(START), _look(np.array(START), (0.0, TURNS[1][0], 0.0))
+    place, turn = _drawn(rng, START)
     positions, rotations = [place[None]], [turn.as_matrix()[None]]
-    made, number = 1, 0
+    made, number = 1, 1
     while made < steps:
         number += 1
-        box = TABLETOP if kind == "A" else (RETURN, BEYOND)[number % 2]
-        following = rng.uniform(*box)
-        following_turn = _look(following, tuple(rng.normal(*spread) for spread in TURNS))
+        box = TABLETOP if kind == "A" or number % 2 else BEYOND
+        following, following_turn = _drawn(rng, box)
         between = (following_turn * turn.inv()).as_rotvec()
         far, wide = np.linalg.norm(following - place), np.linalg.norm(between)
         time = max(far / rng.uniform(*SPEED), wide / rng.uniform(*TURNING), SHORTEST)
@@ -123,7 +123,16 @@ def _least_jerk(share: np.ndarray) -> np.ndarray:
     return share**3 * (10.0 - 15.0 * share + 6.0 * share**2)
 
 
-def _look(place: np.ndarray, turns: tuple[float, ...]) -> Rotation:
-    """Of a hand there: turned to the side, down, and about the way it looks [rad]."""
-    aside = FOLLOWED * np.arctan2(place[1] - SHOULDER[1], place[0] - SHOULDER[0]) + turns[0]
-    return Rotation.from_euler("ZYX", [aside, np.clip(turns[1], *DOWN), turns[2]]) * AHEAD
+def _drawn(rng: np.random.Generator, box: tuple[tuple[float, ...], tuple[float, ...]]) -> tuple[np.ndarray, Rotation]:
+    """A place (3,) [m] in a box, and how the hand is turned there."""
+    place = rng.uniform(*box)
+    aside, down, about = (rng.normal(*spread) for spread in TURNS)
+    aside += FOLLOWED * np.arctan2(place[1] - SHOULDER[1], place[0] - SHOULDER[0])
+    return place, Rotation.from_euler("ZYX", [aside, np.clip(down, *DOWN), about]) * AHEAD
+
+
+def operator_targets(count: int, seed: int) -> list[Pose]:
+    """Single poses of the right hand: one half of them where A goes, the other where B goes beyond."""
+    rng = np.random.default_rng(seed)
+    drawn = [_drawn(rng, (TABLETOP, BEYOND)[k % 2]) for k in range(count)]
+    return [Pose(place, turn.as_matrix()) for place, turn in drawn]

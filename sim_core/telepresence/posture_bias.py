@@ -14,6 +14,7 @@ Source: Zhu, PhD thesis, University of Illinois (2023), section 8.4.2, which des
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -74,9 +75,8 @@ class ShoulderBias:
         """(n,) [rad]."""
         aside, yaw = _aside(target)
         posture = self.posture.copy()
-        posture[self.joint] = np.clip(
-            self.angle + self.per_metre * aside + self.per_radian * yaw, self.least, self.most
-        )
+        angle = self.angle + self.per_metre * aside + self.per_radian * yaw
+        posture[self.joint] = min(max(angle, self.least), self.most)
         return posture
 
     def mirrored(self, posture: np.ndarray) -> ShoulderBias:
@@ -90,7 +90,7 @@ class ShoulderBias:
 
 def _aside(target: Pose) -> tuple[float, float]:
     forward, left = float(target.rotation[0, 2]), float(target.rotation[1, 2])
-    return float(target.position[1]), float(np.hypot(forward, left) * np.arctan2(left, forward))
+    return float(target.position[1]), math.hypot(forward, left) * math.atan2(left, forward)
 
 
 def fit_shoulder_bias(
@@ -114,10 +114,10 @@ def fit_shoulder_bias(
     """
     if joint not in kinematics.joints:
         raise ValueError(f"expected one of the arm's joints {', '.join(kinematics.joints)}, found '{joint}'")
-    least, most = min(angles), max(angles)
+    least, most = float(min(angles)), float(max(angles))
     if not least * most > 0.0:
         raise ValueError(f"expected angles on one side of 0, which is the outer one, found {least} to {most} rad")
-    k, ik, half = kinematics.joints.index(joint), QpIk(kinematics), 0.5 * (kinematics.upper - kinematics.lower)
+    k, ik, half = kinematics.joints.index(joint), QpIk(kinematics, period=np.inf), 0.5 * (kinematics.upper - kinematics.lower)
     rows, chosen = [], []
     for target in targets:
         best = (0.0, 0.0)

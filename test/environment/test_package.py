@@ -75,8 +75,8 @@ def test_installed_where_ros_looks():
 
 def test_files_beside_modules_are_package_data():
     """Anything else would be missing from an installed package."""
-    listed = re.search(r"package_data=\{\"\": (\[.*?\])\}", (ROOT / "setup.py").read_text()).group(1)
-    known = {".py", ".pyc", *(pattern.removeprefix("*") for pattern in ast.literal_eval(listed))}
+    listed = re.search(r"^FILES = \[\n(.*?)^\]", (ROOT / "setup.py").read_text(), re.M | re.S).group(1)
+    known = {".py", ".pyc", *(pattern.removeprefix("*") for pattern in re.findall(r'"(.+?)"', listed))}
     for folder in (
         "sim_core",
         "nodes",

@@ -65,6 +65,8 @@ def build(design: AvatarDesign = AvatarDesign(), home: dict[str, float] | None =
     spec.modelname = NAME
     spec.compiler.degree, spec.compiler.autolimits = False, True
     spec.option.timestep, spec.option.integrator = 0.002, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    # What is gripped does not creep out of the fingers.
+    spec.option.cone, spec.option.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 10.0
     spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 960
     spec.visual.map.shadowclip, spec.visual.quality.shadowsize = 2.0, 4096
     spec.stat.center, spec.stat.extent = (0.2, 0.0, 0.9), 2.0
@@ -228,6 +230,7 @@ def _arm(torso: mujoco.MjsBody, side: str, mount: Mount, robot: str) -> mujoco.M
     for element in (*source.keys, *source.numerics, *room):
         source.delete(element)
     source.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    source.option.cone, source.option.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 10.0
     root = torso.add_frame(pos=mount.position, quat=mount.quaternion).attach_body(source.body("link0"), f"{side}_", "")
     return root
 

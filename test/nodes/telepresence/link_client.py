@@ -126,6 +126,55 @@ class LinkClient:
         await self.socket.close()
 
 
+class Network:
+    """Between clients and a server: every byte comes `delay` [s] later, and none while it is `gone`."""
+
+    def __init__(self, port, delay=0.0):
+        self._port, self.delay = port, delay
+        self._back = asyncio.Event()
+        self._back.set()
+        self._tasks = set()
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def go(self):
+        self._back.clear()
+
+    def come_back(self):
+        self._back.set()
+
+    async def _connect(self, reader, writer):
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        for pair in ((reader, inner_writer), (inner_reader, writer)):
+            waiting = asyncio.Queue()
+            for work in (self._take(pair[0], waiting), self._give(pair[1], waiting)):
+                self._tasks.add(asyncio.ensure_future(work))
+
+    async def _take(self, reader, waiting):
+        data = b"x"
+        while data:
+            data = await reader.read(65536)
+            waiting.put_nowait((asyncio.get_running_loop().time() + self.delay, data))
+
+    async def _give(self, writer, waiting):
+        while True:
+            due, data = await waiting.get()
+            await asyncio.sleep(due - asyncio.get_running_loop().time())
+            await self._back.wait()
+            if not data:
+                writer.close()
+                return
+            writer.write(data)
+
+
 class Ground:
     """A server, what it has told its listener, and clients."""
 
@@ -155,13 +204,13 @@ class Ground:
         await self.server.stop()
         await self.http.close()
 
-    async def client(self, offset=0.0, **options):
+    async def client(self, offset=0.0, url="", **options):
         """A connection that has not said hello."""
-        return await LinkClient(self.http, f"{self.url}/link", offset, **options).connect()
+        return await LinkClient(self.http, f"{url or self.url}/link", offset, **options).connect()
 
-    async def operator(self, offset=0.0, **words):
+    async def operator(self, offset=0.0, url="", **words):
         """A client that has been welcomed, and whose clock is known."""
-        client = await self.client(offset)
+        client = await self.client(offset, url)
         assert isinstance(await client.hello(**words), Welcome), client.received
         await client.aligned()
         return client

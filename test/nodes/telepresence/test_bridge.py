@@ -16,11 +16,13 @@ from refit_interfaces.msg import OperatorSample, SupervisorStatus, TeleopStatus
 from sensor_msgs.msg import CompressedImage, JointState
 from std_srvs.srv import SetBool, Trigger
 
+from cli.udp_sockets import udp_addresses
 from nodes.framework.messages import seconds
 from nodes.framework.qos import COMMAND, GLANCE, LEDGER, STATE
 from nodes.telepresence.bridge import TelepresenceBridgeConfig, texture_of
 from nodes.telepresence.protocol import Hand, Place, Sample, write
 from nodes.telepresence.protocol_robot import Refused, Status, Texture, Welcome
+from nodes.view.stage.page import is_loopback
 
 
 class Page:
@@ -200,7 +202,7 @@ def test_everybody_sees_what_the_robot_does_and_its_pictures_only_while_he_looks
 def test_a_camera_is_listened_to_while_somebody_looks(ros, bridge, pages, monkeypatch):
     from test_video import Watching, jpeg, shade
 
-    _, url = bridge
+    process, url = bridge
     eye = ros.node.create_publisher(CompressedImage, "camera/left_eye/image/compressed", GLANCE)
     ada = pages(url)
     ada.join()
@@ -223,9 +225,29 @@ def test_a_camera_is_listened_to_while_somebody_looks(ros, bridge, pages, monkey
         return watching.frames.get("left_eye") and abs(shade(watching.frames["left_eye"][-1]) - 150) < 10
 
     ros.until(come, what="a picture")
+    assert udp_addresses(process.pid) == {"127.0.0.1"}  # those of the graph, and those of the pictures
     ada.does(watching.close())
     ada.does(ada.client.close())
     ros.until(lambda: eye.get_subscription_count() == 0, what="nobody who listens")
+
+
+def test_the_page_is_reached_from_this_machine_alone(ros, bridge):
+    _, url = bridge
+    port = int(url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)):
+        pass
+    for address in ("127.0.0.2", *other_addresses()):
+        with socket.socket() as trial, pytest.raises(ConnectionRefusedError):
+            trial.settimeout(60.0)
+            trial.connect((address, port))
+
+
+def other_addresses():
+    """IPv4 addresses of this machine that others reach."""
+    import ifaddr
+
+    found = [ip.ip for adapter in ifaddr.get_adapters() for ip in adapter.ips if ip.is_IPv4]
+    return [address for address in found if not is_loopback(address)]
 
 
 def test_buttons_ask_services_and_their_refusals_are_shown(ros, bridge, pages):

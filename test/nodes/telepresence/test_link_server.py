@@ -7,7 +7,7 @@ import socket
 
 import aiohttp
 import pytest
-from link_client import PATIENCE, STATUS, Ground, fresh, until
+from link_client import PATIENCE, STATUS, Ground, Network, fresh, until
 
 from nodes.telepresence import link_server
 from nodes.telepresence.access import tls_context
@@ -207,6 +207,52 @@ async def test_network_gone_and_back_makes_a_new_session_beside_the_one_that_han
     ground.server.counts["seconds_to_rejoin"] = clock() - begin  # told, not judged: the machine may be busy
     assert ground.samples[-1][0] == answer.session and ground.samples[-1][1].seq == 1
     await until(lambda: len(ground.server.clients) == 1, "the end of the former connection")
+
+
+@played
+async def test_a_slow_network_makes_samples_as_old_as_it_is(ground):
+    async with Network(ground.port, delay=0.05) as network:
+        ada = await ground.operator(offset=5000.0, url=network.url)
+        for _ in range(20):
+            await ada.sample()
+            await asyncio.sleep(0.01)
+        await ada.round_trip()
+        ground.server.show(STATUS)
+        await until(lambda: ada.of(Status), "a status")
+        assert ada.of(Status)[0].link.rtt_ms >= 100.0 and ground.samples
+        network.delay = 0.6
+        await ada.round_trip()
+        taken, stale = len(ground.samples), ground.server.counts["dropped_stale"]
+        for _ in range(10):
+            await ada.sample()
+        await ada.round_trip()
+        assert len(ground.samples) == taken and ground.server.counts["dropped_stale"] == stale + 10
+
+
+@played
+async def test_network_gone_and_back_on_one_connection_lets_nothing_old_through(ground):
+    async with Network(ground.port) as network:
+        ada = await ground.operator(url=network.url)
+        await ada.sample()
+        await ada.round_trip()
+        network.go()
+        for _ in range(60):
+            await ada.sample()
+            await asyncio.sleep(0.01)
+        await ada.press("home")
+        taken = len(ground.samples)
+        await asyncio.sleep(link_server.BUTTON_AGE + 0.1)
+        network.come_back()
+
+        async def come():
+            while len(ground.samples) == taken:
+                await ada.sample()
+                await asyncio.sleep(0.02)
+
+        await asyncio.wait_for(come(), PATIENCE)
+        assert ground.server.counts["dropped_stale"] >= 60 and not ground.buttons
+        assert {session for session, _, _ in ground.samples} == {ada.welcome.session}
+        assert all(age < 0.25 for _, _, age in ground.samples) and "came too late" in ada.of(Refused)[0].sentence
 
 
 def test_a_connection_that_stays_silent_is_given_up(monkeypatch):
