@@ -1,8 +1,8 @@
 """An arm's kinematics as symbols, and what its inverse kinematics make of them, to be compiled as one function each.
 
-    arm = arm_equations(model, "hand_site", joints)
-    step = OneCall("refit_arm", ca.Function("step", [ca.vertcat(arm.q, more)], [ca.vertcat(arm.position, ...)]))
-    numbers = step(numbers)                     # 5 microseconds for the Panda, most of which are Python's
+arm = arm_equations(model, "hand_site", joints)
+step = OneCall("refit_arm", ca.Function("step", [ca.vertcat(arm.q, more)], [ca.vertcat(arm.position, ...)]))
+numbers = step(numbers)                     # 5 microseconds for the Panda, most of which are Python's
 """
 
 from __future__ import annotations

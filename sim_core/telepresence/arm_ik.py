@@ -17,7 +17,14 @@ import casadi as ca
 import numpy as np
 
 from sim_core.control.box_qp import box_qp
-from sim_core.telepresence.arm_equations import OneCall, pose_difference, pose_symbols, shortened
+from sim_core.telepresence.arm_equations import (
+    OneCall,
+    cholesky,
+    pose_difference,
+    pose_symbols,
+    shortened,
+    solve_cholesky,
+)
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 from sim_core.telepresence.clutch import Pose
 
@@ -69,7 +76,8 @@ class QpIk:
         error = shortened(pose_difference(target, (arm.position, arm.rotation)), reach)
         H = arm.J.T @ arm.J + (damping + pull) * ca.SX.eye(n)
         g = pull * (arm.q - bias) - arm.J.T @ error
-        programme = ca.Function("programme", [ca.vertcat(arm.q, numbers, bias)], [ca.vertcat(ca.vec(H), g)])
+        free = -solve_cholesky(cholesky(H), g)
+        programme = ca.Function("programme", [ca.vertcat(arm.q, numbers, bias)], [ca.vertcat(free, g, ca.vec(H))])
         self._programme = OneCall("refit_arm_programme", programme)
 
     @property
@@ -88,13 +96,15 @@ class QpIk:
         n, bias = len(q), self.neutral if bias is None else bias
         numbers = self._programme(np.concatenate((q, target.position, target.rotation.ravel(), bias)))
         low, high = step_bounds(q, self.lower, self.upper, self._most)
-        solved = box_qp(numbers[: n * n].reshape(n, n), numbers[n * n :], low, high, np.zeros(n))
-        assert solved is not None  # the Hessian is positive definite
-        return np.clip(q + solved[0], self.lower, self.upper)
+        step = numbers[:n]
+        if (step < low).any() or (step > high).any():
+            solved = box_qp(numbers[2 * n :].reshape(n, n), numbers[n : 2 * n], low, high, step)
+            assert solved is not None  # the Hessian is positive definite
+            step = solved[0]
+        return np.minimum(np.maximum(q + step, self.lower), self.upper)
 
 
-def step_bounds(
-    q: np.ndarray, lower: np.ndarray, upper: np.ndarray, most: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def step_bounds(q: np.ndarray, lower: np.ndarray, upper: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Least and largest step (n,) [rad] that keeps joints from q between their limits and is at most `most` (n,)."""
-    return np.clip(lower - q, -most, most), np.clip(upper - q, -most, most)
+    low, high = np.maximum(lower - q, -most), np.minimum(upper - q, most)
+    return np.minimum(low, most), np.maximum(high, -most)

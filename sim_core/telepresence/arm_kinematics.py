@@ -54,6 +54,7 @@ class ArmKinematics:
         tool: of what is moved in the frame; None: the frame itself.
 
     Attributes:
+        model, frame, length, base, tool: as given.
         joints: names (n).
         lower, upper: limits of the joints (n,) [rad]; infinite where a joint has none.
         speed: at most (n,) [rad/s]; infinite where a joint has no limit.
@@ -81,7 +82,8 @@ class ArmKinematics:
             raise ValueError(f"length is a positive distance [m], found {length}")
         self.model, self.frame, self.length = model, frame, length
         self.joints = tuple(model.joint_names if joints is None else joints)
-        arm = arm_equations(model, frame, self.joints, length, base or HERE, tool or HERE)
+        self.base, self.tool = base or HERE, tool or HERE
+        arm = arm_equations(model, frame, self.joints, length, self.base, self.tool)
         links = {link.joint: link for link in model.links if not link.follows}
         places = [links[name].q_index for name in self.joints]
         self.lower, self.upper = np.asarray(model.q_lower, float)[places], np.asarray(model.q_upper, float)[places]

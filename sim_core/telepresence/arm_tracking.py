@@ -65,15 +65,14 @@ def settle(
 ) -> np.ndarray:
     """Joint positions (n,) [rad] with which an arm waits at a target: of all that it finds, the ones nearest to the bias.
 
+    Where it finds none, the ones nearest to the target.
+
     Args:
         kinematics: of the arm.
         target: where its frame is.
         bias: the posture that is preferred.
         least: manipulability that the joint positions have; where none have it, those with the most are taken.
         starts: how many random joint positions of this seed the search begins from, beside the bias' own.
-
-    Raises:
-        ValueError: the target is out of reach from every start.
     """
     ik, preferred, rng = QpIk(kinematics, period=np.inf), bias(target), np.random.default_rng(seed)
     found = []
@@ -82,11 +81,10 @@ def settle(
             q = ik.step(target, q, preferred)
         now = kinematics.at(q)
         error = pose_error(target, now.pose)
-        if np.linalg.norm(error[:3]) < DISTANCE and np.linalg.norm(error[3:]) < ANGLE:
-            found.append((min(now.manipulability - least, 0.0), -float(np.sum((q - preferred) ** 2)), q))
-    if not found:
-        raise ValueError(f"the target at {target.position.tolist()} m is out of reach from all {starts + 1} starts")
-    return max(found, key=lambda one: one[:2])[2]
+        far = max(float(np.linalg.norm(error[:3])) / DISTANCE, float(np.linalg.norm(error[3:])) / ANGLE)
+        lacking = max(least - now.manipulability, 0.0)
+        found.append((far if far > 1.0 else 0.0, lacking, float(np.sum((q - preferred) ** 2)), q))
+    return min(found, key=lambda one: one[:3])[3]
 
 
 def track(ik: ArmIk, bias: PostureBias, motion: OperatorMotion, start: np.ndarray | None = None) -> Tracking:

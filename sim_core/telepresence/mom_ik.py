@@ -47,6 +47,8 @@ HIGHER = 0.05
 LONGEST = 0.05
 #: share of the largest rise of a step that a slide asks for at least, so that it does not leave the surface again
 SLIDE = 0.01
+#: [rad] that a step may end beyond a limit before it is clipped there
+ROUNDING = 1e-12
 
 
 class MomIk:
@@ -111,10 +113,14 @@ class MomIk:
         falls = ca.fmin(ca.dot(gradient, own), 0.0)
         own = own - nearness * falls / (ca.dot(gradient, rising) + 1e-9) * rising
         step = S.T @ solve_cholesky(factor, changed) + own + fixed
+        step = step / ca.fmax(1.0, ca.mmax(ca.fabs(step) * ca.DM(1.0 / self._most)))
+        there = _within_limits(arm.q + step, kinematics)
+        excess = ca.mmax(ca.fabs(there - arm.q - step))
+        M_there = ca.Function("measure", [arm.q], [M])(there)
         inputs = ca.vertcat(arm.q, numbers, bias, free, fixed)
-        self._newton = OneCall(
-            "refit_arm_newton", ca.Function("newton", [inputs], [ca.vertcat(step, M, arm.gradient)])
-        )
+        outputs = ca.vertcat(M, M_there, excess, there, step, arm.gradient)
+        self._newton = OneCall("refit_arm_newton", ca.Function("newton", [inputs], [outputs]))
+        self._free = np.concatenate((np.ones(n), np.zeros(n)))
 
     @property
     def kinematics(self) -> ArmKinematics:
@@ -129,10 +135,17 @@ class MomIk:
             q: where the joints were told to be last (n,) [rad].
             bias: the posture that is preferred where the target leaves a choice (n,) [rad]; None: the neutral one.
         """
-        arm = self._kinematics
-        step, M, gradient = self._within(target, q, arm.neutral if bias is None else bias)
+        arm, n = self._kinematics, len(q)
+        given = np.concatenate((q, target.position, target.rotation.ravel(), arm.neutral if bias is None else bias))
+        numbers = self._newton(np.concatenate((given, self._free)))
+        M = float(numbers[0])
         bound = min(M, self.threshold)
-        reached = self._shortened(q, step, bound)
+        if numbers[2] > ROUNDING:
+            numbers = self._within(given, numbers)
+        if numbers[1] >= bound:
+            return numbers[3 : 3 + n]
+        step, gradient = numbers[3 : 3 + n] - q, numbers[3 + 2 * n :]
+        reached = self._shortened(q, 0.5 * step, bound)
         if reached is None:
             low, high = step_bounds(q, arm.lower, arm.upper, self._most)
             most = float(np.abs(gradient) @ np.maximum(high, -low))
@@ -140,26 +153,21 @@ class MomIk:
             reached = self._shortened(q, nearest_rising(step, gradient, low, high, rise), bound)
         return np.array(q, float) if reached is None else reached
 
-    def _within(self, target: Pose, q: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-        """Step (n,) within limits and speeds, the manipulability now and its gradient (n,).
+    def _within(self, given: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """The numbers of a step that ends within limits, from those of one that does not.
 
-        Joints that the step would take beyond a limit go to the limit, and the others do what is left.
+        Joints that the step takes beyond a limit go to the limit, and the others do what is left.
         """
-        arm, n = self._kinematics, len(q)
-        given = np.concatenate((q, target.position, target.rotation.ravel(), bias))
-        free, fixed = np.ones(n), np.zeros(n)
-        for _ in range(n + 1):
-            numbers = self._newton(np.concatenate((given, free, fixed)))
-            step = numbers[:n]
-            fastest = float((np.abs(step) / self._most).max())
-            if fastest > 1.0:
-                step = step / fastest
-            inside = np.minimum(np.maximum(q + step, arm.lower), arm.upper) - q
-            beyond = (np.abs(inside - step) > 1e-12) & (free > 0.0)
-            if not beyond.any():
-                break
+        n = len(self._kinematics.joints)
+        q, free, fixed = given[:n], np.ones(n), np.zeros(n)
+        for _ in range(n):
+            inside, step = numbers[3 : 3 + n] - q, numbers[3 + n : 3 + 2 * n]
+            beyond = np.abs(inside - step) > ROUNDING
             free[beyond], fixed[beyond] = 0.0, inside[beyond]
-        return inside, float(numbers[n]), numbers[n + 1 :]
+            numbers = self._newton(np.concatenate((given, free, fixed)))
+            if numbers[2] <= ROUNDING:
+                break
+        return numbers
 
     def _shortened(self, q: np.ndarray, step: np.ndarray, bound: float) -> np.ndarray | None:
         """Joint positions (n,) as far along the step as the manipulability is at least `bound`, None if that is nowhere."""
@@ -170,6 +178,14 @@ class MomIk:
                 return there
             share *= 0.5
         return None
+
+
+def _within_limits(q: ca.SX, kinematics: ArmKinematics) -> ca.SX:
+    """The nearest joint positions (n, 1) within the limits, of which a joint may have none."""
+    pairs = zip(ca.vertsplit(q), kinematics.lower.tolist(), kinematics.upper.tolist())
+    return ca.vertcat(
+        *(ca.fmin(ca.fmax(one, low), high) if np.isfinite([low, high]).all() else one for one, low, high in pairs)
+    )
 
 
 def _without_motion(v: ca.SX, S: ca.SX, factor: ca.SX) -> ca.SX:

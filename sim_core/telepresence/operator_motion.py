@@ -16,6 +16,8 @@ and B goes further to the right, out of reach and back.
 * It moves 0.1 to 0.25 m/s and turns 0.4 to 0.9 rad/s on average over each way: the robot's own hands do 0.2 m/s.
 * It begins at a place in the middle half of the tabletop, where an arm waits that is at home.
 
+How the arm follows was looked at while this was written, with seeds from 2000 on; experiments take others.
+
 Axes: x forward, y left, z up, from the floor below the shoulders. The hand's z axis points to what is grasped, its x axis up.
 
 Source: Zhu, PhD thesis, University of Illinois (2023), section 8.4.1, describes recorded trajectories of the same names in
@@ -96,7 +98,8 @@ def operator_motion(
     if not (np.isfinite(duration) and 0.0 < period <= duration):
         raise ValueError(f"expected a period and a longer duration [s], found {period} and {duration}")
     rng, steps = np.random.default_rng([seed, ord(kind)]), round(duration / period)
-    place, turn = _drawn(rng, START)
+    place = rng.uniform(*START)
+    turn = _look(place, tuple(mean for mean, _ in TURNS))
     positions, rotations = [place[None]], [turn.as_matrix()[None]]
     made, number = 1, 1
     while made < steps:
@@ -104,7 +107,7 @@ def operator_motion(
         box = TABLETOP if kind == "A" or number % 2 else BEYOND
         following, following_turn = _drawn(rng, box)
         between = (following_turn * turn.inv()).as_rotvec()
-        far, wide = np.linalg.norm(following - place), np.linalg.norm(between)
+        far, wide = float(np.linalg.norm(following - place)), float(np.linalg.norm(between))
         time = max(far / rng.uniform(*SPEED), wide / rng.uniform(*TURNING), SHORTEST)
         count, rest = max(round(time / period), 1), round(rng.uniform(0.0, REST) / period)
         share = np.concatenate([_least_jerk(np.arange(1, count + 1) / count), np.ones(rest)])[:, None]
@@ -126,9 +129,13 @@ def _least_jerk(share: np.ndarray) -> np.ndarray:
 def _drawn(rng: np.random.Generator, box: tuple[tuple[float, ...], tuple[float, ...]]) -> tuple[np.ndarray, Rotation]:
     """A place (3,) [m] in a box, and how the hand is turned there."""
     place = rng.uniform(*box)
-    aside, down, about = (rng.normal(*spread) for spread in TURNS)
-    aside += FOLLOWED * np.arctan2(place[1] - SHOULDER[1], place[0] - SHOULDER[0])
-    return place, Rotation.from_euler("ZYX", [aside, np.clip(down, *DOWN), about]) * AHEAD
+    return place, _look(place, tuple(rng.normal(*spread) for spread in TURNS))
+
+
+def _look(place: np.ndarray, turns: tuple[float, ...]) -> Rotation:
+    """Of a hand there: to the side (beside what is followed), down, and about the way it looks [rad]."""
+    aside = FOLLOWED * np.arctan2(place[1] - SHOULDER[1], place[0] - SHOULDER[0]) + turns[0]
+    return Rotation.from_euler("ZYX", [aside, np.clip(turns[1], *DOWN), turns[2]]) * AHEAD
 
 
 def operator_targets(count: int, seed: int) -> list[Pose]:

@@ -24,7 +24,7 @@ from sim_core.telepresence.arm_ik import QpIk
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
 from sim_core.telepresence.clutch import Pose
 
-__all__ = ["NeutralBias", "PostureBias", "ShoulderBias", "fit_shoulder_bias"]
+__all__ = ["NeutralBias", "PostureBias", "ShoulderBias", "fit_shoulder_bias", "good_angles"]
 
 #: from a target to the posture that is preferred there (n,) [rad]
 PostureBias = Callable[[Pose], np.ndarray]
@@ -96,51 +96,58 @@ def _aside(target: Pose) -> tuple[float, float]:
 def fit_shoulder_bias(
     kinematics: ArmKinematics, targets: Sequence[Pose], joint: str, angles: Sequence[float]
 ) -> ShoulderBias:
-    """The shoulder bias of an arm, by least squares over postures that are good at many targets.
-
-    At each target the arm starts from every angle; of the postures from which it comes to the target with the joint on the
-    outer side, the one counts that has the largest product of manipulability and distance from the nearest limit (over half
-    the joint's range).
+    """The shoulder bias of an arm, by least squares over the angles that `good_angles` finds.
 
     Args:
         kinematics: of the arm, in axes with x forward, y left, z up.
         targets: as the arm will meet them; some may be out of reach.
         joint: name of the one of the shoulder that swings the elbow.
-        angles: of it, rising, all on the outer side of 0 [rad]; the bias stays between the outermost ones.
+        angles: of it, all on the outer side of 0 [rad]; the bias stays between the outermost ones.
 
     Raises:
         ValueError: the joint is not one of the arm's, the angles are not all on one side of 0, or fewer than ten targets can
-            be reached with the elbow on its side.
+            be reached with the joint on its side.
     """
     if joint not in kinematics.joints:
         raise ValueError(f"expected one of the arm's joints {', '.join(kinematics.joints)}, found '{joint}'")
     least, most = float(min(angles)), float(max(angles))
     if not least * most > 0.0:
         raise ValueError(f"expected angles on one side of 0, which is the outer one, found {least} to {most} rad")
-    k, ik, half = kinematics.joints.index(joint), QpIk(kinematics, period=np.inf), 0.5 * (kinematics.upper - kinematics.lower)
-    rows, chosen = [], []
-    for target in targets:
-        best = (0.0, 0.0)
+    k = kinematics.joints.index(joint)
+    good = good_angles(kinematics, targets, k, angles)
+    found = np.isfinite(good)
+    if found.sum() < 10:
+        raise ValueError(
+            f"only {found.sum()} of {len(targets)} targets can be reached with '{joint}' between {least} and {most} rad; "
+            f"give others"
+        )
+    rows = np.array([(1.0, *_aside(target)) for target in targets])[found]
+    angle, per_metre, per_radian = np.linalg.lstsq(rows, good[found], rcond=None)[0].tolist()
+    return ShoulderBias(kinematics.neutral, k, angle, per_metre, per_radian, least, most)
+
+
+def good_angles(kinematics: ArmKinematics, targets: Sequence[Pose], joint: int, angles: Sequence[float]) -> np.ndarray:
+    """Of one joint at each target (N,) [rad], NaN where the arm does not come there with the joint on its outer side.
+
+    At each target the arm starts from every angle, its other joints in the middle of their ranges. Of the postures in which
+    it arrives, the one counts that has the largest product of manipulability and distance from the nearest limit, over half
+    of that joint's range.
+    """
+    ik, half = QpIk(kinematics, period=np.inf), 0.5 * (kinematics.upper - kinematics.lower)
+    good = np.full(len(targets), np.nan)
+    for place, target in enumerate(targets):
+        most = 0.0
         for angle in angles:
-            q = bias = _with(kinematics.neutral, k, angle)
+            q = bias = _with(kinematics.neutral, joint, angle)
             for _ in range(STEPS):
                 q = ik.step(target, q, bias)
             now = kinematics.at(q)
             error = pose_error(target, now.pose)
             there = np.linalg.norm(error[:3]) < NEAR[0] and np.linalg.norm(error[3:]) < NEAR[1]
-            if there and q[k] * angle > 0.0:
-                room = float((np.minimum(q - kinematics.lower, kinematics.upper - q) / half).min())
-                best = max(best, (now.manipulability * room, float(q[k])))
-        if best[0] > 0.0:
-            rows.append((1.0, *_aside(target)))
-            chosen.append(best[1])
-    if len(rows) < 10:
-        raise ValueError(
-            f"only {len(rows)} of {len(targets)} targets can be reached with '{joint}' between {least} and {most} rad; "
-            f"give others"
-        )
-    angle, per_metre, per_radian = np.linalg.lstsq(np.array(rows), np.array(chosen), rcond=None)[0]
-    return ShoulderBias(kinematics.neutral, k, float(angle), float(per_metre), float(per_radian), least, most)
+            room = float((np.minimum(q - kinematics.lower, kinematics.upper - q) / half).min())
+            if there and q[joint] * angle > 0.0 and now.manipulability * room > most:
+                most, good[place] = now.manipulability * room, q[joint]
+    return good
 
 
 def _with(posture: np.ndarray, joint: int, angle: float) -> np.ndarray:

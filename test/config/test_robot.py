@@ -99,9 +99,15 @@ def put(value, *path):
 BROKEN = [
     (drop("title"), "title is missing; expected a text: what people call it"),
     (put("Six", "titel"), "titel is no key here; did you mean title?"),
-    (put(1, "zzz"), "zzz is no key here; expected only title, controller, task, refit, identify, devices, capsules, demo"),
+    (
+        put(1, "zzz"),
+        "zzz is no key here; expected only title, controller, task, refit, identify, devices, capsules, demo",
+    ),
     (put(6, "title"), "title: expected a text, found 6"),
-    (put("mpc", "controller"), "controller: expected one of 'adaptive_mpc', 'stance_controller', 'teleop', found 'mpc'"),
+    (
+        put("mpc", "controller"),
+        "controller: expected one of 'adaptive_mpc', 'stance_controller', 'teleop', found 'mpc'",
+    ),
     (put("stance_controller", "controller"), "controller: a task of kind track needs adaptive_mpc"),
     (drop("controller"), "controller: a task of kind track needs adaptive_mpc, found ''"),
     (drop("task"), "task is missing; adaptive_mpc needs one of kind track or swing_up"),

@@ -1,5 +1,6 @@
 """Inverse kinematics of the Panda: derivatives, limits, singularities, and that targets are followed."""
 
+import casadi as ca
 import mujoco
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from scipy.spatial.transform import Rotation
 from config.description import Track
 from config.robot import load_robot
 from sim_core.multibody import load_model
-from sim_core.telepresence.arm_ik import QpIk
+from sim_core.telepresence.arm_equations import OneCall, pose_difference, pose_symbols
+from sim_core.telepresence.arm_ik import PERIOD, QpIk
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
 from sim_core.telepresence.clutch import Pose
 
@@ -60,6 +62,59 @@ def test_the_error_takes_a_pose_to_its_target():
     np.testing.assert_allclose(Rotation.from_rotvec(e[3:]).as_matrix() @ a.rotation, b.rotation, atol=1e-12)
 
 
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-4, 1.0, 3.0, np.pi - 1e-4, np.pi - 1e-9, np.pi])
+def test_the_symbolic_error_is_that_of_rotation_vectors(angle):
+    numbers, (target, now) = zip(*(pose_symbols(name) for name in ("target", "now")))
+    error = OneCall(
+        "refit_pose_difference", ca.Function("error", [ca.vertcat(*numbers)], [pose_difference(target, now)])
+    )
+    rng = np.random.default_rng(7)
+    for k in range(12):
+        axis = rng.normal(size=3) if k else np.array([0.0, 0.0, 1.0])
+        axis /= np.linalg.norm(axis)
+        b = Pose(rng.normal(size=3), Rotation.random(rng=rng).as_matrix())
+        a = Pose(rng.normal(size=3), Rotation.from_rotvec(angle * axis).as_matrix() @ b.rotation)
+        found = error(np.concatenate([a.position, a.rotation.ravel(), b.position, b.rotation.ravel()]))
+        np.testing.assert_allclose(found[:3], a.position - b.position, atol=1e-14)
+        # of a half turn both signs are right
+        turned = found[3:] if angle < 3.1 else found[3:] * np.sign(found[3:] @ axis)
+        np.testing.assert_allclose(turned, angle * axis, atol=1e-7)
+
+
+def test_a_mounted_arm_with_a_tool_is_the_arm_in_other_axes(arm):
+    rng = np.random.default_rng(8)
+    base, tool = (Pose(rng.normal(size=3), Rotation.random(rng=rng).as_matrix()) for _ in range(2))
+    mounted = ArmKinematics(arm.model, FRAME, base=base, tool=tool)
+    for q in postures(arm, 5, seed=8):
+        inner, outer, h = arm.at(q), mounted.at(q), 1e-6
+        rotation = base.rotation @ inner.rotation
+        position = base.position + base.rotation @ (inner.position + inner.rotation @ tool.position)
+        np.testing.assert_allclose(outer.position, position, atol=1e-12)
+        np.testing.assert_allclose(outer.rotation, rotation @ tool.rotation, atol=1e-12)
+        for k, e in enumerate(h * np.eye(len(q))):
+            rise = pose_error(mounted.at(q + e).pose, mounted.at(q - e).pose) / (2 * h)
+            np.testing.assert_allclose(outer.J[:, k], rise, atol=1e-7)
+        # neither where an arm stands nor what it holds brings it nearer to a singularity
+        assert outer.manipulability == pytest.approx(inner.manipulability, rel=1e-9)
+        assert mounted.manipulability(q) == pytest.approx(outer.manipulability, rel=1e-12)
+
+
+def test_joints_that_are_not_the_arms_stay_at_home(arm):
+    few = ArmKinematics(arm.model, FRAME, joints=arm.joints[2:])
+    assert few.lower.tolist() == arm.lower[2:].tolist() and few.speed.tolist() == arm.speed[2:].tolist()
+    for q in postures(arm, 3, seed=9):
+        whole = np.r_[arm.home[:2], q[2:]]
+        np.testing.assert_allclose(few.at(q[2:]).position, arm.at(whole).position, atol=1e-12)
+        np.testing.assert_allclose(few.at(q[2:]).J, arm.at(whole).J[:, 2:], atol=1e-12)
+
+
+def test_a_joint_or_a_length_that_cannot_be_is_refused(arm):
+    with pytest.raises(ValueError, match="found 'elbow'; its joints are joint1"):
+        ArmKinematics(arm.model, FRAME, joints=("joint1", "elbow"))
+    with pytest.raises(ValueError, match="length"):
+        ArmKinematics(arm.model, FRAME, length=0.0)
+
+
 def test_a_step_of_qp_is_the_minimum(arm):
     rng = np.random.default_rng(3)
     ik = QpIk(arm, reach=(np.inf, np.inf), period=np.inf)
@@ -101,3 +156,21 @@ def test_no_limit_is_passed_wherever_targets_jump(arm):
             target = Pose(rng.uniform(-1.2, 1.2, 3), Rotation.random(rng=rng).as_matrix())
         q = ik.step(target, q)
         assert (q >= ik.lower).all() and (q <= ik.upper).all() and np.isfinite(q).all()
+
+
+def test_no_joint_is_told_to_be_faster_than_it_can(arm):
+    rng, q, ik = np.random.default_rng(6), arm.home, QpIk(arm)
+    fastest = 0.0
+    for k in range(1000):
+        if k % 40 == 0:
+            target = Pose(rng.uniform(-0.8, 0.8, 3), Rotation.random(rng=rng).as_matrix())
+        before, q = q, ik.step(target, q)
+        fastest = max(fastest, float((np.abs(q - before) / (arm.speed * PERIOD)).max()))
+    assert fastest == pytest.approx(1.0)
+
+
+def test_joints_that_are_beyond_a_limit_come_back(arm):
+    q = arm.home.copy()
+    q[1] = arm.upper[1] + 0.5
+    found = QpIk(arm).step(arm.at(arm.home).pose, q)
+    assert (found <= arm.upper).all() and (found >= arm.lower).all()
