@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: argument -> part of the sentence
 WRONG = {
-    "robot:=nobody": "No robot named 'nobody'. Known: cartpole,",
+    "robot:=nobody": "No robot named 'nobody'. Known: avatar,",
     "robot:=config/robots": "No robot named 'config/robots'",
     "real_time_factor:=-1": "Parameter 'real_time_factor' is -1.0; expected 0 to 1000",
     "real_time_factor:=fast": "real_time_factor:=fast: expected a number",

@@ -153,7 +153,7 @@ def test_models_that_cannot_be_driven_are_named():
             )
     with pytest.raises(PlantError, match="multiple of the"):
         MujocoPlant(SLIDER_TEXT, tick=0.0015)
-    with pytest.raises(PlantError, match="Known: cartpole"):
+    with pytest.raises(PlantError, match="Known: avatar"):
         MujocoPlant("no_such_robot")
 
 
