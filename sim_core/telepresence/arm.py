@@ -30,6 +30,9 @@ from sim_core.telepresence.clutch import OPENXR, Clutch, Pose
 
 __all__ = ["ArmMode", "ArmSpeed", "TeleopArm"]
 
+#: what an operator reads of an arm that something holds back
+PRESSES = "The {} arm presses against something and is led no farther into it."
+
 
 class ArmMode(enum.Enum):
     """What an arm is doing; the text is what an operator reads."""
@@ -66,6 +69,8 @@ class TeleopArm:
         tool: of the end effector in the frame of `ik`.
         home: joint positions (n,) [rad].
         speed: limits of its motion.
+        pressing: how far a hand may lead the target ahead of where the end effector is [m], [rad]: what is in the way is
+            pressed with no more than the arm's stiffness makes of it.
 
     Attributes:
         mode: what it is doing. message: why, where it does not do what was asked; "" else.
@@ -75,7 +80,14 @@ class TeleopArm:
     """
 
     def __init__(
-        self, name: str, ik: QpIk, mount: Pose, tool: Pose, home: np.ndarray, speed: ArmSpeed = ArmSpeed()
+        self,
+        name: str,
+        ik: QpIk,
+        mount: Pose,
+        tool: Pose,
+        home: np.ndarray,
+        speed: ArmSpeed = ArmSpeed(),
+        pressing: tuple[float, float] = (np.inf, np.inf),
     ) -> None:
         self.name, self.speed = name, speed
         self.mode, self.message = ArmMode.HOLD, ""
@@ -85,6 +97,7 @@ class TeleopArm:
         self.clutch = Clutch()
         self._ik, self._mount, self._tool = ik, mount, tool
         self._most = np.asarray(ik.kinematics.model.v_limit, float) * speed.share
+        self._pressing, self._presses = pressing, False
         self.target: Pose | None = None
 
     def effector(self, q: np.ndarray) -> Pose:
@@ -122,7 +135,13 @@ class TeleopArm:
         return ""
 
     def propose(
-        self, hand: Pose | None, clutched: bool, yaw: float, dt: float, axes: np.ndarray = OPENXR
+        self,
+        hand: Pose | None,
+        clutched: bool,
+        yaw: float,
+        dt: float,
+        axes: np.ndarray = OPENXR,
+        q: np.ndarray | None = None,
     ) -> np.ndarray:
         """Where the joints would be after `dt` (n,) [rad].
 
@@ -131,7 +150,9 @@ class TeleopArm:
             clutched: whether it moves the arm.
             yaw: of the headset when the clutch is pressed [rad].
             dt: [s]. axes: of the operator's world.
+            q: where the joints are (n,) [rad]; None: where they were told to be.
         """
+        self._presses = False
         if self.mode is ArmMode.STOPPED:
             return self.q
         if clutched and hand is not None:
@@ -140,7 +161,7 @@ class TeleopArm:
                 told = self.target = self.effector(self.q)
                 self.clutch.press(told, hand, yaw)
                 self.mode, self.message = ArmMode.FOLLOW, ""
-            return self._follow(hand, dt)
+            return self._follow(hand, dt, self.q if q is None else q)
         if self.mode is ArmMode.FOLLOW:
             self._hold()
         if self.mode is ArmMode.HOMING:
@@ -156,15 +177,17 @@ class TeleopArm:
         """The joints are told to be there (n,) [rad]; `why` says why that is not what was proposed."""
         self.q = q
         if self.mode is not ArmMode.STOPPED:
-            self.message = why
+            self.message = why or (PRESSES.format(self.name) if self._presses else "")
             if why and self.mode is ArmMode.HOMING:
                 self._hold(why)
 
-    def _follow(self, hand: Pose, dt: float) -> np.ndarray:
+    def _follow(self, hand: Pose, dt: float, measured: np.ndarray) -> np.ndarray:
         assert self.target is not None
         told = self.effector(self.q)
         wanted = self.clutch.target(hand, told)
-        self.target = _towards(self.target, wanted, self.speed.linear * dt, self.speed.angular * dt)
+        led = _towards(self.target, wanted, self.speed.linear * dt, self.speed.angular * dt)
+        self.target = _towards(self.effector(measured), led, *self._pressing)
+        self._presses = self.target is not led
         in_arm = _chain(_inverse(self._mount), _chain(self.target, _inverse(self._tool)))
         most = self._most * dt
         q = self._ik.step(in_arm, self.q, self.bias)
@@ -186,11 +209,13 @@ def _inverse(pose: Pose) -> Pose:
 
 
 def _towards(pose: Pose, target: Pose, linear: float, angular: float) -> Pose:
-    """At most so far [m], [rad] from a pose to a target."""
+    """The target, or what is at most so far [m], [rad] from a pose on the way to it."""
     away = target.position - pose.position
     far = float(np.linalg.norm(away))
     turn = Rotation.from_matrix(target.rotation @ pose.rotation.T).as_rotvec()
     angle = float(np.linalg.norm(turn))
+    if far <= linear and angle <= angular:
+        return target
     position = target.position if far <= linear else pose.position + away * (linear / far)
     if angle > angular:
         return Pose(position, Rotation.from_rotvec(turn * (angular / angle)).as_matrix() @ pose.rotation)

@@ -54,6 +54,8 @@ class AvatarSettings:
     head_speed: [rad/s].
     grip_speed: share of a finger's way in a second.
     stiffness, damping: of an arm's joints (7,) [N m/rad], [N m s/rad].
+    pressing: how far a hand may lead an end effector's target ahead of where it is [m], [rad]. Times the arm's stiffness it has
+        to bear what the arm carries.
     bandwidth: of the other joints' position loops [rad/s], by group: base, head, gripper, hand.
     """
 
@@ -63,6 +65,7 @@ class AvatarSettings:
     grip_speed: float = 2.0
     stiffness: tuple[float, ...] = (600.0, 600.0, 600.0, 600.0, 250.0, 150.0, 60.0)
     damping: tuple[float, ...] = (50.0, 50.0, 50.0, 50.0, 30.0, 25.0, 15.0)
+    pressing: tuple[float, float] = (0.03, 0.15)
     bandwidth: Mapping[str, float] = field(
         default_factory=lambda: {"base": 6.0, "head": 25.0, "gripper": 40.0, "hand": 40.0}
     )
@@ -155,7 +158,7 @@ class Avatar:
         alone = load_model(load_robot(arm.robot).folder)
         mount, tool = self._mount(arm), self._between(arm.prefix + FLANGE, arm.frame)
         ik = QpIk(ArmKinematics(alone, FLANGE))
-        return TeleopArm(arm.side, ik, mount, tool, self.home[index], self.settings.speed)
+        return TeleopArm(arm.side, ik, mount, tool, self.home[index], self.settings.speed, self.settings.pressing)
 
     def _guarded(self, arm: TeleoperatedArm, index: np.ndarray) -> GuardedArm:
         alone = load_model(load_robot(arm.robot).folder)
@@ -302,7 +305,9 @@ class Avatar:
             self._watch(i, arm, q[index], now)
             hand, clutched, yaw, axes = self._hand_of(heard, arm.name)
             wanted.append(
-                arm.propose(hand, clutched, yaw, dt, axes) if axes is not None else arm.propose(None, False, 0.0, dt)
+                arm.propose(hand, clutched, yaw, dt, axes, q[index])
+                if axes is not None
+                else arm.propose(None, False, 0.0, dt)
             )
         told = [arm.q for arm in self.arms]
         found, why = self.guard.pass_or_hold(np.concatenate(told), np.concatenate(wanted))
