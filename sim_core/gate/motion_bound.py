@@ -18,6 +18,9 @@ the bound is one on what comes on top of that. The load is what the efforts that
 
 averaged over a few lags, with the least inertia: so it is not overestimated where a free joint is pushed.
 
+A motor also has a power that its amplifier or its maker's protection allows. An effort that drives a joint with more is cut
+to it; one that brakes is left alone (Zhu, PhD thesis, University of Illinois (2023), eq. (8.7)).
+
 A joint is also thrown by the motors of its neighbours, and its own may be too weak to brake that. So as any joint comes
 within its band of its velocity limit, what all of them are commanded gives way to damping.
 """
@@ -29,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["JointLimits", "MotionBound"]
+__all__ = ["JointLimits", "MotionBound", "power_limit"]
 
 #: share of the motor's effort that braking counts on; gravity and the other joints take the rest
 BRAKING = 0.5
@@ -51,6 +54,7 @@ class JointLimits:
         velocity: [rad/s or m/s].
         effort: of the motor [N m or N]; 0 for a passive joint.
         inertia: what the motor moves at least, and at most, with the other joints free and held, (2, n) [kg m^2 or kg].
+        power: that drives the joint [W]; None: infinite.
 
     Raises:
         ValueError: an array has another length, or a number that is none; the sentence names it.
@@ -62,15 +66,19 @@ class JointLimits:
     velocity: np.ndarray
     effort: np.ndarray
     inertia: np.ndarray
+    power: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         n = len(self.joints)
+        if self.power is None:
+            object.__setattr__(self, "power", np.full(n, np.inf))
         for name, shape in (
             ("lower", (n,)),
             ("upper", (n,)),
             ("velocity", (n,)),
             ("effort", (n,)),
             ("inertia", (2, n)),
+            ("power", (n,)),
         ):
             array = np.asarray(getattr(self, name), dtype=float)
             if array.shape != shape or np.isnan(array).any():
@@ -81,9 +89,15 @@ class JointLimits:
             raise ValueError(f"joint {worst}: expected a lower limit below the upper one")
         if not (np.isfinite(self.inertia) & (self.inertia > 0.0)).all():
             raise ValueError(f"inertia: expected positive numbers, found {self.inertia.tolist()}")
-        for name in ("velocity", "effort"):
+        for name in ("velocity", "effort", "power"):
             if (getattr(self, name) < 0.0).any():
                 raise ValueError(f"{name}: expected no negative limit, found {getattr(self, name).tolist()}")
+
+
+def power_limit(effort: np.ndarray, v: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """Efforts (n,) [N m or N] that drive no joint with more than `most` [W]; what brakes is left alone."""
+    drives = effort * v > most
+    return np.where(drives, most / np.where(drives, v, 1.0), effort)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +133,7 @@ class MotionBound:
         self._limited = np.isfinite(limits.velocity)
         self._reference = np.where(self._limited, limits.velocity, 1.0)
         self._least = least
+        self._power = limits.power if np.isfinite(limits.power).any() else None
         self._load, self._acting, self._v = (np.zeros(len(limits.joints)) for _ in range(3))
         self._t = np.inf  # of the newest measurement [s]
         self._known: dict[int, _Band] = {}  # by lag [ms]
@@ -157,6 +172,8 @@ class MotionBound:
         highest = np.clip(held + limit * np.clip((up - v) / band.width, -1.0, 1.0), -limit, limit)
         lowest = np.clip(held - limit * np.clip((down + v) / band.width, -1.0, 1.0), -limit, limit)
         self._acting = np.clip(effort, np.minimum(lowest, highest), np.maximum(lowest, highest))
+        if self._power is not None:
+            self._acting = power_limit(self._acting, v, self._power)
         return self._acting
 
     def _observe(self, v: np.ndarray, t: float, lag: float) -> None:

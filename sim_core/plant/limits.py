@@ -18,10 +18,10 @@ UNLIMITED = np.pi
 
 
 def joint_limits(world: World) -> JointLimits:
-    """Ranges, velocity limits (numeric `velocity_limits`), motor efforts and inertias of the robot's joints.
+    """Ranges, velocity limits (numeric `velocity_limits`), motor efforts, inertias, and powers (numeric `power_limits`).
 
     Raises:
-        PlantError: velocity_limits has another length than the velocities.
+        PlantError: velocity_limits or power_limits has another length than the velocities.
     """
     model = world.nominal
     joints = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in world.joints]
@@ -30,17 +30,18 @@ def joint_limits(world: World) -> JointLimits:
     upper = np.where(limited, model.jnt_range[joints, 1], np.inf)
     effort = np.zeros(len(joints))
     effort[world.joint_of] = np.abs(world.ratio) * np.minimum(-world.u_lower, world.u_upper)
-    return JointLimits(tuple(world.joints), lower, upper, _velocity(world), effort, _inertia(world, lower, upper))
+    velocity, power = _numeric(world, "velocity_limits"), _numeric(world, "power_limits")
+    return JointLimits(tuple(world.joints), lower, upper, velocity, effort, _inertia(world, lower, upper), power)
 
 
-def _velocity(world: World) -> np.ndarray:
+def _numeric(world: World, name: str) -> np.ndarray:
     """(n,), inf where the model gives none."""
     model = world.nominal
     for i in range(model.nnumeric):
-        if model.numeric(i).name == "velocity_limits":
+        if model.numeric(i).name == name:
             values = model.numeric(i).data
             if len(values) != model.nv:
-                raise PlantError(f"velocity_limits has {len(values)} values, expected one per velocity: {model.nv}.")
+                raise PlantError(f"{name} has {len(values)} values, expected one per velocity: {model.nv}.")
             return np.asarray(values[world.dof], dtype=float)
     return np.full(len(world.joints), np.inf)
 

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["TorqueLaw", "TorqueSettings", "barrier", "power_limit"]
+from sim_core.gate import power_limit
+
+__all__ = ["TorqueLaw", "TorqueSettings", "barrier"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +73,6 @@ def barrier(x: np.ndarray, lower: np.ndarray, upper: np.ndarray, zone: np.ndarra
     above = np.maximum(x - (upper - zone), 0.0) / zone
     below = np.maximum(lower + zone - x, 0.0) / zone
     return strength * (below**2 - above**2)
-
-
-def power_limit(tau: np.ndarray, qd: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Torque (n,) [N m] that drives no joint with more than `most` [W]; what brakes is left alone."""
-    drives = tau * qd > most
-    return np.where(drives, most / np.where(drives, qd, 1.0), tau)
 
 
 class TorqueLaw:

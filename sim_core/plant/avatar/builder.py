@@ -31,6 +31,7 @@ SIDES = ("right", "left")
 #: of the model, and of the folder in config/robots that holds it: this folder's
 NAME = Path(__file__).resolve().parent.name
 #: [rad/s or m/s] base forward and left, base turning, head, gripper and hand; the arms' own are the Panda's
+POWER_SHARE, UNLIMITED_POWER = 0.8, 1e6  # of an arm's joint at its strongest [1], and of what is not limited [W]
 BASE_SPEED, TURN_SPEED, HEAD_SPEED, FINGER_SPEED, HAND_SPEED = 0.25, 0.5, 4.0, 0.2, 6.0
 #: contact classes: the world touches everything, an arm the other one and the torso, which its own base stands in
 WORLD, RIGHT, LEFT, TORSO = 1, 2, 4, 8
@@ -89,7 +90,9 @@ def build(design: AvatarDesign = AvatarDesign(), home: dict[str, float] | None =
         for geom in _geoms(arms[side]):
             geom.contype, geom.conaffinity = TOUCHES[side]
     compiled = spec.compile()
-    spec.add_numeric(name="velocity_limits", data=_speeds(compiled, design.robot))
+    speeds = _speeds(compiled, design.robot)
+    spec.add_numeric(name="velocity_limits", data=speeds)
+    spec.add_numeric(name="power_limits", data=_powers(compiled, speeds))
     key = spec.add_key(name="home")
     key.qpos = _posture(compiled, HOME if home is None else home)
     return spec
@@ -253,6 +256,20 @@ def _speeds(model: mujoco.MjModel, robot: str) -> list[float]:
         else:
             speeds.append(own.get(name.removesuffix("_follower"), HAND_SPEED))
     return speeds
+
+
+def _powers(model: mujoco.MjModel, speeds: list[float]) -> list[float]:
+    """Limit of each joint in the model's order [W]: of the arms' joints a share of what their motors can do at most.
+
+    A motor whose torque falls linearly with its speed is strongest at half of both, with a quarter of their product.
+    """
+    powers = [UNLIMITED_POWER] * model.njnt
+    for i in range(model.nu):
+        joint = model.joint(model.actuator_trnid[i, 0])
+        if "_joint" in joint.name and not joint.name.startswith("head_"):
+            effort = abs(model.actuator_gear[i, 0]) * model.actuator_ctrlrange[i, 1]
+            powers[joint.id] = round(float(POWER_SHARE * effort * speeds[joint.id] / 4.0), 2)
+    return powers
 
 
 def _posture(model: mujoco.MjModel, home: dict[str, float]) -> np.ndarray:

@@ -165,3 +165,39 @@ def test_a_passive_joint_gets_no_effort_and_no_nan():
 def test_limits_that_are_none_are_refused(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
         limits(**changes)
+
+
+def test_no_joint_is_driven_with_more_than_its_power_and_braking_is_free():
+    bound = MotionBound(limits(velocity=[20.0], lower=[-np.inf], upper=[np.inf], power=[4.0]), 1e-3)
+    for v, wanted, allowed in [
+        (1.0, 9.0, 4.0),
+        (-1.0, -9.0, -4.0),
+        (0.2, 9.0, 9.0),
+        (1.0, -9.0, -9.0),
+        (0.0, 9.0, 9.0),
+    ]:
+        assert bound(np.array([wanted]), np.zeros(1), np.array([v]), 0.0) == pytest.approx([allowed])
+
+
+def test_a_model_names_the_power_of_its_joints():
+    plant = MujocoPlant(
+        '<mujoco model="slider"><custom><numeric name="power_limits" data="7"/></custom><worldbody><body>'
+        '<joint name="rail" type="slide" axis="1 0 0"/><geom size="0.1"/></body></worldbody>'
+        '<actuator><motor name="drive" joint="rail" ctrlrange="-100 100"/></actuator></mujoco>'
+    )
+    allowed = joint_limits(plant.world)
+    assert allowed.power == pytest.approx([7.0])
+    bound, mass, previous = MotionBound(allowed, plant.tick_period), plant.world.model.body_mass[-1], 0.0
+    for _ in range(300):
+        effort = bound(np.array([100.0]), plant.q, plant.v, plant.t)
+        plant.step(effort)
+        energy = 0.5 * mass * plant.true_v[0] ** 2
+        if previous > 1.0:  # from where the power and not the effort limits it: dE = P dt
+            assert energy - previous == pytest.approx(7.0 * plant.tick_period, rel=0.02)
+        previous = energy
+    assert previous > 2.0
+
+
+def test_powers_are_one_for_each_joint():
+    with pytest.raises(ValueError, match="power of 1 joints: expected numbers of shape"):
+        limits(power=[1.0, 2.0])

@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sim_core.telepresence.torque_law import TorqueLaw, TorqueSettings, barrier, power_limit
+from sim_core.gate import power_limit
+from sim_core.telepresence.torque_law import TorqueLaw, TorqueSettings, barrier
 
 N = 3
 SETTINGS = TorqueSettings(
