@@ -28,7 +28,7 @@ within its band of its velocity limit, what all of them are commanded gives way 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class JointLimits:
         velocity: [rad/s or m/s].
         effort: of the motor [N m or N]; 0 for a passive joint.
         inertia: what the motor moves at least, and at most, with the other joints free and held, (2, n) [kg m^2 or kg].
-        power: that drives the joint [W]; None: infinite.
+        power: that drives the joint [W]; one number for all joints, or (n,).
 
     Raises:
         ValueError: an array has another length, or a number that is none; the sentence names it.
@@ -66,12 +66,12 @@ class JointLimits:
     velocity: np.ndarray
     effort: np.ndarray
     inertia: np.ndarray
-    power: np.ndarray | None = None
+    power: np.ndarray = field(default_factory=lambda: np.array(np.inf))
 
     def __post_init__(self) -> None:
         n = len(self.joints)
-        if self.power is None:
-            object.__setattr__(self, "power", np.full(n, np.inf))
+        if np.ndim(self.power) == 0:
+            object.__setattr__(self, "power", np.full(n, float(self.power)))
         for name, shape in (
             ("lower", (n,)),
             ("upper", (n,)),
