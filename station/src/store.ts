@@ -1,0 +1,78 @@
+/** What the page knows, in one place: whoever shows something reads it here, and is told when it changes. */
+
+import type { Refused, Status, Texture, Welcome } from "./protocol";
+
+/** Of the link: out (nobody wants to be in), under way, in, or waiting for the next attempt. */
+export type Phase = "out" | "connecting" | "greeting" | "in" | "waiting";
+
+export interface Known {
+  phase: Phase;
+  /** What the link does, in one sentence. */
+  linkSentence: string;
+  /** Connections that have failed since the last welcome. */
+  attempts: number;
+  welcome: Welcome | null;
+  status: Status | null;
+  /** `performance.now()` of the last word from the robot. */
+  heardAt: number;
+  /** Name of who drives; null: nobody. */
+  operator: string | null;
+  refused: (Refused & { at: number }) | null;
+  texture: Texture | null;
+  /** By this page's own pings [ms]. */
+  rtt: number | null;
+  /** Names of the cameras whose pictures come. */
+  pictures: string[];
+  /** Whether samples go by the data channel. */
+  fast: boolean;
+  inVr: boolean;
+  face: boolean;
+  sideCameras: boolean;
+  /** Distance of the eyes that a headset has told [m]. */
+  eyes: number | null;
+  /** A stop that was pressed while there was no link; it is said first of all when there is one. */
+  stopWaits: boolean;
+  /** What was last pressed and where it went, in one sentence. */
+  pressed: string;
+}
+
+type Listener = (known: Readonly<Known>) => void;
+
+export class Store {
+  private listeners: Listener[] = [];
+  private known: Known = {
+    phase: "out",
+    linkSentence: "",
+    attempts: 0,
+    welcome: null,
+    status: null,
+    heardAt: 0,
+    operator: null,
+    refused: null,
+    texture: null,
+    rtt: null,
+    pictures: [],
+    fast: false,
+    inVr: false,
+    face: false,
+    sideCameras: true,
+    eyes: null,
+    stopWaits: false,
+    pressed: "",
+  };
+
+  get now(): Readonly<Known> {
+    return this.known;
+  }
+
+  change(part: Partial<Known>): void {
+    this.known = { ...this.known, ...part };
+    for (const listener of this.listeners) listener(this.known);
+  }
+
+  onChange(listener: Listener): void {
+    this.listeners.push(listener);
+  }
+}
+
+export const drives = (known: Readonly<Known>): boolean => known.phase === "in" && known.welcome?.role === "operator";
