@@ -148,9 +148,10 @@ def test_wrench_bias_latch_and_validity(ros, sensor):
     # Silence: no wrench is repeated, validity falls.
     sensor.inject("silence")
     ros.until(lambda: not valid[-1].data, 10)
-    count = len(raw)
     ros.until(lambda: diagnostics()[0] == DiagnosticStatus.ERROR[0], 10)
-    ros.spin(0.2)
+    ros.spin(0.5)  # what was under way arrives
+    count = len(raw)
+    ros.spin(0.3)
     assert len(raw) == count
     sensor.clear()
     ros.until(lambda: valid[-1].data and len(raw) > count, 20)

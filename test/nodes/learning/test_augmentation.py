@@ -89,7 +89,8 @@ def test_a_bag_trains_a_blueprint(trained):
     # 4 ms of delay in the recording cost a few percent.
     assert blueprint.weights[0] * blueprint.output_scale[0] / blueprint.input_scale[0] == pytest.approx(-0.5, rel=0.15)
     steps = [f for f in feedback if f.stage in ("lbfgs", "adam")]
-    assert steps and 0 < steps[-1].progress <= 1 and steps[-1].horizon == 100 and np.isfinite(steps[-1].loss)
+    # Some feedback may never come: whoever listens slowly hears the newest ten.
+    assert steps and 0 < steps[-1].progress <= 1 and steps[-1].horizon in (50, 100) and np.isfinite(steps[-1].loss)
     assert [f.iteration for f in steps] == sorted(f.iteration for f in steps)
     assert Path(answer.result.report).exists()
 
