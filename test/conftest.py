@@ -3,6 +3,7 @@
 docs/testing.md explains it to whoever writes a test.
 """
 
+import functools
 import os
 import random
 import signal
@@ -86,7 +87,12 @@ TOOLS = {"cc", "gcc", "g++", "c++", "clang", "git", "ldconfig", "lscpu", "nm", "
 def _kind(item: pytest.Item) -> str:
     if GRAPH_FIXTURES.intersection(item.fixturenames) or item.get_closest_marker("launch"):
         return "graph"
-    path = PurePath(item.path.relative_to(HERE))
+    return _kind_of_file(item.path)
+
+
+@functools.cache
+def _kind_of_file(file: Path) -> str:
+    path = PurePath(file.relative_to(HERE))
     return "process" if any(path == entry or entry in path.parents for entry in PROCESS) else "pure"
 
 
@@ -108,7 +114,11 @@ LONG: dict[str, float] = {
     "environment/test_script.py": 50,
     "cli/calibrate/test_servos.py": 30,
     "pip_ros/test_launch_pytest.py": 45,
-    "launch/test_view.py": 60,
+    "launch/test_view.py": 110,
+    "experiments/test_refit_changes.py": 130,
+    "experiments/test_resume_anywhere.py": 60,
+    "identification/test_inference.py": 90,
+    "scripting/test_tutorial.py": 60,
     "ros2_front/test_graph.py": 180,
     "launch/test_killed.py": 40,
     "launch/test_two_robots.py": 40,
