@@ -56,6 +56,7 @@ export class Desktop {
   private dragged = { x: 0, y: 0, z: 0, yaw: 0, pitch: 0 };
   private padHeld: boolean[] = [];
   private padClutch = false;
+  private wasClutched = false;
 
   constructor(
     stage: HTMLElement,
@@ -124,7 +125,9 @@ export class Desktop {
   }
 
   private moveHands(axis: (plus: Motion, minus: Motion) => number, pad: Pad, seconds: number): void {
-    const { dragged } = this;
+    // What was dragged before the clutch was pressed counts for nothing.
+    const dragged = this.wasClutched ? this.dragged : { x: 0, y: 0, z: 0, yaw: 0, pitch: 0 };
+    this.wasClutched = this.isClutched;
     const way = SPEED * seconds;
     const turn = TURNING * seconds;
     // As the operator sees it: the robot takes a hand's way in the direction in which the head looks.

@@ -17,7 +17,9 @@ const SUPERVISOR_CODE = 100;
 /** [ms] of silence after which the page no longer believes what it shows. */
 const SILENT = 700;
 /** States of the supervisor in which a controller may move the robot. */
-const MOVING = new Set(["RUNNING", "DEGRADED", "UNKNOWN"]);
+const MOVING = new Set(["READY", "RUNNING", "DEGRADED", "UNKNOWN"]);
+/** States that pass by themselves. */
+const PASSING = new Set(["STARTING"]);
 
 const ended = (text: string): string => {
   const trimmed = text.trim();
@@ -70,7 +72,9 @@ function ofStatus(known: Readonly<Known>, now: number): Notice {
   const supervisor = status.supervisor;
   if (!MOVING.has(supervisor.state)) {
     const sentence = `Supervisor, code ${supervisor.code}: ${ended(supervisor.message)}`;
-    return { level: "halt", title: supervisor.state.toLowerCase(), sentence, remedy: "" };
+    const remedy = supervisor.state === "DISARMED" ? "Somebody beside the robot has to arm it." : "";
+    const level = PASSING.has(supervisor.state) ? "wait" : "halt";
+    return { level, title: supervisor.state.toLowerCase(), sentence, remedy };
   }
   const stopped = status.arm_mode.findIndex((mode) => mode.includes("stop"));
   if (stopped >= 0) {

@@ -7,4 +7,5 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="the tier 'telepresence' is not installed: ./refit setup telepresence")
 
+sys.path.insert(0, str(Path(__file__).parents[2]))  # for what all tests share
 sys.path.insert(0, str(Path(__file__).parent))

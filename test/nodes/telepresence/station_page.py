@@ -2,11 +2,8 @@
 
 import asyncio
 import contextlib
-import sys
 import threading
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for what all tests share
 
 from link_client import Ground
 from page_watcher import Chromium
@@ -70,7 +67,12 @@ class Station(Chromium):
                 words = dict(text="\r") if code == "Enter" and kind == "rawKeyDown" else {}
                 kind = "keyDown" if words else kind
                 self._call(
-                    "Input.dispatchKeyEvent", type=kind, code=code, key=key or code, windowsVirtualKeyCode=number, **words
+                    "Input.dispatchKeyEvent",
+                    type=kind,
+                    code=code,
+                    key=key or code,
+                    windowsVirtualKeyCode=number,
+                    **words,
                 )
 
     def drag(self, start, end, steps=20):
