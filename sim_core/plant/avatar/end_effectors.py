@@ -62,7 +62,10 @@ def add_gripper(spec: mujoco.MjSpec, palm: mujoco.MjsBody, side: str) -> None:
 
 
 def add_hand(spec: mujoco.MjSpec, palm: mujoco.MjsBody, side: str) -> None:
-    """Four fingers with two coupled joints and a thumb with two motors: <side>_index, ..., <side>_thumb_rotation."""
+    """Four fingers with two coupled joints and a thumb with two motors: <side>_index, ..., <side>_thumb_rotation.
+
+    A left hand: it closes towards the palm's -x, where the thumb comes to stand before it. Of a right hand, x is mirrored.
+    """
     _inertia(palm, 0.35, (0.0, 0.0, 0.05), (6e-4, 5e-4, 3e-4))
     look = dict(mass=0.0, group=2, **TOUCH[side])
     capsule = mujoco.mjtGeom.mjGEOM_CAPSULE
@@ -87,18 +90,19 @@ def add_hand(spec: mujoco.MjSpec, palm: mujoco.MjsBody, side: str) -> None:
         )
         _follow(spec, f"{side}_{name}_follower", f"{side}_{name}", COUPLING)
         _motor(spec, f"{side}_{name}", 1.2)
-    # The thumb turns about the palm's length, from beside the palm to before it, and bends towards the fingers.
-    root = palm.add_body(name=f"{side}_thumb_root", pos=(0.012, 0.042, 0.05))
+    # The thumb turns about the palm's length, from beside the palm to before it, where it stands off the palm and bends
+    # up to the tips of the fingers.
+    root = palm.add_body(name=f"{side}_thumb_root", pos=(-0.012, 0.042, 0.05))
     _inertia(root, 0.02, (0.0, 0.01, 0.01), (6e-6, 6e-6, 3e-6))
-    _finger_joint(root, f"{side}_thumb_rotation", 1.9, axis=(0, 0, -1))
+    _finger_joint(root, f"{side}_thumb_rotation", 1.9, axis=(0, 0, 1))
     root.add_geom(type=capsule, fromto=(0, 0, 0, 0.0, 0.018, 0.012), size=(0.011, 0, 0), material="dark", **look)
     thumb = root.add_body(name=f"{side}_thumb", pos=(0.0, 0.018, 0.012))
-    _inertia(thumb, 0.025, (0.0, 0.012, 0.03), (1e-5, 1e-5, 2e-6))
+    _inertia(thumb, 0.025, (0.0, 0.03, 0.012), (1e-5, 2e-6, 1e-5))
     _finger_joint(thumb, f"{side}_thumb_flexion", 1.2, axis=(1, 0, 0))
-    thumb.add_geom(type=capsule, fromto=(0, 0, 0, 0, 0.02, 0.06), size=(0.0095, 0, 0), material="shell", **PAD, **look)
+    thumb.add_geom(type=capsule, fromto=(0, 0, 0, 0, 0.06, 0.02), size=(0.0095, 0, 0), material="shell", **PAD, **look)
     _motor(spec, f"{side}_thumb_flexion", 1.2)
     _motor(spec, f"{side}_thumb_rotation", 1.2)
-    palm.add_site(name=f"{side}_hand_site", pos=(0.03, 0.0, 0.14), size=(0.008, 0.008, 0.008), group=4)
+    palm.add_site(name=f"{side}_hand_site", pos=(-0.03, 0.0, 0.14), size=(0.008, 0.008, 0.008), group=4)
     _camera(palm, side)
 
 
@@ -109,7 +113,7 @@ def _inertia(
 
 
 def _finger_joint(
-    body: mujoco.MjsBody, name: str, upper: float, axis: tuple[float, float, float] = (0.0, 1.0, 0.0)
+    body: mujoco.MjsBody, name: str, upper: float, axis: tuple[float, float, float] = (0.0, -1.0, 0.0)
 ) -> None:
     made = body.add_joint(name=name, type=mujoco.mjtJoint.mjJNT_HINGE, axis=axis, armature=1e-3, damping=0.03)
     made.range = (0.0, upper)
