@@ -70,7 +70,7 @@ export class Page {
     text("seat-line", known.phase === "in" ? `${role} · ${who}` : "");
     text("badge", known.phase === "in" && known.status ? known.status.state : notice.title);
     find("badge").className = `badge ${notice.level}`;
-    text("link-line", linkLine(known));
+    text("link-line", known.phase === "in" ? linkLine(known) : "");
     text("notice-title", notice.title);
     text("notice-sentence", notice.sentence);
     text("notice-remedy", notice.remedy);
@@ -212,7 +212,8 @@ export class Page {
 
 /** What the pointer and the keys do now, in one line over the picture. */
 export function hint(known: Readonly<Known>, chosen: readonly Side[], clutched: boolean): string {
-  if (!drives(known)) return "";
+  const state = known.status?.state;
+  if (!drives(known) || (state !== "idle" && state !== "teleop")) return "";
   const hand = chosen.length === 2 ? "both hands" : `the ${chosen[0]} hand`;
   return clutched
     ? `Clutched: drag, or use the arrow keys, to move ${hand}. Let go of C to stop.`

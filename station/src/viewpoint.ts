@@ -2,12 +2,12 @@
 
 import { PerspectiveCamera, Vector3 } from "three";
 
-const LOOK_AT = new Vector3(0, 0.75, -0.35);
+const LOOK_AT = new Vector3(0, 0.72, -0.3);
 const PLACES: readonly [number, number, number][] = [
-  [0.0, 1.75, 1.55],
-  [2.1, 1.2, -0.3],
-  [0.0, 3.1, -0.3],
-  [-1.3, 1.6, -1.9],
+  [0.0, 1.75, 1.3],
+  [1.9, 1.1, -0.3],
+  [0.0, 2.8, -0.29],
+  [-1.2, 1.6, -1.7],
 ];
 
 export class Viewpoint {
