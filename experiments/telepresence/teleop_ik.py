@@ -8,9 +8,9 @@ the right, by two kinds of inverse kinematics (a quadratic programme; a Newton s
 threshold, MoM) with two postures to which the arm is drawn (the middle of its joints' ranges; one in which the shoulder stays
 on its own side). All eight cells of the published table are reported, tracking loss and time, beside the published numbers.
 
-The mount "45 degrees down" is read as the arm's base pointing forward and down: in the published table it is as narrow as
-the mount that points straight forward, while every mount with a part to the side is wider. The full size also reports, for
-the other reading (to the side and down), the same eight cells, without a judgement.
+The mount "45 degrees down" is read as the arm's base pointing forward and down, as `sim_core.plant.avatar.mounts` says and the
+experiment `teleop_design_study` shows. The full size also reports, for the other reading (to the side and down), the same eight
+cells, without a judgement.
 
 The thesis states neither threshold nor gains of MoM, nor the formula of the shoulder bias. The threshold is half of the
 manipulability at home. The bias is fitted to single poses at which an arm shall have a good posture, of a seed of their own.
@@ -29,6 +29,7 @@ from scipy.spatial.transform import Rotation
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.host.executors import spread
 from sim_core.multibody import load_model
+from sim_core.plant.avatar.mounts import ARM_MOUNTS, OTHER_READINGS
 from sim_core.telepresence.arm_ik import ArmIk, QpIk
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 from sim_core.telepresence.arm_tracking import Tracking, settle, track
@@ -52,13 +53,13 @@ PUBLISHED = {
 }
 #: motions of either kind, and their length [s]
 SIZES = {"quick": (8, 30.0), "full": (24, 60.0)}
-#: where the right arm stands on the robot: the axis of its base, and where its front looks
+#: where the right arm stands on the robot
+SHOULDER = ARM_MOUNTS["45 down"].position  # [m]
 MOUNTS = {
-    "forward and down": ((1.0, 0.0, -1.0), (1.0, 0.0, 1.0)),
-    "to the side and down": ((0.0, -1.0, -1.0), (1.0, 0.0, 0.0)),
+    "forward and down": ARM_MOUNTS["45 down"].rotation,
+    "to the side and down": OTHER_READINGS["45 down, to the side and down"].rotation,
 }
 CHOSEN, OTHER = MOUNTS
-SHOULDER = (0.0, -0.2, 1.2)  # [m]
 #: the gripper's fingertips in the flange's axes: across the flange, which looks down on it ("low")
 FINGERTIPS = Pose(np.array([0.14, 0.0, 0.05]), Rotation.from_euler("y", 90.0, degrees=True).as_matrix())
 #: of the arm at home
@@ -93,9 +94,7 @@ class Steps:
 @functools.cache
 def arm(mount: str) -> ArmKinematics:
     """The Panda there, with the gripper's fingertips as what is moved."""
-    z, x = (np.array(axis) / np.linalg.norm(axis) for axis in MOUNTS[mount])
-    base = Pose(np.array(SHOULDER), np.column_stack([x, np.cross(z, x), z]))
-    return ArmKinematics(load_model("panda"), "flange", base=base, tool=FINGERTIPS)
+    return ArmKinematics(load_model("panda"), "flange", base=Pose(SHOULDER, MOUNTS[mount]), tool=FINGERTIPS)
 
 
 @functools.cache
@@ -122,7 +121,7 @@ def stepped(job: Steps) -> tuple[int, float]:
     q, beyond, least = kinematics.home, 0, np.inf
     for k in range(job.count):
         if k % HELD == 0:
-            place = np.array(SHOULDER) + rng.uniform(-1.0, 1.0, 3)
+            place = SHOULDER + rng.uniform(-1.0, 1.0, 3)
             target = Pose(place, Rotation.random(rng=rng).as_matrix())
         q = ik.step(target, q)
         beyond += bool((q < kinematics.lower).any() or (q > kinematics.upper).any() or not np.isfinite(q).all())

@@ -73,7 +73,7 @@ def build(design: AvatarDesign = AvatarDesign(), home: dict[str, float] | None =
     spec.stat.center, spec.stat.extent = (0.2, 0.0, 0.9), 2.0
     _materials(spec)
     _room(spec)
-    torso = _base(spec)
+    torso = _base(spec, abs(float(design.arm_mount.position[1])))
     _head(spec, torso, design.baseline)
     arms = {}
     for side, mount in zip(SIDES, (design.arm_mount, mirrored(design.arm_mount))):
@@ -159,8 +159,8 @@ def _joint(
     motor.set_to_motor()
 
 
-def _base(spec: mujoco.MjSpec) -> mujoco.MjsBody:
-    """The body that carries everything else; its origin is on the floor."""
+def _base(spec: mujoco.MjSpec, shoulder: float) -> mujoco.MjsBody:
+    """The body that carries everything else; its origin is on the floor, the arms stand `shoulder` [m] off its middle."""
     body = spec.worldbody.add_body(name="base", mass=92.0, ipos=(0.0, 0.0, 0.25), inertia=(6.0, 8.0, 9.0))
     body.explicitinertial = True
     _joint(spec, body, "base_x", (1, 0, 0), (-20.0, 20.0), 400.0, 0.0, 20.0, slide=True)
@@ -178,7 +178,9 @@ def _base(spec: mujoco.MjSpec) -> mujoco.MjsBody:
                 type=cylinder, pos=(x, y, 0.1), size=(0.1, 0.03, 0), quat=(1, 1, 0, 0), material="dark", **drawn
             )
     body.add_geom(type=box, pos=(-0.08, 0, 0.72), size=(0.07, 0.09, 0.36), material="shell", **look)
-    body.add_geom(type=box, pos=(-0.04, 0, 1.16), size=(0.08, 0.12, 0.12), material="shell", **look)
+    # the block that carries the arms reaches to where their bases begin
+    between = min(0.12, max(0.03, shoulder - 0.08))
+    body.add_geom(type=box, pos=(-0.04, 0, 1.16), size=(0.08, between, 0.12), material="shell", **look)
     for name, y in (("front", 0.0), ("right", -0.25), ("left", 0.25)):
         # z looks where the rangefinder does: ahead, and past both corners
         forward = {"front": (1, 0, 0), "right": (0.82, -0.57, 0), "left": (0.82, 0.57, 0)}[name]
