@@ -51,7 +51,12 @@ function ofStatus(known: Readonly<Known>, now: number): Notice {
   const status = known.status as NonNullable<Known["status"]>;
   const said = ended(status.message);
   const mine = known.welcome?.role === "operator";
-  const coded = status.code ? `Code ${status.code}: ${said}` : said;
+  const supervisor = status.supervisor;
+  const halted = `Supervisor, code ${supervisor.code}: ${ended(supervisor.message)}`;
+  const isHalted = !MOVING.has(supervisor.state);
+  // A fault that is the supervisor's is best told in its own words.
+  const why = status.code === SUPERVISOR_CODE && isHalted ? halted : said;
+  const coded = status.code ? `Code ${status.code}: ${why}` : said;
   switch (status.state) {
     case "fault": {
       const byRobot = status.code === SUPERVISOR_CODE;
@@ -69,12 +74,10 @@ function ofStatus(known: Readonly<Known>, now: number): Notice {
     case "handshake":
       return { level: "wait", title: "ready soon", sentence: said, remedy: mine ? "Open both clutches once." : "" };
   }
-  const supervisor = status.supervisor;
-  if (!MOVING.has(supervisor.state)) {
-    const sentence = `Supervisor, code ${supervisor.code}: ${ended(supervisor.message)}`;
+  if (isHalted) {
     const remedy = supervisor.state === "DISARMED" ? "Somebody beside the robot has to arm it." : "";
     const level = PASSING.has(supervisor.state) ? "wait" : "halt";
-    return { level, title: supervisor.state.toLowerCase(), sentence, remedy };
+    return { level, title: supervisor.state.toLowerCase(), sentence: halted, remedy };
   }
   const stopped = status.arm_mode.findIndex((mode) => mode.includes("stop"));
   if (stopped >= 0) {

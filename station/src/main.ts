@@ -1,10 +1,11 @@
 /** Puts the parts together; what each of them does is in its own file. */
 
-import { Scene, WebGLRenderer } from "three";
+import { PerspectiveCamera, Scene, WebGLRenderer } from "three";
 import type { Choice } from "./bindings";
 import { Cues, padPulse, strongest } from "./cues";
 import { Desktop } from "./desktop";
 import { linkLine, noticeOf } from "./halts";
+import { Banner } from "./banner";
 import { Link } from "./link";
 import { Menu, type CommandName } from "./menu";
 import { find, hint, Page } from "./page";
@@ -81,11 +82,15 @@ const training = new TrainingPage(
 const stage = find("stage");
 const desktop = new Desktop(stage, { press });
 const viewpoint = new Viewpoint();
+/** Of the headset, which moves it. */
+const eyes = new PerspectiveCamera(50, 1, 0.05, 30);
 const scene = new Scene();
 const schematic = new Schematic();
 const pane = new Pane();
 const panel = new Panel();
+const banner = new Banner();
 scene.add(schematic.group);
+pane.group.add(banner.mesh);
 const renderer = makeRenderer();
 const xr = renderer && makeXr(renderer);
 let face: MediaStream | null = null;
@@ -195,7 +200,7 @@ function makeXr(on: WebGLRenderer): Xr {
     },
     ended: () => {
       store.change({ inVr: false });
-      isStale = true;
+      fit();
     },
     eyes: (distance) => {
       if (Math.abs(distance - (store.now.eyes ?? 0)) > 1e-4) store.change({ eyes: distance });
@@ -218,6 +223,7 @@ function drawVr(): void {
   const notice = noticeOf(known, performance.now());
   panel.draw({ known, notice, link: linkLine(known), training: training.line, hovered: xr?.hovered ?? null });
   pane.update(strongest(known.status));
+  banner.draw(notice, training.line);
   schematic.group.visible = !pane.hasPictures;
 }
 
@@ -235,7 +241,8 @@ function step(now: number, frame?: XRFrame): void {
   } else drawVr();
   if (renderer && (isVr || isStale)) {
     isStale = false;
-    renderer.render(scene, viewpoint.camera);
+    renderer.setClearColor(0x05080a, isVr ? 1 : 0);
+    renderer.render(scene, isVr ? eyes : viewpoint.camera);
   }
 }
 

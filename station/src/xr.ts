@@ -20,10 +20,12 @@ import { type Devices, type Hand, SIDES, type Side } from "./protocol";
 import { handOf, placeOf, pressed, stick } from "./xr_hands";
 
 /** [rad] below the eyes' height at which the board stands; by which the head turns before it comes along. */
-const BELOW = (42 * Math.PI) / 180;
+const BELOW = (38 * Math.PI) / 180;
 const COMES_ALONG = (35 * Math.PI) / 180;
 /** [s] in which the picture comes along with the head; at once where somebody asked for less motion. */
 const EASING = 0.12;
+/** Of the drawing, where no camera shows anything: before the operator [m], below the eyes [m], and its scale. */
+const DRAWING = { away: 1.5, below: 1.15, scale: 0.8 };
 const BUTTON_MENU = 4;
 const BUTTON_STOP = 5;
 
@@ -78,6 +80,8 @@ export class Xr {
     private readonly events: XrEvents,
   ) {
     this.around.add(panel.mesh);
+    // Not the session's own event, before which the renderer has not yet put its canvas back.
+    renderer.xr.addEventListener("sessionend", () => this.ended());
     this.around.visible = pane.group.visible = false;
     scene.add(this.around, pane.group, this.pointers.right.line, this.pointers.left.line);
   }
@@ -102,7 +106,6 @@ export class Xr {
     });
     this.session = session;
     this.isPlaced = false;
-    session.addEventListener("end", () => this.ended());
     session.addEventListener("selectstart", (event) => this.onSelect(event.inputSource, true));
     session.addEventListener("selectend", (event) => this.onSelect(event.inputSource, false));
     this.renderer.xr.setReferenceSpaceType("local-floor");
@@ -206,8 +209,10 @@ export class Xr {
     const yaw = new Euler().setFromQuaternion(looking, "YXZ").y;
     const upright = new Quaternion().setFromAxisAngle(new Vector3(0, 1, 0), yaw);
     if (!this.isPlaced) {
-      this.drawing.position.set(head.x, 0, head.z);
+      const ahead = new Vector3(0, -DRAWING.below, -DRAWING.away).applyQuaternion(upright);
+      this.drawing.position.copy(head).add(ahead);
       this.drawing.quaternion.copy(upright);
+      this.drawing.scale.setScalar(DRAWING.scale);
       this.pane.group.quaternion.copy(looking);
     }
     const turned = Math.abs(Math.atan2(Math.sin(yaw - this.yaw), Math.cos(yaw - this.yaw)));
@@ -242,6 +247,7 @@ export class Xr {
     }
     this.drawing.position.set(0, 0, 0);
     this.drawing.quaternion.identity();
+    this.drawing.scale.setScalar(1);
     this.events.ended();
   }
 }

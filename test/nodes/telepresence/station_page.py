@@ -93,10 +93,10 @@ class Station(Chromium):
 
     def point(self, side, x, y):
         """Point a controller at a place of the board [px of its canvas], from where the hand is."""
-        # The board is 1.3 m by 0.833 m, 1.05 m from the eyes and 42 degrees below; see station/src/panel.ts and xr.ts.
+        # The board is 1.3 m by 0.833 m, 1.05 m from the eyes and 38 degrees below; see station/src/panel.ts and xr.ts.
         self.evaluate(
             f"""(() => {{
-              const a = 42 * Math.PI / 180, u = {x} / 1560 - 0.5, v = 0.5 - {y} / 1000, h = 1.3 * 1000 / 1560;
+              const a = 38 * Math.PI / 180, u = {x} / 1560 - 0.5, v = 0.5 - {y} / 1000, h = 1.3 * 1000 / 1560;
               const at = [1.3 * u, 1.6 - 1.05 * Math.sin(a) + h * v * Math.cos(a), -1.05 * Math.cos(a) - h * v * Math.sin(a)];
               const c = device.controllers.{side}, d = at.map((w, i) => w - [c.position.x, c.position.y, c.position.z][i]);
               const yaw = Math.atan2(-d[0], -d[2]), pitch = Math.atan2(d[1], Math.hypot(d[0], d[2]));

@@ -182,7 +182,7 @@ def test_a_halt_is_read_with_its_code_and_a_force_reddens_the_frame(server, page
             supervisor=SupervisorWords("HALTED", 20, "stop was requested by the operator"),
         )  # fmt: skip
     )
-    page.has("notice-sentence", "Code 100: Stopped by the operator.")
+    page.has("notice-sentence", "Code 100: Supervisor, code 20: Stop was requested by the operator.")
     page.has("notice-remedy", "Press Resume")
     page.until(
         lambda: "Code 100" in str(page.evaluate("document.getElementById('announcer').textContent")), "it is told"
