@@ -11,6 +11,8 @@ Its modes exclude each other: every one has what lets it in, and what it falls b
 |---|---|---|
 | HOLD | at the start, when a clutch is released or the operator is lost | FOLLOW, HOMING |
 | FOLLOW | by a clutch that is pressed, unless the arm is stopped | HOLD |
+| YIELD | by a clutch that is pressed where the arm shall give way, as FOLLOW | HOLD, also where the wrench is not known |
+| PRESS | by a clutch that is pressed where the arm shall press, as FOLLOW | HOLD, also at too great a force or an unknown one |
 | HOMING | by the operator's wish, unless the arm is stopped or follows | HOLD when it is there, or when it may not go on |
 | STOPPED | by a protective stop, from everywhere | HOLD by a reset alone |
 
@@ -25,8 +27,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim_core.telepresence.admittance import Admittance, AdmittanceSettings
 from sim_core.telepresence.arm_ik import QpIk
+from sim_core.telepresence.arm_kinematics import pose_error
 from sim_core.telepresence.clutch import OPENXR, Clutch, Pose
+from sim_core.telepresence.hybrid_force import HybridForce, PressedTooHard
 
 __all__ = ["ArmMode", "ArmSpeed", "TeleopArm"]
 
@@ -39,8 +44,16 @@ class ArmMode(enum.Enum):
 
     HOLD = "holds"
     FOLLOW = "follows the hand"
+    YIELD = "follows the hand and gives way"
+    PRESS = "follows the hand and presses"
     HOMING = "goes home"
     STOPPED = "protective stop"
+
+
+#: modes in which a hand leads the arm
+LED = (ArmMode.FOLLOW, ArmMode.YIELD, ArmMode.PRESS)
+#: of the task's axes, the end effector's own, along which PRESS presses
+APPROACH = 2
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,8 @@ class TeleopArm:
         q: joint positions that it was told last (n,) [rad].
         target: where the end effector is led to in what carries the arm; None while it does not follow.
         bias: posture that the inverse kinematics prefer (n,) [rad]; None: the middle of every joint's range.
+        led_as: the mode that a clutch enters: FOLLOW, YIELD or PRESS. It holds from the next press on.
+        force: [N] with which PRESS presses.
     """
 
     def __init__(
@@ -98,6 +113,11 @@ class TeleopArm:
         self._ik, self._mount, self._tool = ik, mount, tool
         self._most = np.asarray(ik.kinematics.model.v_limit, float) * speed.share
         self._pressing, self._presses = pressing, False
+        self.led_as, self.force = ArmMode.FOLLOW, 7.0
+        yields = AdmittanceSettings(linear=speed.linear, angular=speed.angular)
+        self._admittance = Admittance(yields, self.effector(self.q))
+        self._hybrid: HybridForce | None = None
+        self._refused = ""  # why the clutch that is pressed leads nothing any more
         self.target: Pose | None = None
 
     def effector(self, q: np.ndarray) -> Pose:
@@ -129,7 +149,7 @@ class TeleopArm:
         """Begin to go home; "" or the sentence why not."""
         if self.mode is ArmMode.STOPPED:
             return f"The {self.name} arm is in a protective stop: {self.message}"
-        if self.mode is ArmMode.FOLLOW:
+        if self.mode in LED:
             return f"The {self.name} arm follows a hand: release its clutch first."
         self.mode, self.message = ArmMode.HOMING, ""
         return ""
@@ -142,6 +162,7 @@ class TeleopArm:
         dt: float,
         axes: np.ndarray = OPENXR,
         q: np.ndarray | None = None,
+        wrench: np.ndarray | None = None,
     ) -> np.ndarray:
         """Where the joints would be after `dt` (n,) [rad].
 
@@ -151,18 +172,21 @@ class TeleopArm:
             yaw: of the headset when the clutch is pressed [rad].
             dt: [s]. axes: of the operator's world.
             q: where the joints are (n,) [rad]; None: where they were told to be.
+            wrench: on the end effector, in the axes of what carries the arm (6,) [N], [N m]; None: it is not known.
         """
         self._presses = False
         if self.mode is ArmMode.STOPPED:
             return self.q
-        if clutched and hand is not None:
-            if self.mode is not ArmMode.FOLLOW:
-                self.clutch.axes = axes
-                told = self.target = self.effector(self.q)
-                self.clutch.press(told, hand, yaw)
-                self.mode, self.message = ArmMode.FOLLOW, ""
-            return self._follow(hand, dt, self.q if q is None else q)
-        if self.mode is ArmMode.FOLLOW:
+        self._refused = self._refused if clutched else ""
+        if clutched and hand is not None and not self._refused:
+            if self.mode not in LED:
+                self._take(hand, yaw, axes)
+            try:
+                return self._follow(hand, dt, self.q if q is None else q, wrench)
+            except PressedTooHard as error:
+                self._refused = f"{error} Release the clutch of the {self.name} arm."
+                self._hold()
+        if self.mode in LED:
             self._hold()
         if self.mode is ArmMode.HOMING:
             away = self.home - self.q
@@ -177,21 +201,47 @@ class TeleopArm:
         """The joints are told to be there (n,) [rad]; `why` says why that is not what was proposed."""
         self.q = q
         if self.mode is not ArmMode.STOPPED:
-            self.message = why or (PRESSES.format(self.name) if self._presses else "")
+            self.message = why or self._refused or (PRESSES.format(self.name) if self._presses else "")
             if why and self.mode is ArmMode.HOMING:
                 self._hold(why)
 
-    def _follow(self, hand: Pose, dt: float, measured: np.ndarray) -> np.ndarray:
-        assert self.target is not None
-        told = self.effector(self.q)
-        wanted = self.clutch.target(hand, told)
-        led = _towards(self.target, wanted, self.speed.linear * dt, self.speed.angular * dt)
+    def _take(self, hand: Pose, yaw: float, axes: np.ndarray) -> None:
+        """A hand takes the arm where it is."""
+        self.clutch.axes = axes
+        told = self.target = self.effector(self.q)
+        self.clutch.press(told, hand, yaw)
+        self.mode, self.message = self.led_as, ""
+        self._admittance.reset(told)
+        self._hybrid = HybridForce(told.rotation, [APPROACH])
+
+    def _follow(self, hand: Pose, dt: float, measured: np.ndarray, wrench: np.ndarray | None) -> np.ndarray:
+        """Raises:
+        PressedTooHard: the force felt is too great for the mode, or not known.
+        """
+        wanted = self.clutch.target(hand, self.effector(self.q))
+        led = self._led(wanted, wrench, dt)
         self.target = _towards(self.effector(measured), led, *self._pressing)
         self._presses = self.target is not led
         in_arm = _chain(_inverse(self._mount), _chain(self.target, _inverse(self._tool)))
         most = self._most * dt
         q = self._ik.step(in_arm, self.q, self.bias)
         return self.q + np.clip(q - self.q, -most, most)
+
+    def _led(self, wanted: Pose, wrench: np.ndarray | None, dt: float) -> Pose:
+        """Where the mode takes the target to, of where the hand wants it."""
+        assert self.target is not None and self._hybrid is not None
+        nearer = _towards(self.target, wanted, self.speed.linear * dt, self.speed.angular * dt)
+        if self.mode is ArmMode.FOLLOW:
+            return nearer
+        if wrench is None or not np.isfinite(wrench).all():
+            raise PressedTooHard("What the end effector feels is not known, and the arm's mode needs it.")
+        if self.mode is ArmMode.YIELD:
+            return self._admittance.step(wanted, np.zeros(6), wrench, dt)
+        desired = np.concatenate([self.force * self._hybrid.Y[0, :3], np.zeros(3)])
+        led_by = pose_error(nearer, self.target) / dt
+        twist = self._hybrid.velocity(led_by, desired, -wrench, dt)  # it presses with what presses on it
+        turn = Rotation.from_rotvec(twist[3:] * dt).as_matrix()
+        return Pose(self.target.position + twist[:3] * dt, turn @ self.target.rotation)
 
     def _hold(self, why: str = "") -> None:
         if self.clutch.pressed:
