@@ -255,7 +255,10 @@ class LinkServer:
         if not is_own_page(request.headers.get("Origin"), request.host, self._settings.host):
             raise web.HTTPForbidden(text="Only the robot's own page may connect.\n")
         socket = web.WebSocketResponse(max_msg_size=4 * MAX_BYTES, compress=False, timeout=FAREWELL, writer_limit=65536)
-        await socket.prepare(request)
+        try:
+            await socket.prepare(request)
+        except ConnectionError:  # a client that gave up before it was answered is nothing to be told of
+            raise web.HTTPBadRequest(text="The client is gone.\n") from None
         transport = request.transport
         assert transport is not None
         client = Client(socket.send_str, transport.abort, request.remote or "", self._now())
