@@ -5,7 +5,7 @@ import type { Notice } from "./halts";
 
 /** [m] from the eyes, and so far below them; width in the room [m] and on the canvas [px]. */
 const AWAY = 1.7;
-const BELOW = 0.42;
+const BELOW = 0.32;
 const WIDTH_M = 1.5;
 const WIDTH = 1400;
 const HEIGHT = 330;

@@ -16,6 +16,8 @@ export interface Notice {
 const SUPERVISOR_CODE = 100;
 /** [ms] of silence after which the page no longer believes what it shows. */
 const SILENT = 700;
+/** [ms] for which a refusal is shown. */
+const REFUSAL_SHOWN = 6000;
 /** States of the supervisor in which a controller may move the robot. */
 const MOVING = new Set(["READY", "RUNNING", "DEGRADED", "UNKNOWN"]);
 /** States that pass by themselves. */
@@ -85,8 +87,8 @@ function ofStatus(known: Readonly<Known>, now: number): Notice {
     return { level: "halt", title: "arm stopped", sentence, remedy: "Clear its way and press Reset fault." };
   }
   const refused = known.refused;
-  if (refused && now - refused.at < 8000) {
-    return { level: "wait", title: "not done", sentence: refused.sentence, remedy: "" };
+  if (refused && now - refused.at < REFUSAL_SHOWN) {
+    return { level: "wait", title: "not done", sentence: ended(refused.sentence), remedy: "" };
   }
   if (!mine) {
     const who = known.operator ? `${known.operator} drives.` : "Nobody drives.";

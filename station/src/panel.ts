@@ -13,6 +13,8 @@ const WIDTH = 1560;
 const HEIGHT = 1000;
 /** Smallest letters [px]: 1.3 degrees at that distance, and more. */
 const LETTERS = Math.max(46, Math.ceil((2 * PANEL_DISTANCE * Math.tan((0.65 * Math.PI) / 180) * WIDTH) / WIDTH_M));
+/** [ms] between two looks at the numbers of the link. */
+const LINK_PERIOD = 1000;
 /** Three columns beside the red button. */
 const GRID: readonly CommandName[] = [
   "home", "precision", "texture_scan",
@@ -42,6 +44,7 @@ export class Panel {
   private readonly board = new Board(WIDTH, HEIGHT, WIDTH_M);
   private boxes: Box[] = [];
   private drawn = "";
+  private link = { line: "", until: 0 };
 
   get mesh(): Board["mesh"] {
     return this.board.mesh;
@@ -64,7 +67,8 @@ export class Panel {
       const label = name === "training" && training ? "Next step" : each.label(known);
       return { name, label, isOn: each.isOn(known), isEnabled: each.isEnabled(known) };
     });
-    const state = JSON.stringify([notice, view.link, training, view.hovered, this.isOpen, buttons, known.operator]);
+    this.keepLink(view.link);
+    const state = JSON.stringify([notice, this.link.line, training, view.hovered, this.isOpen, buttons]);
     if (state === this.drawn) return;
     this.drawn = state;
     const { board } = this;
@@ -74,7 +78,7 @@ export class Panel {
     const stop: Box = { name: "stop", x: 1190, y: 16, width: 350, height: 968 };
     this.boxes.push(stop);
     board.fill(stop, "#c8102e", view.hovered === "stop" ? "#ffd54a" : "#ffffff", 12);
-    board.text("E-STOP", stop.x + stop.width / 2, 130, 84, "#ffffff", "center");
+    board.text("E-STOP", stop.x + stop.width / 2, 130, 80, "#ffffff", "center", 310);
     board.text("B or Y", stop.x + stop.width / 2, 230, LETTERS, "#ffffff", "center");
     if (this.isOpen) {
       buttons.forEach((button, i) => {
@@ -89,14 +93,20 @@ export class Panel {
     board.done();
   }
 
-  private drawWords({ notice, link, training, known }: PanelView): void {
+  /** The numbers of the link once a second: to draw a board costs a headset more than to show it. */
+  private keepLink(line: string): void {
+    const now = performance.now();
+    if (now > this.link.until) this.link = { line, until: now + LINK_PERIOD };
+  }
+
+  private drawWords({ notice, training, known }: PanelView): void {
     const { board } = this;
     const quiet = notice.level === "good";
     const head: Box = { name: "stop", x: 20, y: 16, width: 1146, height: 428 };
     board.fill(head, quiet ? "#10151aee" : GROUNDS[notice.level], "#74899a", 4);
     const ink = quiet ? "#ffffff" : INKS[notice.level];
     board.text(notice.title.toUpperCase(), 46, 68, 60, ink, "left", 520);
-    board.text(known.phase === "in" ? link : "", 1140, 68, LETTERS, ink, "right", 580);
+    board.text(known.phase === "in" ? this.link.line : "", 1140, 68, LETTERS, ink, "right", 580);
     const words = quiet && training ? training : `${notice.sentence} ${notice.remedy}`.trim();
     board.wrap(words, 46, 152, 1096, LETTERS, 60, 5, ink);
   }

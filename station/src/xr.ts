@@ -25,7 +25,7 @@ const COMES_ALONG = (35 * Math.PI) / 180;
 /** [s] in which the picture comes along with the head; at once where somebody asked for less motion. */
 const EASING = 0.12;
 /** Of the drawing, where no camera shows anything: before the operator [m], below the eyes [m], and its scale. */
-const DRAWING = { away: 1.5, below: 1.15, scale: 0.8 };
+const DRAWING = { away: 0.9, below: 1.25, scale: 1.2 };
 const BUTTON_MENU = 4;
 const BUTTON_STOP = 5;
 

@@ -9,10 +9,13 @@ import itertools
 import json
 import time
 
+import av
+import numpy as np
 import pytest
 from link_client import STATUS, Network, Place
 from page_watcher import CHROMIUM
 from station_page import PICTURES, Server, Station
+from test_video import jpeg
 
 from nodes.telepresence import protocol
 from nodes.telepresence.protocol import Release
@@ -43,7 +46,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def station(server, tmp_path_factory):
-    with Station(server.url, tmp_path_factory.mktemp("browser") / "profile") as page:
+    with Station(server.url, tmp_path_factory.mktemp("browser") / "profile", headset=True) as page:
         yield page
 
 
@@ -269,8 +272,6 @@ def test_the_training_is_timed_and_ticks_off_what_it_sees(server, page):
 
 
 def test_two_eyes_come_by_webrtc_and_samples_go_by_its_channel(server, page):
-    from test_video import jpeg
-
     page.join(token=TOKEN)
     page.until(
         lambda: server.ground.server.watched() == {"left_eye", "right_eye", "side"}, "the page asks for every camera"
@@ -294,6 +295,53 @@ def test_two_eyes_come_by_webrtc_and_samples_go_by_its_channel(server, page):
     page.screenshot(PICTURES / "desktop_video.png")
     page.press("Side cameras")
     page.until(lambda: server.ground.server.watched() == {"left_eye", "right_eye"}, "the eyes alone")
+
+
+def test_in_the_headset_each_eye_sees_its_own_picture(server, page):
+    page.evaluate("device.stereoEnabled = true; 0")
+    page.join(token=TOKEN)
+    page.until(lambda: server.ground.server.watched() == {"left_eye", "right_eye", "side"}, "the page asks for cameras")
+    page.press("Enter VR")
+    page.until(lambda: page.evaluate("!!device.activeSession"), "the headset shows the page")
+
+    def brightness():
+        """Of both halves of what is seen, around the middle of each."""
+        for name, grey in (("left_eye", 70), ("right_eye", 170), ("side", 230)):
+            server.loop.call_soon_threadsafe(server.ground.server.picture, name, jpeg(grey), "jpeg", 0.0)
+        seen = pixels(page.screenshot(PICTURES / "vr_video.png"))
+        height, width = seen.shape
+        rows = slice(int(0.45 * height), int(0.5 * height))
+        return [float(seen[rows, int(x * width) - 20 : int(x * width) + 20].mean()) for x in (0.25, 0.75)]
+
+    page.until(lambda: np.allclose(brightness(), (70, 170), atol=15), "each eye sees its own camera")
+    page.until(lambda: newest(server).head and newest(server).right, "samples come from the headset")
+    assert newest(server).head.p == pytest.approx((0.0, 1.6, 0.0)) and newest(server).left.p[0] < 0.0
+    page.evaluate("device.activeSession.end()")
+    page.has("numbers", "your eyes")
+    page.press("Training")
+    page.has("training-body", "Done: the page has seen it.")
+
+
+def test_a_headset_that_sleeps_says_nothing(server, page):
+    page.join(token=TOKEN)
+    page.press("Enter VR")
+    page.until(lambda: page.evaluate("!!device.activeSession"), "the headset shows the page")
+    page.until(lambda: server.ground.samples, "samples come")
+    page.evaluate("device.updateVisibilityState('hidden')")
+    page.until(lambda: page.evaluate("device.visibilityState") == "hidden", "it sleeps")
+    time.sleep(0.3)
+    count = len(server.ground.samples)
+    time.sleep(0.5)
+    assert len(server.ground.samples) == count
+    assert server.does(_session(server)), "the seat is kept"
+    page.evaluate("device.updateVisibilityState('visible')")
+    page.until(lambda: len(server.ground.samples) > count, "it goes on by itself")
+    page.evaluate("device.activeSession.end()")
+
+
+def pixels(png):
+    """Brightness of a picture (height, width)."""
+    return av.CodecContext.create("png", "r").decode(av.Packet(png))[0].to_ndarray(format="gray")
 
 
 def test_every_text_can_be_read_and_every_button_has_a_name(page):
