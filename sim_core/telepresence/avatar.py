@@ -27,7 +27,10 @@ from sim_core.telepresence.arm_ik import QpIk
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 from sim_core.telepresence.clutch import Pose
 from sim_core.telepresence.collision_guard import Box, CollisionGuard, GuardedArm
+from sim_core.telepresence.effector_wrench import EffectorWrench
+from sim_core.telepresence.grip import Grip
 from sim_core.telepresence.head import Neck
+from sim_core.telepresence.model_forces import ModelForces
 from sim_core.telepresence.omni_base import OmniBase, Rangefinder
 from sim_core.telepresence.operator_sample import OperatorSample
 from sim_core.telepresence.session import Session, State
@@ -40,8 +43,8 @@ FLANGE = "flange"
 PRESSED, PRESSED_FOR = 0.25, 0.1
 #: [m] of what encloses a gripper or hand, back from the end effector
 HAND_LENGTH, HAND_RADIUS = 0.13, 0.065
-#: share of its way by which a trigger may differ from the fingers that it takes over
-TAKEN = 0.05
+#: times the period: after a longer pause between two looks nothing is known of forces
+PAUSE = 5.0
 #: code of a fault that is the supervisor's
 SUPERVISOR = 100
 
@@ -57,6 +60,7 @@ class AvatarSettings:
     pressing: how far a hand may lead an end effector's target ahead of where it is [m], [rad]. Times the arm's stiffness it has
         to bear what the arm carries.
     bandwidth: of the other joints' position loops [rad/s], by group: base, head, gripper, hand.
+    force_cutoff: of the low pass through which the end effectors' forces are seen [Hz].
     """
 
     period: float = 0.008
@@ -69,6 +73,7 @@ class AvatarSettings:
     bandwidth: Mapping[str, float] = field(
         default_factory=lambda: {"base": 6.0, "head": 25.0, "gripper": 40.0, "hand": 40.0}
     )
+    force_cutoff: float = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +90,10 @@ class Motion:
     kp: np.ndarray
     kd: np.ndarray
 
+    def torque(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Of the joints (n,) [N m or N] where they are at q and v (n,) [rad or m, /s]."""
+        return self.effort + self.kp * (self.position - q) + self.kd * (self.velocity - v)
+
 
 class Avatar:
     """See the module's docstring.
@@ -100,6 +109,8 @@ class Avatar:
         session: its state; whoever owns the robot tells it of faults.
         arms: right first. neck, base: None where it has none.
         guard: keeps the arms from each other.
+        wrenches: that the world exerts on each arm's end effector.
+        grip: its fingers.
 
     Raises:
         config.description.RobotError: the robot's task is another.
@@ -119,7 +130,8 @@ class Avatar:
         self.home = np.asarray(model.q_home, float).copy()
         self.position = self.home.copy()
         self._indices(task)
-        self.arms = tuple(self._arm(arm, index) for arm, index in zip(task.arms, self._arm_joints))
+        made = [self._arm(arm, index) for arm, index in zip(task.arms, self._arm_joints)]
+        self.arms, self.wrenches = tuple(arm for arm, _ in made), tuple(wrench for _, wrench in made)
         self.neck = None
         if self._head is not None:
             low, high = model.q_lower[self._head], model.q_upper[self._head]
@@ -127,15 +139,15 @@ class Avatar:
         self.base = OmniBase(rangefinders) if self._base is not None else None
         guarded = [self._guarded(arm, index) for arm, index in zip(task.arms, self._arm_joints)]
         self.guard = CollisionGuard(guarded, [self._carried(capsule) for capsule in robot.capsules], boxes)
-        self._dynamics = build.inverse_dynamics(model)
-        self._passive = build.joint_force(model)
+        self._model_forces = ModelForces(model)
+        # when, positions and velocities then, and the efforts with which the actuators begin the cycle
+        self._felt: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
+        self.grip = Grip(self._gripper, self._hand, np.asarray(model.q_lower), np.asarray(model.q_upper))
         self._p = np.asarray(model.parameters.nominal)
         self.kp, self.kd = self._gains()
         self._pressed_since: list[float | None] = [None] * len(self.arms)
         self._sample: OperatorSample | None = None
         self._session_seen, self._centred = "", False
-        # by which each trigger is above its fingers until it has been where they are, and True from then on
-        self._taken: list[float | bool | None] = [None, None]
 
     # -- construction ------------------------------------------------------------------------------
 
@@ -154,11 +166,13 @@ class Avatar:
         if self._base is not None:
             self._home_at_origin[self._base] = 0.0
 
-    def _arm(self, arm: TeleoperatedArm, index: np.ndarray) -> TeleopArm:
+    def _arm(self, arm: TeleoperatedArm, index: np.ndarray) -> tuple[TeleopArm, EffectorWrench]:
         alone = load_model(load_robot(arm.robot).folder)
         mount, tool = self._mount(arm), self._between(arm.prefix + FLANGE, arm.frame)
         ik = QpIk(ArmKinematics(alone, FLANGE))
-        return TeleopArm(arm.side, ik, mount, tool, self.home[index], self.settings.speed, self.settings.pressing)
+        wrench = EffectorWrench(ik.kinematics, mount, tool, self.settings.force_cutoff)
+        speed, pressing = self.settings.speed, self.settings.pressing
+        return TeleopArm(arm.side, ik, mount, tool, self.home[index], speed, pressing), wrench
 
     def _guarded(self, arm: TeleoperatedArm, index: np.ndarray) -> GuardedArm:
         alone = load_model(load_robot(arm.robot).folder)
@@ -209,14 +223,15 @@ class Avatar:
 
     def start_at(self, q: np.ndarray) -> None:
         """The joints are there (n,) [rad or m]: everything goes on from it, and nothing is asked of it."""
-        self.position = np.array(q, float)
+        # Measured at its stop, a joint may lie beyond its limit by its noise; a command may not.
+        self.position = np.clip(np.array(q, float), self.model.q_lower, self.model.q_upper)
         for arm, index in zip(self.arms, self._arm_joints):
             arm.start_at(self.position[index])
         if self.neck is not None:
             self.neck.start_at(self.position[self._head])
         if self.base is not None:
             self.base.velocity = np.zeros(3)
-        self._sample = None
+        self._sample = self._felt = None
         self._pressed_since = [None] * len(self.arms)
 
     def go_home(self) -> str:
@@ -260,6 +275,7 @@ class Avatar:
         ranges: Mapping[str, float],
         now: float,
         denied: str = "",
+        effort: np.ndarray | None = None,
     ) -> Motion:
         """What the joints shall do until the next cycle.
 
@@ -269,7 +285,9 @@ class Avatar:
             ranges: of the rangefinders by name [m].
             now: [s], on the robot's clock.
             denied: why the operator may not move anything, by the word of the supervisor; "": he may.
+            effort: of the actuators, as measured (n,) [N m or N]; None or not finite: forces are not known.
         """
+        self._feel(q, v, effort, now)
         self._hear(sample, now, denied)
         dt, before = self.settings.period, self.position.copy()
         # Between two samples of a live session the last one holds.
@@ -277,11 +295,28 @@ class Avatar:
         self._move_arms(heard, q, dt, now)
         self._move_head(heard, dt)
         self._move_base(heard, ranges, dt)
-        self._grip(heard, dt)
+        self.grip.follow(self.position, heard, self.settings.grip_speed * dt)
         velocity = (self.position - before) / dt
-        effort = np.asarray(self._dynamics(q, velocity, np.zeros_like(q), self._p)).ravel()
-        effort -= np.asarray(self._passive(q, velocity, np.zeros(self.model.nu), self._p)).ravel()
-        return Motion(self.position.copy(), velocity, effort, self.kp, self.kd)
+        feedforward = self._model_forces(q, velocity, np.zeros_like(q))
+        motion = Motion(self.position.copy(), velocity, feedforward, self.kp, self.kd)
+        self._felt = now, np.array(q), np.array(v), motion.torque(q, v)
+        return motion
+
+    def _feel(self, q: np.ndarray, v: np.ndarray, effort: np.ndarray | None, now: float) -> None:
+        """What the world does to the end effectors, from what moved the joints since the last look."""
+        before = self._felt
+        if effort is None or before is None or not 0.0 < now - before[0] < PAUSE * self.settings.period:
+            for wrench in self.wrenches:
+                wrench.forget()
+            return
+        then, q_then, v_then, began = before
+        dt = now - then
+        # Between two looks a new command's jolt dies away: the mean effort is between the one that the command began with and
+        # the one that is measured at the end, as the mean acceleration is between the velocities.
+        modelled = self._model_forces(0.5 * (q_then + q), 0.5 * (v_then + v), (v - v_then) / dt)
+        residual = modelled - 0.5 * (began + effort)
+        for index, wrench in zip(self._arm_joints, self.wrenches):
+            wrench.feel(q[index], residual[index], dt)
 
     def _hear(self, sample: OperatorSample | None, now: float, denied: str) -> None:
         if denied:
@@ -293,7 +328,8 @@ class Avatar:
             self._sample = sample
             self.session.heard(sample.session, any(sample.clutch), now)
             if sample.session != self._session_seen:
-                self._session_seen, self._taken, self._centred = sample.session, [None, None], False
+                self._session_seen, self._centred = sample.session, False
+                self.grip.forget()
             if self.neck is not None and sample.head is not None and not self._centred:
                 self.neck.centre(sample.head, sample.axes)
                 self._centred = True
@@ -305,7 +341,7 @@ class Avatar:
             self._watch(i, arm, q[index], now)
             hand, clutched, yaw, axes = self._hand_of(heard, arm.name)
             wanted.append(
-                arm.propose(hand, clutched, yaw, dt, axes, q[index])
+                arm.propose(hand, clutched, yaw, dt, axes, q[index], self.wrenches[i].wrench)
                 if axes is not None
                 else arm.propose(None, False, 0.0, dt)
             )
@@ -372,24 +408,6 @@ class Avatar:
         self.position[x] += dt * (forward * np.cos(heading) - left * np.sin(heading))
         self.position[y] += dt * (forward * np.sin(heading) + left * np.cos(heading))
         self.position[yaw] += dt * turn
-
-    def _grip(self, heard: OperatorSample | None, dt: float) -> None:
-        """Fingers close with the triggers; who lets go of the link keeps what he holds, also when he comes back."""
-        if heard is None:
-            self._taken = [None, None]
-            return
-        for k, (index, closed) in enumerate(((self._gripper, heard.trigger[0]), (self._hand, heard.trigger[1]))):
-            if index is None:
-                continue
-            low, high = self.model.q_lower[index], self.model.q_upper[index]
-            if self._taken[k] is not True:
-                # A trigger is of no effect until it has been where the fingers are.
-                above = closed - float(np.mean((self.position[index] - low) / (high - low)))
-                before = self._taken[k]
-                self._taken[k] = True if abs(above) < TAKEN or (before is not None and above * before < 0.0) else above
-            if self._taken[k] is True:
-                most = self.settings.grip_speed * dt * (high - low)
-                self.position[index] += np.clip(low + closed * (high - low) - self.position[index], -most, most)
 
 
 def _three(vector: np.ndarray) -> tuple[float, float, float]:

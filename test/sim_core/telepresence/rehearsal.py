@@ -30,10 +30,12 @@ class Rehearsal:
         self.clutch, self.trigger, self.stick = [False, False], [0.0, 0.0], [0.0, 0.0, 0.0]
         self.look, self.session, self.number = np.zeros(3), "one", 0
         self.ranges, self.denied = {}, ""
+        self.glove = None
         self.push = None  # (body, force) of somebody who pushes
 
     q = property(lambda self: self.plant.q[self._order])
     v = property(lambda self: self.plant.v[self._order])
+    effort = property(lambda self: self.plant.effort[self._order])
     now = property(lambda self: self.plant.t)
 
     def sample(self):
@@ -45,7 +47,15 @@ class Rehearsal:
         head = Pose(np.zeros(3), C.T @ Rotation.from_euler("ZYX", self.look).as_matrix() @ C)
         self.number += 1
         return OperatorSample(
-            self.now, self.number, self.session, head, hands, tuple(self.clutch), tuple(self.trigger), tuple(self.stick)
+            self.now,
+            self.number,
+            self.session,
+            head,
+            hands,
+            tuple(self.clutch),
+            tuple(self.trigger),
+            tuple(self.stick),
+            self.glove,
         )
 
     def run(self, seconds, heard=True, move=None):
@@ -55,7 +65,7 @@ class Rehearsal:
             if move is not None:
                 move(self.now - begin)
             motion = self.avatar.cycle(
-                self.sample() if heard else None, self.q, self.v, self.ranges, self.now, self.denied
+                self.sample() if heard else None, self.q, self.v, self.ranges, self.now, self.denied, self.effort
             )
             n = len(motion.position)
             gain = np.hstack([np.diag(motion.kp), np.diag(motion.kd)])

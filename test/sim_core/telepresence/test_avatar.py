@@ -209,6 +209,45 @@ def test_head_gripper_and_hand(rehearsal):
     assert dict(zip(names, rehearsal.q))["right_gripper"] == pytest.approx(0.0, abs=1e-3)
 
 
+def test_a_glove_leads_the_hand_and_drops_nothing(rehearsal):
+    avatar, index = rehearsal.avatar, rehearsal.avatar.grip.hand
+    wanted = np.array([1.2, 1.0, 0.8, 0.6, 0.5, 1.5])
+    avatar.grip.retargeting = Told(avatar.position[index].copy())
+    rehearsal.glove = np.zeros(20)
+    rehearsal.run(0.1)
+    avatar.grip.retargeting = Told(wanted)
+    rehearsal.run(1.5)
+    assert rehearsal.q[index] == pytest.approx(wanted, abs=0.05)
+    rehearsal.run(1.0, heard=False)  # who is lost keeps what is held
+    avatar.grip.retargeting, rehearsal.session = Told(0.1 * wanted), "two"
+    rehearsal.run(0.5)  # and who comes back with an open hand, too
+    assert rehearsal.q[index] == pytest.approx(wanted, abs=0.05)
+    rehearsal.glove = None  # nor does a trigger that takes the glove's place
+    rehearsal.run(0.5)
+    assert rehearsal.q[index] == pytest.approx(wanted, abs=0.05)
+
+
+def test_a_shown_pose_is_shown_while_somebody_is_there(rehearsal):
+    avatar, index = rehearsal.avatar, rehearsal.avatar.grip.hand
+    avatar.grip.shown = np.array([1.0, 0.2, 0.2, 0.2, 0.3, 1.7])
+    rehearsal.run(1.0, heard=False)
+    assert np.abs(rehearsal.q[index] - avatar.grip.shown).max() > 0.3
+    rehearsal.run(1.0)
+    assert rehearsal.q[index] == pytest.approx(avatar.grip.shown, abs=0.05)
+
+
+class Told:
+    """A retargeting that says what it was told."""
+
+    said = "told"
+
+    def __init__(self, angles):
+        self.angles = angles
+
+    def __call__(self, glove):
+        return self.angles
+
+
 def test_another_robot_is_refused():
     with pytest.raises(RobotError, match="expected a task of kind teleoperate"):
         Avatar(load_robot("panda"), load_model("panda"))
