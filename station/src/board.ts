@@ -33,7 +33,7 @@ export class Board {
     this.texture = new CanvasTexture(canvas);
     this.texture.colorSpace = SRGBColorSpace;
     this.texture.anisotropy = 4;
-    const material = new MeshBasicMaterial({ map: this.texture, transparent: true, toneMapped: false });
+    const material = new MeshBasicMaterial({ map: this.texture, transparent: true, toneMapped: false, depthTest: false });
     this.mesh = new Mesh(new PlaneGeometry(metres, (metres * height) / width), material);
     this.mesh.renderOrder = 2;
   }

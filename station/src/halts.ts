@@ -33,17 +33,19 @@ export function noticeOf(known: Readonly<Known>, now: number): Notice {
   const { phase, status, welcome } = known;
   const hold = welcome ? ` The robot holds its arms and stands after ${Math.round(welcome.limits.hold_ms)} ms.` : "";
   if (phase !== "in") {
-    const title = phase === "out" ? "not connected" : "link lost";
+    const isFirst = phase !== "out" && !welcome;
+    const isOccupied = phase !== "out" && known.linkCode === "occupied";
+    const title = isOccupied ? "occupied" : isFirst ? "connecting" : phase === "out" ? "not connected" : "link lost";
     const stop = known.stopWaits ? "The stop will be said first when the link is back; " : "";
     return {
-      level: phase === "out" ? "wait" : "halt",
-      title: phase !== "out" && !welcome ? "connecting" : title,
-      sentence: ended(known.linkSentence) + (welcome && phase !== "out" ? hold : ""),
+      level: title === "link lost" ? "halt" : "wait",
+      title,
+      sentence: ended(known.linkSentence) + (title === "link lost" ? hold : ""),
       remedy: stop ? `${stop}use the robot's own emergency stop now.` : "",
     };
   }
   if (!status) return { level: "wait", title: "connected", sentence: "Waiting for the robot's first word.", remedy: "" };
-  if (now - known.heardAt > SILENT) {
+  if (known.silence > SILENT) {
     return { level: "halt", title: "link silent", sentence: `The robot says nothing.${hold}`, remedy: "" };
   }
   return ofStatus(known, now);

@@ -7,7 +7,16 @@
  */
 
 import { Clock, PING_PERIOD_MS } from "./clock";
-import { type ClientMessage, freshNonce, parse, type Refused, type RobotMessage, type Role, VERSION } from "./protocol";
+import {
+  type ClientMessage,
+  freshNonce,
+  parse,
+  type RefusalCode,
+  type Refused,
+  type RobotMessage,
+  type Role,
+  VERSION,
+} from "./protocol";
 import type { Phase } from "./store";
 
 /** [ms] for a connection; for the answer to a hello, which the robot may hold back for 2 s; without any word. */
@@ -18,6 +27,8 @@ const SILENCE_LIMIT = 2000;
 const PAUSES = [100, 300, 600, 1000];
 /** [ms] before asking again for a seat that is occupied, or a door that is crowded. */
 const OCCUPIED_PAUSE = 1500;
+/** Beats after a refusal within which the robot ends a connection because of it. */
+const REFUSAL_BEATS = 5;
 /** Times in a row that a robot may find this page's words senseless. */
 const MOST_MISTAKES = 3;
 
@@ -28,7 +39,8 @@ export interface Who {
 }
 
 export interface LinkEvents {
-  phase(phase: Phase, sentence: string, attempts: number): void;
+  /** `code`: of the refusal because of which the page is not in; null: there was none. */
+  phase(phase: Phase, sentence: string, code: RefusalCode | null): void;
   /** Everything that the robot says, pings and pongs left out. */
   said(message: RobotMessage): void;
 }
@@ -40,8 +52,11 @@ export class Link {
   private isIn = false;
   private attempts = 0;
   private mistakes = 0;
+  /** What was refused last, while it may still be why the connection ends; and why the page was not let in last. */
   private refusal: Refused | null = null;
-  private heardAt = 0;
+  private refusalBeats = 0;
+  private code: RefusalCode | null = null;
+  private quietBeats = 0;
   private limit = 0;
   private retry = 0;
 
@@ -58,6 +73,7 @@ export class Link {
   join(who: Who): void {
     this.who = who;
     this.attempts = this.mistakes = 0;
+    this.code = null;
     this.connect();
   }
 
@@ -65,7 +81,7 @@ export class Link {
   leave(sentence = "You have left."): void {
     this.who = null;
     this.drop();
-    this.events.phase("out", sentence, 0);
+    this.events.phase("out", sentence, null);
   }
 
   /** Ask to be let in as something else than before. */
@@ -76,6 +92,11 @@ export class Link {
   /** Whether nothing waits to be sent: what waits would only be late. */
   get isFree(): boolean {
     return this.isIn && this.socket?.bufferedAmount === 0;
+  }
+
+  /** [ms] without a word, counted in beats: a browser that was busy itself has not heard what waits to be read. */
+  get silence(): number {
+    return this.quietBeats * PING_PERIOD_MS;
   }
 
   /** Say something to a robot that has let this page in; false: there is none. */
@@ -89,12 +110,12 @@ export class Link {
     this.drop();
     const socket = (this.socket = new WebSocket(this.url));
     this.refusal = null;
-    this.events.phase("connecting", "Connecting to the robot.", this.attempts);
+    this.events.phase("connecting", "Connecting to the robot.", this.code);
     this.limitTo(CONNECT_LIMIT, "The robot cannot be reached.");
     socket.onopen = () => {
       const { name, token, role } = this.who as Who;
       this.limitTo(ANSWER_LIMIT, "The robot does not answer.");
-      this.events.phase("greeting", "Connected; waiting to be let in.", this.attempts);
+      this.events.phase("greeting", "Connected; waiting to be let in.", this.code);
       socket.send(
         JSON.stringify({ type: "hello", version: VERSION, token, nonce: freshNonce(), name, role, axes: "openxr" }),
       );
@@ -123,7 +144,7 @@ export class Link {
 
   private hear(message: RobotMessage | null): void {
     if (!message) return;
-    this.heardAt = performance.now();
+    this.quietBeats = 0;
     switch (message.type) {
       case "ping":
         this.socket?.send(JSON.stringify({ type: "pong", id: message.id, t: performance.now() }));
@@ -134,15 +155,17 @@ export class Link {
       case "welcome":
         clearTimeout(this.limit);
         this.isIn = true;
+        this.quietBeats = 0;
         this.attempts = this.mistakes = 0;
-        this.refusal = null;
+        this.refusal = this.code = null;
         this.clock.reset();
         if (this.who) this.who = { ...this.who, role: message.role }; // in which to come back after a loss
-        this.events.phase("in", "Connected.", 0);
+        this.events.phase("in", "Connected.", null);
         this.socket?.send(JSON.stringify(this.clock.ping()));
         break;
       case "refused":
         this.refusal = message;
+        this.refusalBeats = REFUSAL_BEATS;
         break;
     }
     this.events.said(message);
@@ -150,7 +173,10 @@ export class Link {
 
   private beat(): void {
     if (!this.isIn) return;
-    if (performance.now() - this.heardAt > SILENCE_LIMIT) this.lost("The robot has fallen silent.");
+    this.quietBeats += 1;
+    this.refusalBeats -= 1;
+    if (this.refusalBeats < 0) this.refusal = null; // a button was refused, and the connection went on
+    if (this.silence > SILENCE_LIMIT) this.lost("The robot has fallen silent.");
     else if (this.isFree) this.say(this.clock.ping());
   }
 
@@ -160,12 +186,13 @@ export class Link {
     this.drop();
     if (!this.who) return;
     this.attempts += 1;
+    this.code = refusal?.code ?? null;
     if (refusal) sentence = refusal.sentence;
     switch (refusal?.code) {
       case "token":
       case "version":
         this.who = null;
-        this.events.phase("out", sentence, 0);
+        this.events.phase("out", sentence, this.code);
         return;
       case "schema":
       case "rate":
@@ -173,7 +200,7 @@ export class Link {
         this.mistakes += 1;
         if (this.mistakes > MOST_MISTAKES) {
           this.who = null;
-          this.events.phase("out", `${sentence} The page has stopped trying; reload it.`, 0);
+          this.events.phase("out", `${sentence} The page has stopped trying; reload it.`, this.code);
           return;
         }
         break;
@@ -181,6 +208,6 @@ export class Link {
     const isCrowded = refusal?.code === "occupied" || refusal?.code === "busy";
     const pause = isCrowded ? OCCUPIED_PAUSE : (PAUSES[Math.min(this.attempts, PAUSES.length) - 1] as number);
     this.retry = setTimeout(() => this.connect(), pause);
-    this.events.phase("waiting", `${sentence} The page keeps trying by itself.`, this.attempts);
+    this.events.phase("waiting", `${sentence} The page keeps trying by itself.`, this.code);
   }
 }

@@ -27,14 +27,15 @@ const EYES = 2;
 
 const store = new Store();
 const link = new Link(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/link`, {
-  phase: (phase, linkSentence, attempts) => {
+  phase: (phase, linkSentence, linkCode) => {
     if (phase !== "in") {
       video.end();
       cues.clear();
       desktop.letGo();
     }
     // What was known of the robot is no longer so; what it is called still is.
-    store.change(phase === "in" ? { phase, linkSentence, attempts } : { phase, linkSentence, attempts, status: null });
+    store.change({ phase, linkSentence, linkCode, ...(phase === "in" ? {} : { status: null }) });
+    if (phase === "out") store.change({ stopWaits: false });
   },
   said: hear,
 });
@@ -101,21 +102,20 @@ let before = performance.now();
 // -- what comes from the robot ----------------------------------------------------------------------
 
 function hear(message: RobotMessage): void {
-  const heardAt = performance.now();
   switch (message.type) {
     case "welcome":
-      store.change({ welcome: message, heardAt, refused: null, status: null });
+      store.change({ welcome: message, silence: 0, refused: null, status: null });
       menu.linkIsBack();
       beginVideo();
       break;
     case "status":
-      store.change({ status: message, heardAt, rtt: link.clock.rtt });
+      store.change({ status: message, silence: 0, rtt: link.clock.rtt });
       schematic.show(message);
       cues.show(message);
       isStale = true;
       break;
     case "refused":
-      store.change({ refused: { ...message, at: heardAt } });
+      store.change({ refused: { ...message, at: performance.now() } });
       break;
     case "operator":
       store.change({ operator: message.name });
@@ -247,6 +247,7 @@ function step(now: number, frame?: XRFrame): void {
 }
 
 function look(): void {
+  if (link.silence !== store.now.silence) store.change({ silence: link.silence });
   const known = store.now;
   if (training.training?.observe(known, devices)) page.say("Done.");
   training.draw();

@@ -18,7 +18,7 @@ const plain = () => null;
 const isIn = (known: Readonly<Known>): boolean => known.phase === "in";
 /** Somebody else drives, and the page asks for the seat again and again. */
 const isWaiting = (known: Readonly<Known>): boolean =>
-  known.phase !== "in" && known.phase !== "out" && known.refused?.code === "occupied";
+  known.phase !== "in" && known.phase !== "out" && known.linkCode === "occupied";
 
 /** In the order in which they are shown. The stop is everybody's, and always enabled. */
 export const COMMANDS: readonly Command[] = [
@@ -120,8 +120,8 @@ export class Menu {
   private stop(): void {
     this.events.letGo();
     const said = this.button("stop", true, "STOP was sent to the robot.");
-    this.store.change({ stopWaits: !said });
-    if (!said) this.store.change({ pressed: "STOP cannot reach the robot: there is no link." });
+    this.store.change({ stopWaits: !said && this.store.now.phase !== "out" });
+    if (!said) this.store.change({ pressed: "STOP cannot reach the robot: there is no link. Use its own emergency stop." });
   }
 
   private async switchFace(on: boolean): Promise<void> {

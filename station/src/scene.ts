@@ -92,6 +92,8 @@ export class Schematic {
     nose.rotation.z = -Math.PI / 2;
     this.robot.add(disc, nose, this.velocity, ...this.arms.map((arm) => arm.group));
     this.robot.quaternion.setFromRotationMatrix(ROOM_FROM_ROBOT);
+    for (const arm of this.arms) arm.group.visible = false; // until somebody says where they are
+    this.velocity.visible = false;
     const sun = new DirectionalLight(0xffffff, 1.6);
     sun.position.set(1, 3, 2);
     this.group.add(grid, this.robot, new AmbientLight(0xffffff, 1.2), sun);

@@ -1,6 +1,6 @@
 /** What the page knows, in one place: whoever shows something reads it here, and is told when it changes. */
 
-import type { Refused, Status, Texture, Welcome } from "./protocol";
+import type { RefusalCode, Refused, Status, Texture, Welcome } from "./protocol";
 
 /** Of the link: out (nobody wants to be in), under way, in, or waiting for the next attempt. */
 export type Phase = "out" | "connecting" | "greeting" | "in" | "waiting";
@@ -9,12 +9,12 @@ export interface Known {
   phase: Phase;
   /** What the link does, in one sentence. */
   linkSentence: string;
-  /** Connections that have failed since the last welcome. */
-  attempts: number;
+  /** Of the refusal because of which the page is not in; null: there was none. */
+  linkCode: RefusalCode | null;
   welcome: Welcome | null;
   status: Status | null;
-  /** `performance.now()` of the last word from the robot. */
-  heardAt: number;
+  /** For how long the robot has said nothing [ms]. */
+  silence: number;
   /** Name of who drives; null: nobody. */
   operator: string | null;
   refused: (Refused & { at: number }) | null;
@@ -43,10 +43,10 @@ export class Store {
   private known: Known = {
     phase: "out",
     linkSentence: "",
-    attempts: 0,
+    linkCode: null,
     welcome: null,
     status: null,
-    heardAt: 0,
+    silence: 0,
     operator: null,
     refused: null,
     texture: null,

@@ -47,7 +47,8 @@ class Pointer {
 
   constructor() {
     const geometry = new BufferGeometry().setFromPoints([new Vector3(), new Vector3(0, 0, -1)]);
-    this.line = new Line(geometry, new LineBasicMaterial({ color: 0xffd54a }));
+    this.line = new Line(geometry, new LineBasicMaterial({ color: 0xffd54a, transparent: true, depthTest: false }));
+    this.line.renderOrder = 4;
     this.line.visible = false;
   }
 

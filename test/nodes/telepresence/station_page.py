@@ -11,8 +11,8 @@ from page_watcher import Chromium
 HERE = Path(__file__).parent
 #: where the pictures are kept
 PICTURES = HERE.parents[2] / "runs" / "test_station"
-#: of the page's own pictures a second: a display of 30 Hz, which leaves the processor to the others
-FRAME_MS = 33
+#: of the page's own pictures a second: a display of 20 Hz, which leaves the processor to the others
+FRAME_MS = 50
 #: before everything else in the page: fewer pictures, and a headset with its hands in front of a person who stands
 SLOW = f"window.requestAnimationFrame = f => setTimeout(() => f(performance.now()), {FRAME_MS});"
 HEADSET = """
@@ -36,10 +36,12 @@ class Station(Chromium):
         emulator = (HERE / "iwer.min.js").read_text(encoding="utf-8") + HEADSET if headset else ""
         self._call("Page.enable")
         self._call("Page.addScriptToEvaluateOnNewDocument", source=SLOW + emulator)
-        self._call(
-            "Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=False
-        )
+        self.size(*size)
         self.go(url)
+
+    def size(self, width, height):
+        """Of the window [px]; a headset's pictures are as large, and drawn by the processor here."""
+        self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def go(self, url):
         """Load an address."""

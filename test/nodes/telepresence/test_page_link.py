@@ -90,6 +90,7 @@ def test_a_second_operator_is_refused_with_a_sentence_and_sits_down_when_the_sea
     bob = server.does(server.ground.operator(name="Bob", token=TOKEN))
     page.join(token=TOKEN)
     page.has("notice-sentence", "Bob drives the robot; ask for a release, or watch. The page keeps trying by itself.")
+    page.has("notice-title", "OCCUPIED")
     page.screenshot(PICTURES / "occupied.png")
     page.press("Watch meanwhile")
     page.has("notice-sentence", "You watch. Bob drives.")
@@ -299,6 +300,7 @@ def test_two_eyes_come_by_webrtc_and_samples_go_by_its_channel(server, page):
 
 def test_in_the_headset_each_eye_sees_its_own_picture(server, page):
     page.evaluate("device.stereoEnabled = true; 0")
+    page.size(1000, 640)
     page.join(token=TOKEN)
     page.until(lambda: server.ground.server.watched() == {"left_eye", "right_eye", "side"}, "the page asks for cameras")
     page.press("Enter VR")
@@ -317,12 +319,14 @@ def test_in_the_headset_each_eye_sees_its_own_picture(server, page):
     page.until(lambda: newest(server).head and newest(server).right, "samples come from the headset")
     assert newest(server).head.p == pytest.approx((0.0, 1.6, 0.0)) and newest(server).left.p[0] < 0.0
     page.evaluate("device.activeSession.end()")
+    page.size(1280, 860)
     page.has("numbers", "your eyes")
     page.press("Training")
     page.has("training-body", "Done: the page has seen it.")
 
 
 def test_a_headset_that_sleeps_says_nothing(server, page):
+    page.evaluate("device.stereoEnabled = false; 0")
     page.join(token=TOKEN)
     page.press("Enter VR")
     page.until(lambda: page.evaluate("!!device.activeSession"), "the headset shows the page")
