@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from rclpy.serialization import deserialize_message
@@ -27,7 +28,7 @@ from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND, SENSOR, STATE
 from nodes.telepresence.teleop_messages import command_of, sample_of, status_of
 from sim_core.multibody import load_model
-from sim_core.telepresence.arm import ArmSpeed
+from sim_core.telepresence.arm import ArmMode, ArmSpeed
 from sim_core.telepresence.avatar import Avatar, AvatarSettings
 from sim_core.telepresence.omni_base import BaseLimits, OmniBase, Rangefinder
 from sim_core.telepresence.operator_sample import SampleGate
@@ -61,6 +62,7 @@ class TeleopConfig:
     release_after: float = setting(2.0, "s", (0.1, 60.0), "without a sample: clutches are released", read_only=True)
     hand_speed: float = setting(0.2, "m/s", (0.01, 1.0), "of an end effector's target, at most", read_only=True)
     hand_turning: float = setting(1.0, "rad/s", (0.05, 4.0), "of an end effector's target, at most", read_only=True)
+    press_force: float = setting(7.0, "N", (1.0, 15.0), "with which an arm presses that shall", read_only=True)
     base_speed: float = setting(0.2, "m/s", (0.0, 0.5), "at full stick", read_only=True)
     base_turning: float = setting(0.4, "rad/s", (0.0, 1.0), "at full stick", read_only=True)
     stop_distance: float = setting(
@@ -92,6 +94,8 @@ class Teleop(RefitNode):
             period=config.control_period, speed=ArmSpeed(linear=config.hand_speed, angular=config.hand_turning)
         )
         self.avatar = Avatar(load_robot(config.robot), model, settings)
+        for arm in self.avatar.arms:
+            arm.force = config.press_force
         if self.avatar.base is not None:
             limits = BaseLimits(
                 speed=config.base_speed, turning=config.base_turning, stop_distance=config.stop_distance
@@ -116,6 +120,8 @@ class Teleop(RefitNode):
             self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
             self.create_service(Trigger, "teleop/home", self._on_home),
             self.create_service(SetBool, "teleop/precision", self._on_precision),
+            self.create_service(SetBool, "teleop/yield", partial(self._on_mode, ArmMode.YIELD)),
+            self.create_service(SetBool, "teleop/press", partial(self._on_mode, ArmMode.PRESS)),
             self.create_service(Trigger, "teleop/reset_fault", self._on_reset_fault),
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
         ]
@@ -173,6 +179,12 @@ class Teleop(RefitNode):
         self.avatar.set_precision(PRECISE if request.data else 1.0)
         response.success = True
         response.message = f"The arms go {'a quarter of' if request.data else ''} the hands' way.".replace("  ", " ")
+        return response
+
+    def _on_mode(self, mode: ArmMode, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self.avatar.lead_as(mode if request.data else ArmMode.FOLLOW)
+        response.success = True
+        response.message = f"From the next press of its clutch on, an arm {self.avatar.arms[0].led_as.value}."
         return response
 
     def _on_reset_fault(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:

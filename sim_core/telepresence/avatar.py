@@ -260,6 +260,11 @@ class Avatar:
             mask[index] = True
         return mask
 
+    def lead_as(self, mode: ArmMode) -> None:
+        """What a clutch makes of its arm from its next press on: ArmMode.FOLLOW, YIELD or PRESS."""
+        for arm in self.arms:
+            arm.led_as = mode
+
     def set_precision(self, sensitivity: float) -> None:
         """How far an arm goes for each metre or radian of the hand; a pressed clutch goes on without a jump."""
         for arm in self.arms:

@@ -30,16 +30,17 @@ def test_a_push_gives_the_deflection_of_its_joints_springs(rehearsal, direction)
     assert np.linalg.norm(found - expected) < 0.15 * np.linalg.norm(expected)
 
 
-def contact_force(rehearsal) -> float:
-    """With which the robot presses on the wall [N]."""
+def contact_force(rehearsal) -> np.ndarray:
+    """With which the robot presses on the wall (3,) [N]."""
     world, wall = rehearsal.plant.world, rehearsal.plant.world.model.geom("wall/wall").id
     total, one = np.zeros(3), np.zeros(6)
     for i in range(world.data.ncon):
         contact = world.data.contact[i]
         if wall in contact.geom:
             mujoco.mj_contactForce(world.model, world.data, i, one)
-            total += contact.frame.reshape(3, 3).T @ one[:3] * (1.0 if contact.geom[0] == wall else -1.0)
-    return float(np.linalg.norm(total))
+            # The contact's x axis points from its first shape to its second, and its force acts on the second.
+            total += contact.frame.reshape(3, 3).T @ one[:3] * (-1.0 if contact.geom[0] == wall else 1.0)
+    return total
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_a_wall_at_full_speed_stops_no_arm(rehearsal, way, size):
     def lead(t):
         rehearsal.hands[0] = REST[0] + way * np.clip(min(0.2 * t, 0.2 * (6.0 - t)), 0.0, 0.6)
         pressed.append(np.abs(rehearsal.q[index] - arm.q).max())
-        forces.append(contact_force(rehearsal))
+        forces.append(np.linalg.norm(contact_force(rehearsal)))
         said.add(arm.message)
 
     rehearsal.run(6.5, move=lead)
@@ -68,3 +69,47 @@ def test_a_wall_at_full_speed_stops_no_arm(rehearsal, way, size):
     assert 20.0 < np.percentile(forces, 80) < 150.0
     assert rehearsal.effector("right").position == pytest.approx(tip, abs=0.01)  # and it goes on as if nothing had been
     assert arm.message == ""
+
+
+def test_a_yielding_arm_is_pushed_aside_and_comes_back(rehearsal):
+    """20 N against 200 N/m, far softer than the arm's own joints, whose deflection comes on top; what pushes it is felt."""
+    rehearsal.avatar.lead_as(ArmMode.YIELD)
+    arm, _ = rehearsal.avatar.arms_with_joints()[0]
+    rehearsal.clutch[0] = True
+    rehearsal.run(0.5)
+    assert arm.mode is ArmMode.YIELD
+    start = rehearsal.effector("right").position
+    rehearsal.push = ("right_link7", [0.0, 0.0, -10.0])
+    rehearsal.run(3.0)
+    told = arm.effector(arm.q).position - start
+    assert told == pytest.approx([0.0, 0.0, -10.0 / 200.0], abs=0.012)
+    rehearsal.push = ("right_link7", [0.0, 0.0, 0.0])
+    rehearsal.run(3.0)
+    assert rehearsal.effector("right").position == pytest.approx(start, abs=0.008)
+
+
+def test_a_pressing_arm_keeps_its_force_on_a_plate_that_it_slides_along(rehearsal):
+    """7 N along the approach axis on a plate, by the joints' torques alone."""
+    rehearsal.avatar.lead_as(ArmMode.PRESS)
+    arm, index = rehearsal.avatar.arms_with_joints()[0]
+    pose = rehearsal.effector("right")
+    approach, aside = pose.rotation[:, 2], pose.rotation[:, 1]
+    quat = np.zeros(4)
+    mujoco.mju_mat2Quat(quat, pose.rotation.ravel())
+    place = pose.position + 0.06 * approach
+    rehearsal.plant.spawn(
+        "wall", text=WALL.format("0.2 0.2 0.01"), parent="world", position=tuple(place), quaternion=tuple(quat)
+    )
+    rehearsal.clutch[0] = True
+    rehearsal.run(8.0)
+    assert arm.mode is ArmMode.PRESS, arm.message
+    forces = []
+
+    def lead(t):
+        rehearsal.hands[0] = REST[0] + 0.06 * min(1.0, 0.5 * t) * aside
+        forces.append(contact_force(rehearsal) @ approach)
+
+    rehearsal.run(4.0, move=lead)
+    assert arm.mode is ArmMode.PRESS, arm.message
+    assert np.mean(forces) == pytest.approx(7.0, rel=0.15) and max(forces) < 20.0
+    assert aside @ (rehearsal.effector("right").position - pose.position) == pytest.approx(0.06, abs=0.012)
