@@ -34,11 +34,12 @@ __all__ = [
     "PUBLISHED_GRIPPERS",
     "TABLE",
     "Candidate",
+    "Shapes",
     "compact",
     "kinematics",
     "postures",
     "scene",
-    "solid",
+    "shapes",
     "targets",
 ]
 
@@ -146,9 +147,34 @@ def postures(candidate: Candidate, q: np.ndarray, waiting: CompactPosture) -> np
     return rows
 
 
-def solid(candidate: Candidate) -> list[int]:
-    """Geoms of the candidate's arm that have nothing to do in a table: from the first link that swings to the palm."""
-    return without_fingers(scene(candidate)[1], f"{candidate.side}_link2", f"{candidate.side}_palm")
+@dataclass(frozen=True)
+class Shapes:
+    """Numbers of the geoms of a candidate's arm, for the table.
+
+    Attributes:
+        links: from the first link that swings to the palm. wrist: of the last link, to which the hand is fixed; not of the palm,
+            which is the same however it is mounted.
+        fingers: of what hangs on the palm. table: the table's own.
+    """
+
+    links: tuple[int, ...]
+    wrist: tuple[int, ...]
+    fingers: tuple[int, ...]
+    table: int
+
+
+def shapes(candidate: Candidate) -> Shapes:
+    """Of the candidate's model."""
+    model, side = scene(candidate)[1], candidate.side
+    links = without_fingers(model, f"{side}_link2", f"{side}_palm")
+    wrist = without_fingers(model, f"{side}_link7", f"{side}_link7")
+    palm = model.body(f"{side}_palm").id
+    fingers = [
+        g
+        for g in range(model.ngeom)
+        if palm in (model.body_parentid[b := model.geom_bodyid[g]], model.body_parentid[model.body_parentid[b]])
+    ]
+    return Shapes(tuple(links), tuple(wrist), tuple(fingers), model.geom(TABLE).id)
 
 
 def targets(side: str, count: int, seed: int) -> Sequence[Pose]:

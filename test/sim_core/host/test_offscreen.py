@@ -4,7 +4,6 @@ import pytest
 
 from sim_core.host.offscreen import BACK_ENDS, draw_in_child
 
-
 pytestmark = pytest.mark.process
 
 

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_core.telepresence.table_clearance import FAR, table_clearance, without_fingers
+from sim_core.telepresence.table_clearance import FAR, landing_clearance, table_clearance, without_fingers
 
 #: an arm that goes up and down and tilts: link, palm, finger; the table's top is at 0.75 m and its edge at x = 0.5 m
 TEXT = """<mujoco><compiler angle="radian"/><worldbody>
@@ -65,3 +65,21 @@ def test_other_postures_are_refused(model, solid):
         table_clearance(model, np.zeros((2, 3)), solid, 0)
     with pytest.raises(ValueError, match="at least one geom"):
         table_clearance(model, np.zeros((2, 4)), [], 0)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.2, 0.4, 0.9])
+def test_who_touches_the_table_first_when_the_hand_is_lowered(model, tilt):
+    """The wrist is a sphere; the finger's lowest corner is 0.3 m ahead of it and 0.07 m below, turned by the tilt."""
+    wrist, finger = without_fingers(model, "link", "link"), [model.ngeom - 1]
+    expected = -0.05 - min(-x * np.sin(tilt) - (0.06 + z) * np.cos(tilt) for x in (0.2, 0.3) for z in (-0.01, 0.01))
+    for up in (0.9, 1.4):  # wherever it is lowered from
+        found = landing_clearance(model, np.array([[up, 0.6, tilt, 0.0]]), wrist, finger, model.geom("table").id)
+        assert found == pytest.approx([min(expected, FAR)], abs=1e-6)
+    if tilt == 0.0:
+        assert expected == pytest.approx(0.02)
+
+
+def test_a_wrist_below_the_fingers_strikes_first(model):
+    posture = np.array([[1.0, 0.6, -0.3, 0.0]])  # the finger points up
+    found = landing_clearance(model, posture, [1], [model.ngeom - 1], model.geom("table").id)
+    assert found[0] < 0.0
