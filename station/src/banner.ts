@@ -25,11 +25,14 @@ export class Banner {
     return this.board.mesh;
   }
 
-  /** `training`: its step, shown where nothing is more urgent; "": none. */
-  draw(notice: Notice, training: string): void {
+  /**
+   * `training`: its step, shown where nothing is more urgent; "": none. `isRead`: the operator looks at the board, which says the
+   * same and must not be covered.
+   */
+  draw(notice: Notice, training: string, isRead: boolean): void {
     const quiet = notice.level === "good";
     const words = quiet ? training : `${notice.sentence} ${notice.remedy}`.trim();
-    this.mesh.visible = words !== "" && (!quiet || training !== "");
+    this.mesh.visible = words !== "" && !isRead;
     const state = `${notice.level} ${notice.title} ${words}`;
     if (!this.mesh.visible || state === this.drawn) return;
     this.drawn = state;

@@ -223,7 +223,7 @@ function drawVr(): void {
   const notice = noticeOf(known, performance.now());
   panel.draw({ known, notice, link: linkLine(known), training: training.line, hovered: xr?.hovered ?? null });
   pane.update(strongest(known.status));
-  banner.draw(notice, training.line);
+  banner.draw(notice, training.line, xr?.looksDown ?? false);
   schematic.group.visible = !pane.hasPictures;
 }
 

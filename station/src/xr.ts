@@ -22,6 +22,8 @@ import { handOf, placeOf, pressed, stick } from "./xr_hands";
 /** [rad] below the eyes' height at which the board stands; by which the head turns before it comes along. */
 const BELOW = (38 * Math.PI) / 180;
 const COMES_ALONG = (35 * Math.PI) / 180;
+/** [rad] by which the head is bent when somebody looks at the board. */
+const LOOKS_DOWN = (18 * Math.PI) / 180;
 /** [s] in which the picture comes along with the head; at once where somebody asked for less motion. */
 const EASING = 0.12;
 /** Of the drawing, where no camera shows anything: before the operator [m], below the eyes [m], and its scale. */
@@ -69,6 +71,8 @@ export class Xr {
   private around = new Group();
   private yaw = 0;
   private isPlaced = false;
+  /** Whether the operator looks at the board. */
+  looksDown = false;
   private raycaster = new Raycaster();
   private readonly calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -207,7 +211,8 @@ export class Xr {
   // -- around the operator ------------------------------------------------------------------------------
 
   private place(head: Vector3, looking: Quaternion, seconds: number): void {
-    const yaw = new Euler().setFromQuaternion(looking, "YXZ").y;
+    const { x: pitch, y: yaw } = new Euler().setFromQuaternion(looking, "YXZ");
+    this.looksDown = pitch < -LOOKS_DOWN;
     const upright = new Quaternion().setFromAxisAngle(new Vector3(0, 1, 0), yaw);
     if (!this.isPlaced) {
       const ahead = new Vector3(0, -DRAWING.below, -DRAWING.away).applyQuaternion(upright);

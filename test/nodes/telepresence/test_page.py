@@ -168,8 +168,10 @@ def test_the_red_button_of_the_board_stops_and_the_board_resumes(avatar, robot, 
     robot.until(T.STATE_IDLE, "ready")
     page.hand(p=[0.3, 1.2, -0.2])
     page.point("right", 1360, 200)  # the red button
-    time.sleep(0.2)
-    page.screenshot(PICTURES / "vr_pointing.png")
+    page.evaluate("device.quaternion.set(-0.29, 0, 0, 0.957); 0")  # the head bent by 34 degrees
+    time.sleep(1.0)
+    page.screenshot(PICTURES / "vr_board.png")
+    page.evaluate("device.quaternion.set(0, 0, 0, 1); 0")
     page.hand(trigger=1)
     fault = robot.until(T.STATE_FAULT, "a stop is a fault")
     until(lambda: robot.supervisor[-1].state == S.STATE_HALTED, "the supervisor has halted the robot")
