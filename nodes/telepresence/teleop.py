@@ -12,6 +12,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from rclpy.serialization import deserialize_message
@@ -26,10 +27,14 @@ from nodes.framework.joint_state_gate import JointStateGate, peek_stamp, seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND, SENSOR, STATE
+from nodes.telepresence.glove_calibration import GloveCalibrationAction
 from nodes.telepresence.teleop_messages import command_of, sample_of, status_of
 from sim_core.multibody import load_model
 from sim_core.telepresence.arm import ArmMode, ArmSpeed
 from sim_core.telepresence.avatar import Avatar, AvatarSettings
+from sim_core.telepresence.effector_wrench import CueLimits
+from sim_core.telepresence.hand.calibration import GloveCalibration
+from sim_core.telepresence.hand.retargeting import METHODS, OVER_CLOSE, FittedHand, fit_hand
 from sim_core.telepresence.omni_base import BaseLimits, OmniBase, Rangefinder
 from sim_core.telepresence.operator_sample import SampleGate
 from sim_core.telepresence.session import Session, SessionLimits, State
@@ -63,6 +68,19 @@ class TeleopConfig:
     hand_speed: float = setting(0.2, "m/s", (0.01, 1.0), "of an end effector's target, at most", read_only=True)
     hand_turning: float = setting(1.0, "rad/s", (0.05, 4.0), "of an end effector's target, at most", read_only=True)
     press_force: float = setting(7.0, "N", (1.0, 15.0), "with which an arm presses that shall", read_only=True)
+    cue_from: float = setting(6.0, "N", (0.0, 100.0), "force at an end effector at which a cue begins", read_only=True)
+    cue_full: float = setting(40.0, "N", (1.0, 500.0), "force at which it is as strong as it can be", read_only=True)
+    glove_calibration: str = setting(
+        "",
+        description="file of the glove that leads the hand, as calibrate_glove writes it; empty: an average hand is assumed",
+        read_only=True,
+    )
+    glove_method: str = setting(
+        "kernel ridge", choices=METHODS, description="regression from the glove to the hand", read_only=True
+    )
+    glove_over_close: float = setting(
+        OVER_CLOSE, "rad", (0.0, 0.6), "by which fingers that touch something are closed further", read_only=True
+    )
     base_speed: float = setting(0.2, "m/s", (0.0, 0.5), "at full stick", read_only=True)
     base_turning: float = setting(0.4, "rad/s", (0.0, 1.0), "at full stick", read_only=True)
     stop_distance: float = setting(
@@ -101,6 +119,11 @@ class Teleop(RefitNode):
                 speed=config.base_speed, turning=config.base_turning, stop_distance=config.stop_distance
             )
             self.avatar.base = OmniBase([_rangefinder(text) for text in config.rangefinders], limits)
+        self.cues = CueLimits(config.cue_from, config.cue_full)
+        if config.glove_calibration and self.avatar.grip.hand is not None:
+            file = Path(config.glove_calibration).expanduser()
+            if file.exists():  # else calibrate_glove will write it
+                self.avatar.grip.retargeting = self._fit(GloveCalibration.load(file))
         self.joints = list(model.joint_names)
         self.gate = JointStateGate(
             self.joints, *((np.inf, np.inf) if config.lockstep else (config.state_age_limit, config.future_limit))
@@ -112,6 +135,7 @@ class Teleop(RefitNode):
         self.status = self.create_lifecycle_publisher(ControllerStatus, "controller/status", STATE)
         self.teleop_status = self.create_lifecycle_publisher(TeleopStatus, "teleop/status", STATE)
         self.permission = Permission(self, self._on_permission)
+        self.glove = GloveCalibrationAction(self, self.avatar.grip, self._why_no_calibration, self._fit)
         self._samples = create_polled_subscription(self, OperatorSample, "operator/sample", STATE)
         self._ranges = create_polled_subscription(self, Range, "range", SENSOR)
         self._made = [
@@ -144,7 +168,7 @@ class Teleop(RefitNode):
 
     def stop(self) -> None:
         # The declared stop state is the receiver's: it enters it when commands cease.
-        pass
+        self.glove.end("The node teleop is not active any more.")
 
     def cleanup(self) -> None:
         for entity in [
@@ -160,8 +184,9 @@ class Teleop(RefitNode):
                 ):
                     if destroy(entity):
                         break
-        if hasattr(self, "permission"):
-            self.permission.destroy()
+        for owner in (getattr(self, "permission", None), getattr(self, "glove", None)):
+            if owner is not None:
+                owner.destroy()
         self._made, self.avatar = [], None
 
     def time_jumped_back(self) -> None:
@@ -191,6 +216,15 @@ class Teleop(RefitNode):
         why = self._unready()
         response.success, response.message = not why, why or self.avatar.reset_fault(self._position)
         return response
+
+    def _fit(self, calibration: GloveCalibration) -> FittedHand:
+        lower, upper = self.avatar.grip.hand_limits
+        return fit_hand(calibration, self.config.glove_method, lower, upper, self.config.glove_over_close)
+
+    def _why_no_calibration(self) -> str:
+        if self.avatar.session.state is State.TELEOP:
+            return "a clutch is pressed: release it first"
+        return self._unready()
 
     def _unready(self) -> str:
         if not self.is_active or not self._started:
@@ -232,8 +266,10 @@ class Teleop(RefitNode):
         if not self._started:
             self.avatar.start_at(state.position)
             self._started = True
+        sample = self._newest_sample(stamp)
+        self.glove.hear(sample, stamp)
         motion = self.avatar.cycle(
-            self._newest_sample(stamp), state.position, state.velocity, self._read_ranges(), stamp, self.halt_reason
+            sample, state.position, state.velocity, self._read_ranges(), stamp, self.halt_reason, state.effort
         )
         if not self.halt_reason:
             command = command_of(motion, self.joints, self.get_name())
@@ -275,7 +311,7 @@ class Teleop(RefitNode):
     # -- what it says ------------------------------------------------------------------------------
 
     def _tell(self, stamp) -> None:
-        said = status_of(self.avatar, self._position, self._sample_refusal)
+        said = status_of(self.avatar, self._position, self._sample_refusal, self.cues)
         said.header.stamp = stamp
         self.teleop_status.publish(said)
         stopped = self.halt_reason
@@ -293,6 +329,7 @@ class Teleop(RefitNode):
     def _watch(self) -> None:
         """On the wall clock: why there are no commands, where there are none."""
         self.permission.attend()
+        self.glove.attend()
         if not self.is_active:
             return
         silence = time.monotonic() - self._state_time
@@ -309,6 +346,8 @@ class Teleop(RefitNode):
         self.diagnostics.set_percentiles("latency", self._cycle_times)
         self.diagnostics.set_percentiles("sample_age", self._ages)
         say("session", f"{State(self.avatar.session.state).name}: {self.avatar.session.sentence}")
+        if self.avatar.grip.retargeting is not None:
+            say("glove", self.avatar.grip.retargeting.said)
         say("cycles", self.cycles)
         say("deadline_misses", self.misses)
         for arm in self.avatar.arms:

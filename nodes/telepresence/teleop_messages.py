@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from nodes.framework.joint_state_gate import seconds
 from sim_core.telepresence.avatar import Avatar, Motion
 from sim_core.telepresence.clutch import OPENXR, UNITY, Pose
+from sim_core.telepresence.effector_wrench import CueLimits
 from sim_core.telepresence.operator_sample import OperatorSample
 
 __all__ = ["command_of", "pose_message", "sample_of", "status_of"]
@@ -81,11 +82,12 @@ def command_of(motion: Motion, joints: list[str], commander: str) -> JointComman
     )
 
 
-def status_of(avatar: Avatar, q: np.ndarray, why: str) -> TeleopStatus:
+def status_of(avatar: Avatar, q: np.ndarray, why: str, cues: CueLimits = CueLimits()) -> TeleopStatus:
     """What the operator is shown.
 
     Args:
         q: joint positions as measured (n,). why: what was last wrong with a sample; "" for nothing.
+        cues: how strongly forces are shown.
     """
     session = avatar.session
     message = TeleopStatus(
@@ -93,6 +95,7 @@ def status_of(avatar: Avatar, q: np.ndarray, why: str) -> TeleopStatus:
     )
     message.header.frame_id = "base"
     effectors, targets, modes, notes, clutched = [], [], [], [], []
+    forces = [wrench.force for wrench in avatar.wrenches]
     for arm, index in avatar.arms_with_joints():
         effector = arm.effector(q[index])
         effectors.append(pose_message(effector))
@@ -106,6 +109,8 @@ def status_of(avatar: Avatar, q: np.ndarray, why: str) -> TeleopStatus:
         modes.append("absent")
         notes.append("")
         clutched.append(False)
+        forces.append(float("nan"))
+    message.force, message.cue = forces, [cues.cue(force) for force in forces]
     message.effectors, message.targets = effectors, targets
     message.arm_mode, message.arm_message, message.clutched = modes, notes, clutched
     message.precision = float(avatar.arms[0].clutch.sensitivity)

@@ -39,6 +39,18 @@ class Grip:
         self.shown: np.ndarray | None = None
         self._led: tuple[OperatorSample, Retargeting, np.ndarray] | None = None
 
+    @property
+    def hand_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of the hand's motors (6,), (6,) [rad].
+
+        Raises:
+            ValueError: there is no hand.
+        """
+        fingers = self._fingers[1]
+        if fingers is None:
+            raise ValueError("expected a robot with a hand, found one without")
+        return fingers.lower, fingers.upper
+
     def forget(self) -> None:
         """Whoever leads the fingers has to be where they are before they follow."""
         for fingers in self._fingers:
