@@ -18,6 +18,7 @@ damping is implicit, which no step makes unstable.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -28,7 +29,7 @@ from sim_core.telepresence.clutch import Pose
 __all__ = ["Admittance", "AdmittanceSettings"]
 
 
-def _default(*values: float):
+def _default(*values: float) -> Any:
     return field(default_factory=lambda: np.array(values))
 
 
