@@ -120,6 +120,8 @@ LONG: dict[str, float] = {
     "identification/test_inference.py": 90,
     "scripting/test_tutorial.py": 60,
     "ros2_front/test_graph.py": 180,
+    "nodes/telepresence/test_page.py": 80,
+    "nodes/telepresence/test_page_link.py": 50,
     "launch/test_killed.py": 40,
     "launch/test_two_robots.py": 40,
     "launch/test_time.py": 40,
