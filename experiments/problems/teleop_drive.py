@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.problems.teleoperation import Seen, Teleoperation, Track
 from sim_core.multibody import RobotModel, load_model
 from sim_core.telepresence.clutch import OPENXR, Pose
 from sim_core.telepresence.link_ends import Devices
 from sim_core.telepresence.motion_latency import motion_latency
 from sim_core.telepresence.operator_link import LinkConditions
 from sim_core.telepresence.session import State
-from sim_core.telepresence.teleoperation import Seen, Teleoperation, Track
 
 __all__ = ["BEGIN", "CYCLE", "REST", "Drive", "Outcome", "Waver", "driven", "model", "overshoot"]
 

@@ -110,7 +110,7 @@ class AcousticField:
             area = nearest if nearest in AREAS else "mitral"
             body["heart"] = heart_sound(self.heart, area, duration, rate, rng)[0]
         body["lung"] = lung_sound(self.lung, duration, rate, rng)
-        parts = {}
+        parts: dict[str, np.ndarray] = {}
         for structure in LOUDNESS:
             loud = LOUDNESS[structure] * float(self.gain(structure, place))
             parts[structure] = through_contact(loud * body[structure], conditions, rate)

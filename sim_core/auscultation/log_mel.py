@@ -28,7 +28,8 @@ SUMMARY = BANDS_OF_MEL * (len(QUANTILES) + len(RATES)) + 3
 @functools.cache
 def mel_filters() -> np.ndarray:
     """Triangles (BANDS_OF_MEL, WINDOW // 2 + 1), equally spaced on the mel scale 2595 log10(1 + f / 700)."""
-    mel = np.linspace(*(2595.0 * np.log10(1.0 + f / 700.0) for f in RANGE), BANDS_OF_MEL + 2)
+    lowest, highest = (2595.0 * np.log10(1.0 + f / 700.0) for f in RANGE)
+    mel = np.linspace(lowest, highest, BANDS_OF_MEL + 2)
     edges = 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
     frequency = np.fft.rfftfreq(WINDOW, 1.0 / RATE)
     rising = (frequency - edges[:-2, None]) / np.diff(edges)[:-1, None]

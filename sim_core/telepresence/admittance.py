@@ -88,7 +88,8 @@ class Admittance:
     def reset(self, pose: Pose) -> None:
         """Begin anew at rest."""
         self.pose, self.twist, self.contact = pose, np.zeros(6), False
-        self._force, self._level = None, 0.0
+        self._force: np.ndarray | None = None
+        self._level = 0.0
 
     def step(self, target: Pose, twist: np.ndarray, wrench: np.ndarray, dt: float) -> Pose:
         """Where the mass is after `dt` [s].

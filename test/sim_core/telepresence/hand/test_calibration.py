@@ -46,7 +46,9 @@ def test_a_glove_that_does_not_move_is_named_by_its_channel(readings):
     rng = np.random.default_rng(0)
     for rows in readings.values():
         rows[:, 6] = 0.3 + 1e-3 * rng.standard_normal(len(rows))
-    with pytest.raises(CalibrationError, match=rf"channel 6 \({CHANNELS[6]}\) of the glove differs by less than 0.01 rad"):
+    with pytest.raises(
+        CalibrationError, match=rf"channel 6 \({CHANNELS[6]}\) of the glove differs by less than 0.01 rad"
+    ):
         GloveCalibration("Ada", readings)
 
 

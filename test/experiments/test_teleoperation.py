@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from experiments.problems.teleop_drive import BEGIN, Drive, driven, overshoot
+from experiments.problems.teleoperation import Track
 from sim_core.telepresence.session import State
-from sim_core.telepresence.teleoperation import Track
 
 
 def test_the_arm_follows_through_delay_jitter_and_loss():

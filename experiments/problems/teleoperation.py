@@ -44,7 +44,8 @@ class Seen:
     Attributes:
         stamp: when it was so [s]. state, message: of the session, with what was wrong with the last sample.
         arm_mode, arm_message: right first. effectors: in the frame of the robot's base.
-        trigger: share by which gripper and hand are closed.
+        force: that the world exerts on the end effectors, by the joints' torques [N]; NaN where it is not known.
+        words: what the robot has said last about something that was asked by a button, by the button's name.
         picture: poses of what the cameras show, by name, in the frame of the robot's base.
     """
 
@@ -54,6 +55,8 @@ class Seen:
     arm_mode: tuple[str, ...]
     arm_message: tuple[str, ...]
     effectors: tuple[Pose, ...]
+    force: tuple[float, ...] = ()
+    words: dict[str, float] = field(default_factory=dict)
     picture: dict[str, Pose] = field(default_factory=dict)
 
 
@@ -119,13 +122,13 @@ class Teleoperation:
     ) -> None:
         self.operator, self.model = operator, load_model(robot) if model is None else model
         self.plant = operated_plant(robot, seed) if plant is None else plant
-        self.plant.gate = CommandGate(joint_limits(self.plant.world), self.plant.tick_period, supervised=False)
         self.avatar = Avatar(load_robot(robot), self.model, settings)
         self._order = [self.plant.joints.index(name) for name in self.model.joint_names]
         self.avatar.start_at(self.q)
         self.robot_end, self.operator_end = RobotEnd(), OperatorEnd(ahead, drift)
         self.there, self.back = Channel(there, [seed, 1]), Channel(back, [seed, 2])
         self.track, self.refused = Track(), 0
+        self.words: dict[str, float] = {}
         self._ticks = round(settings.period / self.plant.tick_period)
         self._seen: Seen | None = None
         self._devices = Devices()
@@ -181,6 +184,7 @@ class Teleoperation:
     # -- the robot's side ------------------------------------------------------------------------------
 
     def _press(self, button: str) -> None:
+        """A button; what is not known here does nothing."""
         if button == "home":
             self.avatar.go_home()
         elif button == "reset_fault":
@@ -188,7 +192,7 @@ class Teleoperation:
 
     def _move(self, sample: OperatorSample | None) -> None:
         q, v = self.q, self.v
-        motion = self.avatar.cycle(sample, q, v, self.ranges(), self.now)
+        motion = self.avatar.cycle(sample, q, v, self.ranges(), self.now, effort=self.plant.effort[self._order])
         if sample is not None:
             self._heard = sample
         gain = np.hstack([np.diag(motion.kp), np.diag(motion.kd)])
@@ -220,6 +224,8 @@ class Teleoperation:
             tuple(arm.mode.value for arm, _ in arms),
             tuple(arm.message for arm, _ in arms),
             tuple(arm.effector(q[index]) for arm, index in arms),
+            tuple(wrench.force for wrench in self.avatar.wrenches),
+            dict(self.words),
             self.picture(),
         )
 
@@ -239,10 +245,12 @@ class Teleoperation:
 
 
 def operated_plant(robot: str = "avatar", seed: int = 0) -> MujocoPlant:
-    """A robot with the servos, the sensors and the stop state of its graph."""
-    return MujocoPlant(
+    """A robot with the servos, the sensors, the stop state and the command gate's limits of its graph."""
+    plant = MujocoPlant(
         robot, seed=seed, tick=TICK, stop_state="hold", position_noise=POSITION_NOISE, velocity_noise=VELOCITY_NOISE
     )
+    plant.gate = CommandGate(joint_limits(plant.world), plant.tick_period, supervised=False)
+    return plant
 
 
 def kinetic_energy(plant: MujocoPlant) -> float:
