@@ -11,8 +11,8 @@ from page_watcher import Chromium
 HERE = Path(__file__).parent
 #: where the pictures are kept
 PICTURES = HERE.parents[2] / "runs" / "test_station"
-#: of the page's own pictures a second: a display of 20 Hz, which leaves the processor to the others
-FRAME_MS = 50
+#: of the page's own pictures a second: a display of 10 Hz, which leaves the processor to the others
+FRAME_MS = 100
 #: before everything else in the page: fewer pictures, and a headset with its hands in front of a person who stands
 SLOW = f"window.requestAnimationFrame = f => setTimeout(() => f(performance.now()), {FRAME_MS});"
 HEADSET = """

@@ -32,13 +32,13 @@ from nodes.view.stage.page import free_port
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
 LIMITS = """
 /**/sim_plant:
-  ros__parameters: {command_age_limit: 1.0}
+  ros__parameters: {command_age_limit: 5.0}
 /**/teleop:
-  ros__parameters: {state_age_limit: 1.0, sample_age_limit: 0.25, hold_after: 0.4, release_after: 2.0}
+  ros__parameters: {state_age_limit: 5.0, sample_age_limit: 2.0, hold_after: 3.0, release_after: 10.0}
 /**/telepresence_bridge:
   ros__parameters: {report: FOLDER}
 /**/supervisor:
-  ros__parameters: {state_age_limit: 1.0, command_age_limit: 1.5, lease_duration: 5.0, stop_timeout: 60.0}
+  ros__parameters: {state_age_limit: 5.0, command_age_limit: 6.0, lease_duration: 10.0, stop_timeout: 60.0}
 """
 T, S = TeleopStatus, SupervisorStatus
 PORT = free_port()
@@ -107,7 +107,7 @@ def test_in_vr_the_arm_follows_the_hand_while_its_clutch_is_pressed(avatar, prob
     robot.until(T.STATE_IDLE, "samples come")
     page.has("notice-title", "READY")
     page.screenshot(PICTURES / "robot_desktop.png")
-    page.size(1000, 680)
+    page.size(800, 600)
     page.press("Enter VR")
     page.until(lambda: page.evaluate("!!device.activeSession"), "the headset shows the page")
     robot.until(T.STATE_IDLE, "hands are open")
