@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from config.robot import node_parameters
-from scripting.errors import ScriptError, UsageError
+from scripting.errors import GraphError, ScriptError, UsageError
 from scripting.learnt import Learnt
 from scripting.results import EpisodeResult, PathResult
 from scripting.tasks import OneAtATime, Task
@@ -27,6 +27,7 @@ __all__ = ["Robot"]
 START_TIMEOUT = 120.0  # [s] for processes to start, kernels to load and nodes to be active
 JOIN_TIMEOUT = 10.0  # [s] for the nodes of a running graph to be discovered
 EPISODE_TIMEOUT = 300.0  # [s] for one episode and its refits
+LEARNT_TIMEOUT = 60.0  # [s] for a proposal under way to be judged
 
 _started = itertools.count()  # robots of this process, for domains of their own
 
@@ -309,9 +310,22 @@ class Robot:
         """
         self.world.change(events)
 
-    def learnt(self) -> Learnt:
-        """The newest accepted parameters: a mapping of names to value, deviation, 95 % interval and unit; prints as a table."""
-        return self._ready.monitor.learnt
+    def learnt(self, quantity: str = "", timeout: float = LEARNT_TIMEOUT) -> Learnt:
+        """The newest accepted parameters: a mapping of names to value, deviation, 95 % interval and unit; prints as a table.
+
+        Args:
+            quantity: wait until this one is among them, as a proposal under way may bring it. "": do not wait.
+            timeout: of that wait [s].
+
+        Raises:
+            GraphError: it was not learnt in time; the text says what was.
+        """
+        ready = self._ready
+        if quantity and not ready.client.until(
+            lambda: quantity in ready.monitor.learnt, timeout, f"while {quantity} was learnt"
+        ):
+            raise GraphError(f"{quantity} was not learnt within {timeout:g} s; known is:\n{ready.monitor.learnt}")
+        return ready.monitor.learnt
 
     @property
     def halted(self) -> str:

@@ -91,6 +91,9 @@ def test_a_payload_is_learnt(fresh):
         fresh.follow_path(0.5).check()
         mass = fresh.learnt().get("hand.payload.mass")
     assert mass.unit == "kg" and mass.interval[0] < mass.value < mass.interval[1]
+    assert fresh.learnt("hand.payload.mass")["hand.payload.mass"].unit == "kg"
+    with pytest.raises(GraphError, match="its.temper was not learnt within 0.2 s; known is:\n"):
+        fresh.learnt("its.temper", timeout=0.2)
 
 
 def test_changes_add_up_and_are_undone(fresh):
