@@ -38,7 +38,7 @@ REMEDY = {
 #: one experiment of each folder of experiments/: the shortest that shows the system at work
 EXPERIMENTS = (
     *("ampc_cartpole", "likelihood_sum_vs_product", "device_faults", "neuralsim_friction", "chaos", "robots"),
-    "teleop_ik",
+    *("teleop_ik", "auscultation_bo"),
 )
 BENCHMARK = "networks"
 COMMANDS: dict[str, tuple[str, ...]] = {

@@ -1,0 +1,1 @@
+"""Listening to hearts and lungs: where, how well, and how soon."""
