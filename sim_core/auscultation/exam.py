@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class ExamConfig:
         noise: variance of a score, by structure. translation: standard deviation of the landmarks' displacement (x, y) [m].
         scale: of the quality's scale [-]. length, variance: of the residual process. height, decay: of the prior.
         signals, noises: standard deviations between which the "marginal" model decides, see there.
+        choose: which of a region's readings is handed over: that of the highest "score", as published, or the one at the
+            place of which most is expected after all readings ("belief"), which a lucky score does not mislead.
         model: "spar"; "fixed": its prior is never corrected; "zero": no prior; "marginal": see `MarginalSparGp`.
     """
 
@@ -55,6 +57,7 @@ class ExamConfig:
     decay: float = 0.022
     signals: tuple[float, ...] = SIGNALS
     noises: tuple[float, ...] = NOISES
+    choose: Literal["score", "belief"] = "score"
     model: str = "spar"
 
     def surrogate(self, structure: Structure, landmarks: np.ndarray) -> Surrogate:
@@ -104,7 +107,8 @@ class RegionReport:
 
     Attributes:
         region: see `Visit`. state: "waiting", "heard", "exhausted" (its readings are used) or "unreachable"; why: in words.
-        best: score of its best reading, None without any; candidate: number of its place among the pair's candidates.
+        best: its highest score, None without any. candidate: number of the place, among the pair's candidates, whose reading
+            is handed over, see `ExamConfig.choose`.
         readings, failures: how many trials.
     """
 
@@ -180,8 +184,9 @@ class Exam:
         """How a region stands; a reading made for a neighbour counts where it lies in both."""
         inside, config = self.candidates(region), self.config
         planner, own, lost = self.planners[region[:2]], self.readings[region], self.failures[region]
-        heard = [(value, index) for index, value in planner.history if inside[index]]
-        best, candidate = max(heard, default=(None, None), key=lambda one: one[0])
+        heard = {index: value for index, value in planner.history if inside[index]}
+        best = max(heard.values(), default=None)
+        candidate = self._chosen(planner, heard) if heard else None
         most = config.readings if config.failures is None else config.failures
         state, why = "waiting", f"{len(own)} of at most {config.readings} readings"
         if best is not None and best > config.adequate:
@@ -196,6 +201,12 @@ class Exam:
             except NoCandidate as error:
                 state, why = ("exhausted" if own else "unreachable"), str(error)
         return RegionReport(region, state, why, best, candidate, len(own), len(lost))
+
+    def _chosen(self, planner: BayesianPlanner, heard: Mapping[int, float]) -> int:
+        if self.config.choose == "score":
+            return max(heard, key=lambda index: heard[index])
+        numbers = list(heard)
+        return numbers[int(np.argmax(planner.posterior.moments(planner.candidates.places[numbers])[0]))]
 
     def checkpoint(self) -> dict[str, Any]:
         """All of the state as JSON; see `planning.checkpoint`."""

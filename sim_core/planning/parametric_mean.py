@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 __all__ = ["LandmarkMean", "ParametricMean", "ZeroMean"]
 
@@ -89,8 +90,9 @@ class LandmarkMean:
 
     def value(self, theta: np.ndarray, x: np.ndarray) -> np.ndarray:
         """At places (n, 2) [m] under parameters (..., 3), shape (..., n)."""
-        moved = theta[..., None, None, :2] + self.landmarks
-        nearest = np.sqrt(((x[:, None, :] - moved) ** 2).sum(-1).min(-1))
+        moved = theta[..., None, :2] + self.landmarks
+        distance = cdist(moved.reshape(-1, 2), x).reshape(*moved.shape[:-1], len(x))
+        nearest = distance.min(-2)
         return theta[..., 2:3] * self.height * np.exp(-nearest / self.decay)
 
     def jacobian(self, theta: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
+from scipy.spatial.distance import cdist
 
 __all__ = ["ResidualProcess", "SquaredExponential"]
 
@@ -32,8 +33,7 @@ class SquaredExponential:
 
     def __call__(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Covariances of places (n, d) and (m, d), shape (n, m)."""
-        square = ((a[:, None, :] - b[None, :, :]) ** 2).sum(-1)
-        return self.variance * np.exp(-square / (2.0 * self.length**2))
+        return self.variance * np.exp(cdist(a, b, "sqeuclidean") / (-2.0 * self.length**2))
 
 
 class ResidualProcess:
@@ -47,33 +47,32 @@ class ResidualProcess:
         if not noise > 0.0:
             raise ValueError(f"the variance of a reading's noise is greater than 0, not {noise}")
         self.kernel, self.noise, self.x = kernel, noise, x
-        self._factor = cho_factor(kernel(x, x) + noise * np.eye(len(x)), lower=True) if len(x) else None
+        self._factor = np.linalg.cholesky(kernel(x, x) + noise * np.eye(len(x))) if len(x) else None
 
-    def mean(self, residuals: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Expected residual at places (m, d) after residuals (..., n), shape (..., m)."""
-        if self._factor is None:
-            return np.zeros((*residuals.shape[:-1], len(x)))
-        weights = cho_solve(self._factor, residuals.reshape(-1, len(self.x)).T)
-        return (self.kernel(x, self.x) @ weights).T.reshape(*residuals.shape[:-1], len(x))
+    def predict(self, residuals: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What is believed of the residual at places (m, d) after residuals (..., n).
 
-    def deviation(self, x: np.ndarray) -> np.ndarray:
-        """Standard deviation of the residual at places (m, d), without a reading's noise, shape (m,)."""
-        prior = np.full(len(x), self.kernel.variance)
+        Returns:
+            Its mean (..., m), and its standard deviation without a reading's noise (m,).
+        """
         if self._factor is None:
-            return np.sqrt(prior)
-        return np.sqrt(np.maximum(prior - (self.whiten(self.kernel(self.x, x)) ** 2).sum(0), 0.0))
+            return np.zeros((*residuals.shape[:-1], len(x))), np.full(len(x), np.sqrt(self.kernel.variance))
+        cross = self.whiten(self.kernel(self.x, x))
+        mean = self.whiten(residuals.reshape(-1, len(self.x)).T).T @ cross
+        variance = self.kernel.variance - np.einsum("nm,nm->m", cross, cross)
+        return mean.reshape(*residuals.shape[:-1], len(x)), np.sqrt(np.maximum(variance, 0.0))
 
     def whiten(self, columns: np.ndarray) -> np.ndarray:
         """L^-1 columns, with L L' the covariance of the readings; columns (n, ...)."""
         if self._factor is None:
             return columns
-        return solve_triangular(self._factor[0], columns, lower=True)
+        return solve_triangular(self._factor, columns, lower=True, check_finite=False)
 
     def log_likelihood(self, residuals: np.ndarray) -> np.ndarray:
         """Log density of residuals (..., n), shape (...)."""
         if self._factor is None:
             return np.zeros(residuals.shape[:-1])
         white = self.whiten(residuals.reshape(-1, len(self.x)).T)
-        log_det = 2.0 * np.log(np.diag(self._factor[0])).sum()
+        log_det = 2.0 * np.log(np.diag(self._factor)).sum()
         found = -0.5 * (white**2).sum(0) - 0.5 * (log_det + len(self.x) * np.log(2.0 * np.pi))
         return found.reshape(residuals.shape[:-1])

@@ -79,7 +79,8 @@ class SparGp:
         residuals = y - self.mean.value(theta, x)
 
         def predict(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return (self.mean.value(theta, at) + process.mean(residuals, at))[None], process.deviation(at)[None]
+            mean, deviation = process.predict(residuals, at)
+            return (self.mean.value(theta, at) + mean)[None], deviation[None]
 
         return Posterior(theta, np.ones(1), predict)
 
@@ -127,8 +128,8 @@ class MarginalSparGp:
             means, deviations = self.mean.value(theta[[s for _, s in kept]], at), np.zeros((len(kept), len(at)))
             for h in {h for h, _ in kept}:
                 rows = [row for row, (k, _) in enumerate(kept) if k == h]
-                means[rows] += processes[h].mean(residuals[[kept[row][1] for row in rows]], at)
-                deviations[rows] = processes[h].deviation(at)
+                mean, deviations[rows] = processes[h].predict(residuals[[kept[row][1] for row in rows]], at)
+                means[rows] += mean
             return means, deviations
 
         return Posterior(weights.sum(0) @ theta, counts / counts.sum(), predict)

@@ -1,6 +1,7 @@
 """What a planner is asked, told and stored as; and an exam of several regions."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sim_core.planning.planner import BayesianPlanner
 from sim_core.planning.surrogate import MarginalSparGp, SparGp
 
 MARKS = np.array(list(places("heart", "front").values()))
+TRUE_PRIOR = LandmarkMean(MARKS)
 TRUTH = LandmarkMean(MARKS + [0.012, -0.007], height=0.6)
 HEART = {region: np.array(place) for region, place in REGIONS.items() if region[0] == "heart"}
 MODELS = {"spar": SparGp(LandmarkMean(MARKS)), "marginal": MarginalSparGp(LandmarkMean(MARKS))}
@@ -199,6 +201,26 @@ def test_a_region_without_reachable_places_is_passed_over():
     exam.planners["heart", "front"].candidates.close(exam.candidates(first), "out of reach")
     assert exam.ask().region != first
     assert exam.report(first).state == "unreachable" and "out of reach" in exam.report(first).why
+
+
+def test_a_lucky_score_does_not_mislead_the_choice_by_belief():
+    """A place far from every landmark has the highest score; its neighbours, and the prior, say that it was luck."""
+    region = ("heart", "front", "aortic")
+    found = {}
+    for choose in ("score", "belief"):
+        exam = Exam(HEART, config=replace(SIMULATION, choose=choose, variance=0.05))
+        planner, inside = exam.planners["heart", "front"], exam.candidates(region)
+        places = planner.candidates.places
+        far = int(np.argmax(np.where(inside, np.linalg.norm(places - HEART[region], axis=1), -1.0)))
+        for index in np.flatnonzero(inside):
+            planner.tell(
+                int(index),
+                0.8 if index == far else 0.95 * float(TRUE_PRIOR.value(TRUE_PRIOR.default, places[[index]])[0]),
+            )
+        found[choose] = places[exam.report(region).candidate]
+        assert exam.report(region).best == 0.8
+    assert (found["score"] == places[far]).all()
+    assert np.linalg.norm(found["belief"] - HEART[region]) < 0.011
 
 
 @pytest.mark.parametrize("score", [-0.01, 1.01, np.nan])

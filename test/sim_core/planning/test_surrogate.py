@@ -31,11 +31,11 @@ def test_mean_and_deviation_are_those_of_a_dense_solve():
     cross = np.array([[1.3 * np.exp(-np.sum((a - b) ** 2) / (2 * 0.02**2)) for b in x] for a in at])
     inverse = np.linalg.inv(covariance + noise * np.eye(30))
     process = ResidualProcess(kernel, noise, x)
-    np.testing.assert_allclose(process.mean(y, at), cross @ inverse @ y, atol=1e-8)
+    np.testing.assert_allclose(process.predict(y, at)[0], cross @ inverse @ y, atol=1e-8)
     variance = 1.3 - np.einsum("ij,jk,ik->i", cross, inverse, cross)
-    np.testing.assert_allclose(process.deviation(at) ** 2, variance, atol=1e-8)
+    np.testing.assert_allclose(process.predict(y, at)[1] ** 2, variance, atol=1e-8)
     several = np.stack([y, 2.0 * y, y - 0.3])
-    np.testing.assert_allclose(process.mean(several, at)[2], process.mean(y - 0.3, at), atol=1e-12)
+    np.testing.assert_allclose(process.predict(several, at)[0][2], process.predict(y - 0.3, at)[0], atol=1e-12)
     expected = multivariate_normal(np.zeros(30), covariance + noise * np.eye(30)).logpdf(several)
     np.testing.assert_allclose(process.log_likelihood(several), expected, rtol=1e-9)
 
@@ -133,9 +133,10 @@ def test_integration_agrees_with_quadrature():
     off = y - MEAN.value(lattice, x)
     log = process.log_likelihood(off) + norm(MEAN.default, MEAN.deviation).logpdf(lattice).sum(1)
     weights = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
-    means = MEAN.value(lattice, at) + process.mean(off, at)
+    residual, spread = process.predict(off, at)
+    means = MEAN.value(lattice, at) + residual
     mean = weights @ means
-    deviation = np.sqrt(weights @ (process.deviation(at) ** 2 + (means - mean) ** 2))
+    deviation = np.sqrt(weights @ (spread**2 + (means - mean) ** 2))
     np.testing.assert_allclose((belief.theta - weights @ lattice) / MEAN.deviation, 0.0, atol=0.03)
     ours = belief.moments(at)
     np.testing.assert_allclose(ours[0], mean, atol=0.01)
