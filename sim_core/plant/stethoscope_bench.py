@@ -1,0 +1,223 @@
+"""A Panda with a stethoscope before a chest that gives way and breathes: what a placement does to a body.
+
+    bench = StethoscopeBench(point, normal, ChestConfig())
+    trace = bench.place(told_point, told_normal)      # of a Placement that is led there through the arm's own law
+
+The chest is a dome on a slide along the normal: a spring and a damper between it and a rib cage that breathes. Its force is felt
+by a sensor at the wrist, with noise, from which the stethoscope's weight is taken. The arm follows by the inverse
+kinematics and the torque law of a teleoperated arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import mujoco
+import numpy as np
+
+from config.robot import robot_file
+from sim_core.auscultation.placement import Phase, Placement, PlacementConfig
+from sim_core.multibody import load_model
+from sim_core.telepresence.arm_ik import PERIOD, QpIk
+from sim_core.telepresence.arm_kinematics import ArmKinematics
+from sim_core.telepresence.clutch import Pose
+from sim_core.telepresence.model_forces import ModelForces
+from sim_core.telepresence.torque_law import TorqueLaw, TorqueSettings
+
+__all__ = ["ChestConfig", "PlacementTrace", "StethoscopeBench"]
+
+TICK, LOOP = 0.001, round(PERIOD / 0.001)  # [s]; ticks between two steps of the placement
+SETTLING = 800  # ticks
+RADIUS, LENGTH, MASS = 0.02, 0.03, 0.12  # of the stethoscope [m], [m], [kg]
+DOME = 0.15  # radius of the chest's surface [m]
+CUTOFF = 25.0  # of the force's filter [Hz]
+#: of the joints, softer towards the hand [N m/rad], [N m s/rad]
+STIFFNESS = np.array([900.0, 900.0, 900.0, 900.0, 400.0, 250.0, 100.0])
+DAMPING = np.array([70.0, 70.0, 60.0, 60.0, 25.0, 18.0, 10.0])
+
+
+@dataclass(frozen=True)
+class ChestConfig:
+    """A chest.
+
+    Attributes:
+        stiffness, damping: of skin and flesh [N/m], [N s/m]. mass: that moves with the skin [kg].
+        breath: amplitude [m]; breath_rate: [Hz]. noise: standard deviation of the force sensor [N].
+    """
+
+    stiffness: float = 1500.0
+    damping: float = 40.0
+    mass: float = 0.4
+    breath: float = 0.0025
+    breath_rate: float = 0.25
+    noise: float = 0.05
+
+
+@dataclass
+class PlacementTrace:
+    """What happened, sampled at every tick of a millisecond.
+
+    Attributes:
+        placement: the placement, ended. phase: name by tick. force: true contact force [N]. speed: of the membrane [m/s].
+        position: of the membrane (ticks, 3) [m].
+    """
+
+    placement: Placement
+    phase: list[str] = field(default_factory=list)
+    force: list[float] = field(default_factory=list)
+    speed: list[float] = field(default_factory=list)
+    position: list[np.ndarray] = field(default_factory=list)
+
+    def during(self, *phases: Phase) -> np.ndarray:
+        """Which ticks are of some phases (ticks,)."""
+        return np.isin(self.phase, [phase.name for phase in phases])
+
+
+class StethoscopeBench:
+    """See the module's docstring.
+
+    Args:
+        point, normal: of the chest where it is (3,) [m] and out of it, in the axes of the arm's base.
+        chest: how it gives way. seed: of the sensor's noise.
+
+    Attributes:
+        model, data: MuJoCo's. time: [s]. interfere: called at each tick with the bench, to play what goes wrong; `hold` stops
+            the arm where it is; `deaf` makes the sensor say nothing; `shift` moves the rib cage [m] along the normal.
+    """
+
+    def __init__(
+        self, point: np.ndarray, normal: np.ndarray, chest: ChestConfig = ChestConfig(), seed: int = 0
+    ) -> None:
+        self.chest, self._rng = chest, np.random.default_rng(seed)
+        self.point, self.normal = np.asarray(point, float), np.asarray(normal, float) / np.linalg.norm(normal)
+        self.model = _spec(self.point, self.normal, chest).compile()
+        self.data = mujoco.MjData(self.model)
+        arm = load_model("panda")
+        self.kinematics = ArmKinematics(arm, "hand_site", tool=Pose(np.array([0.0, 0.0, LENGTH]), np.eye(3)))
+        self._ik = QpIk(self.kinematics)
+        self._forces = ModelForces(arm)
+        names = self.kinematics.joints
+        joints = [self.model.joint(name).id for name in names]
+        self._q, self._v = self.model.jnt_qposadr[joints], self.model.jnt_dofadr[joints]
+        self._slide = int(self.model.joint("chest").dofadr[0])
+        self._slide_q = int(self.model.joint("chest").qposadr[0])
+        self.data.qpos[self._q] = self.kinematics.home
+        mujoco.mj_forward(self.model, self.data)
+        k = self.kinematics
+        effort = self.model.jnt_actfrcrange[joints, 1] if (self.model.jnt_actfrclimited[joints]).all() else EFFORT
+        settings = TorqueSettings(
+            STIFFNESS, DAMPING, k.lower, k.upper, k.speed, effort, np.full(7, 80.0),
+            np.full(7, 0.05), 0.1 * k.speed, 0.5 * effort, 0.5 * effort, cutoff=30.0,
+        )  # fmt: skip
+        self._law = TorqueLaw(settings, k.home)
+        self._command = k.home.copy()
+        self._felt = 0.0
+        self.hold, self.deaf, self.shift = False, False, 0.0
+        self.interfere: Callable[[StethoscopeBench], None] = lambda bench: None
+        for _ in range(SETTLING):  # until the weight that the arm's model does not know is borne
+            self._tick()
+
+    @property
+    def time(self) -> float:
+        """[s]."""
+        return float(self.data.time)
+
+    def pose(self) -> Pose:
+        """Of the membrane."""
+        return self.kinematics.at(self.data.qpos[self._q]).pose
+
+    def place(
+        self,
+        point: np.ndarray,
+        normal: np.ndarray,
+        config: PlacementConfig = PlacementConfig(),
+        watch: Callable[[Placement], None] = lambda placement: None,
+        longest: float = 60.0,
+    ) -> PlacementTrace:
+        """Lead a placement to its end.
+
+        Args:
+            point, normal: that it is told, with whatever error. watch: called after each of its steps. longest: [s].
+
+        Raises:
+            RuntimeError: it did not end in time.
+        """
+        placement = Placement(point, normal, self.kinematics.at(self._command).pose, config)
+        trace = PlacementTrace(placement)
+        end = self.time + longest
+        while not placement.ended:
+            if self.time > end:
+                raise RuntimeError(f"the placement did not end within {longest:g} s: it is {placement.phase.value}")
+            target = placement.step(self.pose(), np.nan if self.deaf else self._felt, PERIOD)
+            watch(placement)
+            self._command = self._command if self.hold else self._ik.step(target, self._command, self.kinematics.home)
+            for _ in range(LOOP):
+                self._tick()
+                trace.phase.append(placement.phase.name)
+                trace.force.append(self.contact_force())
+                trace.position.append(self.data.site("membrane").xpos.copy())
+                trace.speed.append(self._speed())
+        return trace
+
+    def contact_force(self) -> float:
+        """True force between stethoscope and chest [N]."""
+        total, wrench = 0.0, np.zeros(6)
+        for k in range(self.data.ncon):
+            mujoco.mj_contactForce(self.model, self.data, k, wrench)
+            total += wrench[0]
+        return float(total)
+
+    def _tick(self) -> None:
+        model, data, chest = self.model, self.data, self.chest
+        self.interfere(self)
+        q, v = data.qpos[self._q], data.qvel[self._v]
+        data.qfrc_applied[self._v] = self._law.torque(self._command, q, v, self._forces(q, v, np.zeros(7)))
+        ribs = chest.breath * np.sin(2.0 * np.pi * chest.breath_rate * data.time) + self.shift
+        skin, rate = data.qpos[self._slide_q], data.qvel[self._slide]
+        data.qfrc_applied[self._slide] = -chest.stiffness * (skin - ribs) - chest.damping * rate
+        mujoco.mj_step(model, data)
+        self._feel()
+
+    def _feel(self) -> None:
+        """The force along the told z axis, as a node gives it: weight taken away, filtered."""
+        reading = self.data.sensor("wrist").data.copy()
+        rotation = self.data.site("wrist").xmat.reshape(3, 3)
+        # MuJoCo tells with what the hand holds the stethoscope: its weight, and against what presses on it.
+        pressing = (reading + rotation.T @ (MASS * self.model.opt.gravity))[
+            2
+        ] + self.chest.noise * self._rng.standard_normal()
+        self._felt += (1.0 - np.exp(-2.0 * np.pi * CUTOFF * TICK)) * (pressing - self._felt)
+
+    def _speed(self) -> float:
+        velocity = np.zeros(6)
+        mujoco.mj_objectVelocity(
+            self.model, self.data, mujoco.mjtObj.mjOBJ_SITE, self.data.site("membrane").id, velocity, 0
+        )
+        return float(np.linalg.norm(velocity[3:]))
+
+
+#: of the arm's data sheet [N m], where the model names none
+EFFORT = np.array([87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0])
+
+
+def _spec(point: np.ndarray, normal: np.ndarray, chest: ChestConfig) -> mujoco.MjSpec:
+    spec = mujoco.MjSpec.from_file(str(robot_file("panda")))
+    spec.option.timestep, spec.option.integrator = TICK, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    hand = spec.body("hand")
+    at = np.array(spec.site("hand_site").pos)
+    piece = hand.add_body(name="stethoscope", pos=at)
+    piece.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=[RADIUS, LENGTH / 2, 0.0], pos=[0.0, 0.0, LENGTH / 2], mass=MASS,
+        contype=2, conaffinity=2, condim=3, friction=[0.5, 0.005, 0.0001], solref=[0.004, 1.0],
+    )  # fmt: skip
+    piece.add_site(name="wrist", pos=[0.0, 0.0, 0.0])
+    piece.add_site(name="membrane", pos=[0.0, 0.0, LENGTH])
+    spec.add_sensor(name="wrist", type=mujoco.mjtSensor.mjSENS_FORCE, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="wrist")
+    body = spec.worldbody.add_body(name="chest", pos=point - DOME * normal, gravcomp=1.0)
+    body.add_joint(name="chest", type=mujoco.mjtJoint.mjJNT_SLIDE, axis=normal)
+    body.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[DOME, 0.0, 0.0], mass=chest.mass,
+        contype=2, conaffinity=2, condim=3, friction=[0.5, 0.005, 0.0001], solref=[0.004, 1.0],
+    )  # fmt: skip
+    return spec
