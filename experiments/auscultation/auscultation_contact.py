@@ -34,7 +34,7 @@ STIFFNESS, ERROR, PLACE, LEAN = (700.0, 2000.0), 0.02, 0.06, 0.3
 MIDDLE = np.array([0.5, 0.0, 0.3])
 BREATH = 0.005
 #: [s] when something goes wrong: the recording has begun by then
-WHEN = 11.0
+WHEN = 13.0
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
-from sim_core.auscultation.acoustic_field import AcousticField
+from sim_core.auscultation.acoustic_field import AcousticField, Heard
 from sim_core.auscultation.exam import ROBOT, Exam
 from sim_core.auscultation.hidden_rating import hidden_rating, marks
 from sim_core.auscultation.preparation import RATE
@@ -78,25 +78,32 @@ class Patient:
     """A body, as methods meet it: at a place of the registered side, through a stethoscope.
 
     Args:
-        body: number of the body, from which everything follows.
+        body: number of the body, from which everything follows. held: how the stethoscope is held; None: as `HELD`.
     """
 
-    def __init__(self, body: int) -> None:
+    def __init__(self, body: int, held: ContactConditions | None = None) -> None:
         rng = np.random.default_rng([body, 61])
         self._fields: dict[Side, AcousticField] = {
             "front": random_body(body, "front"),
             "back": random_body(body, "back"),
         }
-        self.body, self._count = body, 0
+        self.body, self._count, self._held = body, 0, held or HELD
         moved = {side: rng.normal(0.0, ROBOT.translation) for side in self._fields}
         #: where registration puts the landmarks
         self.landmarks: dict[Region, np.ndarray] = {r: np.array(place) + moved[r[1]] for r, place in REGIONS.items()}
 
     def listen(self, region: Region, place: np.ndarray) -> float:
         """How good a recording for a region at a place (2,) [m] is, 0 to 1; no two recordings are alike."""
+        return self.hear(region, place, self._held.force, self._held.speed)[1]
+
+    def hear(
+        self, region: Region, place: np.ndarray, force: float | np.ndarray, speed: float | np.ndarray
+    ) -> tuple[Heard, float]:
+        """The recording itself, with a course of force [N] and slipping speed [m/s], and how good it is."""
         self._count += 1
-        heard = self._fields[region[1]].listen(place, HELD, rate=RATE, seed=self._count)
-        return hidden_rating(heard, region[0])
+        conditions = replace(self._held, force=force, speed=speed)
+        heard = self._fields[region[1]].listen(place, conditions, rate=RATE, seed=self._count)
+        return heard, hidden_rating(heard, region[0])
 
     def rated(self, region: Region, truth: float) -> float:
         """Mean mark that four raters give to a recording."""

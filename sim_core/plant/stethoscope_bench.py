@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from config.robot import robot_file
-from sim_core.auscultation.placement import Phase, Placement, PlacementConfig
+from sim_core.auscultation.placement import Phase, Placement, PlacementConfig, facing
 from sim_core.multibody import load_model
 from sim_core.telepresence.arm_ik import PERIOD, QpIk
 from sim_core.telepresence.arm_kinematics import ArmKinematics
@@ -90,9 +91,9 @@ class StethoscopeBench:
         self, point: np.ndarray, normal: np.ndarray, chest: ChestConfig = ChestConfig(), seed: int = 0
     ) -> None:
         self.chest, self._rng = chest, np.random.default_rng(seed)
-        self.point, self.normal = np.asarray(point, float), np.asarray(normal, float) / np.linalg.norm(normal)
-        self.model = _spec(self.point, self.normal, chest).compile()
+        self.model = _spec(chest).compile()
         self.data = mujoco.MjData(self.model)
+        self.move_chest(point, normal)
         arm = load_model("panda")
         self.kinematics = ArmKinematics(arm, "hand_site", tool=Pose(np.array([0.0, 0.0, LENGTH]), np.eye(3)))
         self._ik = QpIk(self.kinematics)
@@ -122,6 +123,14 @@ class StethoscopeBench:
     def time(self) -> float:
         """[s]."""
         return float(self.data.time)
+
+    def move_chest(self, point: np.ndarray, normal: np.ndarray) -> None:
+        """Put another place of a body before the arm, which has to be in the air: (3,) [m], and out of it (3,)."""
+        self.point, self.normal = np.asarray(point, float), np.asarray(normal, float) / np.linalg.norm(normal)
+        body = self.model.body("chest").id
+        turn = Rotation.from_matrix(facing(self.normal, np.eye(3))).as_quat(scalar_first=True)
+        self.model.body_pos[body], self.model.body_quat[body] = self.point - DOME * self.normal, turn
+        mujoco.mj_forward(self.model, self.data)
 
     def pose(self) -> Pose:
         """Of the membrane."""
@@ -201,7 +210,7 @@ class StethoscopeBench:
 EFFORT = np.array([87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0])
 
 
-def _spec(point: np.ndarray, normal: np.ndarray, chest: ChestConfig) -> mujoco.MjSpec:
+def _spec(chest: ChestConfig) -> mujoco.MjSpec:
     spec = mujoco.MjSpec.from_file(str(robot_file("panda")))
     spec.option.timestep, spec.option.integrator = TICK, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     hand = spec.body("hand")
@@ -214,8 +223,8 @@ def _spec(point: np.ndarray, normal: np.ndarray, chest: ChestConfig) -> mujoco.M
     piece.add_site(name="wrist", pos=[0.0, 0.0, 0.0])
     piece.add_site(name="membrane", pos=[0.0, 0.0, LENGTH])
     spec.add_sensor(name="wrist", type=mujoco.mjtSensor.mjSENS_FORCE, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="wrist")
-    body = spec.worldbody.add_body(name="chest", pos=point - DOME * normal, gravcomp=1.0)
-    body.add_joint(name="chest", type=mujoco.mjtJoint.mjJNT_SLIDE, axis=normal)
+    body = spec.worldbody.add_body(name="chest", gravcomp=1.0)
+    body.add_joint(name="chest", type=mujoco.mjtJoint.mjJNT_SLIDE, axis=[0.0, 0.0, 1.0])
     body.add_geom(
         type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[DOME, 0.0, 0.0], mass=chest.mass,
         contype=2, conaffinity=2, condim=3, friction=[0.5, 0.005, 0.0001], solref=[0.004, 1.0],
