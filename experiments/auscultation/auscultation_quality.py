@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.problems.changed_recordings import CHANGES, errors_when_changed
 from experiments.problems.rated_recordings import STRUCTURES, RatedSet, rated_bodies
 from experiments.problems.real_quality import cinc2016_folder, judged_cinc2016
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
@@ -44,6 +45,7 @@ OWN = "own target, after the thesis"
 PUBLISHED: dict[Structure, float] = {"heart": 0.0945, "lung": 0.0733}
 KINDS: tuple[Kind, ...] = ("trees", "network")
 BODIES = {"quick": (60, 25), "full": (800, 150)}  # of training, of judgement
+CHANGED_BODIES = {"quick": 3, "full": 20}
 JUDGED_FROM, PROBE = 50_000, 90_000  # numbers of bodies; those of training count from 0
 #: recordings to learn from in the curve; the first is the published three quarters of 80
 CURVE = (60, 240, 960, 3840)
@@ -128,7 +130,7 @@ def run(
     with progress.stage("bodies", total=many + others) as stage:
         learn = rated_bodies(range(first, first + many), executor, stage.advance)
         judge = rated_bodies(range(first + JUDGED_FROM, first + JUDGED_FROM + others), executor, stage.advance)
-    rows, guesses, added, curves = [], {}, {}, {}
+    rows, guesses, added, curves, judged = [], {}, {}, {}, {}
     with progress.stage("estimators", total=len(STRUCTURES) * len(KINDS)) as stage:
         for structure in STRUCTURES:
             ours, theirs = learn[structure], judge[structure]
@@ -145,7 +147,7 @@ def run(
                     guess = predicted(estimator, theirs)
                     rows.append(_row(structure, kind, name, guess, theirs, int(estimator.meta["recordings"])))
                 rows[-1]["time [s]"] = latency(estimator)
-                guesses[structure, kind] = guess
+                guesses[structure, kind], judged[structure, kind] = guess, estimator
                 if isinstance(estimator, QualityEstimator):
                     added[structure] = importance(estimator, theirs, seed)
                 if size == "full" and run_directory is not None:
@@ -156,7 +158,12 @@ def run(
     for structure in STRUCTURES:
         network, trees = (_found(rows, structure, kind)["error to marks"] for kind in ("network", "trees"))
         result.check(f"{structure}: error of the network over that of the trees", network / trees, 1.0, "<", "1", OWN)
+    changed = errors_when_changed(
+        list(judged.values()), range(first + JUDGED_FROM, first + JUDGED_FROM + CHANGED_BODIES[size])
+    )
+    changes = {", ".join(key): one for key, one in zip(judged, changed)}
     result.detail("rows", rows)
+    result.detail("changed recordings", changes)
     result.detail("refused", {s: learn[s].refused + judge[s].refused for s in STRUCTURES})
     result.detail("importance", {s: dict(zip(FEATURES[s][0], added[s].tolist())) for s in STRUCTURES})
     result.detail("trees by recordings learnt from", curves)
@@ -165,7 +172,7 @@ def run(
         real["areas"] = dict(zip(KINDS, real["areas"]))
         result.detail("PhysioNet/CinC 2016, shipped", real)
     if run_directory is not None:
-        report(result, rows, judge, guesses, added, curves).write(Path(run_directory) / "report.html")
+        report(result, rows, judge, guesses, added, curves, changes).write(Path(run_directory) / "report.html")
     return result
 
 
@@ -229,7 +236,7 @@ def _keep(estimator: Estimator, row: dict, bodies: str, folder: Path) -> None:
     estimator.save(Path(folder) / f"{estimator.structure}_{kind}.safetensors")
 
 
-def report(result: Result, rows, judge, guesses, added, curves) -> Report:
+def report(result: Result, rows, judge, guesses, added, curves, changes) -> Report:
     page = Report("The quality of a recording", f"{result.size}, seed {result.seed}")
     page.text(__doc__.split("\n\n", 2)[2])
     page.section("Targets").checks(result)
@@ -258,6 +265,15 @@ def report(result: Result, rows, judge, guesses, added, curves) -> Report:
             ]
             for row in rows
         ],
+    )
+    page.section(
+        "Recordings as others make them",
+        "Mean absolute error to the hidden rating on some of these bodies, when their recordings are stored in whole numbers, "
+        "of another rate, or cut. Lungs cannot be judged at 2 kHz.",
+    )
+    page.table(
+        ["estimator", *CHANGES],
+        [[name, *("-" if one[c] is None else f"{one[c]:.4f}" for c in CHANGES)] for name, one in changes.items()],
     )
     page.section("Predicted and hidden rating", "Each point is a recording of a body that was not learnt from.")
     fig, axes = figure(2, 2, size=(8.4, 8.0), sharex=True, sharey=True)

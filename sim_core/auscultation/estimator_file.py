@@ -17,11 +17,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from config.whole_file import whole_file
-from sim_core.auscultation.preparation import at_common_rate
 from sim_core.auscultation.regions import Structure
-from sim_core.auscultation.usability import usable
 
-__all__ = ["EstimatorFileError", "judged_sound", "read_estimator", "write_estimator"]
+__all__ = ["EstimatorFileError", "read_estimator", "write_estimator"]
 
 REMEDY = "`./refit experiment auscultation_quality` fits one"
 
@@ -83,13 +81,3 @@ def read_estimator(
         raise EstimatorFileError(f"{path} is damaged: its header is no JSON ({error}); {REMEDY}") from None
     structure: Structure = header["structure"]
     return structure, arrays, meta
-
-
-def judged_sound(sound: np.ndarray, rate: float, structure: Structure, lasted: float | None = None) -> np.ndarray:
-    """A recording at the common rate, shape (m,), if it can be judged; arguments as `usability.usable`.
-
-    Raises:
-        UnusableRecording: it cannot; the text says why and what to do.
-    """
-    usable(sound, rate, structure, lasted).require()
-    return at_common_rate(sound, rate)

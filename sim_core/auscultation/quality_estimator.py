@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from sim_core.auscultation.boosted_trees import BoostedTrees, TreeSettings, choose_trees, fit_trees
-from sim_core.auscultation.estimator_file import EstimatorFileError, judged_sound, read_estimator, write_estimator
+from sim_core.auscultation.estimator_file import EstimatorFileError, read_estimator, write_estimator
 from sim_core.auscultation.heart_features import HEART_FEATURES, heart_features
+from sim_core.auscultation.judged_sound import judged_sound
 from sim_core.auscultation.lung_features import LUNG_FEATURES, lung_features
 from sim_core.auscultation.regions import Structure
 
@@ -74,9 +75,10 @@ class QualityEstimator:
             ValueError: shapes that do not fit each other, ratings outside [0, 1], NaN, or fewer bodies than folds.
         """
         features, ratings, bodies = np.asarray(features, float), np.asarray(ratings, float), np.asarray(bodies)
-        if ratings.shape != bodies.shape or ratings.ndim != 1:
+        if features.shape != (len(ratings), len(FEATURES[structure][0])) or ratings.shape != bodies.shape:
             raise ValueError(
-                f"expected a rating and a body for each recording, found {ratings.shape} and {bodies.shape}"
+                f"expected features (n, {len(FEATURES[structure][0])}), a rating and a body for each of n recordings, found "
+                f"{features.shape}, {ratings.shape} and {bodies.shape}"
             )
         if not ((ratings >= 0.0) & (ratings <= 1.0)).all():
             raise ValueError("expected ratings from 0 to 1; divide marks by the highest one")

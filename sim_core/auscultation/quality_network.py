@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sim_core.auscultation.estimator_file import EstimatorFileError, judged_sound, read_estimator, write_estimator
+from sim_core.auscultation.estimator_file import EstimatorFileError, read_estimator, write_estimator
+from sim_core.auscultation.judged_sound import judged_sound
 from sim_core.auscultation.log_mel import BANDS_OF_MEL, log_mel
 from sim_core.auscultation.regions import Structure
 

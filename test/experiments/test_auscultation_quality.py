@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from experiments.auscultation.auscultation_quality import error, importance
+from experiments.problems.changed_recordings import errors_when_changed
 from experiments.problems.rated_recordings import RatedSet, rated_bodies
 from experiments.problems.real_quality import area_under_curve, judged_cinc2016
 from sim_core.auscultation.boosted_trees import TreeSettings
 from sim_core.auscultation.heart_sound import HeartConfig, heart_sound
 from sim_core.auscultation.quality_estimator import QualityEstimator
 from sim_core.auscultation.shipped_estimators import shipped_estimator
+from sim_core.auscultation.synthetic_recordings import recordings
+from sim_core.auscultation.usability import usable
 
 
 def test_error_of_bodies_that_agree_within_themselves():
@@ -73,3 +76,29 @@ def test_hearts_from_files_are_told_from_noise(tmp_path):
     (tmp_path / "REFERENCE_withSQI.csv").write_text("".join(lines[:3]))
     with pytest.raises(ValueError, match="expected good and poor recordings"):
         judged_cinc2016(tmp_path, [])
+
+
+def test_changed_recordings_are_changed():
+    class Listener:
+        structure = "heart"
+
+        def __init__(self):
+            self.heard = []
+
+        def predict(self, sound, rate):
+            self.heard.append((len(sound), rate, np.ptp(sound)))
+            if rate == 2000.0:
+                usable(sound, 100.0, "heart").require()
+            return 0.0
+
+    listener = Listener()
+    (found,) = errors_when_changed([listener], [5])
+    assert {heard[:2] for heard in listener.heard} == {
+        (40_000, 4000),
+        (441_000, 44100.0),
+        (20_000, 2000.0),
+        (20_000, 4000),
+    }
+    assert found["2 kHz"] is None and found["16 bits"] == found["as learnt from"] == found["44.1 kHz"]
+    truth = [one.rating["heart"] for one in recordings(5)]
+    assert found["as learnt from"] == pytest.approx(np.mean(truth))

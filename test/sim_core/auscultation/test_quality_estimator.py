@@ -176,7 +176,7 @@ def test_ratings_that_are_none():
     for ratings, said in (
         (np.full(240, 5.0), "from 0 to 1"),
         (np.full(240, np.nan), "from 0 to 1"),
-        (np.zeros(3), "a body for each"),
+        (np.zeros(3), "a body for each of n"),
     ):
         with pytest.raises(ValueError, match=said):
             QualityEstimator.fit("heart", features, ratings, np.repeat(np.arange(30), 8))
