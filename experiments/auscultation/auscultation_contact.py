@@ -8,7 +8,8 @@ of 5 mm. Where the surface is, is told with an error of up to 2 cm, along a norm
 arm follows by the project's own inverse kinematics and torque law, and feels by a noisy sensor at the wrist.
 
 Then bad days in the middle of a recording: the person jerks towards the arm (5 mm at 0.1 m/s), moves towards it (3 cm at
-6 cm/s) or away (5 cm), the sensor falls silent, the arm is stopped for two seconds, the microphone is silent, nobody is there, and flesh
+6 cm/s) or away (5 cm), the sensor falls silent, the arm is stopped for four seconds (its joints hold with a tenth of their
+stiffness), the microphone is silent, nobody is there, and flesh
 that is too soft. Every one has to end with a declared outcome and with the stethoscope in the air.
 """
 
@@ -78,7 +79,7 @@ DAYS: dict[str, tuple[Outcome, ...]] = {
     "towards": (Outcome.TOO_MUCH_FORCE, Outcome.RECORDED),
     "away": (Outcome.CONTACT_LOST,),
     "sensor silent": (Outcome.SENSOR_SILENT,),
-    "arm stopped": (Outcome.ARM_STOPPED, Outcome.TOO_MUCH_FORCE),
+    "arm stopped": (Outcome.ARM_STOPPED, Outcome.CONTACT_LOST),
     "microphone silent": (Outcome.CANCELLED,),
     "nobody there": (Outcome.NO_CONTACT,),
     "too soft": (Outcome.FORCE_NOT_REACHED,),
@@ -88,7 +89,7 @@ ACTS: dict[str, Callable[[StethoscopeBench], None]] = {
     "towards": shifts(0.06, 0.03),
     "away": shifts(-0.1, -0.05),
     "sensor silent": lambda bench: setattr(bench, "deaf", bench.time > WHEN),
-    "arm stopped": lambda bench: setattr(bench, "hold", WHEN < bench.time < WHEN + 2.0),
+    "arm stopped": lambda bench: setattr(bench, "hold", WHEN < bench.time < WHEN + 4.0),
     "nobody there": lambda bench: setattr(bench, "shift", -0.1),
 }
 
@@ -101,7 +102,8 @@ def tried(job: tuple[int, str]) -> Placed:
     normal /= np.linalg.norm(normal)
     point = MIDDLE + rng.uniform(-PLACE, PLACE, 3)
     stiffness = 15.0 if day == "too soft" else rng.uniform(*STIFFNESS)
-    bench = StethoscopeBench(point, normal, ChestConfig(stiffness, breath=BREATH), seed)
+    chest = ChestConfig(stiffness, breath=BREATH, phase=rng.uniform(0.0, 2.0 * np.pi))
+    bench = StethoscopeBench(point, normal, chest, seed)
     bench.interfere = ACTS.get(day, bench.interfere)
     told = point + rng.uniform(-ERROR, ERROR) * normal
     trace = bench.place(told, normal, watch=silent if day == "microphone silent" else lambda placement: None)

@@ -209,6 +209,7 @@ def report(result: Result, values: np.ndarray) -> Report:
         axis.bar(at + 0.4 * (k - 0.5), values[k].mean(0), 0.38, color=colour, label=method)
     axis.set_xticks(at, [f"{what}, {side}\n{name}" for what, side, name in REGIONS], rotation=60, ha="right")
     axis.set_ylabel("mean mark")
-    axis.legend(loc="lower right")
+    axis.set_ylim(0.0, 1.0)
+    axis.legend(ncols=len(METHODS), loc="upper left")
     page.figure(fig, "The recording that is handed over.")
     return page

@@ -244,6 +244,7 @@ def report(result: Result, values: np.ndarray) -> Report:
         axis.bar(places + 0.2 * (k - 1.5), values[k].mean(0), 0.19, color=colour, label=method)
     axis.set_xticks(places, [f"{what}, {side}\n{name}" for what, side, name in REGIONS], rotation=60, ha="right")
     axis.set_ylabel("mean mark")
-    axis.legend()
+    axis.set_ylim(0.0, 1.0)
+    axis.legend(ncols=len(METHODS), loc="upper left")
     page.figure(fig, "The best recording of each region.")
     return page

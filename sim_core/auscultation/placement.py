@@ -248,7 +248,7 @@ class Placement:
         self.outcome, self.why = outcome, why
         # On the way to the stand-off nothing is near: it stays where it is. Where it hurts there is no gentle start.
         self.phase = Phase.ENDED if self.phase is Phase.TRANSIT else Phase.RETREAT
-        self._share = 0.5 if outcome is Outcome.TOO_MUCH_FORCE else 0.0
+        self._share = 1.0 if outcome is Outcome.TOO_MUCH_FORCE else 0.0
 
 
 def facing(direction: np.ndarray, rotation: np.ndarray) -> np.ndarray:

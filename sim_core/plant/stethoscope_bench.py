@@ -11,7 +11,7 @@ kinematics and the torque law of a teleoperated arm.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import mujoco
 import numpy as np
@@ -36,6 +36,8 @@ CUTOFF = 25.0  # of the force's filter [Hz]
 #: of the joints, softer towards the hand [N m/rad], [N m s/rad]
 STIFFNESS = np.array([900.0, 900.0, 900.0, 900.0, 400.0, 250.0, 100.0])
 DAMPING = np.array([70.0, 70.0, 60.0, 60.0, 25.0, 18.0, 10.0])
+#: share of their stiffness with which joints hold where the arm is stopped: a body that breathes against it is not crushed
+YIELDING = 0.1
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class ChestConfig:
 
     Attributes:
         stiffness, damping: of skin and flesh [N/m], [N s/m]. mass: that moves with the skin [kg].
-        breath: amplitude [m]; breath_rate: [Hz]. noise: standard deviation of the force sensor [N].
+        breath: amplitude [m]; breath_rate: [Hz]; phase: of the breath at the begin [rad]. noise: standard deviation of the force sensor [N].
     """
 
     stiffness: float = 1500.0
@@ -52,6 +54,7 @@ class ChestConfig:
     mass: float = 0.4
     breath: float = 0.0025
     breath_rate: float = 0.25
+    phase: float = 0.0
     noise: float = 0.05
 
 
@@ -84,7 +87,7 @@ class StethoscopeBench:
 
     Attributes:
         model, data: MuJoCo's. time: [s]. interfere: called at each tick with the bench, to play what goes wrong; `hold` stops
-            the arm where it is; `deaf` makes the sensor say nothing; `shift` moves the rib cage [m] along the normal.
+            the arm, whose joints hold softly where they are (its declared stop state); `deaf` makes the sensor say nothing; `shift` moves the rib cage [m] along the normal.
     """
 
     def __init__(
@@ -112,9 +115,11 @@ class StethoscopeBench:
             np.full(7, 0.05), 0.1 * k.speed, 0.5 * effort, 0.5 * effort, cutoff=30.0,
         )  # fmt: skip
         self._law = TorqueLaw(settings, k.home)
+        self._stopped = TorqueLaw(replace(settings, kp=YIELDING * STIFFNESS), k.home)
         self._command = k.home.copy()
         self._felt = 0.0
         self.hold, self.deaf, self.shift = False, False, 0.0
+        self._was_held = False
         self.interfere: Callable[[StethoscopeBench], None] = lambda bench: None
         for _ in range(SETTLING):  # until the weight that the arm's model does not know is borne
             self._tick()
@@ -160,7 +165,8 @@ class StethoscopeBench:
                 raise RuntimeError(f"the placement did not end within {longest:g} s: it is {placement.phase.value}")
             target = placement.step(self.pose(), np.nan if self.deaf else self._felt, PERIOD)
             watch(placement)
-            self._command = self._command if self.hold else self._ik.step(target, self._command, self.kinematics.home)
+            if not self.hold:
+                self._command = self._ik.step(target, self._command, self.kinematics.home)
             for _ in range(LOOP):
                 self._tick()
                 trace.phase.append(placement.phase.name)
@@ -181,8 +187,12 @@ class StethoscopeBench:
         model, data, chest = self.model, self.data, self.chest
         self.interfere(self)
         q, v = data.qpos[self._q], data.qvel[self._v]
-        data.qfrc_applied[self._v] = self._law.torque(self._command, q, v, self._forces(q, v, np.zeros(7)))
-        ribs = chest.breath * np.sin(2.0 * np.pi * chest.breath_rate * data.time) + self.shift
+        if self.hold != self._was_held:  # either law begins where the arm is
+            self._was_held, self._command = self.hold, q.copy()
+            (self._stopped if self.hold else self._law).reset(q)
+        law = self._stopped if self.hold else self._law
+        data.qfrc_applied[self._v] = law.torque(self._command, q, v, self._forces(q, v, np.zeros(7)))
+        ribs = chest.breath * np.sin(2.0 * np.pi * chest.breath_rate * data.time + chest.phase) + self.shift
         skin, rate = data.qpos[self._slide_q], data.qvel[self._slide]
         data.qfrc_applied[self._slide] = -chest.stiffness * (skin - ribs) - chest.damping * rate
         mujoco.mj_step(model, data)

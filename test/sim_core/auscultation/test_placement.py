@@ -188,9 +188,11 @@ def moves(begin, speed, way):
         (moves(9.0, 0.06, 0.03), None),
         (moves(9.0, -0.1, -0.05), Outcome.CONTACT_LOST),
         (lambda bench: setattr(bench, "deaf", bench.time > 9.0), Outcome.SENSOR_SILENT),
-        (lambda bench: setattr(bench, "hold", 9.0 < bench.time < 11.0), Outcome.ARM_STOPPED),
+        # stopped when the chest is lowest, and when it is highest
+        (lambda bench: setattr(bench, "hold", 11.0 < bench.time < 15.0), Outcome.ARM_STOPPED),
+        (lambda bench: setattr(bench, "hold", 9.0 < bench.time < 13.0), Outcome.ARM_STOPPED),
     ],
-    ids=["jerk", "towards", "away", "deaf", "arm stopped"],
+    ids=["jerk", "towards", "away", "deaf", "arm stopped", "arm stopped high"],
 )
 def test_no_bad_day_presses_with_more_than_15_newton(act, outcome):
     bench = StethoscopeBench(P, N, ChestConfig(2000.0, breath=0.005))
