@@ -3,15 +3,17 @@
     ./refit experiment auscultation_quality            # fits to 800 bodies, judges on 150 others
     ./refit experiment auscultation_quality --quick    # judges the shipped estimators on 25 bodies, and fits small ones
 
-Two estimators: boosted trees on a few features, as published, and a small convolutional network on the log-mel spectrogram. Both are
-fitted to the mean of four listeners' marks, as the published one, and judged on other bodies: against such marks, as published, and
-against the hidden rating behind them, which no estimator sees. The trees' settings are chosen among bodies of the training set; those of the
-network are fixed, and were found on bodies 10000 to 10099, which are neither learnt from nor judged on.
+Two estimators: boosted trees on a few features, as published, and a small convolutional network on the log-mel
+spectrogram. Both are fitted to the mean of four listeners' marks, as the published one, and judged on other bodies:
+against such marks, as published, and against the hidden rating behind them, which no estimator sees. The trees'
+settings are chosen among bodies of the training set; those of the network are fixed, and were found on bodies 10000
+to 10099, which are neither learnt from nor judged on.
 
-The recordings are synthetic, eight of each body. What is learnt here is the rating of the simulated listeners, not that of physicians.
+The recordings are synthetic, eight of each body. What is learnt here is the rating of the simulated listeners, not
+that of physicians.
 
-With REFIT_CINC2016=FOLDER the shipped ones also judge the real hearts of the PhysioNet/CinC Challenge 2016, and the result says how
-well they tell good recordings from poor ones.
+With REFIT_CINC2016=FOLDER the shipped ones also judge the real hearts of the PhysioNet/CinC Challenge 2016, and the
+result says how well they tell good recordings from poor ones.
 
 The full size writes the four files that the project ships (heart and lung, trees and network) to the run's directory;
 data/auscultation/README.md says how to put them in place.
@@ -82,7 +84,7 @@ def error(guess: np.ndarray | float, value: np.ndarray, body: np.ndarray) -> tup
 
 
 def importance(estimator: QualityEstimator, data: RatedSet, seed: int) -> np.ndarray:
-    """Error that is added when a feature is shuffled among the recordings, (d,): Breiman, Machine Learning 45 (2001)."""
+    """Error that is added when a feature is shuffled among the recordings, (d,): Breiman, Mach. Learn. 45 (2001)."""
     rng = np.random.default_rng([seed, 85])
     base = np.abs(estimator.predict_features(data.features) - data.label).mean()
     added = np.zeros(data.features.shape[1])
@@ -225,7 +227,7 @@ def _curve(ours: RatedSet, theirs: RatedSet, seed: int) -> list[tuple[int, float
 
 
 def _keep(estimator: Estimator, row: dict, bodies: str, folder: Path) -> None:
-    """Write an estimator as it is shipped, with what it says of one recording, so that others can see whether it still does."""
+    """Write an estimator as it is shipped, with what it says of one recording, which a test asks again."""
     number, heard = probe(estimator.structure, RATE)
     kind = "network" if isinstance(estimator, QualityNetwork) else "trees"
     estimator.meta |= {
@@ -243,8 +245,8 @@ def report(result: Result, rows, judge, guesses, added, curves, changes) -> Repo
     page.section("Targets").checks(result)
     page.section(
         "Errors",
-        "Mean absolute errors on bodies that were not learnt from, with the standard error over bodies. The published error is "
-        f"{PUBLISHED['heart']} for hearts and {PUBLISHED['lung']} for lungs, on real recordings.",
+        "Mean absolute errors on bodies that were not learnt from, with the standard error over bodies. The "
+        f"published error is {PUBLISHED['heart']} for hearts and {PUBLISHED['lung']} for lungs, on real recordings.",
     )
     page.table(
         [
@@ -269,8 +271,8 @@ def report(result: Result, rows, judge, guesses, added, curves, changes) -> Repo
     )
     page.section(
         "Recordings as others make them",
-        "Mean absolute error to the hidden rating on some of these bodies, when their recordings are stored in whole numbers, "
-        "of another rate, or cut. Lungs cannot be judged at 2 kHz.",
+        "Mean absolute error to the hidden rating on some of these bodies, when their recordings are stored in whole "
+        "numbers, of another rate, or cut. Lungs cannot be judged at 2 kHz.",
     )
     page.table(
         ["estimator", *CHANGES],

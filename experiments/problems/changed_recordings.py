@@ -1,4 +1,4 @@
-"""Recordings as others make them: shorter, of another rate, of whole numbers. What an estimator says should not depend on it."""
+"""Recordings as others make them: shorter, of another rate, of whole numbers; estimators should not mind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHANGES = ("as learnt from", "16 bits", "44.1 kHz", "2 kHz", "first 5 s")
 def errors_when_changed(
     estimators: Sequence[QualityEstimator | QualityNetwork], bodies: Sequence[int]
 ) -> list[dict[str, float | None]]:
-    """For each estimator: change -> mean absolute error to the hidden rating; None where the rate cannot hold the structure."""
+    """For each estimator: change -> mean absolute error to the hidden rating; None where none can be judged."""
     found: list[dict[str, list[float]]] = [{change: [] for change in CHANGES} for _ in estimators]
     for heard in (random_recording(body, k) for body in bodies for k in range(RECORDINGS_OF_A_BODY)):
         for change in CHANGES:

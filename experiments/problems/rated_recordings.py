@@ -1,4 +1,4 @@
-"""Synthetic recordings by body, with what estimators see of them and what listeners say: the data of the quality experiments."""
+"""Synthetic recordings by body, what estimators see of them and what listeners say of them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Does an estimator that learnt from synthetic recordings tell real ones that people could judge from those that they could not?
+"""Does an estimator that learnt from synthetic recordings tell good real ones from poor ones?
 
-The PhysioNet/CinC Challenge 2016 says of each heart recording whether its quality was good enough for a diagnosis. The measure is the
-probability that a good one gets the higher quality than another (area under the curve): 0.5 is chance. The collection is no part
-of the project: REFIT_CINC2016 names its folder.
+The PhysioNet/CinC Challenge 2016 says of each heart recording whether its quality was good enough for a diagnosis.
+The measure is the probability that a good one gets the higher quality than another (area under the curve): 0.5 is
+chance. The collection is no part of the project: REFIT_CINC2016 names its folder.
 """
 
 from __future__ import annotations
@@ -56,6 +56,6 @@ def judged_cinc2016(folder: Path, estimators: Sequence[QualityEstimator | Qualit
 
 
 def area_under_curve(value: np.ndarray, good: np.ndarray) -> float:
-    """Probability that the value of a good one is the higher, ties counted half: Mann and Whitney's U over all pairs."""
+    """Probability that the value of a good one is the higher, ties counted half: Mann-Whitney's U over all pairs."""
     n, m = good.sum(), (~good).sum()
     return float((rankdata(value)[good].sum() - n * (n + 1) / 2.0) / (n * m))

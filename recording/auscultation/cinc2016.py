@@ -4,10 +4,12 @@
     FOLDER/training-a/REFERENCE.csv                                 a0001,1        -1 normal, 1 abnormal, 0 unsure
     FOLDER/annotations/updated/training-a/REFERENCE_withSQI.csv     a0001,1,1      and 1 good, 0 unsure quality
 
-The third column came with the revised labels of July 2016; where both files are found, the revised one counts. Sounds are mono at
-2000 Hz, 16 bits. Most of its groups do not say which recordings are of one person, hence `patient` is None.
+The third column came with the revised labels of July 2016; where both files are found, the revised one counts. Sounds
+are mono at 2000 Hz, 16 bits. Most of its groups do not say which recordings are of one person, hence `patient` is
+None.
 
-Source: Liu et al., Physiol. Meas. 37 (2016); the read-me of annotations/updated; https://physionet.org/content/challenge-2016/1.0.0/
+Source: Liu et al., Physiol. Meas. 37 (2016); the read-me of annotations/updated;
+https://physionet.org/content/challenge-2016/1.0.0/
 """
 
 from __future__ import annotations
@@ -63,8 +65,8 @@ def _labels(path: Path) -> dict[str, tuple[int, bool | None]]:
         match = _LINE.fullmatch(line)
         if not match:
             raise CollectionError(
-                f"{path}, line {k}: expected RECORD,LABEL or RECORD,LABEL,QUALITY with a label of -1, 0 or 1 and a quality "
-                f"of 0 or 1, found '{line}'"
+                f"{path}, line {k}: expected RECORD,LABEL or RECORD,LABEL,QUALITY with a label of -1, 0 or 1 and "
+                f"a quality of 0 or 1, found '{line}'"
             )
         record, label, quality = match.groups()
         found[record] = (int(label), None if quality is None else quality == "1")

@@ -1,6 +1,6 @@
 """CirCor DigiScope: children's heart sounds from four places, with states of the beat and murmurs.
 
-    FOLDER/13918.txt            13918 4 4000                                    patient, recordings, samples per second [Hz]
+    FOLDER/13918.txt            13918 4 4000                                    patient, recordings, samples per s
                                 AV 13918_AV.hea 13918_AV.wav 13918_AV.tsv       place and files of each
                                 #Age: Child
                                 #Murmur: Present
@@ -10,7 +10,8 @@
 
 Places are AV, PV, TV, MV (the valve areas) and Phc (another); a second recording of a place is PATIENT_AV_2.
 
-Source: Oliveira et al., IEEE J. Biomed. Health Inform. 26 (2022); https://physionet.org/content/circor-heart-sound/1.0.3/
+Source: Oliveira et al., IEEE J. Biomed. Health Inform. 26 (2022);
+https://physionet.org/content/circor-heart-sound/1.0.3/
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ PLACES = ("AV", "PV", "TV", "MV", "Phc")
 
 
 def find_circor(folder: str | os.PathLike[str]) -> list[Collected]:
-    """All recordings below a folder, by patient. `label` is "present", "absent" or "unknown": a murmur, at this place where it is said.
+    """All recordings below a folder, by patient.
+
+    `label` is "present", "absent" or "unknown": a murmur, at this place where that is said.
 
     Raises:
         CollectionError: no patient is there, or a patient's file is damaged or names one that is missing.

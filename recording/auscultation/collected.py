@@ -57,8 +57,8 @@ class Collected:
             header = read_header(beside)
             if header.rate != rate or (header.samples is not None and header.samples != len(sound)):
                 raise CollectionError(
-                    f"{self.path}: expected {header.samples} samples at {header.rate:g} Hz as {beside.name} says, found "
-                    f"{len(sound)} at {rate:g} Hz; download both files again"
+                    f"{self.path}: expected {header.samples} samples at {header.rate:g} Hz as {beside.name} says, "
+                    f"found {len(sound)} at {rate:g} Hz; download both files again"
                 )
         last = max((segment.end for segment in self.segments), default=0.0)
         # Annotations are rounded, at the coarsest to a tenth of a second.
@@ -100,7 +100,8 @@ def table_of(path: Path, columns: tuple[str, ...]) -> list[tuple[float, ...]]:
             row = ()
         if len(row) != len(columns) or not np.isfinite(row).all() or row[0] < 0.0 or row[1] < row[0]:
             raise CollectionError(
-                f"{path}, line {k}: expected {', '.join(columns)} with 0 <= {columns[0]} <= {columns[1]}, found '{line}'"
+                f"{path}, line {k}: expected {', '.join(columns)} with 0 <= {columns[0]} <= {columns[1]}, "
+                f"found '{line}'"
             )
         rows.append(row)
     return rows

@@ -1,10 +1,10 @@
 """WAV files as the collections hold them: PCM of 8 to 32 bits and floating point, with any further chunks.
 
-The standard library's `wave` reads neither floating point nor, before Python 3.12, the extensible format, and takes a file that was
-cut for a shorter one.
+The standard library's `wave` reads neither floating point nor, before Python 3.12, the extensible format, and takes a
+file that was cut for a shorter one.
 
-Source: IBM and Microsoft, Multimedia Programming Interface and Data Specifications 1.0 (1991); Microsoft, Multiple Channel Audio
-Data and WAVE Files (2001), for the extensible format.
+Source: IBM and Microsoft, Multimedia Programming Interface and Data Specifications 1.0 (1991); Microsoft, Multiple
+Channel Audio Data and WAVE Files (2001), for the extensible format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 
 
 class CollectionError(ValueError):
-    """A file or folder that is no part of the collection; the text says what was expected, what was found, what to do."""
+    """A file or folder that is no part of the collection; the text says what was expected, found, and what to do."""
 
 
 def read_wav(path: str | os.PathLike[str]) -> tuple[np.ndarray, float]:

@@ -1,7 +1,7 @@
 """Headers of PhysioNet's waveform database (.hea), as far as phonocardiograms have them.
 
     a0001 2 2000 71332                       record, signals, samples per second [Hz], samples
-    a0001.wav 16+44 1 16 0 0 0 0 PCG         file, format and bytes to skip, gain, bits, zero, first, checksum, block, description
+    a0001.wav 16+44 1 16 0 0 0 0 PCG         file, format and bytes to skip, gain, bits, zero, ..., description
     a0001.dat 16 1000 16 0 0 367 0 ECG
     # Abnormal
 

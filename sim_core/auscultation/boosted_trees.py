@@ -2,12 +2,12 @@
 
     f(x) = mean + sum over trees of the value of the leaf that x falls into
 
-Each tree is fitted to what the trees before it leave over, on a random half of the rows, and counts for `rate` of what it says. A
-split is the edge between quantile bins of one feature that lowers the squared error most. All trees are complete: where a branch
-has nothing left to split, its edge is infinite and everything goes left.
+Each tree is fitted to what the trees before it leave over, on a random half of the rows, and counts for `rate` of
+what it says. A split is the edge between quantile bins of one feature that lowers the squared error most. All trees
+are complete: where a branch has nothing left to split, its edge is infinite and everything goes left.
 
-Source: Friedman, Ann. Statist. 29 (2001); Friedman, Comput. Stat. Data Anal. 38 (2002), for the random half; bins as in LightGBM (Ke et
-al., NIPS 2017). The tests hold it against scikit-learn's HistGradientBoostingRegressor.
+Source: Friedman, Ann. Statist. 29 (2001); Friedman, Comput. Stat. Data Anal. 38 (2002), for the random half; bins as
+in LightGBM (Ke et al., NIPS 2017). The tests hold it against scikit-learn's HistGradientBoostingRegressor.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class TreeSettings:
     """How trees are grown.
 
     Attributes:
-        trees: how many. depth: splits from root to leaf. rate: share of each tree that counts. leaf: rows of a leaf at least.
-        share: of the rows that each tree sees. bins: of each feature.
+        trees: how many. depth: splits from root to leaf. rate: share of each tree that counts.
+        leaf: rows of a leaf at least. share: of the rows that each tree sees. bins: of each feature.
     """
 
     trees: int = 300
@@ -143,7 +143,7 @@ def _check(x: np.ndarray, y: np.ndarray, leaf: int) -> None:
 
 
 def _edges(x: np.ndarray, bins: int) -> list[np.ndarray]:
-    """Between neighbouring values at the quantiles of each feature, at most bins - 1, ascending, in single precision as stored."""
+    """Between neighbouring values at the quantiles of each feature, at most bins - 1, ascending, single as stored."""
     found = []
     for column in x.T:
         values = np.unique(np.quantile(column, np.linspace(0.0, 1.0, bins + 1)[1:-1]))

@@ -1,7 +1,7 @@
 """Estimators of sound quality as files: arrays and a text header in one safetensors file, in which nothing can be run.
 
-The header says the kind of estimator, its version, the structure, and what it was fitted to. A version is raised when the same arrays
-would mean something else: other features, another preparation, another network.
+The header says the kind of estimator, its version, the structure, and what it was fitted to. A version is raised when
+the same arrays would mean something else: other features, another preparation, another network.
 """
 
 from __future__ import annotations

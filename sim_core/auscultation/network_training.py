@@ -1,7 +1,7 @@
 """Fits the network of `quality_network` with torch: the same data and seed give the same network.
 
-Adam with decoupled weight decay under a one-cycle rate, a loss that is quadratic near zero and linear beyond; at each step the
-recordings are rolled in time, since a beat or breath may begin anywhere. It needs the tier "learning".
+Adam with decoupled weight decay under a one-cycle rate, a loss that is quadratic near zero and linear beyond; at each
+step the recordings are rolled in time, since a beat or breath may begin anywhere. It needs the tier "learning".
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def train_network(
     n = len(ratings)
     if seen.ndim != 3 or seen.shape[:2] != (n, BANDS_OF_MEL) or seen.shape[2] < LEAST_FRAMES or ratings.ndim != 1:
         raise ValueError(
-            f"expected spectrograms (n, {BANDS_OF_MEL}, {LEAST_FRAMES} or more) and ratings (n,), found {seen.shape} and "
-            f"{ratings.shape}"
+            f"expected spectrograms (n, {BANDS_OF_MEL}, {LEAST_FRAMES} or more) and ratings (n,), "
+            f"found {seen.shape} and {ratings.shape}"
         )
     if n < settings.batch:
         raise ValueError(f"expected {settings.batch} recordings or more, a batch, found {n}")

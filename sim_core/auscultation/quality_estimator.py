@@ -1,10 +1,10 @@
-"""How good a recording is for a listener, from 0 to 1, by a few features of it and boosted trees: the published kind of estimator.
+"""How good a recording is for a listener, from 0 to 1, by a few features of it: the published kind of estimator.
 
     estimator = QualityEstimator.fit("heart", features, ratings, bodies)
     estimator.predict(sound, 44100.0)                        # 0.71, or UnusableRecording, which says why
 
-The published regressor was found by an automatic search over pipelines (TPOT), which is not reported; here depth and number of
-trees are chosen by cross-validation, in which all recordings of one body are left out together.
+The published regressor was found by an automatic search over pipelines (TPOT), which is not reported; here depth and
+number of trees are chosen by cross-validation, in which all recordings of one body are left out together.
 
 Source: Zhu, PhD thesis (University of Illinois 2023), section 5.3.2.
 """
@@ -77,8 +77,8 @@ class QualityEstimator:
         features, ratings, bodies = np.asarray(features, float), np.asarray(ratings, float), np.asarray(bodies)
         if features.shape != (len(ratings), len(FEATURES[structure][0])) or ratings.shape != bodies.shape:
             raise ValueError(
-                f"expected features (n, {len(FEATURES[structure][0])}), a rating and a body for each of n recordings, found "
-                f"{features.shape}, {ratings.shape} and {bodies.shape}"
+                f"expected features (n, {len(FEATURES[structure][0])}), a rating and a body for each of n recordings, "
+                f"found {features.shape}, {ratings.shape} and {bodies.shape}"
             )
         if not ((ratings >= 0.0) & (ratings <= 1.0)).all():
             raise ValueError("expected ratings from 0 to 1; divide marks by the highest one")

@@ -1,8 +1,9 @@
 """How good a recording is for a listener, from 0 to 1, by a small convolutional network on its log-mel spectrogram.
 
-Four convolutions over time, whose channels begin as the mel bands; mean, maximum and spread over time of what they find; two dense
-layers. The spectrogram is taken relative to its median, so that the gain of the microphone does not count. It is fitted with torch
-(`network_training`) and evaluated here without it: a robot that listens needs the base alone.
+Four convolutions over time, whose channels begin as the mel bands; mean, maximum and spread over time of what they
+find; two dense layers. The spectrogram is taken relative to its median, so that the gain of the microphone does not
+count. It is fitted with torch (`network_training`) and evaluated here without it: a robot that listens needs the base
+alone.
 """
 
 from __future__ import annotations

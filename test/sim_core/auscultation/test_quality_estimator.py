@@ -1,4 +1,4 @@
-"""Estimators of sound quality: trees against another implementation, the network against torch, files, and what is shipped."""
+"""Estimators of sound quality: trees and network against other implementations, files, what is shipped."""
 
 import numpy as np
 import pytest
@@ -96,7 +96,7 @@ def test_folds_keep_bodies_together():
 
 
 def test_cross_validation_prefers_what_foretells_other_groups():
-    # Each group has a level of its own, which a feature gives away: deep trees learn it by heart and are wrong elsewhere.
+    # Each group has a level of its own, which a feature gives away: deep trees learn it by heart, in vain.
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(30), 10)
     level = rng.uniform(0.2, 0.8, 30)
