@@ -16,11 +16,13 @@ import io
 import json
 import os
 import re
+import wave
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
 
 from reporting.checks import Result, _plain, number_text, unit_text, write_text
@@ -68,6 +70,21 @@ class Report:
         content = picture if isinstance(picture, bytes) else Path(picture).read_bytes()
         kind = "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else "image/png"
         return self._add("figure", uri=_data_uri(kind, content), caption=_inline(caption), alt=caption)
+
+    def audio(self, sound: np.ndarray, rate: int, caption: str = "") -> Report:
+        """A player of a sound (n,), full scale at 1, `rate` samples per second [Hz]; stored with 16 bits.
+
+        Raises:
+            ValueError: another shape, or not finite.
+        """
+        sound = np.asarray(sound, float)
+        if sound.ndim != 1 or not len(sound) or not np.isfinite(sound).all():
+            raise ValueError(f"a sound is finite and of shape (n,) with n > 0, not {sound.shape}.")
+        buffer = io.BytesIO()
+        with wave.open(buffer, "wb") as file:
+            file.setparams((1, 2, int(rate), len(sound), "NONE", ""))
+            file.writeframes((32767.0 * np.clip(sound, -1.0, 1.0)).astype("<i2").tobytes())
+        return self._add("audio", uri=_data_uri("audio/wav", buffer.getvalue()), caption=_inline(caption))
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> Report:
         """A table; numbers are shown in four digits and set to the right.

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 from experiments.auscultation.auscultation_patients import HELD, Patient
+from experiments.problems.exam_report import Told, show_beliefs, show_recordings, told
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.auscultation.exam import ROBOT, Exam
 from sim_core.auscultation.placement import Outcome, Phase
@@ -51,6 +52,7 @@ class Examined:
         method: which. marks: mean mark of the recording that is handed over, by region. readings, failures: how many.
         seconds: of the arm's time. steady: least share of a recording within 1 N of 7 N. peak: force [N].
         errors: of the estimated quality, a reading each.
+        history, recordings: of a body that is shown, what was believed, and what is handed over, with its mark.
     """
 
     method: str
@@ -61,6 +63,8 @@ class Examined:
     steady: float = 1.0
     peak: float = 0.0
     errors: list[float] = field(default_factory=list)
+    history: list[Told] = field(default_factory=list)
+    recordings: dict[Region, tuple[np.ndarray, float]] = field(default_factory=dict)
 
 
 class Arm:
@@ -72,6 +76,7 @@ class Arm:
 
     def __init__(self, patient: Patient, record: Examined) -> None:
         self.patient, self.record = patient, record
+        self.heard: np.ndarray | None = None  # the last recording
         self._rng = np.random.default_rng([patient.body, 65])
         chest = ChestConfig(stiffness=self._rng.uniform(700.0, 2000.0), breath=0.0025)
         self._bench = StethoscopeBench(*surface(np.zeros(2)), chest, patient.body)
@@ -90,6 +95,7 @@ class Arm:
         course, slip = felt(trace, normal)
         self.record.steady = min(self.record.steady, float(np.mean(np.abs(course - 7.0) < 1.0)))
         heard, truth = self.patient.hear(region, place, course, slip)
+        self.heard = heard.sound
         usability = usable(heard.sound, RATE, region[0])
         if not usability:
             self.record.failures += 1
@@ -116,9 +122,9 @@ def felt(trace: PlacementTrace, normal: np.ndarray) -> tuple[np.ndarray, np.ndar
     return force, np.append(slip, slip[-1])
 
 
-def tried(job: tuple[int, str]) -> Examined:
-    """One method on one body."""
-    body, method = job
+def tried(job: tuple[int, str, bool]) -> Examined:
+    """One method on one body, which may be shown in the report."""
+    body, method, is_shown = job
     patient, record = Patient(body, HELD), Examined(method)
     arm = Arm(patient, record)
     if method == "RO":
@@ -126,17 +132,22 @@ def tried(job: tuple[int, str]) -> Examined:
             found = arm.read(region, place)
             record.marks[region] = 0.0 if isinstance(found, str) else patient.rated(region, found[1])
         return record
-    exam, truth = Exam(patient.landmarks, config=ROBOT, seed=body), {}
+    exam, truth, sounds = Exam(patient.landmarks, config=ROBOT, seed=body), {}, {}
     while (visit := exam.ask()) is not None:
         found = arm.read(visit.region, visit.suggestion.place)
         if isinstance(found, str):
             exam.fail(visit, found)
             continue
         truth[*visit.region[:2], visit.suggestion.index] = found[1]
+        sounds[*visit.region[:2], visit.suggestion.index] = arm.heard
         exam.tell(visit, found[0])
+        if is_shown:
+            record.history.append(told(exam, visit, found[0]))
     for region in exam.regions:
         candidate = exam.report(region).candidate
         record.marks[region] = 0.0 if candidate is None else patient.rated(region, truth[*region[:2], candidate])
+        if is_shown and candidate is not None:
+            record.recordings[region] = sounds[*region[:2], candidate], record.marks[region]
     return record
 
 
@@ -154,7 +165,7 @@ def run(
     """
     result = Result("auscultation_exam", seed=seed, size=size)
     bodies = [FIRST + BODIES["full"] * seed + k for k in range(BODIES[size])]
-    jobs = [(body, method) for body in bodies for method in METHODS]
+    jobs = [(body, method, body == bodies[0] and method == "BO") for body in bodies for method in METHODS]
     with progress.stage("exams", total=len(jobs)) as stage:
         found = spread(tried, jobs, executor, lambda done: stage.advance())
     by_method = {method: [one for one in found if one.method == method] for method in METHODS}
@@ -174,7 +185,7 @@ def run(
         )
     result.detail("mean error of the estimated quality", float(np.mean([e for one in found for e in one.errors])))
     if run_directory is not None:
-        report(result, values).write(Path(run_directory) / "report.html")
+        report(result, values, found[0]).write(Path(run_directory) / "report.html")
     return result
 
 
@@ -193,7 +204,7 @@ def _judge(result: Result, values: np.ndarray, found: list[Examined]) -> None:
     result.check("time of a reading, slowest exam", slowest, 26.4, "<=", "s", f"{SOURCE}: 16.7 to 26.4")
 
 
-def report(result: Result, values: np.ndarray) -> Report:
+def report(result: Result, values: np.ndarray, shown: Examined) -> Report:
     page = Report("An exam by an arm", f"{result.size}, seed {result.seed}")
     page.text(__doc__.split("\n\n", 2)[2])
     page.section("Targets").checks(result)
@@ -212,4 +223,8 @@ def report(result: Result, values: np.ndarray) -> Report:
     axis.set_ylim(0.0, 1.0)
     axis.legend(ncols=len(METHODS), loc="upper left")
     page.figure(fig, "The recording that is handed over.")
+    page.section("One body: what was believed", "The first body, in the order in which the arm listened.")
+    show_beliefs(page, shown.history)
+    page.section("The same body: what was heard")
+    show_recordings(page, shown.recordings)
     return page

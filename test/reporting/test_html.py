@@ -1,11 +1,14 @@
 """A report is one well-formed, self-contained file that no text can break."""
 
+import base64
+import io
 import json
 import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.io import wavfile
 
 from reporting import Report, Result, figure
 
@@ -109,6 +112,24 @@ def test_same_content_same_bytes():
         return Report("x").figure(fig).html()
 
     assert page() == page()
+
+
+def test_a_sound_is_heard_as_it_was():
+    sound = 0.5 * np.sin(np.linspace(0.0, 100.0, 8000))
+    page = Page(Report("x").audio(np.append(sound, [1.5, -1.5]), 4000, "A heart.").html())
+    (player,) = page.tags("audio")
+    kind, content = player["src"].split(",")
+    assert kind == "data:audio/wav;base64" and "A heart." in page.text
+    rate, heard = wavfile.read(io.BytesIO(base64.b64decode(content)))
+    assert rate == 4000 and heard.dtype == np.int16
+    np.testing.assert_allclose(heard[:-2] / 32767.0, sound, atol=1.0 / 32767.0)
+    assert heard[-2:].tolist() == [32767, -32767], "what is too loud is clipped, and does not wrap"
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((2, 3)), np.zeros(0), np.array([np.nan])])
+def test_what_is_no_sound_is_refused(wrong):
+    with pytest.raises(ValueError, match="a sound is finite and of shape"):
+        Report("x").audio(wrong, 4000)
 
 
 def test_row_of_wrong_length_is_refused():
