@@ -1,4 +1,4 @@
-"""A Panda with a stethoscope before a chest that gives way and breathes: what a placement does to a body.
+"""An arm with a stethoscope before a chest that gives way and breathes: what a placement does to a body.
 
     bench = StethoscopeBench(point, normal, ChestConfig())
     trace = bench.place(told_point, told_normal)      # of a Placement that is led there through the arm's own law
@@ -17,7 +17,8 @@ import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from config.robot import robot_file
+from config.description import Track
+from config.robot import load_robot, robot_file
 from sim_core.auscultation.placement import Phase, Placement, PlacementConfig, facing
 from sim_core.multibody import load_model
 from sim_core.telepresence.arm_ik import PERIOD, QpIk
@@ -33,9 +34,8 @@ SETTLING = 800  # ticks
 RADIUS, LENGTH, MASS = 0.02, 0.03, 0.12  # of the stethoscope [m], [m], [kg]
 DOME = 0.15  # radius of the chest's surface [m]
 CUTOFF = 25.0  # of the force's filter [Hz]
-#: of the joints, softer towards the hand [N m/rad], [N m s/rad]
-STIFFNESS = np.array([900.0, 900.0, 900.0, 900.0, 400.0, 250.0, 100.0])
-DAMPING = np.array([70.0, 70.0, 60.0, 60.0, 25.0, 18.0, 10.0])
+#: of a joint, over the root of its greatest torque: 900 N m/rad and 70 N m s/rad where that is 87 N m, 330 and 26 where it is 12
+STIFFNESS, DAMPING = 96.0, 7.5
 #: share of their stiffness with which joints hold where the arm is stopped: a body that breathes against it is not crushed
 YIELDING = 0.1
 
@@ -83,7 +83,7 @@ class StethoscopeBench:
 
     Args:
         point, normal: of the chest where it is (3,) [m] and out of it, in the axes of the arm's base.
-        chest: how it gives way. seed: of the sensor's noise.
+        chest: how it gives way. seed: of the sensor's noise. robot: an arm that is controlled by torques, by name.
 
     Attributes:
         model, data: MuJoCo's. time: [s]. interfere: called at each tick with the bench, to play what goes wrong; `hold` stops
@@ -91,14 +91,23 @@ class StethoscopeBench:
     """
 
     def __init__(
-        self, point: np.ndarray, normal: np.ndarray, chest: ChestConfig = ChestConfig(), seed: int = 0
+        self,
+        point: np.ndarray,
+        normal: np.ndarray,
+        chest: ChestConfig = ChestConfig(),
+        seed: int = 0,
+        robot: str = "panda",
     ) -> None:
         self.chest, self._rng = chest, np.random.default_rng(seed)
-        self.model = _spec(chest).compile()
+        task = load_robot(robot).task
+        if not isinstance(task, Track):
+            raise ValueError(f"{robot} is no arm whose task names the frame of its tool")
+        frame = task.frame
+        self.model = _spec(robot, frame, chest).compile()
         self.data = mujoco.MjData(self.model)
         self.move_chest(point, normal)
-        arm = load_model("panda")
-        self.kinematics = ArmKinematics(arm, "hand_site", tool=Pose(np.array([0.0, 0.0, LENGTH]), np.eye(3)))
+        arm = load_model(robot)
+        self.kinematics = ArmKinematics(arm, frame, tool=Pose(np.array([0.0, 0.0, LENGTH]), np.eye(3)))
         self._ik = QpIk(self.kinematics)
         self._forces = ModelForces(arm)
         names = self.kinematics.joints
@@ -108,14 +117,15 @@ class StethoscopeBench:
         self._slide_q = int(self.model.joint("chest").qposadr[0])
         self.data.qpos[self._q] = self.kinematics.home
         mujoco.mj_forward(self.model, self.data)
-        k = self.kinematics
-        effort = self.model.jnt_actfrcrange[joints, 1] if (self.model.jnt_actfrclimited[joints]).all() else EFFORT
+        k, n = self.kinematics, len(joints)
+        effort = self.model.actuator_ctrlrange[: len(joints), 1]
+        stiffness, damping = STIFFNESS * np.sqrt(effort), DAMPING * np.sqrt(effort)
         settings = TorqueSettings(
-            STIFFNESS, DAMPING, k.lower, k.upper, k.speed, effort, np.full(7, 80.0),
-            np.full(7, 0.05), 0.1 * k.speed, 0.5 * effort, 0.5 * effort, cutoff=30.0,
+            stiffness, damping, k.lower, k.upper, k.speed, effort, np.full(n, 80.0),
+            np.full(n, 0.05), 0.1 * k.speed, 0.5 * effort, 0.5 * effort, cutoff=30.0,
         )  # fmt: skip
         self._law = TorqueLaw(settings, k.home)
-        self._stopped = TorqueLaw(replace(settings, kp=YIELDING * STIFFNESS), k.home)
+        self._stopped = TorqueLaw(replace(settings, kp=YIELDING * stiffness), k.home)
         self._command = k.home.copy()
         self._felt = 0.0
         self.hold, self.deaf, self.shift = False, False, 0.0
@@ -191,7 +201,7 @@ class StethoscopeBench:
             self._was_held, self._command = self.hold, q.copy()
             (self._stopped if self.hold else self._law).reset(q)
         law = self._stopped if self.hold else self._law
-        data.qfrc_applied[self._v] = law.torque(self._command, q, v, self._forces(q, v, np.zeros(7)))
+        data.qfrc_applied[self._v] = law.torque(self._command, q, v, self._forces(q, v, np.zeros_like(q)))
         ribs = chest.breath * np.sin(2.0 * np.pi * chest.breath_rate * data.time + chest.phase) + self.shift
         skin, rate = data.qpos[self._slide_q], data.qvel[self._slide]
         data.qfrc_applied[self._slide] = -chest.stiffness * (skin - ribs) - chest.damping * rate
@@ -216,16 +226,11 @@ class StethoscopeBench:
         return float(np.linalg.norm(velocity[3:]))
 
 
-#: of the arm's data sheet [N m], where the model names none
-EFFORT = np.array([87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0])
-
-
-def _spec(chest: ChestConfig) -> mujoco.MjSpec:
-    spec = mujoco.MjSpec.from_file(str(robot_file("panda")))
+def _spec(robot: str, frame: str, chest: ChestConfig) -> mujoco.MjSpec:
+    spec = mujoco.MjSpec.from_file(str(robot_file(robot)))
     spec.option.timestep, spec.option.integrator = TICK, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    hand = spec.body("hand")
-    at = np.array(spec.site("hand_site").pos)
-    piece = hand.add_body(name="stethoscope", pos=at)
+    site = spec.site(frame)
+    piece = site.parent.add_body(name="stethoscope", pos=site.pos, quat=site.quat)
     piece.add_geom(
         type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=[RADIUS, LENGTH / 2, 0.0], pos=[0.0, 0.0, LENGTH / 2], mass=MASS,
         contype=2, conaffinity=2, condim=3, friction=[0.5, 0.005, 0.0001], solref=[0.004, 1.0],

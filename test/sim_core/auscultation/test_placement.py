@@ -182,23 +182,23 @@ def moves(begin, speed, way):
 
 
 @pytest.mark.parametrize(
-    "act, outcome",
+    "act, outcomes",
     [
-        (moves(9.0, 0.1, 0.005), Outcome.TOO_MUCH_FORCE),
-        (moves(9.0, 0.06, 0.03), None),
-        (moves(9.0, -0.1, -0.05), Outcome.CONTACT_LOST),
-        (lambda bench: setattr(bench, "deaf", bench.time > 9.0), Outcome.SENSOR_SILENT),
+        (moves(9.0, 0.1, 0.005), {Outcome.TOO_MUCH_FORCE}),
+        (moves(9.0, 0.06, 0.03), {Outcome.RECORDED, Outcome.TOO_MUCH_FORCE}),
+        (moves(9.0, -0.1, -0.05), {Outcome.CONTACT_LOST}),
+        (lambda bench: setattr(bench, "deaf", bench.time > 9.0), {Outcome.SENSOR_SILENT}),
         # stopped when the chest is lowest, and when it is highest
-        (lambda bench: setattr(bench, "hold", 11.0 < bench.time < 15.0), Outcome.ARM_STOPPED),
-        (lambda bench: setattr(bench, "hold", 9.0 < bench.time < 13.0), Outcome.ARM_STOPPED),
+        (lambda bench: setattr(bench, "hold", 11.0 < bench.time < 15.0), {Outcome.ARM_STOPPED}),
+        (lambda bench: setattr(bench, "hold", 9.0 < bench.time < 13.0), {Outcome.ARM_STOPPED, Outcome.CONTACT_LOST}),
     ],
     ids=["jerk", "towards", "away", "deaf", "arm stopped", "arm stopped high"],
 )
-def test_no_bad_day_presses_with_more_than_15_newton(act, outcome):
+def test_no_bad_day_presses_with_more_than_15_newton(act, outcomes):
     bench = StethoscopeBench(P, N, ChestConfig(2000.0, breath=0.005))
     bench.interfere = act
     trace = bench.place(P, N)
     assert max(trace.force) < 15.0 and trace.force[-1] == 0.0
-    assert trace.placement.outcome is outcome or outcome is None
+    assert trace.placement.outcome in outcomes
     away = (trace.position[-1] - P) @ N
     assert away == pytest.approx(trace.placement.config.standoff, abs=0.004)

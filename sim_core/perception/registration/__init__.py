@@ -1,0 +1,1 @@
+"""Fitting one surface to points of another: `cloud` (points and normals), `rigid`, `nonrigid`."""
