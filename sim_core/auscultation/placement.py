@@ -30,7 +30,7 @@ from sim_core.telepresence.clutch import Pose
 __all__ = ["Outcome", "Phase", "Placement", "PlacementConfig"]
 
 #: share of the highest speeds that is asked for: an arm goes a little beyond
-MARGIN = 0.92
+MARGIN = 0.9
 
 
 class Phase(Enum):
