@@ -23,8 +23,8 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 from experiments.auscultation.auscultation_patients import HELD, Patient
-from experiments.problems.exam_report import Told, show_beliefs, show_recordings, told
-from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
+from experiments.problems.exam_report import Told, show_beliefs, show_recordings, show_regions, told
+from reporting import Progress, Report, Result, SilentProgress
 from sim_core.auscultation.exam import ROBOT, Exam
 from sim_core.auscultation.placement import Outcome, Phase
 from sim_core.auscultation.preparation import RATE
@@ -212,17 +212,8 @@ def report(result: Result, values: np.ndarray, shown: Examined) -> Report:
     names = list(result.details[METHODS[0]])
     rows = [[name, *(f"{result.details[method][name]:.4g}" for method in METHODS)] for name in names]
     page.table(["", *METHODS], rows)
-    page.section("Regions", "Mean over bodies of the mark of the recording that is handed over.")
-    fig, axes = figure(1, 1)
-    axis = np.ravel(axes)[0]
-    at = np.arange(len(REGIONS))
-    for k, (method, colour) in enumerate(zip(METHODS, PALETTE)):
-        axis.bar(at + 0.4 * (k - 0.5), values[k].mean(0), 0.38, color=colour, label=method)
-    axis.set_xticks(at, [f"{what}, {side}\n{name}" for what, side, name in REGIONS], rotation=60, ha="right")
-    axis.set_ylabel("mean mark")
-    axis.set_ylim(0.0, 1.0)
-    axis.legend(ncols=len(METHODS), loc="upper left")
-    page.figure(fig, "The recording that is handed over.")
+    page.section("Regions")
+    show_regions(page, values, METHODS)
     page.section("One body: what was believed", "The first body, in the order in which the arm listened.")
     show_beliefs(page, shown.history)
     page.section("The same body: what was heard")

@@ -27,7 +27,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import ttest_rel
 
-from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
+from experiments.problems.exam_report import show_regions
+from reporting import Progress, Report, Result, SilentProgress
 from sim_core.auscultation.acoustic_field import AcousticField, Heard
 from sim_core.auscultation.exam import ROBOT, Exam
 from sim_core.auscultation.hidden_rating import hidden_rating, marks
@@ -236,15 +237,6 @@ def report(result: Result, values: np.ndarray) -> Report:
             for method, row in rows.items()
         ],
     )
-    page.section("Regions", "Mean over bodies.")
-    fig, axis = figure(1, 1)
-    axis = np.ravel(axis)[0]
-    places = np.arange(len(REGIONS))
-    for k, (method, colour) in enumerate(zip(METHODS, PALETTE)):
-        axis.bar(places + 0.2 * (k - 1.5), values[k].mean(0), 0.19, color=colour, label=method)
-    axis.set_xticks(places, [f"{what}, {side}\n{name}" for what, side, name in REGIONS], rotation=60, ha="right")
-    axis.set_ylabel("mean mark")
-    axis.set_ylim(0.0, 1.0)
-    axis.legend(ncols=len(METHODS), loc="upper left")
-    page.figure(fig, "The best recording of each region.")
+    page.section("Regions")
+    show_regions(page, values, METHODS)
     return page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +11,9 @@ from scipy import signal
 from reporting import PALETTE, Report, figure
 from sim_core.auscultation.exam import Exam, Visit
 from sim_core.auscultation.preparation import RATE
-from sim_core.auscultation.regions import BANDS, Region, Side, Structure
+from sim_core.auscultation.regions import BANDS, REGIONS, Region, Side, Structure
 
-__all__ = ["Told", "show_beliefs", "show_recordings", "told"]
+__all__ = ["Told", "show_beliefs", "show_recordings", "show_regions", "told"]
 
 #: pictures of a side's belief at most: its first readings, evenly chosen, and the last
 MOMENTS = 4
@@ -46,6 +47,20 @@ def told(exam: Exam, visit: Visit, score: float) -> Told:
     marks = np.array([place for region, place in exam.regions.items() if region[:2] == visit.region[:2]])
     moved = theta[:2] if len(theta) else np.zeros(2)
     return Told(visit.region, visit.suggestion.place, score, planner.candidates.places, mean, deviation, moved, marks)
+
+
+def show_regions(page: Report, values: np.ndarray, methods: Sequence[str]) -> None:
+    """Mean mark of each region over bodies: values (methods, bodies, regions)."""
+    fig, axes = figure(1, 1)
+    axis, at, width = np.ravel(axes)[0], np.arange(len(REGIONS)), 0.8 / len(methods)
+    for k, (method, colour) in enumerate(zip(methods, PALETTE)):
+        left = at + width * (k - 0.5 * (len(methods) - 1))
+        axis.bar(left, values[k].mean(0), 0.95 * width, color=colour, label=method)
+    axis.set_xticks(at, [f"{what}, {side}\n{name}" for what, side, name in REGIONS], rotation=60, ha="right")
+    axis.set_ylabel("mean mark")
+    axis.set_ylim(0.0, 1.0)
+    axis.legend(ncols=len(methods), loc="upper left")
+    page.figure(fig, "Mean over bodies of the mark of the recording that is handed over.")
 
 
 def show_beliefs(page: Report, history: list[Told]) -> None:

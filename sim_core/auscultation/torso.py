@@ -10,6 +10,7 @@ The proportions are choices that give a man of 1.78 m and BMI 24 a chest of 0.34
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -137,11 +138,6 @@ class Torso:
         where = _coordinates(self.side)
         return {region: self.at(*(np.array([w]) for w in where[region]))[0] for region in regions}
 
-    @property
-    def nipples(self) -> np.ndarray:
-        """Left and right (2, 3) [m]; where the back has them is of no use."""
-        return self.at(np.array([0.56, -0.56]), np.full(2, -PROFILE[0, 0] / np.ptp(PROFILE[:, 0])))
-
     def spec(self, name: str = "torso") -> mujoco.MjSpec:
         """A scene with the body alone, for MuJoCo."""
         spec = mujoco.MjSpec()
@@ -160,21 +156,16 @@ def _vertex_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     return normals / np.linalg.norm(normals, axis=1, keepdims=True)
 
 
-_found: dict[Side, Mapping[Region, tuple[float, float]]] = {}
-
-
+@functools.cache
 def _coordinates(side: Side) -> Mapping[Region, tuple[float, float]]:
     """Turn and level of each region of a side, by where it is on the reference."""
-    if side not in _found:
-        reference = Torso(REFERENCE, side)
-        turn, level = np.meshgrid(np.linspace(-1.4, 1.4, 701), np.linspace(0.0, 1.0, 501), indexing="ij")
-        middle = 0.0 if side == "front" else np.pi
-        points = reference.at(turn.ravel() + middle, level.ravel())
-        found = {}
-        for region, place in REGIONS.items():
-            if region[1] == side:
-                seen = np.array(place) * [1.0 if side == "front" else -1.0, 1.0]
-                k = int(np.argmin(np.linalg.norm(points[:, :2] - seen, axis=1)))
-                found[region] = (float(turn.ravel()[k] + middle), float(level.ravel()[k]))
-        _found[side] = found
-    return _found[side]
+    reference = Torso(REFERENCE, side)
+    turn, level = np.meshgrid(np.linspace(-1.4, 1.4, 701), np.linspace(0.0, 1.0, 501), indexing="ij")
+    middle, sign = (0.0, 1.0) if side == "front" else (np.pi, -1.0)
+    points = reference.at(turn.ravel() + middle, level.ravel())
+    found = {}
+    for region, place in REGIONS.items():
+        if region[1] == side:
+            k = int(np.argmin(np.linalg.norm(points[:, :2] - np.array(place) * [sign, 1.0], axis=1)))
+            found[region] = (float(turn.ravel()[k] + middle), float(level.ravel()[k]))
+    return found

@@ -7,18 +7,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+from config.whole_file import whole_file
+
 __all__ = ["load", "save"]
 
 
 def save(state: dict[str, Any], path: Path | str) -> None:
     """Write JSON beside the file and put it in its place at once: killed at any moment, the old or the new one is there."""
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("w", encoding="utf-8") as file:
+    with whole_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         json.dump(state, file, allow_nan=False)
         file.flush()
         os.fsync(file.fileno())
-    beside.replace(path)
 
 
 def load(path: Path | str) -> dict[str, Any]:

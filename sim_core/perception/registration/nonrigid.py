@@ -1,7 +1,7 @@
 """Bending a surface onto a cloud: an affine map at each vertex, neighbours alike, first stiff and then softer.
 
 Source: Amberg, Romdhani and Vetter, Optimal Step Nonrigid ICP Algorithms for Surface Registration, CVPR 2007, eqs. (5) to (12). The
-schedule of the stiffness is a choice.
+schedule of the stiffness is a choice. Correspondences are rejected by distance and by normals, not at the scan's boundary.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ def nonrigid_register(
     gamma: float = 0.1,
     farthest: float = 0.04,
     least_cosine: float = 0.5,
-    boundary: np.ndarray | None = None,
 ) -> np.ndarray:
     """Vertices (v, 3) [m] on the cloud.
 
@@ -45,7 +44,6 @@ def nonrigid_register(
         cloud, cloud_normals: (m, 3) each.
         inner: correspondences of each stiffness. gamma: weight of the linear part against the translation [m].
         farthest: of a correspondence [m]. least_cosine: between its normals.
-        boundary: cloud points that lie at its edge (m,); what corresponds to them does not count, as the surface goes on there.
     """
     v, edges, tree = len(vertices), edges_of(faces), cKDTree(cloud)
     incidence = sparse.coo_array(
@@ -65,8 +63,6 @@ def nonrigid_register(
             normals = _turned(vertex_normals, X)
             distance, near = tree.query(moved)
             weight = (distance < farthest) & ((normals * cloud_normals[near]).sum(1) > least_cosine)
-            if boundary is not None:
-                weight &= ~boundary[near]
             W = sparse.diags_array(weight.astype(float))
             A = (laplace * (alpha * scale) ** 2 + D.T @ W @ D + 1e-10 * sparse.eye_array(4 * v)).tocsc()
             new = splu(A).solve(D.T @ (W @ cloud[near]))

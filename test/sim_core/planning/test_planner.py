@@ -141,6 +141,7 @@ def test_a_state_that_cannot_be_written_leaves_the_old_one(tmp_path):
     with pytest.raises(ValueError, match="nan|NaN|JSON"):
         checkpoint.save({"a": float("nan")}, tmp_path / "state.json")
     assert checkpoint.load(tmp_path / "state.json") == {"a": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
 
 # ---- an exam -------------------------------------------------------------------------------------
