@@ -6,6 +6,7 @@ One recording serves both structures, since heart and lungs sound at once. As in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,8 +35,10 @@ class Rated:
     body: int
 
 
-def random_body(body: int, side: Side = "front") -> AcousticField:
-    """The field of body number `body`."""
+def random_body(
+    body: int, side: Side = "front", landmarks: Mapping[Structure, Mapping[str, np.ndarray]] | None = None
+) -> AcousticField:
+    """The field of body number `body`; landmarks as for `AcousticField`."""
     rng = np.random.default_rng([body, 1])
     breath = rng.uniform(0.2, 0.3)
     heart = HeartConfig(
@@ -54,7 +57,7 @@ def random_body(body: int, side: Side = "front") -> AcousticField:
         wheeze=0.5 * (rng.uniform() < WHEEZES),
     )
     loudness: dict[Structure, float] = {"heart": 10 ** rng.normal(0.0, 0.15), "lung": 10 ** rng.normal(0.0, 0.15)}
-    return AcousticField(side, body, heart, lung, loudness=loudness)
+    return AcousticField(side, body, heart, lung, landmarks, loudness)
 
 
 def random_recording(body: int, number: int, rate: float = RATE) -> Heard:
