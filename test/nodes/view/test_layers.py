@@ -16,7 +16,8 @@ from page_watcher import Watcher
 from view_messages import fields, header, parameter, parameter_set, vector
 
 from config.robot import robot_file
-from nodes.view.layers.cloud import CloudLayer, cloud_points
+from nodes.framework.clouds import cloud_points
+from nodes.view.layers.cloud import CloudLayer
 from nodes.view.layers.devices import DevicesLayer
 from nodes.view.layers.ghost import GhostLayer
 from nodes.view.layers.image import ImageLayer, picture
