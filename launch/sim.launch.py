@@ -70,10 +70,18 @@ OWN = [
         choices=["true", "false"],
         description="start with time standing still, until set_simulation_state",
     ),
+    DeclareLaunchArgument(
+        "patient",
+        default_value="-1",
+        description="number of the simulated person who lies before a robot with a stethoscope; -1: nobody does",
+    ),
+    DeclareLaunchArgument(
+        "patient_side", default_value="front", choices=["front", "back"], description="of that person that is up"
+    ),
 ]
 NAMES = (*SHARED, "scenario", "seed")
 #: arguments that are parameters of the plant
-PLANT = ("robot", "scenario", "seed", "real_time_factor", "lockstep")
+PLANT = ("robot", "scenario", "seed", "real_time_factor", "lockstep", "patient", "patient_side")
 
 
 def robot_and_plant(context):

@@ -26,6 +26,8 @@ NODES = {
     # learning
     "augmentation": "nodes.learning.augmentation",
     "inference": "nodes.learning.inference",
+    # what to try next
+    "auscultation": "nodes.planning.auscultation",
     # drivers
     "ability_hand": "nodes.devices.ability_hand",
     "audio": "nodes.devices.audio",

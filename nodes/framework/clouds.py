@@ -1,12 +1,13 @@
-"""Points of a sensor_msgs/PointCloud2, whoever sent it."""
+"""Points and sensor_msgs/PointCloud2."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sensor_msgs.msg import PointCloud2, PointField
 
-__all__ = ["cloud_points"]
+__all__ = ["cloud_message", "cloud_points"]
 
 #: of points without a colour
 GREY = (90, 110, 130)
@@ -45,3 +46,12 @@ def cloud_points(message: Any, most: int | None = None) -> tuple[np.ndarray, np.
     else:
         colours = np.tile(np.array(GREY, np.uint8), (len(points), 1))
     return points[known], colours[known]
+
+
+def cloud_message(points: np.ndarray, stamp: Any, frame_id: str) -> PointCloud2:
+    """Points (n, 3) [m] without colours."""
+    message = PointCloud2(height=1, width=len(points), point_step=12, row_step=12 * len(points), is_dense=True)
+    message.header.stamp, message.header.frame_id = stamp, frame_id
+    message.fields = [PointField(name=axis, offset=4 * k, datatype=FLOAT32, count=1) for k, axis in enumerate("xyz")]
+    message.data = np.ascontiguousarray(points, "<f4").tobytes()
+    return message

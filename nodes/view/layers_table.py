@@ -24,6 +24,7 @@ LAYERS = {
     "wrench": "nodes.view.layers.wrench:WrenchLayer",
     "scan": "nodes.view.layers.scan:ScanLayer",
     "cloud": "nodes.view.layers.cloud:CloudLayer",
+    "belief": "nodes.view.layers.belief:BeliefLayer",
     "image": "nodes.view.layers.image:ImageLayer",
     "devices": "nodes.view.layers.devices:DevicesLayer",
 }

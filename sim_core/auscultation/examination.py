@@ -90,13 +90,14 @@ class Examination:
 
     Attributes:
         exam: the planner's. trials: all of them, in order. side: which is up. frame: name of the axes of points.
-        skin: pair -> points and normals (n, 3) of its candidates; NaN where nothing was scanned.
+        landmarks: region -> (3,) as registered [m]. skin: pair -> points and normals (n, 3) of its candidates; NaN where nothing was scanned.
     """
 
     def __init__(self, exam: Exam, side: Side, frame: str, skin: Mapping[tuple, tuple[np.ndarray, np.ndarray]]) -> None:
         self.exam, self.side, self.frame = exam, side, frame
         self.skin = dict(skin)
         self.trials: list[Trial] = []
+        self.landmarks: dict[Region, np.ndarray] = {}
         self._scans: list[tuple[int, list]] = []  # trials before each scan, and (structure, side, candidates it lacks)
         self._repeats = self._misses = 0
 
@@ -144,6 +145,7 @@ class Examination:
         registration.require()
         if registration.side != self.side:
             raise ValueError(f"this exam is of the {self.side}, the registration of the {registration.side}")
+        self.landmarks = {region: registration.landmarks[region] for region in self.exam.regions}
         lacking = []
         for pair, planner in self.exam.planners.items():
             places = planner.candidates.places
@@ -225,6 +227,7 @@ class Examination:
             "config": asdict(self.exam.config),
             "exam": self.exam.checkpoint(),
             "skin": [[*pair, _listed(points), _listed(normals)] for pair, (points, normals) in self.skin.items()],
+            "landmarks": [[*region, [float(x) for x in place]] for region, place in self.landmarks.items()],
             "scans": [list(scan) for scan in self._scans],
             "trials": [
                 {**asdict(trial), "fault": None if trial.fault is None else trial.fault.name} for trial in self.trials
@@ -250,6 +253,7 @@ class Examination:
             for structure, side, points, normals in state["skin"]
         }
         made = cls(exam, state["side"], state["frame"], skin)
+        made.landmarks = {(a, b, c): np.array(place) for a, b, c, place in state["landmarks"]}
         made._scans = [(int(number), lacking) for number, lacking in state["scans"]]
         return made
 
@@ -303,7 +307,7 @@ def spell(region: Region) -> str:
 def _config(state: Mapping[str, Any]) -> ExamConfig:
     if state.get("version") != VERSION:
         raise ValueError(f"an examination's state has version {VERSION}, this one {state.get('version')}")
-    if missing := {"side", "frame", "config", "exam", "skin", "scans", "trials"} - set(state):
+    if missing := {"side", "frame", "config", "exam", "skin", "landmarks", "scans", "trials"} - set(state):
         raise ValueError(f"the state lacks {', '.join(sorted(missing))}: it was not written by an examination, or cut")
     known = {field.name for field in fields(ExamConfig)}
     if unknown := set(state["config"]) - known:

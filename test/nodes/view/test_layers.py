@@ -17,6 +17,7 @@ from view_messages import fields, header, parameter, parameter_set, vector
 
 from config.robot import robot_file
 from nodes.framework.clouds import cloud_points
+from nodes.view.layers.belief import BeliefLayer
 from nodes.view.layers.cloud import CloudLayer
 from nodes.view.layers.devices import DevicesLayer
 from nodes.view.layers.ghost import GhostLayer
@@ -254,6 +255,20 @@ def test_a_cloud_is_read_by_its_fields(stage):
     assert len(node(stage, "/cloud/camera/points").points) == 2
     with pytest.raises(ValueError, match="expected x, y and z of type float32"):
         cloud_points(fields(fields=layout[:2]))
+
+
+def test_what_an_exam_believes_is_painted_on_the_body(stage):
+    places = [fields(x=0.5, y=0.1 * k, z=0.3) for k in range(3)] + [fields(x=np.nan, y=np.nan, z=np.nan)]
+    belief = fields(
+        header=header("world"), structure="heart", side="front", region="mitral", points=places,
+        mean=[0.0, 1.0, 0.5, 0.9], deviation=[0.1] * 4, theta=[0.01, -0.02, 1.2], tried=[1, 0], scores=[0.7, np.nan],
+    )  # fmt: skip
+    BeliefLayer(stage).take("auscultation/belief", belief, 0.0)
+    expected = node(stage, "/belief/heart/expected")
+    assert len(expected.points) == 3  # what was not scanned is not drawn
+    assert np.asarray(expected.colors, int).sum(axis=1)[1] < np.asarray(expected.colors, int).sum(axis=1)[0]
+    tried = node(stage, "/belief/heart/tried")
+    assert len(tried.points) == 2 and tuple(np.asarray(tried.colors, int)[1]) == (200, 60, 40)
 
 
 def image(encoding, array):
