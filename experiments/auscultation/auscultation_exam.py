@@ -23,7 +23,7 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 from experiments.auscultation.auscultation_patients import HELD, Patient
-from experiments.problems.exam_report import Told, show_beliefs, show_recordings, show_regions, told
+from identification.exam.pictures import Told, show_beliefs, show_recordings, show_regions, told
 from reporting import Progress, Report, Result, SilentProgress
 from sim_core.auscultation.exam import ROBOT, Exam
 from sim_core.auscultation.placement import Outcome, Phase

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import ttest_rel
 
-from experiments.problems.exam_report import show_regions
+from identification.exam.pictures import show_regions
 from reporting import Progress, Report, Result, SilentProgress
 from sim_core.auscultation.acoustic_field import AcousticField, Heard
 from sim_core.auscultation.exam import ROBOT, Exam

@@ -12,7 +12,7 @@ does not find the body where it was scanned. Either way its state is whole and i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
 from typing import Any
@@ -258,10 +258,16 @@ class Examination:
         return made
 
 
-def replay(state: Mapping[str, Any]) -> list[Decision]:
+def replay(
+    state: Mapping[str, Any],
+    watch: Callable[[Examination, Visit, Trial], None] = lambda examination, visit, trial: None,
+) -> list[Decision]:
     """Decide an exam again from its state: each decision beside the one that was taken.
 
     The planner begins anew with what the exam began with, and is told only what the trials brought.
+
+    Args:
+        watch: called after each trial, with the examination as it was then.
 
     Raises:
         ValueError: of another version, or incomplete.
@@ -279,7 +285,9 @@ def replay(state: Mapping[str, Any]) -> list[Decision]:
         decisions.append(Decision((trial.region, trial.candidate), decided))
         # What follows is decided from what was visited, whether or not it would be visited now.
         place = again.exam.planners[trial.region[:2]].candidates.places[trial.candidate]
-        again._settle(Visit(trial.region, Suggestion(trial.candidate, place, np.nan, np.nan, np.nan), 0), trial)
+        visited = Visit(trial.region, Suggestion(trial.candidate, place, np.nan, np.nan, np.nan), 0)
+        again._settle(visited, trial)
+        watch(again, visited, trial)
     return decisions
 
 

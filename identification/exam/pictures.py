@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import signal
@@ -84,7 +85,7 @@ def _caption(pair: tuple[Structure, Side]) -> str:
     )
 
 
-def _belief(axis, history: list[Told]) -> None:
+def _belief(axis: Any, history: list[Told]) -> None:
     last = history[-1]
     axis.scatter(*last.places.T, c=last.mean, cmap="Blues", vmin=0.0, vmax=1.0, marker="s", s=14)
     axis.plot(*last.landmarks.T, "x", color=PALETTE[1])
