@@ -26,8 +26,9 @@ from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
 
 from config.robot import loadable_robots, node_parameters
-from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield
+from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield, typed
 from nodes.framework.security import enclave_arguments, variables
+from nodes.planning.auscultation_config import AuscultationConfig
 
 LAUNCH = Path(__file__).resolve().parent
 
@@ -53,6 +54,8 @@ OWN = [
     DeclareLaunchArgument(
         "patient_side", default_value="front", choices=["front", "back"], description="of that person that is up"
     ),
+    DeclareLaunchArgument("readings", default_value="4", description="at most in a region"),
+    DeclareLaunchArgument("duration", default_value="10.0", description="of a recording [s]"),
     DeclareLaunchArgument(
         "directory",
         default_value="",
@@ -83,7 +86,8 @@ def robot_and_exam(context):
             prefix=shield(),
         )
 
-    exam = node("auscultation", "auscultation", {"directory": directory} if directory else {})
+    planning = typed(AuscultationConfig, {name: value[name] for name in ("readings", "duration")})
+    exam = node("auscultation", "auscultation", {**planning, **({"directory": directory} if directory else {})})
     hopeless = RegisterEventHandler(
         OnStateTransition(
             target_lifecycle_node=exam,

@@ -9,6 +9,7 @@ from reporting import Report, Result
 __all__ = ["exam_page", "judge_exam"]
 
 SOURCE = "the recorded exam"
+SPEC = "7 N, within 1 N: Zhu, PhD thesis (University of Illinois 2023), section 5.3"
 
 
 def judge_exam(result: Result, record: ExamRecord) -> None:
@@ -18,6 +19,12 @@ def judge_exam(result: Result, record: ExamRecord) -> None:
     result.check("decisions taken again by the planner", agreeing, len(record.decisions), "==", "1", SOURCE)
     states = [exam.report(region).state for region in exam.regions]
     result.check("regions that have not ended", states.count("waiting"), 0, "==", "1", SOURCE)
+    courses = [trial.force for trial in trials if trial.force is not None and trial.score is not None]
+    if courses:
+        result.check("force in 95 % of every recording, least", min(low for low, _, _ in courses), 6.0, ">=", "N", SPEC)
+        result.check(
+            "force in 95 % of every recording, greatest", max(high for *_, high in courses), 8.0, "<=", "N", SPEC
+        )
     result.detail("regions", {"/".join(region): state for region, state in zip(exam.regions, states)})
     result.detail("trials", len(trials))
     result.detail("trials without a recording", sum(trial.score is None for trial in trials))
@@ -42,7 +49,7 @@ def exam_page(page: Report, record: ExamRecord) -> Report:
                 "/".join(trial.region),
                 _place(record, number),
                 "" if trial.score is None else f"{trial.score:.2f}",
-                "" if trial.force is None else f"{trial.force:.2f}",
+                "" if trial.force is None else f"{trial.force[1]:.2f}",
                 trial.message,
             ]
             for number, trial in enumerate(examination.trials)

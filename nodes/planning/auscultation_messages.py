@@ -67,7 +67,7 @@ def reading_of(target: Target, trial: Trial, outcome: int, frame: str) -> Auscul
         outcome=outcome,
         message=trial.message,
         score=NAN if trial.score is None else trial.score,
-        mean_force=NAN if trial.force is None else trial.force,
+        mean_force=NAN if trial.force is None else trial.force[1],
         file=trial.file,
     )
     message.header.frame_id = frame

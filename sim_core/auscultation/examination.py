@@ -47,7 +47,8 @@ class Trial:
     Attributes:
         region: see `Visit`. candidate: number of the place among its pair's candidates.
         score: estimated quality, 0 to 1; None: there is none, for the reason `fault`. message: in one sentence, why.
-        file: of the recording; "" without one. force: mean during the recording [N]; None without one.
+        file: of the recording; "" without one.
+        force: least, mean and greatest during 95 % of the recording [N]; None without one.
     """
 
     region: Region
@@ -56,7 +57,7 @@ class Trial:
     fault: Fault | None = None
     message: str = ""
     file: str = ""
-    force: float | None = None
+    force: tuple[float, float, float] | None = None
 
     def __post_init__(self) -> None:
         if (self.score is None) == (self.fault is None):
@@ -329,7 +330,8 @@ def _config(state: Mapping[str, Any]) -> ExamConfig:
 def _trial(told: Mapping[str, Any]) -> Trial:
     fault = None if told["fault"] is None else Fault[told["fault"]]
     structure, side, name = told["region"]
-    return Trial(**{**told, "region": (structure, side, name), "fault": fault})
+    force = None if told["force"] is None else tuple(told["force"])
+    return Trial(**{**told, "region": (structure, side, name), "fault": fault, "force": force})
 
 
 def _listed(rows: np.ndarray) -> list[list[float | None]]:

@@ -40,7 +40,7 @@ def states(tmp_path_factory):
             wav.add(from_float(sound, form).tobytes(), 0)
             wav.close()
             score = 0.3 + 0.05 * number
-            trial = Trial(visit.region, visit.suggestion.index, score, file=str(wav.path), force=7.0)
+            trial = Trial(visit.region, visit.suggestion.index, score, file=str(wav.path), force=(6.8, 7.0, 7.2))
         examination.settle(target, trial)
         said.append(examination.state())
     return json.loads(json.dumps(said))

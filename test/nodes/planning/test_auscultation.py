@@ -21,7 +21,7 @@ from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
 from nodes.framework.qos import LATCHED, LEDGER, SENSOR
-from nodes.planning.auscultation import AuscultationConfig
+from nodes.planning.auscultation_config import AuscultationConfig
 from sim_core.auscultation.depth_view import depth_view
 from sim_core.auscultation.examination import MISSES, REPEATS, parse_regions, replay
 from sim_core.auscultation.simulated_patient import SimulatedPatient
