@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from experiments.auscultation.auscultation_bo import ALL, Job, listened
-from experiments.auscultation.auscultation_exam import Arm, Examined, surface
-from experiments.auscultation.auscultation_patients import FIRST, HELD, Patient, tried
+from experiments.auscultation.auscultation_exam import Arm, Examined, Skin
+from experiments.auscultation.auscultation_patients import FIRST, Patient, tried
 from sim_core.auscultation.regions import REGIONS
+from sim_core.auscultation.simulated_patient import SimulatedPatient
 
 
 @pytest.mark.parametrize("model", ["zero", "spar", ALL])
@@ -28,22 +29,26 @@ def test_all_methods_meet_the_same_body():
     assert first.listen(region, np.zeros(2)) == second.listen(region, np.zeros(2))
 
 
-def test_the_normal_is_the_surface_s():
-    rng, step = np.random.default_rng(0), 1e-6
-    for place in rng.uniform(-0.12, 0.12, (10, 2)):
-        _, normal = surface(place)
-        assert np.linalg.norm(normal) == pytest.approx(1.0)
-        for axis in np.eye(2):
-            tangent = (surface(place + step * axis)[0] - surface(place - step * axis)[0]) / (2 * step)
-            assert tangent @ normal == pytest.approx(0.0, abs=1e-8)
+def test_the_skin_is_the_torso_s():
+    """Its mesh's vertices lie on it, and its normals are theirs."""
+    torso = SimulatedPatient(FIRST).torso["front"]
+    skin = Skin(torso)
+    for k in np.flatnonzero(torso.normals[:, 2] > 0.3)[::200]:
+        point, normal = skin.under(torso.vertices[k] + [0.0, 0.0, 0.02])
+        assert np.allclose(point, torso.vertices[k], atol=1e-9) and np.allclose(normal, torso.normals[k], atol=1e-9)
+    with pytest.raises(ValueError, match="no skin under"):
+        skin.under(np.array([1.0, 0.0, 0.0]))
 
 
 def test_the_arm_listens_where_it_is_told():
     """At a landmark of the body, well held, and far from every one; the estimate is near the truth at both."""
     region = ("heart", "front", "tricuspid")
     record = Examined("RO")
-    arm = Arm(Patient(FIRST + 1, HELD), record)
-    near, far = arm.read(region, np.array(REGIONS[region])), arm.read(region, np.array([-0.1, -0.1]))
+    arm = Arm(FIRST + 1, record)
+    registration = arm.scan("front")
+    assert np.mean(record.landmarks) < 0.0173
+    places = np.array(registration.project(registration.landmarks[region])), np.array([-0.1, -0.1])
+    near, far = (arm.read(region, *registration.deproject(place)) for place in places)
     assert near[1] > far[1] + 0.2
     assert max(abs(near[0] - near[1]), abs(far[0] - far[1])) < 0.2
     assert (record.readings, record.failures, record.steady) == (2, 0, 1.0) and 7.0 < record.peak < 14.0
