@@ -18,6 +18,7 @@ __all__ = [
     "Device",
     "HiddenChange",
     "Identify",
+    "ListenDemo",
     "PayloadDemo",
     "Refit",
     "Robot",
@@ -220,8 +221,18 @@ class SwingUpDemo:
     )
 
 
+@dataclass(frozen=True)
+class ListenDemo:
+    """The robot finds out where to listen to a simulated person."""
+
+    kind: ClassVar[str] = "auscultation"
+
+    patient: int = key("", (0, 10**9), "number of the person")
+    launch: str = key("", None, "launch file that runs the robot", default="auscultation.launch.py")
+
+
 #: demonstrations, and the task that each is of
-DEMO_TASKS = {"payload": "track", "swing_up": "swing_up"}
+DEMO_TASKS = {"payload": "track", "swing_up": "swing_up", "auscultation": "listen"}
 
 
 # -- the rest ----------------------------------------------------------------------------------------
@@ -306,7 +317,7 @@ class Robot:
     capsules: tuple[Capsule, ...] = key(
         "", None, "that enclose its links, from the root on, for whoever keeps arms apart", default=()
     )
-    demo: PayloadDemo | SwingUpDemo | None = key("", None, "how refit demo shows it", default=None)
+    demo: PayloadDemo | SwingUpDemo | ListenDemo | None = key("", None, "how refit demo shows it", default=None)
 
     def __post_init__(self) -> None:
         tasks = CONTROLLERS.get(self.controller, ())

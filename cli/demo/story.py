@@ -10,7 +10,7 @@ import numpy as np
 
 from cli.demo.kernels import load_kernels
 from cli.demo.live import NO_VIEW, LiveView
-from config.description import PayloadDemo, SwingUpDemo, Track
+from config.description import ListenDemo, PayloadDemo, SwingUpDemo, Track
 from config.robot import load_robot
 from reporting import Result
 
@@ -46,7 +46,10 @@ def run(
     Raises:
         scripting.ScriptError: the graph failed, or the robot was halted.
     """
-    if isinstance(load_robot(robot).demo, PayloadDemo):
+    shown = load_robot(robot).demo
+    if isinstance(shown, ListenDemo):
+        return _auscultation(robot, folder, progress, seed, quick, view)
+    if isinstance(shown, PayloadDemo):
         return _arm(robot, folder, progress, seed, changed, duration, quick, view)
     return _cartpole(robot, folder, progress, seed, episodes, change, recipe, quick, view)
 
@@ -81,10 +84,23 @@ def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe, qui
     return result
 
 
+def _auscultation(robot, folder: Path, progress, seed, quick, view) -> Result:
+    from cli.demo import auscultation
+
+    auscultation.record(robot, folder, seed, quick, progress, view)
+    with progress.stage("reading the bag and deciding again", None):
+        story = auscultation.tell(robot, folder)
+        result = auscultation.check(story, seed, quick)
+    with progress.stage("drawing", None):
+        page = auscultation.page(story, result, load_robot(robot))
+    _leave(folder, folder, result, page)
+    return result
+
+
 def _leave(folder: Path, learnt: Path, result: Result, page) -> None:
     result.to_json(folder / "result.json")
     page.write(folder / "report.html")
-    if (learnt / "parameters.yaml").is_file():
+    if learnt != folder and (learnt / "parameters.yaml").is_file():
         shutil.copyfile(learnt / "parameters.yaml", folder / "parameters.yaml")
 
 
