@@ -13,6 +13,12 @@ that is pushed towards the body by the wanted force, and back by the force that 
 with D = F_wanted / s until it touches, so that in the air it goes at the approach's speed s, and with a smaller D afterwards, which
 a breathing chest moves with less force. Every outcome, a good one too, ends with the way back along the normal.
 
+Whoever makes the recording elsewhere gives the placement some overtime and says when it has come:
+
+    placement = Placement(point, normal, pose, PlacementConfig(overtime=30.0))
+    placement.finish()                                   # once it is there
+    placement.cancel("no microphone", Outcome.NO_SOUND)  # or will never be
+
 Source: Zhu, PhD thesis (University of Illinois 2023), section 5.3; its impedance is not published, and the limits are choices.
 """
 
@@ -55,6 +61,8 @@ class Outcome(Enum):
     SENSOR_SILENT = "force sensor silent"
     ARM_STOPPED = "arm stopped"
     CANCELLED = "cancelled"
+    NO_SOUND = "no sound"
+    OUT_OF_REACH = "out of reach"
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,8 @@ class PlacementConfig:
     """Settings; those with an asterisk are published.
 
     Attributes:
-        force: wanted along the normal [N] *. duration: of the recording [s] *.
+        force: wanted along the normal [N] *. duration: of the recording [s] *. overtime: [s] after it within which somebody says
+            that the recording has come; 0: the duration alone decides.
         standoff: before the point [m] *. transit, turning: at most in the air [m/s] *, [rad/s] *. approach: [m/s] *.
         ramp: in which it comes to full speed in the air [s]. mass: virtual, once it touches [kg]; landing, damping: from then on,
             and in the recording [N s/m].
@@ -75,6 +84,7 @@ class PlacementConfig:
 
     force: float = 7.0
     duration: float = 10.0
+    overtime: float = 0.0
     standoff: float = 0.08
     transit: float = 0.065
     turning: float = 1.0
@@ -96,7 +106,7 @@ class PlacementConfig:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not (np.isfinite(value) and value > 0.0):
+            if not (np.isfinite(value) and (value > 0.0 or name == "overtime" and value == 0.0)):
                 raise ValueError(f"{name}: expected a positive number, found {value}")
         if not self.touch < self.force - self.band or not self.force + self.band < self.abort:
             raise ValueError(
@@ -136,7 +146,8 @@ class Placement:
         self.why = ""
         self.trace: list[float] = []
         self.recorded = 0.0
-        self._target = pose
+        self._target = self._begin = pose
+        self._back = self._at(-config.standoff)  # where the way back leads
         self._depth, self._speed = -config.standoff, 0.0  # along -normal, 0 at the point
         self._touched = 0.0
         self._share = 0.0  # of the full speed in the air
@@ -147,10 +158,32 @@ class Placement:
         """Whether it is back."""
         return self.phase is Phase.ENDED
 
-    def cancel(self, why: str) -> None:
+    def cancel(self, why: str, outcome: Outcome = Outcome.CANCELLED) -> None:
         """Come back now, for a reason from outside, as a microphone that is silent."""
         if self.outcome is None:
-            self._end(Outcome.CANCELLED, why)
+            self._end(outcome, why)
+
+    def finish(self) -> None:
+        """The recording has come: come back. Without one that is being made this changes nothing."""
+        if self.phase is Phase.RECORD:
+            self._end(Outcome.RECORDED, f"{self.recorded:.1f} s were recorded")
+
+    def stop(self, why: str) -> None:
+        """Nothing moves the arm any more. Once something does, `go_on` says where it is by then."""
+        if self.outcome is None:
+            self._end(Outcome.ARM_STOPPED, why)
+
+    def go_on(self, pose: Pose) -> None:
+        """The arm moves again, from where it is now: what is left of the way back leads along the normal.
+
+        Raises:
+            RuntimeError: it was not stopped, and is not on its way back for another reason.
+        """
+        if self.outcome is None:
+            raise RuntimeError("a placement that nothing stopped goes on by itself")
+        up = self.config.standoff - float((pose.position - self.point) @ self.normal)
+        self._target, self._share = pose, 0.0
+        self._back = Pose(pose.position + max(up, 0.0) * self.normal, pose.rotation)
 
     def step(self, pose: Pose, force: float, dt: float) -> Pose:
         """Where the membrane shall be.
@@ -161,19 +194,19 @@ class Placement:
         """
         self._watch(pose, force, dt)
         if self.phase is Phase.TRANSIT:
-            self._go(pose, Phase.APPROACH, dt)
+            self._go(pose, self._at(-self.config.standoff), Phase.APPROACH, dt)
         elif self.phase in (Phase.APPROACH, Phase.SETTLE, Phase.RECORD):
             self._press(pose, force, dt)
         elif self.phase is Phase.RETREAT:
-            self._go(pose, Phase.ENDED, dt)
+            self._go(pose, self._back, Phase.ENDED, dt)
         return self._target
 
     def _at(self, depth: float) -> Pose:
         return Pose(self.point - depth * self.normal, self.rotation)
 
-    def _go(self, pose: Pose, then: Phase, dt: float) -> None:
-        """One step along a straight line to the stand-off, both speeds kept; an arm that is behind is waited for."""
-        c, goal = self.config, self._at(-self.config.standoff)
+    def _go(self, pose: Pose, goal: Pose, then: Phase, dt: float) -> None:
+        """One step along a straight line to the goal, both speeds kept; an arm that is behind is waited for."""
+        c = self.config
         if np.linalg.norm(self._target.position - pose.position) > c.leash:
             self._share = 0.0
             return
@@ -224,8 +257,11 @@ class Placement:
             self._lost = self._lost + dt if felt < c.touch else 0.0
             if self._lost > c.lost:
                 self._end(Outcome.CONTACT_LOST, f"contact was lost after {self.recorded:.1f} s of {c.duration:g} s")
-            elif self.recorded >= c.duration:
-                self._end(Outcome.RECORDED, f"{self.recorded:.1f} s were recorded")
+            elif self.recorded >= c.duration + c.overtime:
+                if c.overtime > 0.0:
+                    self._end(Outcome.NO_SOUND, f"no recording had come {c.overtime:g} s after its end")
+                else:
+                    self.finish()
 
     def _watch(self, pose: Pose, force: float, dt: float) -> None:
         """What ends a placement at any time before its way back."""
@@ -242,13 +278,16 @@ class Placement:
         elif self._behind > c.stopped:
             self._end(Outcome.ARM_STOPPED, f"the arm is {1e3 * apart:.0f} mm from where it shall be")
         if self.outcome is Outcome.ARM_STOPPED:
-            self._target = pose  # from where it is, not from where it should have been
+            self.go_on(pose)  # from where it is, not from where it should have been
 
     def _end(self, outcome: Outcome, why: str) -> None:
         self.outcome, self.why = outcome, why
-        # On the way to the stand-off nothing is near: it stays where it is. Where it hurts there is no gentle start.
-        self.phase = Phase.ENDED if self.phase is Phase.TRANSIT else Phase.RETREAT
-        self._share = 1.0 if outcome is Outcome.TOO_MUCH_FORCE else 0.0
+        hurts = outcome is Outcome.TOO_MUCH_FORCE
+        if self.phase is Phase.TRANSIT and hurts:
+            self._back = self._begin  # something was in the way: back as it came
+        # Else nothing is near on the way to the stand-off: it stays where it is. Where it hurts there is no gentle start.
+        self.phase = Phase.ENDED if self.phase is Phase.TRANSIT and not hurts else Phase.RETREAT
+        self._share = 1.0 if hurts else 0.0
 
 
 def facing(direction: np.ndarray, rotation: np.ndarray) -> np.ndarray:

@@ -4,14 +4,13 @@
     trace = bench.place(told_point, told_normal)      # of a Placement that is led there through the arm's own law
 
 The chest is a dome on a slide along the normal: a spring and a damper between it and a rib cage that breathes. Its force is felt
-by a sensor at the wrist, with noise, from which the stethoscope's weight is taken. The arm follows by the inverse
-kinematics and the torque law of a teleoperated arm.
+by a sensor at the wrist, with noise. The arm is led as on a robot (`ListeningArm`); its servos follow each command until the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
@@ -19,13 +18,13 @@ from scipy.spatial.transform import Rotation
 
 from config.description import Track
 from config.robot import load_robot, robot_file
+from sim_core.auscultation.listening_arm import ListeningArm
 from sim_core.auscultation.placement import Phase, Placement, PlacementConfig, facing
+from sim_core.auscultation.pressing_force import PressingForce, WristLoad
 from sim_core.multibody import load_model
-from sim_core.telepresence.arm_ik import PERIOD, QpIk
-from sim_core.telepresence.arm_kinematics import ArmKinematics
+from sim_core.telepresence.arm_ik import PERIOD
 from sim_core.telepresence.clutch import Pose
 from sim_core.telepresence.model_forces import ModelForces
-from sim_core.telepresence.torque_law import TorqueLaw, TorqueSettings
 
 __all__ = ["ChestConfig", "PlacementTrace", "StethoscopeBench"]
 
@@ -33,9 +32,6 @@ TICK, LOOP = 0.001, round(PERIOD / 0.001)  # [s]; ticks between two steps of the
 SETTLING = 800  # ticks
 RADIUS, LENGTH, MASS = 0.02, 0.03, 0.12  # of the stethoscope [m], [m], [kg]
 DOME = 0.15  # radius of the chest's surface [m]
-CUTOFF = 25.0  # of the force's filter [Hz]
-#: of a joint, over the root of its greatest torque: 900 N m/rad and 70 N m s/rad where that is 87 N m, 330 and 26 where it is 12
-STIFFNESS, DAMPING = 96.0, 7.5
 #: share of their stiffness with which joints hold where the arm is stopped: a body that breathes against it is not crushed
 YIELDING = 0.1
 
@@ -106,31 +102,22 @@ class StethoscopeBench:
         self.model = _spec(robot, frame, chest).compile()
         self.data = mujoco.MjData(self.model)
         self.move_chest(point, normal)
-        arm = load_model(robot)
-        self.kinematics = ArmKinematics(arm, frame, tool=Pose(np.array([0.0, 0.0, LENGTH]), np.eye(3)))
-        self._ik = QpIk(self.kinematics)
-        self._forces = ModelForces(arm)
-        names = self.kinematics.joints
-        joints = [self.model.joint(name).id for name in names]
+        alone = load_model(robot)
+        self.arm = ListeningArm(alone, frame, tool=Pose(np.array([0.0, 0.0, LENGTH]), np.eye(3)))
+        self.kinematics = self.arm.kinematics
+        # The sensor sits on the membrane's own axes. The arm's model does not know the stethoscope.
+        self._force = PressingForce(WristLoad(MASS * self.model.opt.gravity, np.array([0.0, 0.0, 1.0]), np.eye(3)))
+        self._forces = ModelForces(alone)
+        joints = [self.model.joint(name).id for name in self.kinematics.joints]
         self._q, self._v = self.model.jnt_qposadr[joints], self.model.jnt_dofadr[joints]
         self._slide = int(self.model.joint("chest").dofadr[0])
         self._slide_q = int(self.model.joint("chest").qposadr[0])
         self.data.qpos[self._q] = self.kinematics.home
         mujoco.mj_forward(self.model, self.data)
-        k, n = self.kinematics, len(joints)
-        effort = self.model.actuator_ctrlrange[: len(joints), 1]
-        stiffness, damping = STIFFNESS * np.sqrt(effort), DAMPING * np.sqrt(effort)
-        settings = TorqueSettings(
-            stiffness, damping, k.lower, k.upper, k.speed, effort, np.full(n, 80.0),
-            np.full(n, 0.05), 0.1 * k.speed, 0.5 * effort, 0.5 * effort, cutoff=30.0,
-        )  # fmt: skip
-        self._law = TorqueLaw(settings, k.home)
-        self._stopped = TorqueLaw(replace(settings, kp=YIELDING * stiffness), k.home)
-        self._command = k.home.copy()
-        self._felt = 0.0
         self.hold, self.deaf, self.shift = False, False, 0.0
-        self._was_held = False
+        self._held: np.ndarray | None = None  # where the joints are held (n,)
         self.interfere: Callable[[StethoscopeBench], None] = lambda bench: None
+        self._cycle()
         for _ in range(SETTLING):  # until the weight that the arm's model does not know is borne
             self._tick()
 
@@ -167,16 +154,14 @@ class StethoscopeBench:
         Raises:
             RuntimeError: it did not end in time.
         """
-        placement = Placement(point, normal, self.kinematics.at(self._command).pose, config)
+        placement = self.arm.place(point, normal, config)
         trace = PlacementTrace(placement)
         end = self.time + longest
         while not placement.ended:
             if self.time > end:
                 raise RuntimeError(f"the placement did not end within {longest:g} s: it is {placement.phase.value}")
-            target = placement.step(self.pose(), np.nan if self.deaf else self._felt, PERIOD)
+            self._cycle()
             watch(placement)
-            if not self.hold:
-                self._command = self._ik.step(target, self._command, self.kinematics.home)
             for _ in range(LOOP):
                 self._tick()
                 trace.phase.append(placement.phase.name)
@@ -184,6 +169,12 @@ class StethoscopeBench:
                 trace.position.append(self.data.site("membrane").xpos.copy())
                 trace.speed.append(self._speed())
         return trace
+
+    def _cycle(self) -> None:
+        """One command of the arm, which its servos follow from now on."""
+        q, v = self.data.qpos[self._q], self.data.qvel[self._v]
+        force = np.nan if self.deaf else self._force.at(self.time)
+        self._motion, self._since = self.arm.cycle(q, v, force, PERIOD), self.time
 
     def contact_force(self) -> float:
         """True force between stethoscope and chest [N]."""
@@ -197,26 +188,34 @@ class StethoscopeBench:
         model, data, chest = self.model, self.data, self.chest
         self.interfere(self)
         q, v = data.qpos[self._q], data.qvel[self._v]
-        if self.hold != self._was_held:  # either law begins where the arm is
-            self._was_held, self._command = self.hold, q.copy()
-            (self._stopped if self.hold else self._law).reset(q)
-        law = self._stopped if self.hold else self._law
-        data.qfrc_applied[self._v] = law.torque(self._command, q, v, self._forces(q, v, np.zeros_like(q)))
+        if self.hold and self._held is None:
+            self._held = q.copy()
+        elif self._held is not None and not self.hold:
+            self._held = None
+            self.arm.start_at(q)
+            self._cycle()
+        data.qfrc_applied[self._v] = self._torque(q, v)
         ribs = chest.breath * np.sin(2.0 * np.pi * chest.breath_rate * data.time + chest.phase) + self.shift
         skin, rate = data.qpos[self._slide_q], data.qvel[self._slide]
         data.qfrc_applied[self._slide] = -chest.stiffness * (skin - ribs) - chest.damping * rate
         mujoco.mj_step(model, data)
         self._feel()
 
+    def _torque(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Of the joints (n,) [N m], as servos exert them: the command's law, or that of the stop state."""
+        arm, told = self.arm, self._motion
+        if self._held is None:
+            ahead = told.velocity * (self.time - self._since)
+            tau = told.torque(q - ahead, v)
+        else:
+            tau = YIELDING * arm.kp * (self._held - q) - arm.kd * v + self._forces(q, v, np.zeros_like(q))
+        return np.clip(tau, -arm.effort, arm.effort)
+
     def _feel(self) -> None:
-        """The force along the told z axis, as a node gives it: weight taken away, filtered."""
-        reading = self.data.sensor("wrist").data.copy()
-        rotation = self.data.site("wrist").xmat.reshape(3, 3)
-        # MuJoCo tells with what the hand holds the stethoscope: its weight, and against what presses on it.
-        pressing = (reading + rotation.T @ (MASS * self.model.opt.gravity))[
-            2
-        ] + self.chest.noise * self._rng.standard_normal()
-        self._felt += (1.0 - np.exp(-2.0 * np.pi * CUTOFF * TICK)) * (pressing - self._felt)
+        # MuJoCo tells with what the hand holds the stethoscope, which is the reaction of what a sensor tells.
+        wrench = -np.r_[self.data.sensor("wrist").data, np.zeros(3)]
+        wrench[2] -= self.chest.noise * self._rng.standard_normal()
+        self._force.feel(wrench, self.data.site("wrist").xmat.reshape(3, 3), self.time)
 
     def _speed(self) -> float:
         velocity = np.zeros(6)
