@@ -64,10 +64,17 @@ def vesicular(frequency: np.ndarray, corner: float = CORNER) -> np.ndarray:
     return falling / np.sqrt((1.0 + (100.0 / f) ** 8) * (1.0 + (f / 1000.0) ** 12))
 
 
-def lung_sound(config: LungConfig, duration: float, rate: float, rng: np.random.Generator) -> np.ndarray:
-    """Breath as it sounds over the lung, shape (n,); RMS 1 at the height of an inspiration."""
+def lung_sound(
+    config: LungConfig, duration: float, rate: float, rng: np.random.Generator, begin: float | None = None
+) -> np.ndarray:
+    """Breath as it sounds over the lung, shape (n,); RMS 1 at the height of an inspiration.
+
+    Args:
+        duration: [s]. rate: samples per second [Hz].
+        begin: phase of the breath at which it begins [breaths]; an inspiration begins at 0; None: at random.
+    """
     n = round(duration * rate)
-    phase = config.breath_rate * np.arange(n) / rate + rng.uniform()
+    phase = config.breath_rate * np.arange(n) / rate + (rng.uniform() if begin is None else begin)
     flow_in, flow_out = breath_flow(config, phase)
     sound = flow_in * shaped_noise(n, rate, vesicular, rng)
     lower = shaped_noise(n, rate, lambda f: vesicular(f, EXPIRATION_LOWER * CORNER), rng)

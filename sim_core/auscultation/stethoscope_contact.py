@@ -13,7 +13,18 @@ import numpy as np
 
 from sim_core.auscultation.band_noise import band_limited, shaped_noise
 
-__all__ = ["ContactConditions", "coupling", "disturbances", "through_contact"]
+__all__ = [
+    "ContactConditions",
+    "bump_sound",
+    "coupling",
+    "disturbances",
+    "friction_loudness",
+    "hum_sound",
+    "room_noise",
+    "room_share",
+    "rubbed_noise",
+    "through_contact",
+]
 
 HALF_PRESSED = 3.5  # [N]
 LEAK, LEAK_CUT_OFF = 0.25, 120.0  # of the amplitude that a gap lets through [-], below that frequency [Hz]
@@ -53,6 +64,40 @@ def coupling(force: float | np.ndarray) -> np.ndarray:
     return 1.0 - np.exp(-((np.maximum(force, 0.0) / HALF_PRESSED) ** 2))
 
 
+def room_share(force: float | np.ndarray) -> np.ndarray:
+    """Share of the room's noise that a membrane pressed by `force` [N] lets in, in (0, 1]."""
+    return 1.0 - (1.0 - SEALED) * coupling(force)
+
+
+def friction_loudness(force: float | np.ndarray, speed: float | np.ndarray) -> np.ndarray:
+    """Amplitude that `rubbed_noise` has where a membrane pressed by `force` [N] slips at `speed` [m/s]."""
+    return FRICTION * np.abs(speed) * np.sqrt(np.maximum(force, 0.0))
+
+
+def rubbed_noise(n: int, rate: float, rng: np.random.Generator) -> np.ndarray:
+    """Skin that sticks and slips, in bursts some five times a second, of loudness 1, shape (n,)."""
+    slips = np.maximum(0.0, shaped_noise(n, rate, lambda f: 1.0 / (1.0 + (f / 5.0) ** 4), rng))
+    return slips * shaped_noise(n, rate, band_limited(*FRICTION_BAND), rng)
+
+
+def room_noise(n: int, rate: float, rng: np.random.Generator) -> np.ndarray:
+    """What a room sounds like, of RMS 1, shape (n,)."""
+    return shaped_noise(n, rate, band_limited(*ROOM_BAND), rng)
+
+
+def hum_sound(conditions: ContactConditions, t: np.ndarray, phases: np.ndarray) -> np.ndarray:
+    """Motors, three tones at times (n,) [s] with phases (3,) [rad] at t = 0, shape (n,)."""
+    tones = [np.sin(2.0 * np.pi * k * conditions.hum_frequency * t + phase) / k for k, phase in zip((1, 2, 3), phases)]
+    return conditions.hum * np.sum(tones, axis=0) / np.sqrt(0.5 * (1.0 + 1.0 / 4.0 + 1.0 / 9.0))
+
+
+def bump_sound(since: np.ndarray) -> np.ndarray:
+    """A bump of peak 1 at times (n,) [s] since it came, shape (n,); silence before."""
+    return np.where(since >= 0.0, np.exp(-4.6 * np.maximum(since, 0.0) / BUMP_LENGTH), 0.0) * np.sin(
+        2.0 * np.pi * BUMP_FREQUENCY * since
+    )
+
+
 def through_contact(sound: np.ndarray, conditions: ContactConditions, rate: float) -> np.ndarray:
     """A sound of the body (n,) as it is heard: coupled by the force, and what the gap lets through of the rest."""
     n = len(sound)
@@ -69,21 +114,15 @@ def disturbances(conditions: ContactConditions, n: int, rate: float, rng: np.ran
     """Everything that is not the body's, each of shape (n,): friction, room, hum, bumps, electronics."""
     force, speed = _course(conditions.force, n), np.abs(_course(conditions.speed, n))
     t = np.arange(n) / rate
-    # Skin sticks and slips: bursts some five times a second.
-    slips = np.maximum(0.0, shaped_noise(n, rate, lambda f: 1.0 / (1.0 + (f / 5.0) ** 4), rng))
-    rubbed = slips * shaped_noise(n, rate, band_limited(*FRICTION_BAND), rng)
-    room = shaped_noise(n, rate, band_limited(*ROOM_BAND), rng)
-    tones = [np.sin(2.0 * np.pi * k * conditions.hum_frequency * t + rng.uniform(0.0, 6.28)) / k for k in (1, 2, 3)]
+    rubbed, room = rubbed_noise(n, rate, rng), room_noise(n, rate, rng)
+    hum = hum_sound(conditions, t, rng.uniform(0.0, 6.28, 3))
     bumps = np.zeros(n)
     for at in rng.uniform(0.0, n / rate, rng.poisson(conditions.bump_rate * n / rate)):
-        since = t - at
-        bumps += np.where(since >= 0.0, np.exp(-4.6 * np.maximum(since, 0.0) / BUMP_LENGTH), 0.0) * np.sin(
-            2.0 * np.pi * BUMP_FREQUENCY * since
-        )
+        bumps += bump_sound(t - at)
     return {
-        "friction": FRICTION * speed * np.sqrt(np.maximum(force, 0.0)) * rubbed,
-        "room": conditions.room * (1.0 - (1.0 - SEALED) * coupling(force)) * room,
-        "hum": conditions.hum * np.sum(tones, axis=0) / np.sqrt(0.5 * (1.0 + 1.0 / 4.0 + 1.0 / 9.0)),
+        "friction": friction_loudness(force, speed) * rubbed,
+        "room": conditions.room * room_share(force) * room,
+        "hum": hum,
         "bumps": conditions.bump * bumps,
         "electronics": conditions.electronics * rng.standard_normal(n),
     }
