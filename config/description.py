@@ -18,6 +18,7 @@ __all__ = [
     "Device",
     "HiddenChange",
     "Identify",
+    "Listen",
     "ListenDemo",
     "PayloadDemo",
     "Refit",
@@ -46,7 +47,12 @@ class _HasKind(Protocol):
 Kind = TypeVar("Kind", bound=_HasKind)
 
 #: nodes that can run a robot, and the tasks that each is for
-CONTROLLERS = {"adaptive_mpc": ("track", "swing_up"), "stance_controller": ("trot",), "teleop": ("teleoperate",)}
+CONTROLLERS = {
+    "adaptive_mpc": ("track", "swing_up"),
+    "stance_controller": ("trot",),
+    "teleop": ("teleoperate",),
+    "placement": ("listen",),
+}
 WEIGHT = (0.0, 1e9)
 
 
@@ -149,6 +155,15 @@ class Teleoperate:
         for name, sizes in (("base", (0, 3)), ("head", (0, 3)), ("hand", (0, 6))):
             if len(getattr(self, name)) not in sizes:
                 raise ValueError(f"{name}: expected {sizes[1]} joints or none, found {len(getattr(self, name))}")
+
+
+@dataclass(frozen=True)
+class Listen:
+    """A stethoscope is put onto a person where somebody asks for it."""
+
+    kind: ClassVar[str] = "listen"
+
+    frame: str = key("", None, "site of the model that is the stethoscope's membrane, its z axis out of it")
 
 
 @dataclass(frozen=True)
@@ -308,7 +323,9 @@ class Robot:
     controller: str = key(
         choices=tuple(CONTROLLERS), purpose="node that runs it; left out: nothing does, it is a model only", default=""
     )
-    task: Track | SwingUp | Trot | Teleoperate | None = key("", None, "what the controller makes it do", default=None)
+    task: Track | SwingUp | Trot | Teleoperate | Listen | None = key(
+        "", None, "what the controller makes it do", default=None
+    )
     refit: Refit | None = key("", None, "what its sensors ask of the refit", default=None)
     identify: Identify | None = key("", None, "defaults of refit identify", default=None)
     devices: tuple[Device, ...] = key(

@@ -128,6 +128,7 @@ def started(robot, value, physical=""):
         "adaptive_mpc": mpc,
         "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
         "teleop": {"lockstep": yes["lockstep"]},
+        "placement": {"lockstep": yes["lockstep"]},
     }
     if robot.controller not in controllers:
         raise ValueError(
