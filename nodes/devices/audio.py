@@ -9,34 +9,24 @@ The interface is audio_capture's (audio_common). Page: docs/nodes/audio.md.
 from __future__ import annotations
 
 import json
-import threading
 import time
-from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
 from audio_common_msgs.msg import AudioData, AudioDataStamped, AudioInfo
-from rclpy.qos import QoSProfile
-from refit_interfaces.action import RecordAudio
 
 from hardware.audio.device import AudioDevice, Sound
 from hardware.audio.pcm import FORMATS
 from hardware.audio.sources import FileSource, PortAudioSource, Source, StreamFormat, SynthesisedSource
 from hardware.audio.synthesiser import StethoscopeConfig
-from hardware.audio.wav import WavRecording
 from nodes.devices.device_node import DeviceConfig, DeviceNode
 from nodes.framework.config import setting
 from nodes.framework.lifecycle import spin_main
-from nodes.framework.long_action import LongAction
 from nodes.framework.qos import LATCHED
+from nodes.framework.sound_messages import SOUND, audio_info, stamped_audio
+from nodes.framework.sound_recording import SoundRecording
 
 __all__ = ["Audio", "AudioConfig", "main"]
-
-# 0.4 s of chunks of 20 ms for a reader that is held up; reliable, since a lost chunk is a click.
-SOUND = QoSProfile(depth=20)
-LONGEST_RECORDING = 3600.0  # [s]
-PATIENCE = 5.0  # [s] that a recording waits for sound beyond its own length
-FEEDBACK_PERIOD = 0.1  # [s]
 
 
 @dataclass(frozen=True)
@@ -96,9 +86,7 @@ class Audio(DeviceNode):
 
     name = "audio"
     Config = AudioConfig
-    _recording: WavRecording | None = None
-    _goal = None
-    _action: LongAction | None = None
+    _recording: SoundRecording | None = None
 
     # -- device ------------------------------------------------------------------------------------
     def make_device(self) -> AudioDevice:
@@ -106,16 +94,7 @@ class Audio(DeviceNode):
         self._form = StreamFormat(config.sample_rate, config.channels, config.sample_format, config.chunk_ms)
         self._audio = self.publisher(AudioData, "~/audio", SOUND)
         self._stamped = self.publisher(AudioDataStamped, "~/audio_stamped", SOUND)
-        bits = 8 * self._form.frame_bytes
-        self.publisher(AudioInfo, "~/audio_info", LATCHED).publish(
-            AudioInfo(
-                channels=config.channels,
-                sample_rate=config.sample_rate,
-                sample_format=config.sample_format,
-                bitrate=round(bits * config.sample_rate / 1000),
-                coding_format="wave",
-            )
-        )
+        self.publisher(AudioInfo, "~/audio_info", LATCHED).publish(audio_info(self._form))
         return AudioDevice(self._make_source(), config.gain_db, config.floor_dbfs, **self.link_options())
 
     def _make_source(self) -> Source:
@@ -140,45 +119,34 @@ class Audio(DeviceNode):
         )
 
     def on_sample(self, sound: Sound, t: float) -> None:
-        audio = AudioData()
-        audio.data = array("B", sound.data)
-        stamped = AudioDataStamped(audio=audio)
-        stamped.header.stamp, stamped.header.frame_id = self.stamp(t), self.config.frame_id
+        stamped = stamped_audio(sound.data, self.stamp(t), self.config.frame_id)
         self._stamped.publish(stamped)
-        self._audio.publish(audio)
-        with self._lock:
-            if self._recording is not None and not self._recording.complete and not self._failure:
-                try:
-                    self._recording.add(sound.data, sound.clipped, sound.gap, sound.overrun)
-                except OSError as error:
-                    self._failure = f"{self._recording.path} cannot be written: {error.strerror or error}"
+        self._audio.publish(stamped.audio)
+        if (recording := self._recording) is not None:
+            recording.add(sound.data, sound.clipped, sound.gap, sound.overrun)
 
     def diagnose_device(self) -> None:
         level = self.device.level
         self.diagnostics.set("level_dbfs", level.rms_dbfs)
         self.diagnostics.set("clipping_ratio", level.clipping)
-        self.diagnostics.set("recording", str(self._recording.path) if self._recording else "")
+        file = self._recording.file if self._recording else None
+        self.diagnostics.set("recording", str(file.path) if file else "")
 
     # -- lifecycle ---------------------------------------------------------------------------------
     def configure(self) -> None:
-        self._lock, self._failure = threading.Lock(), ""
         super().configure()
-        self._action = LongAction(
-            self, RecordAudio, "~/record", self._begin, self._refusal, lambda _: self._end("cancelled", "canceled")
-        )
-        self._clerk = self.create_timer(FEEDBACK_PERIOD, self._attend, clock=self.steady_clock)
+        self._recording = SoundRecording(self, self._form, self.config.record_directory, time.monotonic)
 
     def stop(self) -> None:
-        if self._goal is not None:
-            self._end("the node was deactivated", "abort")
+        if self._recording is not None:
+            self._recording.end("the node was deactivated")
         super().stop()
         self._tell_truth()
 
     def cleanup(self) -> None:
-        if self._action is not None:
-            self._action.destroy()
-            self.destroy_timer(self._clerk)
-            self._action = None
+        if self._recording is not None:
+            self._recording.destroy()
+            self._recording = None
         super().cleanup()
 
     def _tell_truth(self) -> None:
@@ -202,76 +170,6 @@ class Audio(DeviceNode):
                 )
                 + "\n"
             )
-
-    # -- recording ---------------------------------------------------------------------------------
-    def _refusal(self, goal) -> str:
-        if not self.is_active:
-            return "the node is not active; activate it first"
-        if self._goal is not None:
-            return f"{self._recording.path} is being recorded; wait for its end or cancel it"
-        if not 0.0 < goal.duration <= LONGEST_RECORDING:
-            return f"duration is {goal.duration:g} s; expected more than 0 and at most {LONGEST_RECORDING:g} s"
-        return ""
-
-    def _begin(self, handle) -> None:
-        goal, form = handle.request, self._form
-        path = Path(
-            goal.file or Path(self.config.record_directory) / time.strftime("%Y%m%dT%H%M%SZ.wav", time.gmtime())
-        ).expanduser()
-        self._goal, self._failure = handle, ""
-        self._deadline = time.monotonic() + goal.duration + PATIENCE
-        try:
-            recording = WavRecording(path, form.rate, form.channels, form.sample, round(goal.duration * form.rate))
-        except OSError as error:
-            self._finish(
-                RecordAudio.Result(message=f"{path} cannot be written: {error.strerror or error}", file=str(path)),
-                "abort",
-            )
-            return
-        with self._lock:
-            self._recording = recording
-
-    def _attend(self) -> None:
-        """Feedback, and the end of a recording."""
-        recording = self._recording
-        if self._goal is None or recording is None:
-            return
-        self._goal.publish_feedback(RecordAudio.Feedback(elapsed=recording.written / self._form.rate))
-        if recording.complete:
-            self._end("", "succeed")
-        elif self._failure:
-            self._end(self._failure, "abort")
-        elif time.monotonic() > self._deadline:
-            self._end(f"sound stayed away: {recording.written / self._form.rate:.2f} s came", "abort")
-
-    def _end(self, message: str, outcome: str) -> None:
-        """Complete the file and give the goal its result."""
-        with self._lock:
-            recording, self._recording = self._recording, None
-        if recording is None:  # it had ended by itself
-            return
-        try:
-            recording.close()
-        except OSError as error:
-            message, outcome = f"{recording.path} cannot be written: {error.strerror or error}", "abort"
-        if recording.overruns:
-            lost = f"{recording.overruns} overruns, {recording.missing} samples missing and written as silence"
-            message = f"{message}; {lost}" if message else lost
-        self._finish(
-            RecordAudio.Result(
-                success=outcome == "succeed",
-                message=message,
-                file=str(recording.path),
-                samples=recording.written,
-                overruns=recording.overruns,
-                clipping_ratio=recording.clipping,
-            ),
-            outcome,
-        )
-
-    def _finish(self, result, outcome: str) -> None:
-        goal, self._goal = self._goal, None
-        self._action.finish(goal, result, outcome)
 
 
 def main(args=None) -> int:
