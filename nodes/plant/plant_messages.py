@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
-from refit_interfaces.msg import FootContacts
+from refit_interfaces.msg import FootContacts, StethoscopeContact
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
 from tf2_msgs.msg import TFMessage
@@ -49,6 +49,8 @@ class PlantMessages:
         self.imu = Imu()
         self.imu.header.frame_id = frame_prefix + "imu"
         self.foot_contacts = FootContacts(names=plant.feet)
+        self.stethoscope = StethoscopeContact(side=plant.patient.side if plant.patient else "")
+        self.stethoscope.header.frame_id = frame_prefix + "world"
         self._frames = RobotFrames(plant.world.nominal, frame_prefix)
 
     def fill_clock(self, plant: MujocoPlant) -> Clock:
@@ -82,6 +84,16 @@ class PlantMessages:
         self.foot_contacts.force = forces.tolist()
         self.foot_contacts.contact = (forces > CONTACT_FORCE).tolist()
         return self.foot_contacts
+
+    def fill_stethoscope(self, plant: MujocoPlant) -> StethoscopeContact:
+        contact, message = plant.patient.contact, self.stethoscope
+        set_stamp(message.header.stamp, self._now())
+        message.place = contact.place
+        p, n = message.position, message.normal
+        p.x, p.y, p.z = contact.position.tolist()
+        n.x, n.y, n.z = contact.normal.tolist()
+        message.depth, message.force, message.slip = contact.depth, contact.force, contact.slip
+        return message
 
     def fill_tf(self, plant: MujocoPlant) -> tuple[TFMessage, TFMessage]:
         """(moving, static) transforms of the robot at the present true state."""

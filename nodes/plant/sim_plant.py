@@ -11,7 +11,7 @@ import sys
 
 from geometry_msgs.msg import WrenchStamped
 from rclpy.duration import Duration
-from refit_interfaces.msg import FootContacts, JointCommand
+from refit_interfaces.msg import FootContacts, JointCommand, StethoscopeContact
 from refit_interfaces.srv import SetParameterSet
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
@@ -38,6 +38,7 @@ from sim_core.plant import MujocoPlant, PlantError, joint_limits
 __all__ = ["SimPlant", "main"]
 
 LAST_WORD = Duration(seconds=0.5)  # for readers to confirm the last joint state
+STETHOSCOPE_PERIOD = 0.01  # [s] between two messages of how a simulated person feels the stethoscope
 CATCH_UP = 1.5  # ticks that are made up for at most where emulated motors drive: they would drive all of them alike
 
 
@@ -82,6 +83,7 @@ class SimPlant(RefitNode):
             orientation_noise=c.orientation_noise,
             gyro_noise=c.gyro_noise,
             accelerometer_noise=c.accelerometer_noise,
+            patient=_patient(c),
         )
         self.diagnostics.hardware_id = plant.name
         self._world = PlantWorld(c.world, plant) if c.world else None
@@ -113,6 +115,7 @@ class SimPlant(RefitNode):
         self._pub_contacts = (
             publisher(FootContacts, f"{own}foot_contacts", STATE) if c.imu_period and plant.feet else None
         )
+        self._pub_stethoscope = publisher(StethoscopeContact, "~/stethoscope", STATE) if plant.patient else None
         self._every = {
             name: _ticks(period, plant.tick_period)
             for name, period in (
@@ -120,6 +123,7 @@ class SimPlant(RefitNode):
                 ("tf", c.tf_period),
                 ("wrench", c.wrench_period),
                 ("imu", c.imu_period),
+                ("stethoscope", STETHOSCOPE_PERIOD),
             )
         }
         control_ticks = _ticks(c.control_period, plant.tick_period)
@@ -287,6 +291,9 @@ class SimPlant(RefitNode):
             self._pub_joint_states.publish(messages.fill_joint_state(plant))
         if self._pub_wrench is not None and index % self._every["wrench"] == 0:
             self._pub_wrench.publish(messages.fill_wrench(plant))
+        if self._pub_stethoscope is not None and index % self._every["stethoscope"] == 0:
+            if plant.patient.contact is not None:
+                self._pub_stethoscope.publish(messages.fill_stethoscope(plant))
         if self._pub_tf is not None and index % self._every["tf"] == 0:
             moving, static = messages.fill_tf(plant)
             self._pub_tf.publish(moving)
@@ -338,6 +345,14 @@ class SimPlant(RefitNode):
 
 def _scatter(values: tuple[float, ...]):
     return values[0] if len(values) == 1 else values
+
+
+def _patient(c: SimPlantConfig):
+    if c.patient < 0:
+        return None
+    from sim_core.plant.patient import Patient  # only where somebody lies there
+
+    return Patient(c.patient, c.patient_side, c.patient_position)
 
 
 def _ticks(period: float, tick: float) -> int:

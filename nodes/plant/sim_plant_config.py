@@ -90,6 +90,19 @@ class SimPlantConfig:
     )
     gyro_noise: float = setting(0.0, "rad/s", (0.0, 10.0), "of its angular velocity", read_only=True)
     accelerometer_noise: float = setting(0.0, "m/s^2", (0.0, 100.0), "of its linear acceleration", read_only=True)
+    patient: int = setting(
+        -1,
+        "",
+        (-1, 2**31 - 1),
+        "number of the person who lies before a robot with a stethoscope; -1: nobody does",
+        read_only=True,
+    )
+    patient_side: str = setting(
+        "front", "", None, "of that person that is up", choices=("front", "back"), read_only=True
+    )
+    patient_position: tuple[float, ...] = setting(
+        (0.5, 0.0, 0.18), "m", (-10.0, 10.0), "where the axes of that person's body begin in the world", read_only=True
+    )
     require_supervisor: bool = setting(
         True,
         "",
@@ -109,5 +122,7 @@ class SimPlantConfig:
         for std in (self.initial_position_std, self.initial_velocity_std):
             if not std:
                 raise ValueError("initial_*_std needs one number, or one per joint.")
+        if len(self.patient_position) != 3:
+            raise ValueError(f"patient_position: expected three numbers, found {len(self.patient_position)}.")
         if self.world and self.lockstep:
             raise ValueError("emulated devices run in real time: lockstep and world exclude each other.")

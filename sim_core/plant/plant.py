@@ -18,7 +18,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -29,11 +29,14 @@ from sim_core.gate import CommandGate
 from sim_core.plant.base_sensors import BaseSensors, BaseState, Imu
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import read_parameter_file
-from sim_core.plant.scenario import Change, Event, Scenario, parse_scenario
+from sim_core.plant.scenario import PATIENT_SPEED, Change, Event, Scenario, parse_scenario
 from sim_core.plant.scene import Entity, entity_content, robot_mjcf, shape_content
 from sim_core.plant.sensors import MAX_DELAY, DelayLine, JointSensor
 from sim_core.plant.servo import Servo
 from sim_core.plant.world import EntityState, World
+
+if TYPE_CHECKING:
+    from sim_core.plant.patient import Patient
 
 __all__ = ["MujocoPlant"]
 
@@ -72,6 +75,7 @@ class MujocoPlant:
         initial_q_std, initial_v_std: scatter of that state, scalar or shape (n,).
         wrench_site: site with a force-torque sensor; "" for none.
         orientation_noise, gyro_noise, accelerometer_noise: of the IMU [rad], [rad/s], [m/s^2].
+        patient: who lies before a robot with a stethoscope; None: nobody.
 
     Raises:
         PlantError: any of these cannot work; the text says what was expected.
@@ -102,7 +106,9 @@ class MujocoPlant:
         orientation_noise: float = 0.0,
         gyro_noise: float = 0.0,
         accelerometer_noise: float = 0.0,
+        patient: Patient | None = None,
     ) -> None:
+        self.patient = patient
         self.name, self.mjcf = robot_mjcf(robot)
         values, file_delay = read_parameter_file(params_file, robot) if params_file else ({}, 0.0)
         sensor_delay = sensor_delay or file_delay
@@ -269,6 +275,8 @@ class MujocoPlant:
             world = self.world
             applied = self._inputs.at(self.t)
             world.data.ctrl[:] = applied
+            if self.patient is not None:
+                self.patient.press(world.model, world.data, self.t)
             mujoco.mj_step(world.model, world.data)
             self._steps += 1
             self._sensor.push(self.true_q, self.true_v)
@@ -299,6 +307,8 @@ class MujocoPlant:
             self._seed = seed
         keep = [e for e in self.world.entities if (e.spawned and not spawned) or (not e.spawned and not time)]
         self.world.rebuild(entities=keep, changes=self._own_changes if time else None)
+        if time and self.patient is not None:
+            self.patient.reset()
         if time:
             self._steps = 0
             self._next_event = 0
@@ -341,6 +351,8 @@ class MujocoPlant:
         self._state_changed()
 
     def _state_changed(self) -> None:
+        if self.patient is not None:
+            self.patient.attend_anew()
         self._sensor.clear(self.true_q, self.true_v)
         self.q, self.v = self._sensor.read(self._rng)
 
@@ -378,6 +390,7 @@ class MujocoPlant:
                 continue
             before = self.world.changes
             entities, changes, delays = self._after(event, self.world.entities, before)
+            self._move_patient(event)
             self.world.rebuild(entities=entities, changes=changes)
             self._own_changes += changes[len(before) :]
             self._own_delays.update(delays)
@@ -388,8 +401,14 @@ class MujocoPlant:
             event = self.scenario[self._next_event]
             self._next_event += 1
             entities, changes, delays = self._after(event, self.world.entities, self.world.changes)
+            self._move_patient(event)
             self.world.rebuild(entities=entities, changes=changes)
             self._set_delays(**delays)
+
+    def _move_patient(self, event: Event) -> None:
+        if event.action == "patient" and self.patient is not None:
+            a = event.arguments
+            self.patient.move(a["shift"], a.get("speed", PATIENT_SPEED), self.t)
 
     def _after(
         self, event: Event, entities: tuple[Entity, ...], changes: tuple[Change, ...]
@@ -420,6 +439,8 @@ class MujocoPlant:
         elif event.action == "actuator_gain":
             joints = a.get("joints") or self.actuated_joints
             changes = (*changes, *(Change(f"{j}.gain", a["factor"]) for j in joints))
+        elif event.action == "patient" and self.patient is None:
+            raise PlantError("The scenario moves a patient, and nobody lies before this robot.")
         delays = dict(a) if event.action == "delay" else {}
         return entities, changes, delays
 

@@ -6,6 +6,7 @@
     - {time: 3.0, action: set, target: joint4.damping, value: 2.0}
     - {time: 6.0, action: actuator_gain, factor: 0.6, joints: [slider]}
     - {time: 0.0, action: delay, sensor: 0.002, command: 0.001}
+    - {time: 9.0, action: patient, shift: [0.0, 0.0, 0.02], speed: 0.1}
 
 No message ever tells the controller of them.
 """
@@ -27,7 +28,7 @@ import yaml
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.scene import shape_content
 
-__all__ = ["Change", "Event", "Scenario", "parse_scenario"]
+__all__ = ["PATIENT_SPEED", "Change", "Event", "Scenario", "parse_scenario"]
 
 # field -> (what carries it, MuJoCo's array). Mass scales inertia too: the body grows denser.
 _BODY = {"mass": ("body_mass", "body_inertia"), "inertia": ("body_inertia",)}
@@ -50,6 +51,7 @@ _KEYS: dict[str, dict[str, type]] = {
     "set": {"target": str, "value": float},
     "actuator_gain": {"factor": float, "joints": list},
     "delay": {"sensor": float, "command": float, "seconds": float},
+    "patient": {"shift": list, "speed": float},
 }
 _REQUIRED: dict[str, set[str]] = {
     "attach": {"frame", "mass"},
@@ -58,7 +60,11 @@ _REQUIRED: dict[str, set[str]] = {
     "set": {"target", "value"},
     "actuator_gain": {"factor"},
     "delay": set(),
+    "patient": {"shift"},
 }
+#: [m/s] at which a person moves, unless somebody says otherwise; [m/s], [m] at most
+PATIENT_SPEED = 0.1
+FASTEST, FARTHEST = 2.0, 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,6 +217,12 @@ def _parse_event(index: int, entry: Any) -> Event:
             arguments["sensor"] = arguments.pop("seconds")
         if any(not 0 <= value <= 0.5 for value in arguments.values()):
             fail("a delay lies between 0 and 0.5 s.")
+    if action == "patient":
+        shift, speed = arguments["shift"], arguments.get("speed", PATIENT_SPEED)
+        if len(shift) != 3 or not all(isinstance(x, (int, float)) and abs(x) <= FARTHEST for x in shift):
+            fail(f"shift is three numbers of at most {FARTHEST:g} m.")
+        if not 0.0 < speed <= FASTEST:
+            fail(f"speed is above 0 and at most {FASTEST:g} m/s.")
     if action == "attach":
         try:
             shape_content(**{k: arguments[k] for k in ("shape", "mass", "size", "com") if k in arguments})

@@ -274,7 +274,7 @@ class World:
         """
         probe, data = self._probe, self.data
         probe.qpos, probe.qvel, probe.ctrl, probe.time = data.qpos, data.qvel, data.ctrl, data.time
-        probe.qacc_warmstart = data.qacc_warmstart
+        probe.qacc_warmstart, probe.xfrc_applied = data.qacc_warmstart, data.xfrc_applied
         mujoco.mj_forward(self.model, probe)
         return probe
 
