@@ -7,10 +7,12 @@ Plain data without imports, because setup.py executes this file on its own.
 NODES = {
     # the simulated robot
     "sim_plant": "nodes.plant.sim_plant",
+    "sim_stethoscope": "nodes.plant.sim_stethoscope",
     # control
     "adaptive_mpc": "nodes.control.adaptive_mpc",
     "refit_worker": "nodes.control.refit_worker",
     "stance_controller": "nodes.control.stance_controller",
+    "placement": "nodes.control.placement",
     # supervision
     "supervisor": "nodes.supervision.supervisor",
     "recorder": "nodes.supervision.recorder",

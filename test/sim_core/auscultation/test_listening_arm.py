@@ -300,3 +300,10 @@ def test_what_is_finished_too_early_was_not_recorded():
         placement.go_on(placement.step(Pose(P + [0.0, 0.0, 0.2], np.diag([1.0, -1.0, -1.0])), 0.0, DT))
     placement.cancel("the microphone is silent", Outcome.NO_SOUND)
     assert placement.outcome is Outcome.NO_SOUND
+
+
+def test_the_robots_own_stethoscope_is_weighed():
+    """The robot with a stethoscope: sensor and membrane share their axes, and 0.12 kg hang on the sensor."""
+    load = wrist_load(load_model("panda_stethoscope"), "wrist", "membrane")
+    assert np.linalg.norm(load.weight) == pytest.approx(0.12 * 9.81, rel=1e-6)
+    np.testing.assert_allclose(load.outward, [0.0, 0.0, 1.0], atol=1e-9)
