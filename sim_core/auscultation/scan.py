@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim_core.auscultation.registration import Registration, register
 from sim_core.auscultation.regions import Side
+from sim_core.auscultation.registration import Registration, register
 
 __all__ = ["crop", "register_scan"]
 
