@@ -49,7 +49,7 @@ OWN = [
         "real_time_factor", default_value="1.0", description="simulated seconds per second; 0: as fast as possible"
     ),
     DeclareLaunchArgument(
-        "patient", default_value="3", description="number of the simulated person; -1: nobody lies there"
+        "patient", default_value="4", description="number of the simulated person; -1: nobody lies there"
     ),
     DeclareLaunchArgument(
         "patient_side", default_value="front", choices=["front", "back"], description="of that person that is up"

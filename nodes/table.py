@@ -7,6 +7,7 @@ Plain data without imports, because setup.py executes this file on its own.
 NODES = {
     # the simulated robot
     "sim_plant": "nodes.plant.sim_plant",
+    "sim_camera": "nodes.plant.sim_camera",
     "sim_stethoscope": "nodes.plant.sim_stethoscope",
     # control
     "adaptive_mpc": "nodes.control.adaptive_mpc",
@@ -43,4 +44,4 @@ NODES = {
 }
 
 #: modules whose nodes send images or point clouds
-SENDS_IMAGES = frozenset({"nodes.devices.realsense"})
+SENDS_IMAGES = frozenset({"nodes.devices.realsense", "nodes.plant.sim_camera"})

@@ -1,8 +1,4 @@
-"""What a depth camera sees of a body: rays that meet its surface, with the camera's noise.
-
-The noise follows the data sheet of the RealSense L515 (standard deviation 2.5 mm at 1 m) and grows towards grazing rays, where rays are
-lost as well. At edges some rays mix two depths ("flying pixels").
-"""
+"""What a depth camera sees of a body: rays that meet its surface, with the camera's noise (`depth_noise`)."""
 
 from __future__ import annotations
 
@@ -10,11 +6,9 @@ import mujoco
 import numpy as np
 
 from sim_core.auscultation.torso import Torso
+from sim_core.perception.depth_noise import noisy_depth
 
 __all__ = ["depth_view"]
-
-NOISE, GRAZING = 0.0025, 0.15  # [m] at 1 m; cosine below which a ray is lost
-LOST, FLYING = 0.01, 0.3  # share of rays lost anyway; share of edge rays that mix depths
 
 
 def depth_view(
@@ -35,13 +29,5 @@ def depth_view(
     mujoco.mj_multiRay(model, data, eye, rays.ravel(), None, 1, -1, hits, found, None, len(rays), 10.0)
     depth = np.where(found > 0.0, found, np.nan).reshape(width, height)
     grid = eye + depth[..., None] * rays.reshape(width, height, 3)
-    normal = np.cross(np.gradient(grid, axis=0), np.gradient(grid, axis=1))
-    normal /= np.linalg.norm(normal, axis=2, keepdims=True)
-    cosine = np.abs((normal * rays.reshape(width, height, 3)).sum(-1))
-    # Nothing is known of the slope at the edges, beyond which there is nothing.
-    edge = np.isnan(cosine) & np.isfinite(depth)
-    cosine = np.where(edge, 0.5, cosine)
-    noisy = depth + NOISE * depth**2 / np.sqrt(np.maximum(cosine, GRAZING)) * rng.standard_normal(depth.shape)
-    noisy += np.where(edge & (rng.uniform(size=depth.shape) < FLYING), rng.uniform(0.0, 0.05, depth.shape), 0.0)
-    keep = np.isfinite(depth) & (cosine > GRAZING) & (rng.uniform(size=depth.shape) > LOST)
-    return (eye + noisy[..., None] * rays.reshape(width, height, 3))[keep]
+    noisy = noisy_depth(depth, grid, rays.reshape(width, height, 3), rng)
+    return (eye + noisy[..., None] * rays.reshape(width, height, 3))[np.isfinite(noisy)]

@@ -1,0 +1,142 @@
+"""What a camera of a robot's model sees: colour, and depth as a time-of-flight camera measures it.
+
+    with RenderedCamera("panda_stethoscope", "scan", entities=[patient_entity(3)]) as camera:
+        view = camera.render(dict(zip(names, q)))
+        camera.points(view.depth)
+
+It draws off-screen, with the library that MUJOCO_GL names (egl, osmesa), and belongs to the thread that made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+
+import mujoco
+import numpy as np
+
+from sim_core.perception.depth_noise import noisy_depth
+from sim_core.plant.errors import PlantError
+from sim_core.plant.scene import Entity, build_model, robot_mjcf
+
+__all__ = ["RenderedCamera", "View"]
+
+#: optical axes (x right, y down, z forward) in those of MuJoCo's cameras (x right, y up, z backward)
+OPTICAL = np.diag([1.0, -1.0, -1.0])
+RANGE = (0.15, 5.0)  # [m] that depth is measured in
+
+
+@dataclass(frozen=True)
+class View:
+    """One picture.
+
+    Attributes:
+        colour: (h, w, 3) of 0 to 255. depth: along the optical axis (h, w) [m]; NaN: not measured.
+        pose: of the optical frame in the frame that carries it (4, 4), see `RenderedCamera.carrier`.
+    """
+
+    colour: np.ndarray
+    depth: np.ndarray
+    pose: np.ndarray
+
+
+class RenderedCamera:
+    """See the module's docstring.
+
+    Args:
+        robot: name in config/robots, path or text of a model. camera: of the model, by name.
+        width, height: of the picture. entities: what else is in the scene. seed: of the noise of depth.
+
+    Attributes:
+        K: intrinsics (3, 3) [pixel]. carrier: name of the body that carries the camera, "world" for a fixed one.
+
+    Raises:
+        PlantError: no such camera, or the picture cannot be drawn here; the text says what there is, or what to do.
+    """
+
+    def __init__(
+        self,
+        robot: str,
+        camera: str,
+        width: int = 320,
+        height: int = 240,
+        entities: Iterable[Entity] = (),
+        seed: int = 0,
+    ) -> None:
+        name, mjcf = robot_mjcf(robot)
+        self._model = model = build_model(mjcf, entities)
+        self._data = mujoco.MjData(model)
+        names = [model.camera(k).name for k in range(model.ncam)]
+        if camera not in names:
+            raise PlantError(f"{name} has no camera '{camera}'; there are {', '.join(names) or 'none'}.")
+        self._camera = int(model.camera(camera).id)
+        self.carrier = model.body(model.cam_bodyid[self._camera]).name
+        focal = 0.5 * height / np.tan(0.5 * np.deg2rad(model.cam_fovy[self._camera]))
+        self.K = np.array([[focal, 0.0, 0.5 * (width - 1)], [0.0, focal, 0.5 * (height - 1)], [0.0, 0.0, 1.0]])
+        x, y = np.meshgrid((np.arange(width) - self.K[0, 2]) / focal, (np.arange(height) - self.K[1, 2]) / focal)
+        self._rays = np.stack([x, y, np.ones_like(x)], axis=-1)  # of length 1 along the optical axis
+        self._lengths = np.linalg.norm(self._rays, axis=-1)
+        self._rng = np.random.default_rng([seed, 91])
+        model.vis.global_.offwidth = max(model.vis.global_.offwidth, width)
+        model.vis.global_.offheight = max(model.vis.global_.offheight, height)
+        try:
+            self._renderer = mujoco.Renderer(model, height, width)
+        except Exception as error:  # every back end has its own kind
+            raise PlantError(
+                f"Nothing can be drawn here ({str(error).strip() or type(error).__name__}): install libegl1, or set MUJOCO_GL=osmesa "
+                "with libosmesa6."
+            ) from error
+
+    def __enter__(self) -> RenderedCamera:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free what draws."""
+        self._renderer.close()
+
+    def render(self, joints: Mapping[str, float], depth: bool = True) -> View:
+        """The picture with joints at these positions by name [rad or m]; those that are not named are at home.
+
+        Args:
+            depth: whether it is wanted; else it is empty.
+
+        Raises:
+            PlantError: a joint that the model does not have.
+        """
+        model, data = self._model, self._data
+        data.qpos[:] = model.key_qpos[0, : model.nq] if model.nkey else model.qpos0
+        for name, position in joints.items():
+            joint = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
+            if joint < 0:
+                raise PlantError(f"The model has no joint '{name}'.")
+            data.qpos[model.jnt_qposadr[joint]] = position
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_camlight(model, data)
+        self._renderer.update_scene(data, self._camera)
+        colour = self._renderer.render().copy()
+        return View(colour, self._depth() if depth else np.zeros((0, 0)), self._pose())
+
+    def points(self, depth: np.ndarray) -> np.ndarray:
+        """Points (n, 3) [m] of a picture's depth, in the optical frame."""
+        return (depth[..., None] * self._rays)[np.isfinite(depth)]
+
+    def _depth(self) -> np.ndarray:
+        self._renderer.enable_depth_rendering()
+        true = self._renderer.render().astype(float)
+        self._renderer.disable_depth_rendering()
+        true[(true < RANGE[0]) | (true > RANGE[1])] = np.nan
+        along = true * self._lengths
+        noisy = noisy_depth(along, true[..., None] * self._rays, self._rays / self._lengths[..., None], self._rng)
+        return noisy / self._lengths
+
+    def _pose(self) -> np.ndarray:
+        model, k = self._model, self._camera
+        X = np.eye(4)
+        rotation = np.zeros(9)
+        mujoco.mju_quat2Mat(rotation, model.cam_quat[k])
+        X[:3, :3], X[:3, 3] = rotation.reshape(3, 3) @ OPTICAL, model.cam_pos[k]
+        return X

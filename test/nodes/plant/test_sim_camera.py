@@ -1,0 +1,102 @@
+"""The simulated camera as a process: pictures in the joint states' time, where they are, faults, and silence when nobody listens."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytestmark = pytest.mark.graph
+
+from sensor_msgs.msg import CameraInfo, Image, JointState, PointCloud2
+from tf2_msgs.msg import TFMessage
+
+from nodes.framework.clouds import cloud_points
+from nodes.framework.qos import COMMAND, LATCHED, SENSOR
+from nodes.plant.sim_camera import SimCameraConfig
+
+HOME = [1.4, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]
+
+
+class States:
+    """Publishes joint states whose stamps run as fast as they are asked to."""
+
+    def __init__(self, ros):
+        self.publisher, self.time = ros.node.create_publisher(JointState, "joint_states", COMMAND), 0.0
+        self.timer = ros.node.create_timer(0.02, self.say)
+
+    def say(self):
+        message = JointState(name=[f"joint{k}" for k in range(1, 8)], position=HOME)
+        self.time += 0.1
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(round(1e9 * self.time), 10**9)
+        self.publisher.publish(message)
+
+
+@pytest.fixture(scope="module")
+def graph(shared_ros):
+    ros = shared_ros
+    process = ros.start("sim_camera", robot="panda_stethoscope", camera="scan", patient=4, rate=2.0)
+    ros.frames = ros.listen(TFMessage, "/tf_static", LATCHED)
+    ros.states = States(ros)
+    ros.say = ros.diagnostics("/sim_camera")
+    ros.up("/sim_camera")
+    yield ros
+    code, _, output = ros.finish(process)
+    assert code == 0 and "Traceback" not in output, output
+
+
+def test_1_while_nobody_listens_nothing_is_drawn(graph):
+    graph.until(lambda: graph.say()[2].get("pictures") is not None, what="diagnostics")
+    graph.spin(1.0)
+    assert graph.say()[2]["pictures"] == "0"
+
+
+def test_2_a_person_is_seen_where_it_lies(graph):
+    clouds = graph.listen(PointCloud2, "camera/depth/color/points", SENSOR)
+    images, depths = graph.listen(Image, "camera/color/image_raw", SENSOR), []
+    graph.listen(Image, "camera/aligned_depth_to_color/image_raw", SENSOR, depths)
+    infos = graph.listen(CameraInfo, "camera/color/camera_info", SENSOR)
+    graph.until(lambda: clouds and images and depths and infos and graph.frames, what="pictures")
+    transform = graph.frames[-1].transforms[0]
+    assert (transform.header.frame_id, transform.child_frame_id) == ("world", "scan_optical_frame")
+    assert transform.transform.translation.z == pytest.approx(1.25)
+    points = cloud_points(clouds[-1])[0]
+    assert clouds[-1].header.frame_id == "scan_optical_frame"
+    nearest = np.sort(points[:, 2])[50]
+    assert 1.25 - nearest == pytest.approx(0.31, abs=0.03)  # the chest's height over the floor
+    assert (images[-1].encoding, images[-1].width, images[-1].height) == ("rgb8", 320, 240)
+    assert depths[-1].encoding == "16UC1" and infos[-1].k[0] == pytest.approx(infos[-1].k[4])
+    pixels = np.frombuffer(depths[-1].data, "<u2").reshape(240, 320)
+    assert pixels[120, 160] == pytest.approx(1e3 * nearest, abs=40)
+
+
+def test_3_pictures_come_in_the_time_of_the_joint_states(graph):
+    images = graph.listen(Image, "camera/color/image_raw", SENSOR)
+    graph.until(lambda: len(images) >= 4, what="pictures")
+    stamps = [m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in images]
+    assert np.diff(stamps).min() >= 0.5 - 1e-6
+
+
+def test_4_faults_are_played(graph):
+    clouds = graph.listen(PointCloud2, "camera/depth/color/points", SENSOR)
+    assert graph.set_parameter("/sim_camera", "fault", "no_depth").successful
+    graph.until(lambda: clouds and clouds[-1].width == 0, what="a cloud without points")
+    assert graph.set_parameter("/sim_camera", "fault", "frozen").successful
+    graph.until(lambda: graph.say()[2].get("fault") == "frozen", what="the fault")
+    before = graph.say()[2]["pictures"]
+    count = graph.say.count
+    graph.until(lambda: graph.say.count > count + 1, what="diagnostics")
+    assert int(graph.say()[2]["pictures"]) <= int(before) + 1
+    assert not graph.set_parameter("/sim_camera", "fault", "blind").successful
+    assert graph.set_parameter("/sim_camera", "fault", "").successful
+    clouds.clear()
+    graph.until(lambda: clouds and clouds[-1].width > 1000, what="a cloud again")
+
+
+def test_5_a_camera_that_is_not_there_is_refused(ros):
+    process = ros.start("sim_camera", "-r", "__node:=other", robot="panda_stethoscope", camera="nose")
+    assert not ros.try_transition("/other", "configure")
+    _, _, output = ros.finish(process)
+    assert "no camera 'nose'; there are overview, side, scan" in output
+
+
+def test_6_its_page_names_everything(documentation):
+    assert not documentation.missing("sim_camera.md", SimCameraConfig, "nodes/plant/sim_camera.py")
