@@ -142,8 +142,12 @@ def started(robot, value, physical=""):
             "commander": robot.controller,
             "auto_arm": value["arm"] == "auto" or not value["arm"] and value["use_emulators"] == "true",
             **({} if refitted else {"refit_age_limit": 0.0}),
-            # Time waits for the gate, so that a supervisor that a busy machine holds up is nobody's danger.
-            **({"lease_duration": 10.0} if yes["lockstep"] else {}),
+            # Time waits for the gate and for every command, so that what a busy machine holds up is nobody's danger.
+            **(
+                dict.fromkeys(("lease_duration", "state_age_limit", "command_age_limit"), 10.0)
+                if yes["lockstep"]
+                else {}
+            ),
         },
     }
     common = {"robot": value["robot"], "use_sim_time": yes["use_sim_time"]}
