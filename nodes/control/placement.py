@@ -45,6 +45,7 @@ WRIST = "wrist"
 STATUS_PERIOD, FEEDBACK_PERIOD = 0.05, 0.1
 #: [s] of the robot's time for which the stethoscope stays on the body at most, after a recording should have come
 OVERTIME = 60.0
+CALLED_BACK = "it was called back"
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class PlacementController(RefitNode):
         )
         self.cycles = self.misses = 0
         self._cycle_times = deque(maxlen=500)
-        self._goal = self._order = self._sound = None
+        self._goal = self._order = self._placement = self._sound = None
         self._halted = None  # wall time since when nothing may move [s]
         self._told_goal = -np.inf
         self._forget()
@@ -200,14 +201,12 @@ class PlacementController(RefitNode):
     # -- what people ask for -----------------------------------------------------------------------
 
     def _on_home(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        why = self._unready() or self.arm.go_home()
+        why = self._unready() or ("" if self._started else "No joint states have come yet.") or self.arm.go_home()
         response.success, response.message = not why, why or "The arm goes home."
         return response
 
     def _unready(self) -> str:
-        if not self.is_active or not self._started:
-            return "The node placement is not active, or has heard no joint states yet."
-        return self.halt_reason
+        return self.halt_reason if self.is_active else "The node placement is not active."
 
     def _refusal(self, goal: PlaceAndRecord.Goal) -> str:
         if why := self._unready():
@@ -224,17 +223,27 @@ class PlacementController(RefitNode):
 
     def _begin(self, handle) -> None:
         config = self.config
-        self._goal, self._sound = handle, None
-        self._order = order = order_of(handle.request, config.duration, config.record_directory)
-        placement = config.placement(order.duration)
-        if why := self.arm.out_of_reach(order.point, order.normal, placement):
+        self._goal, self._placement, self._sound = handle, None, None
+        self._order = order_of(handle.request, config.duration, config.record_directory)
+        if self._started:  # else with the first joint state
+            self._place()
+
+    def _place(self) -> None:
+        """From where the arm is, if it can be done at all."""
+        order = self._order
+        config = self.config.placement(order.duration)
+        if why := self.arm.out_of_reach(order.point, order.normal, config):
             self._end(Outcome.OUT_OF_REACH, why)
-            return
-        self.arm.place(order.point, order.normal, placement)
+        else:
+            self._placement = self.arm.place(order.point, order.normal, config)
 
     def _cancel(self, handle) -> None:
-        if self._goal is handle and self.arm.placement is not None:
-            self.arm.placement.cancel("it was called back")
+        if self._goal is not handle:
+            return
+        if self._placement is None:
+            self._end(Outcome.CANCELLED, CALLED_BACK)
+        else:
+            self._placement.cancel(CALLED_BACK)
 
     def _on_permission(self) -> None:
         if why := self.halt_reason:
@@ -291,6 +300,8 @@ class PlacementController(RefitNode):
         elif not self._started:
             self.arm.start_at(state.position)
             self._started, since = True, 0.0
+            if self._goal is not None and self._placement is None:
+                self._place()
         motion = self.arm.cycle(state.position, state.velocity, self.force.at(self._stamp), since)
         command = command_of(motion, self.joints, self.get_name())
         command.header.stamp = stamp
@@ -316,17 +327,20 @@ class PlacementController(RefitNode):
 
     def _attend(self) -> None:
         """Bring sound and placement together, and end a goal that has come to its end."""
-        placement = self.arm.placement
-        if self._goal is None or placement is None:
+        placement = self._placement
+        if self._goal is None:
             return
-        self._attend_sound(placement)
-        if placement.ended:
-            self._end(placement.outcome, placement.why)
-        elif self._halted is not None and time.monotonic() - self._halted > self.config.halt_patience:
-            self._end(
-                placement.outcome,
-                f"{placement.why.rstrip('.')}; the stethoscope is not back yet, and will be once it may",
-            )
+        if placement is not None:
+            self._attend_sound(placement)
+            if placement.ended:
+                self._end(placement.outcome, placement.why)
+                return
+        if self._halted is not None and time.monotonic() - self._halted > self.config.halt_patience:
+            late = "" if placement is None else "; the stethoscope is not back yet, and will be once it may"
+            why, outcome = self.halt_reason, Outcome.ARM_STOPPED
+            if placement is not None:
+                why, outcome = placement.why, placement.outcome
+            self._end(outcome, why.rstrip(".") + late)
 
     def _attend_sound(self, placement) -> None:
         if placement.phase is Phase.RECORD:
@@ -345,10 +359,10 @@ class PlacementController(RefitNode):
 
     def _end(self, outcome: Outcome, why: str) -> None:
         """Give the goal its result, if there is one."""
-        goal, sound, self._goal, self._sound = self._goal, self._sound, None, None
+        goal, placement, sound = self._goal, self._placement, self._sound
+        self._goal = self._placement = self._sound = None
         if goal is None:
             return
-        placement = None if outcome is Outcome.OUT_OF_REACH else self.arm.placement
         if placement is not None:
             placement.stop(why)
         recorded = outcome is Outcome.RECORDED and sound is not None
@@ -362,15 +376,16 @@ class PlacementController(RefitNode):
 
     def _feedback(self) -> None:
         """On the wall clock, in a halt too: whoever sent the goal wants to know that somebody still cares for it."""
-        placement, now = self.arm.placement, time.monotonic()
-        if self._goal is None or placement is None or now - self._told_goal < FEEDBACK_PERIOD - 0.01:
+        placement, now = self._placement, time.monotonic()
+        if self._goal is None or now - self._told_goal < FEEDBACK_PERIOD - 0.01:
             return
         self._told_goal = now
+        phase = "waiting for joint states" if placement is None else placement.phase.value
         self._goal.publish_feedback(
             PlaceAndRecord.Feedback(
-                phase=self.halt_reason or placement.phase.value,
+                phase=self.halt_reason or phase,
                 force=self.force.at(self._stamp),
-                recorded=placement.recorded,
+                recorded=0.0 if placement is None else placement.recorded,
             )
         )
 

@@ -404,6 +404,20 @@ def test_a_halt_that_lasts_ends_the_goal_and_the_way_back_follows(robot):
     assert robot.is_back() > 0.07
 
 
+def test_a_goal_waits_for_the_first_joint_state_after_a_halt(robot):
+    robot.permit(SupervisorStatus.STATE_HALTED, "stopped by an operator")
+    robot.says.publish(SupervisorStatus(state=SupervisorStatus.STATE_READY))
+    handles = []
+    robot.ros.until(lambda: handles.append(robot.ask()) or handles[-1] is not None, what="permission")
+    cancelled = handles[-1].cancel_goal_async()
+    robot.ros.until(cancelled.done)
+    result, status = robot.result(handles[-1], steps=False)
+    assert (result.outcome, status) == (O.CANCELLED, S.STATUS_CANCELED)
+    handle = robot.ask()
+    robot.ros.until(lambda: robot.feedback and robot.feedback[-1].phase == "waiting for joint states", what="feedback")
+    assert robot.result(handle)[0].outcome == O.RECORDED
+
+
 def test_a_pause_without_joint_states_is_a_stop(robot):
     handle = robot.in_contact()
     robot.now += 0.5
