@@ -63,6 +63,8 @@ DECLARED = {
     "nodes.view.view": Endpoints(subscribes=frozenset({"*"})),
     # by what the camera has
     "nodes.devices.realsense": Endpoints(publishes=frozenset({"~/*", "/tf_static"})),
+    # the microphone that somebody names
+    "nodes.control.placement": Endpoints(requests=frozenset({"*/record"})),
     # asks for its callers, which are the next two
     "nodes.framework.asking": Endpoints(),
     "nodes.learning.augmentation": Endpoints(calls=frozenset({"*/load_blueprint"})),
