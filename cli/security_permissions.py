@@ -28,8 +28,13 @@ _OWN = {"/clock": "clock", "/tf": "tf", "/tf_static": "tf_static"}
 #: among themselves all participants tell which nodes they have
 _GRAPH = "ros_discovery_info"
 _DRIVERS = "nodes.devices."
-#: node that speaks to people elsewhere -> the controller that it is for: no other robot's graph has it
-_GOES_WITH = {"telepresence_bridge": "teleop"}
+#: node -> the controller that it is for: no other robot's graph has it
+_GOES_WITH = {
+    "telepresence_bridge": "teleop",
+    **dict.fromkeys(("auscultation", "sim_camera", "sim_stethoscope"), "placement"),
+}
+#: node -> its name in our launch files, where that is another
+_RUNS_AS = {"sim_stethoscope": "stethoscope"}
 _ACTION_SERVICES = ("send_goal", "cancel_goal", "get_result")
 _ACTION_TOPICS = ("feedback", "status")
 
@@ -59,7 +64,7 @@ def members(robot: str, namespace: str = "") -> list[Member]:
     """
     described = load_robot(robot)
     devices = [
-        Device(name)
+        Device(_RUNS_AS.get(name, name), executable=name)
         for name, module in NODES.items()
         if not module.startswith(_DRIVERS)
         and (name not in CONTROLLERS or name == described.controller)

@@ -178,6 +178,7 @@ def page(story: ExamStory, result: Result, description: Robot) -> Report:
             "greatest force [N]": f"{story.peak:.1f}",
         }
     )
+    report.section("Targets").checks(result)
     report.section("Landmarks", "Where the fitted torso has them, and where they are on this person.")
     _landmarks(report, story)
     return exam_page(report, story.record)
@@ -195,5 +196,5 @@ def _landmarks(report: Report, story: ExamStory) -> None:
     axis.set_xlabel("to the person's left [m]")
     axis.set_ylabel("to the head [m]")
     axis.set_aspect("equal")
-    axis.legend()
+    axis.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
     report.figure(fig, "Grey: the person's front, which the robot knows from its scan alone.")

@@ -155,7 +155,7 @@ class Auscultation(RefitNode):
 
     def _scanned(self) -> PointCloud2:
         """A cloud that was asked for now: the camera computes one only while somebody listens."""
-        reader = create_polled_subscription(self, PointCloud2, self.config.cloud_topic, SENSOR)
+        reader = create_polled_subscription(self, PointCloud2, "camera/depth/color/points", SENSOR)
         began, now = time.monotonic(), self.get_clock().now().nanoseconds
         try:
             while time.monotonic() - began < self.config.scan_patience:
@@ -166,7 +166,7 @@ class Auscultation(RefitNode):
         finally:
             self.destroy_subscription(reader)
         raise ValueError(
-            f"no cloud came on {self.config.cloud_topic} within {self.config.scan_patience:g} s: is the camera running, and "
+            f"no cloud came on {reader.topic_name} within {self.config.scan_patience:g} s: is the camera running, and "
             "does it send clouds?"
         )
 

@@ -17,7 +17,6 @@ class AuscultationConfig:
     """Parameters of `auscultation`."""
 
     base_frame: str = setting("world", description="frame of the arm's base, in which points are told", read_only=True)
-    cloud_topic: str = setting("camera/depth/color/points", description="the camera's cloud", read_only=True)
     scan_patience: float = setting(10.0, "s", (0.1, 120.0), "in which a scan has to come, wall time", read_only=True)
     head_bearing: float = setting(
         0.0, "deg", (-180.0, 180.0), "of the person's head from the base frame's x axis, anticlockwise", read_only=True
