@@ -61,12 +61,16 @@ class SoundRecording:
         file = self.file
         if self._goal is None or file is None:
             return
+        # First: whoever is asked for the time may hear what has come by then, even that time has gone back.
+        late = self._late()
+        if self.file is not file:
+            return
         self._goal.publish_feedback(RecordAudio.Feedback(elapsed=file.written / self._form.rate))
         if file.complete:
             self.end("", "succeed")
         elif self._failure:
             self.end(self._failure)
-        elif self._late():
+        elif late:
             self.end(f"sound stayed away: {file.written / self._form.rate:.2f} s came")
 
     def end(self, message: str, outcome: str = "abort") -> None:
@@ -129,9 +133,11 @@ class SoundRecording:
     def _late(self) -> bool:
         """Whether the sound should have come by now; the time for it begins as soon as a time is known."""
         now = self._now()
-        if now is not None and self._deadline is None:
+        if now is None or self._goal is None:
+            return False
+        if self._deadline is None:
             self._deadline = now + self._goal.request.duration + PATIENCE
-        return now is not None and now > self._deadline
+        return now > self._deadline
 
     def _finish(self, result, outcome: str) -> None:
         goal, self._goal = self._goal, None
