@@ -43,6 +43,7 @@ EXPERIMENTS = (
 BENCHMARK = "networks"
 COMMANDS: dict[str, tuple[str, ...]] = {
     "demo": ("demo", "--quick", "--headless"),
+    "demo auscultation": ("demo", "auscultation", "--quick", "--headless"),
     **{name: ("experiment", name, "--quick") for name in EXPERIMENTS},
     f"bench {BENCHMARK}": ("bench", BENCHMARK, "--quick"),
 }
