@@ -289,5 +289,13 @@ def test_the_audio_node_serves_the_same_action_under_the_same_name(ros, tmp_path
     assert body.info[0].sample_rate == RATE and body.stamped
 
 
+def test_nobody_is_heard_where_nobody_lies_and_no_heart_on_a_back():
+    nobody, back = (
+        SimStethoscopeConfig(patient=p, patient_side=side).field() for p, side in ((-1, "front"), (3, "back"))
+    )
+    assert nobody.gain("heart", MITRAL) == nobody.gain("lung", MITRAL) == 0.0
+    assert back.gain("heart", MITRAL) == 0.0 and back.gain("lung", back.landmarks["lung"]["left upper"]) > 0.1
+
+
 def test_the_page_names_everything(documentation):
     assert documentation.missing("sim_stethoscope.md", SimStethoscopeConfig, "nodes/plant/sim_stethoscope.py") == []
