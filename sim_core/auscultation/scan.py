@@ -41,8 +41,14 @@ def register_scan(cloud: np.ndarray, viewpoint: np.ndarray, side: Side, axes: np
         axes: of the lying person (3, 3) in the world: columns to its left, to its head, and upwards, to within 25 degrees.
 
     Raises:
-        ValueError: see `register`.
+        ValueError: axes that are no rotation; see `register`.
     """
+    axes = np.asarray(axes, float)
+    if axes.shape != (3, 3) or not np.allclose(axes.T @ axes, np.eye(3), atol=1e-6) or np.linalg.det(axes) < 0.0:
+        raise ValueError(
+            "the axes of a lying person are three columns of length 1 at right angles, left, head and up, right-handed; "
+            f"found {axes.tolist()}"
+        )
     found = register(np.asarray(cloud, float) @ axes, np.asarray(viewpoint, float) @ axes, side)
     return replace(
         found,

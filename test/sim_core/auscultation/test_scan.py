@@ -42,3 +42,9 @@ def test_a_table_without_a_person_is_refused():
         crop(np.full((2000, 3), np.nan), LOW, HIGH)
     with pytest.raises(ValueError, match="shape"):
         crop(np.zeros((10, 2)), LOW, HIGH)
+
+
+@pytest.mark.parametrize("axes", [np.diag([1.0, 1.0, -1.0]), 2.0 * np.eye(3), np.eye(2), np.full((3, 3), np.nan)])
+def test_axes_that_are_no_rotation_are_refused(axes):
+    with pytest.raises(ValueError, match="at right angles"):
+        register_scan(np.zeros((600, 3)), np.zeros(3), "front", axes)
