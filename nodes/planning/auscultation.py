@@ -27,7 +27,7 @@ from tf2_msgs.msg import TFMessage
 from nodes.frames.transforms import TransformBuffer, TransformError
 from nodes.framework.clouds import cloud_message, cloud_points
 from nodes.framework.joint_state_gate import seconds
-from nodes.framework.lifecycle import RefitNode, spin_main
+from nodes.framework.lifecycle import RefitNode, spin_main, turn
 from nodes.framework.long_action import LongAction
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, LEDGER, SENSOR, STATE
@@ -50,7 +50,6 @@ from sim_core.planning.checkpoint import load, save
 __all__ = ["Auscultation", "main"]
 
 NAN = float("nan")
-LOOK = 0.02  # [s] between two looks for a scan that is on its way
 
 
 class Auscultation(RefitNode):
@@ -122,9 +121,9 @@ class Auscultation(RefitNode):
 
     # -- registration ------------------------------------------------------------------------------
 
-    def _on_register(self, request: RegisterPatient.Request, response: RegisterPatient.Response):
+    async def _on_register(self, request: RegisterPatient.Request, response: RegisterPatient.Response):
         try:
-            found = self._registered(request)
+            found = await self._registered(request)
         except (ValueError, TransformError) as error:
             response.message = f"{error}"
             return response
@@ -138,7 +137,7 @@ class Auscultation(RefitNode):
         self.get_logger().info(response.message)
         return response
 
-    def _registered(self, request) -> Registration:
+    async def _registered(self, request) -> Registration:
         """Raises ValueError, TransformError: there is nothing to register; the text says why."""
         if not self.is_active:
             raise ValueError("the node is not active; activate it first")
@@ -146,14 +145,14 @@ class Auscultation(RefitNode):
             raise ValueError("an exam is under way; cancel it first")
         if request.side not in ("front", "back"):
             raise ValueError(f"side: expected front or back, found '{request.side}'")
-        cloud = request.cloud if len(request.cloud.data) else self._scanned()
+        cloud = request.cloud if len(request.cloud.data) else await self._scanned()
         points = cloud_points(cloud)[0].astype(float)
         X = self._frames.lookup(self.config.base_frame, cloud.header.frame_id)
         c = self.config
         body = crop(points @ X[:3, :3].T + X[:3, 3], np.array(c.table_low), np.array(c.table_high))
         return register_scan(body, X[:3, 3], request.side, c.axes)
 
-    def _scanned(self) -> PointCloud2:
+    async def _scanned(self) -> PointCloud2:
         """A cloud that was asked for now: the camera computes one only while somebody listens."""
         reader = create_polled_subscription(self, PointCloud2, "camera/depth/color/points", SENSOR)
         began, now = time.monotonic(), self.get_clock().now().nanoseconds
@@ -162,7 +161,7 @@ class Auscultation(RefitNode):
                 fresh = [m for m, _ in take(reader) if 1e9 * seconds(m.header.stamp) >= now]
                 if fresh:
                     return fresh[-1]
-                time.sleep(LOOK)
+                await turn()
         finally:
             self.destroy_subscription(reader)
         raise ValueError(
