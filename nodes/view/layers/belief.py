@@ -15,8 +15,8 @@ __all__ = ["BeliefLayer"]
 #: colours of no and of the best expected quality
 LOW, HIGH = np.array([222.0, 235.0, 247.0]), np.array([8.0, 48.0, 107.0])
 FAILED = np.array([200.0, 60.0, 40.0])
-#: [m] by which a trial stands out of the painted skin
-RAISED = 0.006
+#: [m] by which the paint and a trial stand out of the skin, which a camera's cloud may draw as well
+PAINT, RAISED = np.array([0.0, 0.0, 0.006]), np.array([0.0, 0.0, 0.014])
 
 
 class BeliefLayer(Layer):
@@ -35,10 +35,10 @@ class BeliefLayer(Layer):
         mean = np.asarray(message.mean, float)
         there = np.isfinite(points).all(axis=1)
         frame, name = message.header.frame_id, f"/belief/{message.structure}"
-        draw_points(self.stage, f"{name}/expected", frame, points[there], _colours(mean[there]), 0.009)
+        draw_points(self.stage, f"{name}/expected", frame, points[there] + PAINT, _colours(mean[there]), 0.009)
         tried, scores = np.asarray(message.tried, int), np.asarray(message.scores, float)
         known = there[tried] if len(tried) else np.zeros(0, bool)
-        raised = points[tried[known]] + [0.0, 0.0, RAISED]  # the body lies
+        raised = points[tried[known]] + RAISED  # the body lies
         colours = np.where(np.isnan(scores[known])[:, None], FAILED, _colours(np.nan_to_num(scores[known])))
         draw_points(self.stage, f"{name}/tried", frame, raised, colours.astype(np.uint8), 0.016)
         self._text.content = _told(message, scores)
