@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sensor_msgs.msg import PointCloud2, PointField
 
+from nodes.framework.images import buffer
+
 __all__ = ["cloud_message", "cloud_points"]
 
 #: of points without a colour
@@ -48,10 +50,24 @@ def cloud_points(message: Any, most: int | None = None) -> tuple[np.ndarray, np.
     return points[known], colours[known]
 
 
-def cloud_message(points: np.ndarray, stamp: Any, frame_id: str) -> PointCloud2:
-    """Points (n, 3) [m] without colours."""
-    message = PointCloud2(height=1, width=len(points), point_step=12, row_step=12 * len(points), is_dense=True)
+def cloud_message(points: np.ndarray, stamp: Any, frame_id: str, colours: np.ndarray | None = None) -> PointCloud2:
+    """Points (n, 3) [m], and their colours (n, 3) of 0 to 255 where they have some: 20 bytes a point then, as depth cameras send them."""
+    names = ("x", "y", "z") if colours is None else ("x", "y", "z", "rgb")
+    offsets, step = ((0, 4, 8), 12) if colours is None else ((0, 4, 8, 16), 20)
+    rows = np.zeros(
+        len(points),
+        np.dtype(
+            {"names": names, "formats": ["<f4"] * 3 + ["<u4"] * (len(names) - 3), "offsets": offsets, "itemsize": step}
+        ),
+    )
+    rows["x"], rows["y"], rows["z"] = np.asarray(points).reshape(-1, 3).T
+    if colours is not None:
+        red, green, blue = np.asarray(colours, np.uint32).reshape(-1, 3).T
+        rows["rgb"] = red << 16 | green << 8 | blue
+    message = PointCloud2(height=1, width=len(rows), point_step=step, row_step=step * len(rows), is_dense=True)
     message.header.stamp, message.header.frame_id = stamp, frame_id
-    message.fields = [PointField(name=axis, offset=4 * k, datatype=FLOAT32, count=1) for k, axis in enumerate("xyz")]
-    message.data = np.ascontiguousarray(points, "<f4").tobytes()
+    message.fields = [
+        PointField(name=name, offset=offset, datatype=FLOAT32, count=1) for name, offset in zip(names, offsets)
+    ]
+    message.data = buffer(rows)
     return message

@@ -1,0 +1,57 @@
+"""Pictures, intrinsics and bulk data as messages, for a camera and for what plays one.
+
+Bulk data go as buffers: `array.array.frombytes` of the image and the public field cost 0.15 ms for 1280x720 RGB; a list would cost
+100 ms, since every value is looked at.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sensor_msgs.msg import CameraInfo, Image
+
+__all__ = ["buffer", "camera_info_message", "image_message"]
+
+
+def buffer(values: np.ndarray) -> array.array:
+    """The bytes of an array, as a field of type uint8[] takes them without a look at each."""
+    data = array.array("B")
+    if values.size:  # a view without a byte cannot be cast
+        data.frombytes(memoryview(np.ascontiguousarray(values)).cast("B"))
+    return data
+
+
+def image_message(pixels: np.ndarray, encoding: str, stamp: Any, frame_id: str) -> Image:
+    """An image of pixels (h, w) or (h, w, channels), encoded as REP 118 and sensor_msgs name it."""
+    step = pixels.nbytes // pixels.shape[0]
+    message = Image(height=pixels.shape[0], width=pixels.shape[1], step=step, encoding=encoding)
+    message.header.stamp, message.header.frame_id = stamp, frame_id
+    message.data = buffer(pixels)
+    return message
+
+
+def camera_info_message(
+    K: np.ndarray,
+    width: int,
+    height: int,
+    stamp: Any,
+    frame_id: str,
+    distortion: str = "plumb_bob",
+    coefficients: Sequence[float] = (0.0,) * 5,
+    baseline: float = 0.0,
+) -> CameraInfo:
+    """Intrinsics K (3, 3) [pixel]; `baseline` [m] of the right imager of a stereo pair shifts its projection."""
+    message = CameraInfo(
+        height=height,
+        width=width,
+        distortion_model=distortion,
+        d=list(coefficients),
+        k=K.ravel(),
+        r=np.eye(3).ravel(),
+        p=np.hstack([K, [[-K[0, 0] * baseline], [0.0], [0.0]]]).ravel(),
+    )
+    message.header.stamp, message.header.frame_id = stamp, frame_id
+    return message
