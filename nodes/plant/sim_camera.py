@@ -14,9 +14,12 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-os.environ.setdefault("MUJOCO_GL", "egl")  # before MuJoCo looks for a window
+from sim_core.host.offscreen import installed_back_end
+
+os.environ.setdefault("MUJOCO_GL", installed_back_end())  # before MuJoCo looks for a window
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import TransformStamped
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import CameraInfo, Image, JointState, PointCloud2
@@ -24,6 +27,7 @@ from tf2_msgs.msg import TFMessage
 
 from nodes.framework.clouds import cloud_message
 from nodes.framework.config import setting
+from nodes.framework.images import camera_info_message, image_message
 from nodes.framework.joint_state_gate import seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_subscription, take
@@ -34,7 +38,8 @@ from sim_core.plant.rendered_camera import RenderedCamera, View
 
 __all__ = ["SimCamera", "SimCameraConfig", "main"]
 
-LOOK = 0.005  # [s] of wall time between two looks for a joint state
+LOOK, DOZE = 0.005, 0.05  # [s] of wall time between two looks for a joint state, and while nobody wants a picture
+SAME = 1e-6  # [s] by which a stamp may be early
 FAULTS = ("", "no_depth", "frozen")
 SILENCE = 2.0  # [s] of wall time without joint states that is said
 
@@ -49,6 +54,9 @@ class SimCameraConfig:
     height: int = setting(240, "pixels", (16, 1080), "of the picture", read_only=True)
     rate: float = setting(5.0, "Hz", (0.1, 60.0), "of pictures, in the time of the joint states", read_only=True)
     frame_id: str = setting("scan_optical_frame", description="frame of the pictures, x right, y down", read_only=True)
+    frame_prefix: str = setting("", description="put before the name of the link that carries it", read_only=True)
+    depth: bool = setting(True, description="send the image of depth", read_only=True)
+    points: bool = setting(True, description="send the cloud", read_only=True)
     patient: int = setting(-1, "", (-1, 2**31 - 1), "number of the person who lies there; -1: nobody", read_only=True)
     patient_side: str = setting(
         "front", choices=("front", "back"), description="of that person that is up", read_only=True
@@ -78,25 +86,29 @@ class SimCamera(RefitNode):
 
     def configure(self) -> None:
         c = self.config
-        people = [patient_entity(c.patient, c.patient_side, c.patient_position)] if c.patient >= 0 else []
+        self._people = [patient_entity(c.patient, c.patient_side, c.patient_position)] if c.patient >= 0 else []
         # Refused here, in words, rather than by the thread; what draws belongs to the thread that made it.
-        with RenderedCamera(c.robot, c.camera, c.width, c.height, people, c.seed) as camera:
-            pose, self._carrier = camera.render({}, depth=False).pose, camera.carrier
-        self._people = people
+        with self._camera() as camera:
+            camera.render(depth=False)
         self._colour = self.create_publisher(Image, "camera/color/image_raw", SENSOR)
         self._info = self.create_publisher(CameraInfo, "camera/color/camera_info", SENSOR)
-        self._depth = self.create_publisher(Image, "camera/aligned_depth_to_color/image_raw", SENSOR)
-        self._points = self.create_publisher(PointCloud2, "camera/depth/color/points", SENSOR)
+        self._depth = self._points = None
+        if c.depth:
+            self._depth = self.create_publisher(Image, "camera/aligned_depth_to_color/image_raw", SENSOR)
+        if c.points:
+            self._points = self.create_publisher(PointCloud2, "camera/depth/color/points", SENSOR)
         self._frames = self.create_publisher(TFMessage, "/tf_static", LATCHED)
-        self._frames.publish(TFMessage(transforms=[_transform(self._carrier, c.frame_id, pose)]))
+        carrier = camera.carrier if camera.carrier == "world" else c.frame_prefix + camera.carrier
+        self._frames.publish(TFMessage(transforms=[_transform(carrier, c.frame_id, camera.mounting)]))
         self._states = create_polled_subscription(self, JointState, "joint_states", COMMAND)
-        self._times, self._drawn = deque(maxlen=200), 0
-        self._due = -np.inf
+        self._times, self._drawn, self._dropped = deque(maxlen=200), 0, 0
+        self._due = None
         self._heard = time.monotonic()
 
     def activate(self) -> None:
+        self.diagnostics.stand(None)
         self._ending = threading.Event()
-        self._due, self._heard = -np.inf, time.monotonic()
+        self._due, self._heard = None, time.monotonic()
         self._thread = threading.Thread(target=self._work, name="camera", daemon=True)
         self._thread.start()
 
@@ -115,74 +127,92 @@ class SimCamera(RefitNode):
             self._states = None
 
     def time_jumped_back(self) -> None:
-        self._due = -np.inf
+        self._due = None
 
     def diagnose(self) -> None:
         if self._thread is None:
             return
         self.diagnostics.set("pictures", self._drawn)
-        self.diagnostics.set_percentiles("drawing", self._times)
+        self.diagnostics.set("dropped", self._dropped)
+        self.diagnostics.set_percentiles("drawing", list(self._times))
         self.diagnostics.set("fault", self.config.fault or "none")
-        if time.monotonic() - self._heard > SILENCE and self._wanted():
-            self.diagnostics.warn("no joint states come, and so no pictures: is the robot there?")
+        if time.monotonic() - self._heard > SILENCE and self._is_wanted():
+            self.diagnostics.warn(
+                "no joint states come, and so no pictures: is the robot there, and does its time go on?"
+            )
 
     # -- pictures, on the thread -------------------------------------------------------------------
 
-    def _wanted(self) -> bool:
-        return any(
-            publisher.get_subscription_count() for publisher in (self._colour, self._info, self._depth, self._points)
-        )
+    def _camera(self) -> RenderedCamera:
+        c = self.config
+        return RenderedCamera(c.robot, c.camera, c.width, c.height, self._people, c.seed)
+
+    def _is_wanted(self) -> bool:
+        return any(_listeners(publisher) for publisher in (self._colour, self._info, self._depth, self._points))
 
     def _work(self) -> None:
-        c = self.config
         try:
-            with RenderedCamera(c.robot, c.camera, c.width, c.height, self._people, c.seed) as camera:
+            with self._camera() as camera:
                 while not self._ending.is_set():
                     states = take(self._states)
                     if states:
                         self._heard = time.monotonic()
+                    wanted = self._is_wanted() and self.config.fault != "frozen"
+                    if not wanted:
+                        self._due = None
+                    elif states:
                         self._see(camera, states[-1][0])
-                    self._ending.wait(LOOK)
-        except PlantError as error:
+                    self._ending.wait(LOOK if wanted else DOZE)
+        except PlantError as error:  # it could be drawn when the node was configured
             self.get_logger().error(str(error))
-            self.diagnostics.error(str(error))
+            self.diagnostics.stand(DiagnosticStatus.ERROR, str(error))
 
     def _see(self, camera: RenderedCamera, state: JointState) -> None:
-        stamp = seconds(state.header.stamp)
-        period = 1.0 / self.config.rate
-        if self._due - period <= stamp < self._due or not self._wanted() or self.config.fault == "frozen":
+        if not self._is_due(seconds(state.header.stamp)):
             return
-        self._due = stamp + period
         began = time.perf_counter()
-        measured = bool(self._depth.get_subscription_count() or self._points.get_subscription_count())
-        view = camera.render(dict(zip(state.name, state.position)), depth=measured)
+        measured = bool(_listeners(self._depth) or _listeners(self._points))
+        try:
+            view = camera.render(dict(zip(state.name, state.position)), depth=measured)
+        except PlantError as error:
+            self.diagnostics.tick("states_refused")
+            self.diagnostics.warn(f"this joint state cannot be drawn: {error}")
+            return
         self._publish(camera, view, state.header.stamp)
         self._times.append(time.perf_counter() - began)
         self._drawn += 1
 
+    def _is_due(self, stamp: float) -> bool:
+        """Whether a picture of this moment [s] is wanted; those that were due before it and were not drawn are counted."""
+        period, due = 1.0 / self.config.rate, self._due
+        if due is None or stamp < due - period - SAME:  # the first, or time went back
+            self._due = stamp + period
+            return True
+        if stamp < due - SAME:
+            return False
+        missed = int((stamp - due + SAME) / period)
+        self._dropped += missed
+        self._due = due + (missed + 1) * period
+        return True
+
     def _publish(self, camera: RenderedCamera, view: View, stamp) -> None:
         frame = self.config.frame_id
-        self._colour.publish(_image(view.colour, "rgb8", stamp, frame))
-        self._info.publish(_info(camera.K, view.colour.shape, stamp, frame))
+        height, width = view.colour.shape[:2]
+        self._colour.publish(image_message(view.colour, "rgb8", stamp, frame))
+        self._info.publish(camera_info_message(camera.K, width, height, stamp, frame))
         if not view.depth.size:
             return
         depth = np.full_like(view.depth, np.nan) if self.config.fault == "no_depth" else view.depth
-        self._depth.publish(_image(np.rint(1e3 * np.nan_to_num(depth)).astype("<u2"), "16UC1", stamp, frame))
-        self._points.publish(cloud_message(camera.points(depth), stamp, frame))
+        if _listeners(self._depth):
+            millimetres = np.rint(1e3 * np.nan_to_num(depth)).astype("<u2")
+            self._depth.publish(image_message(millimetres, "16UC1", stamp, frame))
+        if _listeners(self._points):
+            colours = view.colour[np.isfinite(depth)]
+            self._points.publish(cloud_message(camera.points(depth), stamp, frame, colours))
 
 
-def _image(pixels: np.ndarray, encoding: str, stamp, frame: str) -> Image:
-    message = Image(height=pixels.shape[0], width=pixels.shape[1], encoding=encoding, step=pixels.strides[0])
-    message.header.stamp, message.header.frame_id = stamp, frame
-    message.data = pixels.tobytes()
-    return message
-
-
-def _info(K: np.ndarray, shape: tuple[int, ...], stamp, frame: str) -> CameraInfo:
-    message = CameraInfo(height=shape[0], width=shape[1], distortion_model="plumb_bob", d=[0.0] * 5, k=K.ravel())
-    message.r, message.p = np.eye(3).ravel(), np.hstack([K, np.zeros((3, 1))]).ravel()
-    message.header.stamp, message.header.frame_id = stamp, frame
-    return message
+def _listeners(publisher) -> int:
+    return publisher.get_subscription_count() if publisher is not None else 0
 
 
 def _transform(parent: str, child: str, X: np.ndarray) -> TransformStamped:

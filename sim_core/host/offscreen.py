@@ -3,7 +3,9 @@ or broken one may end the process.
 
     why = draw_in_child("sim_core.plant.portrait", (str(job), str(pictures)))      # "" or the sentence why there is nothing
 
-EGL is asked first, then OSMesa.
+EGL is asked first, then OSMesa. A process that draws all its life chooses for itself, before it imports MuJoCo:
+
+    os.environ.setdefault("MUJOCO_GL", installed_back_end())
 """
 
 from __future__ import annotations
@@ -12,10 +14,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from ctypes.util import find_library
 
-__all__ = ["BACK_ENDS", "draw_in_child"]
+__all__ = ["BACK_ENDS", "draw_in_child", "installed_back_end"]
 
 BACK_ENDS = ("egl", "osmesa")
+_LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
+
+
+def installed_back_end() -> str:
+    """What MUJOCO_GL says, else the first drawing library that is installed; "disable" where there is none.
+
+    With a library that is missing MuJoCo could not even be imported; with none, only drawing fails.
+    """
+    installed = (name for name in BACK_ENDS if find_library(_LIBRARIES[name]))
+    return os.environ.get("MUJOCO_GL") or next(installed, "disable")
 
 
 def draw_in_child(module: str, words: Sequence[str], timeout: float = 300.0) -> str:

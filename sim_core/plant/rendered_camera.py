@@ -2,7 +2,7 @@
 
     with RenderedCamera("panda_stethoscope", "scan", entities=[patient_entity(3)]) as camera:
         view = camera.render(dict(zip(names, q)))
-        camera.points(view.depth)
+        camera.points(view.depth)                                    # in the optical frame, which stands at view.pose
 
 It draws off-screen, with the library that MUJOCO_GL names (egl, osmesa), and belongs to the thread that made it.
 """
@@ -25,6 +25,7 @@ __all__ = ["RenderedCamera", "View"]
 #: optical axes (x right, y down, z forward) in those of MuJoCo's cameras (x right, y up, z backward)
 OPTICAL = np.diag([1.0, -1.0, -1.0])
 RANGE = (0.15, 5.0)  # [m] that depth is measured in
+MOVED = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))  # joints that joint states tell of
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class View:
 
     Attributes:
         colour: (h, w, 3) of 0 to 255. depth: along the optical axis (h, w) [m]; NaN: not measured.
-        pose: of the optical frame in the frame that carries it (4, 4), see `RenderedCamera.carrier`.
+        pose: of the optical frame in the world (4, 4) [m].
     """
 
     colour: np.ndarray
@@ -50,9 +51,12 @@ class RenderedCamera:
 
     Attributes:
         K: intrinsics (3, 3) [pixel]. carrier: name of the body that carries the camera, "world" for a fixed one.
+        mounting: pose of the optical frame in its carrier (4, 4) [m], which never changes.
+        joints: of the robot, by name.
 
     Raises:
-        PlantError: no such camera, or the picture cannot be drawn here; the text says what there is, or what to do.
+        PlantError: no such camera, one that no body carries, or the picture cannot be drawn here; the text says what there is, or
+            what to do.
     """
 
     def __init__(
@@ -65,13 +69,25 @@ class RenderedCamera:
         seed: int = 0,
     ) -> None:
         name, mjcf = robot_mjcf(robot)
+        alone = build_model(mjcf)
+        self.joints = tuple(alone.joint(k).name for k in range(alone.njnt) if int(alone.jnt_type[k]) in MOVED)
         self._model = model = build_model(mjcf, entities)
         self._data = mujoco.MjData(model)
+        self._address = {joint: int(model.joint(joint).qposadr[0]) for joint in self.joints}
         names = [model.camera(k).name for k in range(model.ncam)]
         if camera not in names:
             raise PlantError(f"{name} has no camera '{camera}'; there are {', '.join(names) or 'none'}.")
-        self._camera = int(model.camera(camera).id)
-        self.carrier = model.body(model.cam_bodyid[self._camera]).name
+        self._camera = k = int(model.camera(camera).id)
+        self.carrier = model.body(model.cam_bodyid[k]).name
+        if model.cam_mode[k] != mujoco.mjtCamLight.mjCAMLIGHT_FIXED or not self.carrier:
+            raise PlantError(
+                f"Camera '{camera}' of {name} is carried by no body with a name, so that nobody could tell where it is; "
+                'expected one that is fixed to the world or to a named body (mode="fixed").'
+            )
+        self.mounting = np.eye(4)
+        rotation = np.zeros(9)
+        mujoco.mju_quat2Mat(rotation, model.cam_quat[k])
+        self.mounting[:3, :3], self.mounting[:3, 3] = rotation.reshape(3, 3) @ OPTICAL, model.cam_pos[k]
         focal = 0.5 * height / np.tan(0.5 * np.deg2rad(model.cam_fovy[self._camera]))
         self.K = np.array([[focal, 0.0, 0.5 * (width - 1)], [0.0, focal, 0.5 * (height - 1)], [0.0, 0.0, 1.0]])
         x, y = np.meshgrid((np.arange(width) - self.K[0, 2]) / focal, (np.arange(height) - self.K[1, 2]) / focal)
@@ -98,27 +114,46 @@ class RenderedCamera:
         """Free what draws."""
         self._renderer.close()
 
-    def render(self, joints: Mapping[str, float], depth: bool = True) -> View:
-        """The picture with joints at these positions by name [rad or m]; those that are not named are at home.
+    def render(self, joints: Mapping[str, float] | None = None, depth: bool = True) -> View:
+        """The picture with the robot's joints at these positions by name [rad or m]; None: at home. A free base is at home always.
 
         Args:
-            depth: whether it is wanted; else it is empty.
+            joints: every one of the robot. depth: whether it is wanted; else it is empty.
 
         Raises:
-            PlantError: a joint that the model does not have.
+            PlantError: a joint is missing, is none of the robot's, or its position is not finite.
         """
         model, data = self._model, self._data
         data.qpos[:] = model.key_qpos[0, : model.nq] if model.nkey else model.qpos0
-        for name, position in joints.items():
-            joint = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
-            if joint < 0:
-                raise PlantError(f"The model has no joint '{name}'.")
-            data.qpos[model.jnt_qposadr[joint]] = position
+        if joints is not None:
+            self._check(joints)
+            for name, position in joints.items():
+                data.qpos[self._address[name]] = position
         mujoco.mj_kinematics(model, data)
         mujoco.mj_camlight(model, data)
         self._renderer.update_scene(data, self._camera)
         colour = self._renderer.render().copy()
-        return View(colour, self._depth() if depth else np.zeros((0, 0)), self._pose())
+        pose = np.eye(4)
+        pose[:3, :3] = data.cam_xmat[self._camera].reshape(3, 3) @ OPTICAL
+        pose[:3, 3] = data.cam_xpos[self._camera]
+        return View(colour, self._depth() if depth else np.zeros((0, 0)), pose)
+
+    def _check(self, joints: Mapping[str, float]) -> None:
+        unknown = [name for name in joints if name not in self._address]
+        missing = [name for name in self.joints if name not in joints]
+        if unknown or missing:
+            raise PlantError(
+                f"The robot has the joints {', '.join(self.joints) or 'none'}; "
+                + "; ".join(
+                    f"{', '.join(names)} {what}"
+                    for names, what in ((unknown, "is none of them"), (missing, "is missing"))
+                    if names
+                )
+                + "."
+            )
+        odd = [name for name, position in joints.items() if not np.isfinite(position)]
+        if odd:
+            raise PlantError(f"The position of joint {', '.join(odd)} is not finite.")
 
     def points(self, depth: np.ndarray) -> np.ndarray:
         """Points (n, 3) [m] of a picture's depth, in the optical frame."""
@@ -132,11 +167,3 @@ class RenderedCamera:
         along = true * self._lengths
         noisy = noisy_depth(along, true[..., None] * self._rays, self._rays / self._lengths[..., None], self._rng)
         return noisy / self._lengths
-
-    def _pose(self) -> np.ndarray:
-        model, k = self._model, self._camera
-        X = np.eye(4)
-        rotation = np.zeros(9)
-        mujoco.mju_quat2Mat(rotation, model.cam_quat[k])
-        X[:3, :3], X[:3, 3] = rotation.reshape(3, 3) @ OPTICAL, model.cam_pos[k]
-        return X

@@ -1,10 +1,15 @@
 """The simulated camera as a process: pictures in the joint states' time, where they are, faults, and silence when nobody listens."""
 
+import os
+
 import numpy as np
 import pytest
 
 pytest.importorskip("rclpy")
-pytestmark = pytest.mark.graph
+pytestmark = [
+    pytest.mark.graph,
+    pytest.mark.skipif(os.environ.get("MUJOCO_GL", "disable") == "disable", reason="no headless OpenGL here"),
+]
 
 from sensor_msgs.msg import CameraInfo, Image, JointState, PointCloud2
 from tf2_msgs.msg import TFMessage
@@ -21,10 +26,13 @@ class States:
 
     def __init__(self, ros):
         self.publisher, self.time = ros.node.create_publisher(JointState, "joint_states", COMMAND), 0.0
+        self.names, self.quiet = [f"joint{k}" for k in range(1, 8)], False
         self.timer = ros.node.create_timer(0.02, self.say)
 
     def say(self):
-        message = JointState(name=[f"joint{k}" for k in range(1, 8)], position=HOME)
+        if self.quiet:
+            return
+        message = JointState(name=self.names, position=HOME[: len(self.names)])
         self.time += 0.1
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(round(1e9 * self.time), 10**9)
         self.publisher.publish(message)
@@ -58,10 +66,12 @@ def test_2_a_person_is_seen_where_it_lies(graph):
     transform = graph.frames[-1].transforms[0]
     assert (transform.header.frame_id, transform.child_frame_id) == ("world", "scan_optical_frame")
     assert transform.transform.translation.z == pytest.approx(1.25)
-    points = cloud_points(clouds[-1])[0]
+    points, colours = cloud_points(clouds[-1])
     assert clouds[-1].header.frame_id == "scan_optical_frame"
     nearest = np.sort(points[:, 2])[50]
     assert 1.25 - nearest == pytest.approx(0.31, abs=0.03)  # the chest's height over the floor
+    red, _, blue = colours[np.argsort(points[:, 2])[:50]].mean(0)
+    assert red > 1.2 * blue  # skin
     assert (images[-1].encoding, images[-1].width, images[-1].height) == ("rgb8", 320, 240)
     assert depths[-1].encoding == "16UC1" and infos[-1].k[0] == pytest.approx(infos[-1].k[4])
     pixels = np.frombuffer(depths[-1].data, "<u2").reshape(240, 320)
@@ -70,15 +80,49 @@ def test_2_a_person_is_seen_where_it_lies(graph):
 
 def test_3_pictures_come_in_the_time_of_the_joint_states(graph):
     images = graph.listen(Image, "camera/color/image_raw", SENSOR)
-    graph.until(lambda: len(images) >= 4, what="pictures")
-    stamps = [m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in images]
-    assert np.diff(stamps).min() >= 0.5 - 1e-6
+    graph.until(lambda: len(images) >= 6, what="pictures")
+    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in images])
+    # One in each half second at most, and stamps of joint states, which are tenths.
+    assert np.diff(stamps).min() > 0.05 and np.ptp(stamps) >= 0.5 * (len(stamps) - 2)
+    assert np.allclose(10 * stamps, np.rint(10 * stamps), atol=1e-6)
+
+
+def test_3_what_was_due_and_is_past_is_dropped_and_counted(graph):
+    images = graph.listen(Image, "camera/color/image_raw", SENSOR)
+    graph.until(lambda: images, what="pictures")
+    before, stamp = int(graph.say()[2]["dropped"]), images[-1].header.stamp.sec
+    graph.states.time += 100.0
+    graph.until(lambda: images[-1].header.stamp.sec >= stamp + 100, what="the picture after it")
+    graph.until(lambda: int(graph.say()[2]["dropped"]) >= before + 150, what="the count")
+    images.clear()
+    graph.until(lambda: len(images) > 2, what="pictures as before")
+
+
+def test_3_a_joint_state_that_cannot_be_drawn_is_refused_and_the_next_is_drawn(graph):
+    images = graph.listen(Image, "camera/color/image_raw", SENSOR)
+    graph.states.names = graph.states.names[:6]
+    graph.until(lambda: "joint7 is missing" in graph.say()[1], what="the sentence")
+    assert graph.say()[0] == 1 and int(graph.say()[2]["states_refused"]) > 0
+    graph.states.names = [*graph.states.names, "joint7"]
+    images.clear()
+    graph.until(lambda: images, what="pictures again")
+
+
+def test_3_joint_states_that_stay_away_are_missed(graph):
+    graph.listen(Image, "camera/color/image_raw", SENSOR)
+    graph.states.quiet = True
+    graph.until(lambda: "no joint states come" in graph.say()[1], what="the sentence")
+    assert graph.say()[0] == 1
+    graph.states.quiet = False
+    graph.until(lambda: graph.say()[0] == 0, what="that all is well")
 
 
 def test_4_faults_are_played(graph):
     clouds = graph.listen(PointCloud2, "camera/depth/color/points", SENSOR)
     assert graph.set_parameter("/sim_camera", "fault", "no_depth").successful
+    depths = graph.listen(Image, "camera/aligned_depth_to_color/image_raw", SENSOR)
     graph.until(lambda: clouds and clouds[-1].width == 0, what="a cloud without points")
+    graph.until(lambda: depths and not any(depths[-1].data), what="depths of zero")
     assert graph.set_parameter("/sim_camera", "fault", "frozen").successful
     graph.until(lambda: graph.say()[2].get("fault") == "frozen", what="the fault")
     before = graph.say()[2]["pictures"]
@@ -98,5 +142,22 @@ def test_5_a_camera_that_is_not_there_is_refused(ros):
     assert "no camera 'nose'; there are overview, side, scan" in output
 
 
-def test_6_its_page_names_everything(documentation):
+def test_6_a_camera_on_a_link_is_told_in_it_and_sends_what_it_shall(ros):
+    frames = ros.listen(TFMessage, "/tf_static", LATCHED)
+    here = dict(robot="avatar", camera="left_eye", frame_id="eye", frame_prefix="far/", depth=False, points=False)
+    process = ros.start("sim_camera", "-r", "__ns:=/avatar", **here)
+    ros.transition("/avatar/sim_camera", "configure")
+
+    def told():
+        return [t for message in frames for t in message.transforms if t.child_frame_id == "eye"]
+
+    ros.until(told, what="where it is")
+    assert told()[0].header.frame_id == "far/head"
+    assert told()[0].transform.translation.y == pytest.approx(0.032)
+    topics = {name for name, _ in ros.node.get_topic_names_and_types() if name.startswith("/avatar/camera")}
+    assert topics == {"/avatar/camera/color/image_raw", "/avatar/camera/color/camera_info"}
+    ros.finish(process)
+
+
+def test_7_its_page_names_everything(documentation):
     assert not documentation.missing("sim_camera.md", SimCameraConfig, "nodes/plant/sim_camera.py")

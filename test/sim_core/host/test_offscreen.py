@@ -2,7 +2,8 @@
 
 import pytest
 
-from sim_core.host.offscreen import BACK_ENDS, draw_in_child
+from sim_core.host import offscreen
+from sim_core.host.offscreen import BACK_ENDS, draw_in_child, installed_back_end
 
 pytestmark = pytest.mark.process
 
@@ -31,3 +32,13 @@ def test_why_nothing_is_drawn(module):
 def test_a_library_that_hangs_is_given_up(module):
     why = draw_in_child(module("import time; time.sleep(60)"), [], timeout=0.5)
     assert "osmesa took more than 0 s" in why or "osmesa took more than 1 s" in why
+
+
+def test_the_first_library_that_is_installed_is_taken(monkeypatch):
+    monkeypatch.setattr(offscreen, "find_library", lambda name: "libOSMesa.so" if name == "OSMesa" else None)
+    monkeypatch.setenv("MUJOCO_GL", "egl")
+    assert installed_back_end() == "egl"
+    monkeypatch.delenv("MUJOCO_GL")
+    assert installed_back_end() == "osmesa"
+    monkeypatch.setattr(offscreen, "find_library", lambda name: None)
+    assert installed_back_end() == "disable"
