@@ -292,8 +292,7 @@ class SimPlant(RefitNode):
         if self._pub_wrench is not None and index % self._every["wrench"] == 0:
             self._pub_wrench.publish(messages.fill_wrench(plant))
         if self._pub_stethoscope is not None and index % self._every["stethoscope"] == 0:
-            if plant.patient.contact is not None:
-                self._pub_stethoscope.publish(messages.fill_stethoscope(plant))
+            self._pub_stethoscope.publish(messages.fill_stethoscope(plant))
         if self._pub_tf is not None and index % self._every["tf"] == 0:
             moving, static = messages.fill_tf(plant)
             self._pub_tf.publish(moving)

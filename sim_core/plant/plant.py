@@ -352,7 +352,7 @@ class MujocoPlant:
 
     def _state_changed(self) -> None:
         if self.patient is not None:
-            self.patient.attend_anew()
+            self.patient.meet(self.world.model, self.world.data, self.t)
         self._sensor.clear(self.true_q, self.true_v)
         self.q, self.v = self._sensor.read(self._rng)
 
@@ -373,6 +373,8 @@ class MujocoPlant:
             entities, changes, _ = self._after(event, copy.entities, copy.changes)
             copy.rebuild(entities=entities, changes=changes)
         self.world.rebuild(entities=spawned, changes=self._own_changes)
+        if self.patient is not None:
+            self.patient.move_back(self.t)
         self._set_delays(**self._own_delays)
         self.scenario, self._next_event = events, 0
 
@@ -390,7 +392,7 @@ class MujocoPlant:
                 continue
             before = self.world.changes
             entities, changes, delays = self._after(event, self.world.entities, before)
-            self._move_patient(event)
+            self._move_patient(event, for_good=True)
             self.world.rebuild(entities=entities, changes=changes)
             self._own_changes += changes[len(before) :]
             self._own_delays.update(delays)
@@ -405,10 +407,10 @@ class MujocoPlant:
             self.world.rebuild(entities=entities, changes=changes)
             self._set_delays(**delays)
 
-    def _move_patient(self, event: Event) -> None:
+    def _move_patient(self, event: Event, for_good: bool = False) -> None:
         if event.action == "patient" and self.patient is not None:
             a = event.arguments
-            self.patient.move(a["shift"], a.get("speed", PATIENT_SPEED), self.t)
+            self.patient.move(a["shift"], a.get("speed", PATIENT_SPEED), self.t, for_good)
 
     def _after(
         self, event: Event, entities: tuple[Entity, ...], changes: tuple[Change, ...]

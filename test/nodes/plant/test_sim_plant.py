@@ -14,7 +14,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from refit_interfaces.msg import JointCommand
+from refit_interfaces.msg import JointCommand, StethoscopeContact
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from simulation_interfaces.msg import SimulationState
@@ -33,6 +33,7 @@ from nodes.plant.sim_plant import SimPlant
 from nodes.plant.sim_plant_config import SimPlantConfig
 from sim_core.command import Command, Mode
 from sim_core.plant import MujocoPlant, PlantError
+from sim_core.plant.patient import Patient
 
 
 def stamp(message):
@@ -399,6 +400,39 @@ def test_an_identified_set_becomes_its_physics(ros):
     assert not refused.success and "nothing was changed" in refused.message
 
 
+def test_a_person_on_the_table_is_felt_and_told_of(ros):
+    """The same plant beside it, with the membrane in the flesh: every fifth of its contacts is told, with its stamp."""
+    lying = dict(patient=4, patient_side="back", patient_position=[0.55, 0.05, 0.136])
+    body = Patient(4, "back", (0.55, 0.05, 0.136))
+    plant = MujocoPlant("panda_stethoscope", patient=body, wrench_site="wrist", stop_state="hold", tick=0.002)
+    q = [0.0, 0.0, 0.0, -2.2, 0.0, 2.2, 0.785]
+    plant.set_initial_state(q)
+    expected = {}
+    plant.reset()
+    for _ in range(500):
+        plant.tick()
+        expected[round(plant.t, 6)] = body.contact
+    assert 3.0 < max(contact.force for contact in expected.values()) < 20.0, "a posture in contact"
+    told = ros.listen(StethoscopeContact, "sim_plant/stethoscope", QoSProfile(depth=500))
+    settings = dict(tick=0.002, stop_state="hold", wrench_site="wrist", initial_position=q, real_time_factor=0.0)
+    process = ros.start("sim_plant", robot="panda_stethoscope", start_paused=True, **settings, **lying)
+    ros.up("sim_plant")
+    ros.call(StepSimulation, "step_simulation", steps=500)
+    ros.until(lambda: told and stamp(told[-1]) >= 1.0 - 1e-9, what="a second of contacts")
+    code, _, output = ros.finish(process)
+    assert code == 0, output
+    stamps = [round(stamp(contact), 6) for contact in told if stamp(contact) > 0.0]
+    assert np.allclose(np.diff(stamps), 0.01) and len(stamps) == 100
+    for contact in told:
+        if stamp(contact) > 0.0:
+            true = expected[round(stamp(contact), 6)]
+            assert contact.force == true.force and contact.depth == true.depth and contact.slip == true.slip
+            assert list(contact.place) == true.place.tolist()
+            assert [contact.position.x, contact.position.y, contact.position.z] == true.position.tolist()
+            assert [contact.normal.x, contact.normal.y, contact.normal.z] == true.normal.tolist()
+            assert contact.side == "back" and contact.header.frame_id == "world"
+
+
 def test_what_cannot_be_configured_is_said(ros):
     for parameters, text in (
         (dict(robot="pandda"), "No robot named 'pandda'"),
@@ -406,6 +440,8 @@ def test_what_cannot_be_configured_is_said(ros):
         (dict(robot="panda", tick=0.003), "not a multiple of the physics step"),
         (dict(robot="panda", control_period=0.003, lockstep=True), "multiple of the servo"),
         (dict(robot="panda", wrench_site="wrist"), "sites: flange, hand_site"),
+        (dict(robot="panda", patient=3), "a site 'membrane'"),
+        (dict(robot="panda_stethoscope", scenario="[{action: patient, shift: [0, 0, 0.02]}]"), "nobody lies before"),
     ):
         node = SimPlant(
             context=ros.context,

@@ -47,11 +47,31 @@ class Probe:
 
 def skin(somebody, region=("heart", "front", "mitral"), side="front"):
     """A point on the undeformed skin and its normal, by the probe itself."""
-    place = somebody.person.torso[side].landmarks[region]
     probe = Probe(somebody)
-    point = ORIGIN + AXES @ place + [0.0, 0.0, 0.1]
-    contact = probe.touch(point)
-    return point + [0.0, 0.0, contact.depth / contact.normal[2]], contact.normal  # straight below
+    point = ORIGIN + AXES @ somebody.person.torso[side].landmarks[region]
+    for _ in range(5):
+        contact = probe.touch(point)
+        point = point + contact.depth * contact.normal
+    return point, contact.normal
+
+
+def below(torso, point):
+    """How far a point (3,) is below a torso, and which way out of it is, by all of its triangles: (depth, normal)."""
+    corners = torso.vertices[torso.faces]
+    out = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    out /= np.linalg.norm(out, axis=1, keepdims=True)
+    foot = point - np.sum((point - corners[:, 0]) * out, axis=1)[:, None] * out
+    within, feet = np.ones(len(out), bool), [foot]
+    for a, b in ((0, 1), (1, 2), (2, 0)):
+        start, edge = corners[:, a], corners[:, b] - corners[:, a]
+        within &= np.sum(np.cross(edge, foot - start) * out, axis=1) >= 0.0
+        share = np.sum((point - start) * edge, axis=1) / np.sum(edge * edge, axis=1)
+        feet.append(start + np.clip(share, 0.0, 1.0)[:, None] * edge)
+    distances = np.linalg.norm(point - np.array(feet), axis=2)
+    distances[0][~within] = np.inf
+    triangle = int(distances.min(axis=0).argmin())
+    away = point - np.array(feet)[distances[:, triangle].argmin(), triangle]
+    return -np.sign(away @ out[triangle]) * np.linalg.norm(away), out[triangle]
 
 
 def posture(point, normal):
@@ -71,6 +91,44 @@ def test_the_skin_is_where_the_torso_is():
     probe = Probe(somebody)
     depths = [probe.touch(ORIGIN + AXES @ torso.vertices[k]).depth for k in seen[::7]]
     assert np.abs(depths).max() < 0.003 and np.abs(depths).mean() < 5e-4  # its edges are rounded
+
+
+@pytest.mark.parametrize("number, side", [(3, "front"), (4, "front"), (11, "back")])
+def test_the_nearest_point_is_that_of_all_triangles(number, side):
+    """Where one listens, and a centimetre above and below the skin there."""
+    somebody, rng = Patient(number, side), np.random.default_rng(number)
+    somebody.person.flesh = STILL
+    probe, torso = Probe(somebody), somebody.person.torso[side]
+    errors, angles, marks = [], [], list(torso.landmarks.values())
+    for k in range(120):
+        point = marks[k % len(marks)] + [*rng.uniform(-0.0389, 0.0389, 2), 0.0]
+        depth, out = below(torso, point)
+        point = point + (depth + rng.uniform(-0.01, 0.01)) * out
+        depth, out = below(torso, point)
+        if out[2] > 0.4:  # the outermost of them are beyond the flanks of a slender body
+            contact = probe.touch(ORIGIN + AXES @ point)
+            errors.append(contact.depth - depth)
+            angles.append(np.degrees(np.arccos(AXES @ out @ contact.normal)))
+    assert len(errors) > 100
+    assert np.abs(errors).max() < 0.001 and np.abs(errors).mean() < 2e-4
+    assert max(angles) < 10.0 and np.mean(angles) < 4.0  # of triangles, whose normals jump from one to the next
+
+
+def test_sliding_over_the_skin_is_smooth():
+    """A membrane drawn over ten edges of the mesh at one depth: neither its force nor the normal jumps."""
+    somebody = patient()
+    probe, start = Probe(somebody), skin(somebody)[0]
+    point, force, normal = start, [], []
+    for _ in range(400):
+        point = point + [0.00025, 0.0, 0.0]
+        contact = probe.touch(point)
+        point = point + (contact.depth - 0.004) * contact.normal
+        contact = probe.touch(point)
+        force.append(contact.force)
+        normal.append(contact.normal)
+    assert np.abs(np.diff(force)).max() < 0.02
+    turned = np.degrees(np.linalg.norm(np.diff(normal, axis=0), axis=1))
+    assert turned.max() < 0.5 and np.degrees(np.arccos(normal[0] @ normal[-1])) > 5.0
 
 
 @pytest.mark.parametrize(
@@ -151,10 +209,30 @@ def test_a_person_moves_at_a_speed():
     probe = Probe(somebody)
     half = probe.touch(point, t=5.1)
     assert half.depth - before == pytest.approx(0.01 * normal[2], rel=0.05)
-    assert half.force == pytest.approx(STILL.stiffness * half.depth + STILL.damping * 0.1 * normal[2], rel=1e-3)
+    assert half.force == pytest.approx(STILL.stiffness * half.depth + STILL.damping * 0.1 * half.normal[2], rel=1e-3)
     assert probe.touch(point, t=9.0).depth - before == pytest.approx(0.02 * normal[2], rel=0.05)
+    somebody.move_back(9.0)
+    assert probe.touch(point, t=9.1).depth - before == pytest.approx(0.01 * normal[2], rel=0.05)
+    assert probe.touch(point, t=9.2).depth == pytest.approx(before)
+    somebody.move(np.array([0.0, 0.0, 0.02]), 0.1, 10.0)
+    assert probe.touch(point, t=11.0).depth - before > 0.01
     somebody.reset()
     assert Probe(somebody).touch(point, t=9.0).depth == pytest.approx(before)
+    somebody.move(np.array([0.0, 0.0, 0.02]), 0.1, 0.0, for_good=True)
+    somebody.reset()
+    assert Probe(somebody).touch(point, t=0.0).depth - before == pytest.approx(0.02 * normal[2], rel=0.05)
+
+
+def test_far_away_nothing_presses_and_what_is_told_is_still_right():
+    somebody = patient()
+    point, normal = skin(somebody)
+    probe = Probe(somebody)
+    assert probe.touch(point - 0.004 * normal).force > 0.0 and probe.data.xfrc_applied.any()
+    contact = probe.touch(point + 0.05 * normal, (0.0, 0.3, 0.0))
+    assert not probe.data.xfrc_applied.any() and contact.force == 0.0
+    assert contact.depth == pytest.approx(-0.05, abs=0.001) and contact.normal @ normal > 0.999
+    beside = probe.touch(point + [0.0, 1.0, 0.0])
+    assert not probe.data.xfrc_applied.any() and beside.depth < -0.1
 
 
 def test_the_wrist_feels_what_presses():
@@ -180,6 +258,12 @@ def test_the_wrist_feels_what_presses():
     plant.spawn("box", "refit:box?mass=0.1&size=0.02,0.02,0.02", position=[1.5, 0.0, 0.5])
     plant.tick()
     assert somebody.contact.force == pytest.approx(before, abs=0.05)
+    # put elsewhere, it is free at once, and so is what the sensor tells before the next tick
+    plant.set_state([1.4, *q[1:]], np.zeros(7))
+    assert somebody.contact.force == 0.0
+    assert np.linalg.norm(plant.wrench()[:3]) == pytest.approx(0.12 * 9.81, abs=0.2)  # it begins to move
+    plant.set_state(q, np.zeros(7))
+    assert somebody.contact.force == pytest.approx(STILL.stiffness * 0.004, rel=0.1)
 
 
 def test_the_same_again_to_the_bit():
@@ -203,20 +287,32 @@ def test_the_same_again_to_the_bit():
 
 def test_a_scenario_moves_the_person():
     plant = MujocoPlant(
-        "panda_stethoscope", patient=Patient(3), scenario="[{time: 0.1, action: patient, shift: [0, 0, 0.05]}]"
+        "panda_stethoscope",
+        patient=Patient(3),
+        scenario="[{time: 0.1, action: patient, shift: [0, 0, 0.05]}]",
+        initial_q=[0.0, 0.0, 0.0, -2.0, 0.0, 2.0, 0.8],  # above the body
+        stop_state="hold",
     )
     depth = {}
     for k in range(500):
         plant.tick()
         depth[k] = plant.patient.contact.depth
     assert depth[499] - depth[10] > 0.03
+    plant.set_scenario([])  # what the old one changed is undone, as a person moves
+    for _ in range(500):
+        plant.tick()
+    assert plant.patient.contact.depth == pytest.approx(depth[10], abs=0.005)
+    plant.apply(dict(action="patient", shift=[0.0, 0.0, 0.05]))
+    plant.reset()
+    plant.tick()
+    assert plant.patient.contact.depth - depth[0] == pytest.approx(depth[499] - depth[10], abs=0.005)
     with pytest.raises(PlantError, match="nobody lies before"):
         MujocoPlant("panda_stethoscope", scenario="[{action: patient, shift: [0, 0, 0.05]}]")
     for bad in ("[0, 0]", "[0, 0, 5]", "[0, 0, nan]", "[a, b, c]"):
         with pytest.raises(PlantError, match="shift"):
             MujocoPlant("panda_stethoscope", patient=Patient(3), scenario=f"[{{action: patient, shift: {bad}}}]")
     with pytest.raises(PlantError, match="membrane"):
-        MujocoPlant("panda", patient=Patient(3)).tick()
+        MujocoPlant("panda", patient=Patient(3))
 
 
 def test_an_arm_that_is_stopped_on_a_breathing_body_gives_way():
