@@ -1,7 +1,7 @@
 """A robot that listens to a person, in simulation: `sim.launch.py` with a camera, a stethoscope and the node that plans an exam.
 
     ros2 launch refit auscultation.launch.py
-    ros2 launch refit auscultation.launch.py patient:=7 view:=true record:=true
+    ros2 launch refit auscultation.launch.py patient:=11 view:=true record:=true
     ros2 service call /auscultation/register_patient refit_interfaces/srv/RegisterPatient "{side: front}"
     ros2 action send_goal --feedback /auscultation/run_exam refit_interfaces/action/RunExam "{regions: [heart/front]}"
 
