@@ -59,12 +59,14 @@ class Auscultation(RefitNode):
     Config = AuscultationConfig
     live_parameters = True
     _run: LongAction | None = None
+    _goal = _placing = _target = None
+    registration: Registration | None = None
+    examination: Examination | None = None
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
     def configure(self) -> None:
-        self.registration: Registration | None = None
-        self.examination: Examination | None = None
+        self.registration = self.examination = None
         self._goal = self._placing = self._target = None
         self._frames = TransformBuffer()
         for structure in ("heart", "lung"):

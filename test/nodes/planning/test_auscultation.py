@@ -12,6 +12,7 @@ pytestmark = pytest.mark.graph
 
 from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import Point, TransformStamped
+from lifecycle_msgs.srv import GetState
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
 from refit_interfaces.action import PlaceAndRecord, RunExam
 from refit_interfaces.msg import AuscultationBelief, AuscultationReading
@@ -117,7 +118,8 @@ class Arm:
 def graph(shared_ros, tmp_path_factory):
     ros = shared_ros
     folder = tmp_path_factory.mktemp("auscultation")
-    process = ros.start("auscultation", directory=str(folder), duration=5.0, placement_patience=10.0)
+    ros.begin = lambda: ros.start("auscultation", directory=str(folder), duration=5.0, placement_patience=10.0)
+    ros.planner = ros.begin()
     ros.node.create_publisher(TFMessage, "/tf_static", LEDGER).publish(camera_pose())
     ros.cloud = ros.node.create_publisher(PointCloud2, "camera/depth/color/points", SENSOR)
     ros.readings = ros.listen(AuscultationReading, "auscultation/reading", LEDGER)
@@ -127,7 +129,7 @@ def graph(shared_ros, tmp_path_factory):
     ros.exam = ActionClient(ros.node, RunExam, "auscultation/run_exam")
     ros.up("/auscultation")
     yield ros
-    code, _, output = ros.finish(process)
+    code, _, output = ros.finish(ros.planner)
     assert code == 0 and "Traceback" not in output, output
 
 
@@ -335,6 +337,36 @@ def test_8_a_recording_is_judged_and_one_that_cannot_be_is_refused(graph, tmp_pa
     ):
         answer = ask(**fields)
         assert not answer.success and why in answer.message
+
+
+def test_91_a_planner_that_is_killed_leaves_an_exam_that_goes_on(graph, points):
+    """Killed while the arm is on the body; the next one resumes from the file, on a new scan."""
+    graph.until(
+        lambda: graph.call(GetState, "/auscultation/get_state").current_state.label == "active", what="the node"
+    )
+    assert scanned(graph, points).success
+    handle = send(graph, regions=["heart/front"])
+    assert handle.accepted
+    graph.until(lambda: len(graph.readings) == 2, what="two readings")
+    graph.arm.hold = True
+    graph.until(lambda: graph.arm.held, what="the arm's goal")
+    file = Path(graph.arm.goals[-1].file).parent / "exam.json"
+    graph.planner.kill()
+    graph.planner.communicate()
+    graph.processes.remove(graph.planner)
+    graph.arm.held.pop().execute()  # the arm comes back by itself, and nobody takes its result
+    before = load(file)
+    assert len(before["trials"]) >= 2
+    graph.arm.hold = False
+    graph.until(lambda: "auscultation" not in graph.node.get_node_names(), what="the end of the killed node's lease")
+    graph.planner = graph.begin()
+    graph.up("/auscultation")
+    assert scanned(graph, points).success
+    found = result(graph, send(graph, resume=str(file)))
+    assert found.result.success, found.result.message
+    after = load(file)
+    assert after["trials"][: len(before["trials"])] == before["trials"] and len(after["trials"]) > len(before["trials"])
+    assert all(one.agrees for one in replay(after))
 
 
 def test_9_its_page_names_everything(documentation):
