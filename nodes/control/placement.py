@@ -23,10 +23,12 @@ from std_srvs.srv import Trigger
 
 from config.description import Listen
 from config.robot import load_robot
+from nodes.control.feedback_command import command_of
 from nodes.control.permission import Permission
-from nodes.control.placement_messages import DURATIONS, command_of, order_of, result_of, wrench_of
+from nodes.control.placement_messages import DURATIONS, order_of, result_of, wrench_of
 from nodes.control.sound_request import SoundRequest
 from nodes.framework.config import setting
+from nodes.framework.control_beat import ControlBeat
 from nodes.framework.joint_state_gate import JointStateGate, peek_stamp, seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.long_action import LongAction
@@ -157,8 +159,8 @@ class PlacementController(RefitNode):
         self._sent: JointCommand | None = None
         self._started = False  # whether the arm knows where its joints are
         self._position = self.arm.kinematics.home
-        self._due = self._stamp = self._told = -np.inf
-        self._seen = np.nan
+        self.beat = ControlBeat(self.config.control_period, self.config.lockstep)
+        self._told = -np.inf
         self._state_time = time.monotonic()
         self.force.forget()
 
@@ -260,13 +262,10 @@ class PlacementController(RefitNode):
         stamp = peek_stamp(data)
         if not self.is_active:
             return
-        if self.config.lockstep and self._sent is not None and stamp == seconds(self._sent.header.stamp):
+        if self.beat.is_repeated(stamp, self._sent):
             self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
             return
-        if self.config.lockstep and stamp == self._seen:
-            self._due = -np.inf  # it waits at this state, wherever the beat here began
-        self._seen = stamp
-        if self._stamp <= stamp < self._due:
+        if not self.beat.is_due(stamp):
             return
         message = deserialize_message(data, JointState)
         state, self.refusal = self.gate.read(message, np.nan if self.config.lockstep else self._now())
@@ -274,18 +273,16 @@ class PlacementController(RefitNode):
             self.diagnostics.tick("states_refused")
             self.diagnostics.warn(self.refusal)
             return
-        if stamp < self._stamp:
+        if self.beat.went_back(stamp):
             self._start_over()
         self._state_time = time.monotonic()
-        since, self._stamp, self._position = stamp - self._stamp, stamp, state.position
-        period = self.config.control_period
-        self._due = (max(self._due + period, stamp + 0.5 * period) if np.isfinite(self._due) else stamp + period) - 1e-6
+        since, self._position = self.beat.begin(stamp), state.position
         self._feel()
         if not self.halt_reason:
             self._command(state, message.header.stamp, since)
             latency = time.perf_counter() - arrival
             self.cycles += 1
-            self.misses += latency > period
+            self.misses += latency > self.config.control_period
             self._cycle_times.append(latency)
         self._attend()
         if stamp - self._told >= STATUS_PERIOD - 1e-6 or stamp < self._told:
@@ -302,7 +299,7 @@ class PlacementController(RefitNode):
             self._started, since = True, 0.0
             if self._goal is not None and self._placement is None:
                 self._place()
-        motion = self.arm.cycle(state.position, state.velocity, self.force.at(self._stamp), since)
+        motion = self.arm.cycle(state.position, state.velocity, self.force.at(self.beat.stamp), since)
         command = command_of(motion, self.joints, self.get_name())
         command.header.stamp = stamp
         self.commands.publish(command)
@@ -384,7 +381,7 @@ class PlacementController(RefitNode):
         self._goal.publish_feedback(
             PlaceAndRecord.Feedback(
                 phase=self.halt_reason or phase,
-                force=self.force.at(self._stamp),
+                force=self.force.at(self.beat.stamp),
                 recorded=0.0 if placement is None else placement.recorded,
             )
         )
@@ -430,8 +427,8 @@ class PlacementController(RefitNode):
         say = self.diagnostics.set
         self.diagnostics.set_percentiles("latency", self._cycle_times)
         say("arm", self._doing())
-        say("force", f"{self.force.at(self._stamp):.2f}")
-        say("wrench", self._wrench_refusal or ("heard" if np.isfinite(self.force.at(self._stamp)) else "silent"))
+        say("force", f"{self.force.at(self.beat.stamp):.2f}")
+        say("wrench", self._wrench_refusal or ("heard" if np.isfinite(self.force.at(self.beat.stamp)) else "silent"))
         say("cycles", self.cycles)
         say("deadline_misses", self.misses)
 

@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from refit_interfaces.action import PlaceAndRecord
-from refit_interfaces.msg import JointCommand
 
 from sim_core.auscultation.placement import Outcome, Placement
-from sim_core.telepresence.avatar import Motion
 
-__all__ = ["DURATIONS", "WORLD", "Order", "command_of", "order_of", "result_of", "wrench_of"]
+__all__ = ["DURATIONS", "WORLD", "Order", "order_of", "result_of", "wrench_of"]
 
 #: frame of the arm's base, in which points and normals are told
 WORLD = "world"
@@ -89,19 +87,3 @@ def wrench_of(message: WrenchStamped) -> np.ndarray:
     """(6,) [N, N m], force first, in the axes of the message's frame."""
     force, torque = message.wrench.force, message.wrench.torque
     return np.array([force.x, force.y, force.z, torque.x, torque.y, torque.z])
-
-
-def command_of(motion: Motion, joints: list[str], commander: str) -> JointCommand:
-    """The law that the servos follow until the next command."""
-    n = len(joints)
-    gain = np.hstack([np.diag(motion.kp), np.diag(motion.kd)])
-    assert gain.shape == (n, 2 * n)
-    return JointCommand(
-        mode=JointCommand.MODE_FEEDBACK,
-        joint_names=joints,
-        effort=motion.effort.tolist(),
-        position=motion.position.tolist(),
-        velocity=motion.velocity.tolist(),
-        gain=gain.ravel().tolist(),
-        commander=commander,
-    )

@@ -25,6 +25,7 @@ from config.description import RobotError, Trot
 from config.robot import load_robot
 from nodes.control.permission import Permission
 from nodes.framework.config import setting
+from nodes.framework.control_beat import ControlBeat
 from nodes.framework.joint_state_gate import JointStateGate, peek_stamp, seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_subscription, take
@@ -155,9 +156,7 @@ class StanceController(RefitNode):
 
     def _start_over(self) -> None:
         self.controller.reset()
-        self._due = -np.inf  # stamp from which the next command is due
-        self._stamp = -np.inf  # of the newest joint state answered
-        self._seen = np.nan  # and of the newest of all
+        self.beat = ControlBeat(self.config.control_period, self.config.lockstep)
         self._sent: JointCommand | None = None
         self._target = np.zeros(3)  # forward, sideways, turning, as followed
         self._wanted = np.zeros(3)  # as asked for
@@ -216,17 +215,14 @@ class StanceController(RefitNode):
         stamp = peek_stamp(data)
         if not self.is_active or self.halt_reason or self._fallen:
             return
-        if self.config.lockstep and self._sent is not None and stamp == seconds(self._sent.header.stamp):
+        if self.beat.is_repeated(stamp, self._sent):
             self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
             return
-        if self.config.lockstep and stamp == self._seen:
-            self._due = -np.inf  # it waits at this state, wherever the beat here began
-        self._seen = stamp
-        if self._stamp <= stamp < self._due:
+        if not self.beat.is_due(stamp):
             return
         message = deserialize_message(data, JointState)
         sample, self.refusal = self.gate.read(message, np.nan if self.config.lockstep else self._now())
-        if sample is not None and sample.stamp < self._stamp:
+        if sample is not None and self.beat.went_back(sample.stamp):
             self._start_over()
         self.refusal = self.refusal or self._read_base() or self._stale(stamp)
         if self.refusal:
@@ -234,10 +230,8 @@ class StanceController(RefitNode):
             self.diagnostics.warn(self.refusal)
             return
         self._state_time = time.monotonic()
-        before, self._stamp = self._stamp, sample.stamp
-        period = self.config.control_period
-        self._due = (max(self._due + period, stamp + 0.5 * period) if np.isfinite(self._due) else stamp + period) - 1e-6
-        self._follow(stamp - before if np.isfinite(before) else 0.0)
+        since = self.beat.begin(sample.stamp)
+        self._follow(since if np.isfinite(since) else 0.0)
         try:
             command = self.controller.command(
                 stamp,

@@ -21,14 +21,16 @@ from sensor_msgs.msg import JointState, Range
 from std_srvs.srv import SetBool, Trigger
 
 from config.robot import load_robot
+from nodes.control.feedback_command import command_of
 from nodes.control.permission import Permission
 from nodes.framework.config import setting
-from nodes.framework.joint_state_gate import JointStateGate, peek_stamp, seconds
+from nodes.framework.control_beat import ControlBeat
+from nodes.framework.joint_state_gate import JointStateGate, peek_stamp
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND, SENSOR, STATE
 from nodes.telepresence.glove_calibration import GloveCalibrationAction
-from nodes.telepresence.teleop_messages import command_of, sample_of, status_of
+from nodes.telepresence.teleop_messages import sample_of, status_of
 from sim_core.multibody import load_model
 from sim_core.telepresence.arm import ArmMode, ArmSpeed
 from sim_core.telepresence.avatar import Avatar, AvatarSettings
@@ -157,8 +159,8 @@ class Teleop(RefitNode):
         self._sent: JointCommand | None = None
         self._started = False  # whether the avatar knows where its joints are
         self._position = self.avatar.home
-        self._due = self._stamp = self._told = -np.inf
-        self._seen = np.nan
+        self.beat = ControlBeat(self.config.control_period, self.config.lockstep)
+        self._told = -np.inf
         self._seen_ranges: dict[str, float] = {}
         self._state_time = time.monotonic()
 
@@ -243,13 +245,10 @@ class Teleop(RefitNode):
         stamp = peek_stamp(data)
         if not self.is_active:
             return
-        if self.config.lockstep and self._sent is not None and stamp == seconds(self._sent.header.stamp):
+        if self.beat.is_repeated(stamp, self._sent):
             self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
             return
-        if self.config.lockstep and stamp == self._seen:
-            self._due = -np.inf  # it waits at this state, wherever the beat here began
-        self._seen = stamp
-        if self._stamp <= stamp < self._due:
+        if not self.beat.is_due(stamp):
             return
         message = deserialize_message(data, JointState)
         state, self.refusal = self.gate.read(message, np.nan if self.config.lockstep else self._now())
@@ -257,12 +256,11 @@ class Teleop(RefitNode):
             self.diagnostics.tick("states_refused")
             self.diagnostics.warn(self.refusal)
             return
-        if stamp < self._stamp:
+        if self.beat.went_back(stamp):
             self._forget()
         self._state_time = time.monotonic()
-        self._stamp, self._position = stamp, state.position
-        period = self.config.control_period
-        self._due = (max(self._due + period, stamp + 0.5 * period) if np.isfinite(self._due) else stamp + period) - 1e-6
+        self.beat.begin(stamp)
+        self._position = state.position
         if not self._started:
             self.avatar.start_at(state.position)
             self._started = True
@@ -278,7 +276,7 @@ class Teleop(RefitNode):
             self._sent = command
             latency = time.perf_counter() - arrival
             self.cycles += 1
-            self.misses += latency > period
+            self.misses += latency > self.config.control_period
             self._cycle_times.append(latency)
         if stamp - self._told >= STATUS_PERIOD - 1e-6 or stamp < self._told:
             self._told = stamp

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from geometry_msgs.msg import Pose as PoseMessage
-from refit_interfaces.msg import JointCommand, TeleopStatus
 from refit_interfaces.msg import OperatorSample as SampleMessage
+from refit_interfaces.msg import TeleopStatus
 from scipy.spatial.transform import Rotation
 
 from nodes.framework.joint_state_gate import seconds
-from sim_core.telepresence.avatar import Avatar, Motion
+from sim_core.telepresence.avatar import Avatar
 from sim_core.telepresence.clutch import OPENXR, UNITY, Pose
 from sim_core.telepresence.effector_wrench import CueLimits
 from sim_core.telepresence.operator_sample import OperatorSample
 
-__all__ = ["command_of", "pose_message", "sample_of", "status_of"]
+__all__ = ["pose_message", "sample_of", "status_of"]
 
 AXES = {SampleMessage.AXES_OPENXR: OPENXR, SampleMessage.AXES_UNITY: UNITY}
 #: by which the norm of a quaternion may differ from one
@@ -63,23 +63,6 @@ def pose_message(pose: Pose) -> PoseMessage:
     x, y, z, w = (float(value) for value in Rotation.from_matrix(pose.rotation).as_quat())
     message.orientation.x, message.orientation.y, message.orientation.z, message.orientation.w = x, y, z, w
     return message
-
-
-def command_of(motion: Motion, joints: list[str], commander: str) -> JointCommand:
-    """The law that the servos follow until the next command."""
-    n = len(joints)
-    gain = np.zeros((n, 2 * n))
-    rows = np.arange(n)
-    gain[rows, rows], gain[rows, n + rows] = motion.kp, motion.kd
-    return JointCommand(
-        mode=JointCommand.MODE_FEEDBACK,
-        joint_names=joints,
-        effort=motion.effort.tolist(),
-        position=motion.position.tolist(),
-        velocity=motion.velocity.tolist(),
-        gain=gain.ravel().tolist(),
-        commander=commander,
-    )
 
 
 def status_of(avatar: Avatar, q: np.ndarray, why: str, cues: CueLimits = CueLimits()) -> TeleopStatus:

@@ -178,7 +178,10 @@ def test_cartpole_page(change):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (("pandas", "robust", None, 10), "expected one of cartpole, double_cartpole, dxl_arm, panda, or"),
+        (
+            ("pandas", "robust", None, 10),
+            "expected one of cartpole, double_cartpole, dxl_arm, panda, panda_stethoscope, or",
+        ),
         (("quadruped", "robust", None, 10), "demo is missing in .*quadruped/robot.yaml"),
         (("panda", "rubost", None, 10), "expected one of robust"),
         (("panda", "robust", "pole_mass=10", 10), "--change is for --robot double_cartpole"),
