@@ -128,7 +128,8 @@ def started(robot, value, physical=""):
         "adaptive_mpc": mpc,
         "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
         "teleop": {"lockstep": yes["lockstep"]},
-        "placement": {"lockstep": yes["lockstep"]},
+        # In lock-step the arm's time may run faster than the microphone's node does.
+        "placement": {"lockstep": yes["lockstep"], **({"sound_patience": 30.0} if yes["lockstep"] else {})},
     }
     if robot.controller not in controllers:
         raise ValueError(

@@ -139,10 +139,10 @@ def tell(robot: str, folder: Path) -> ExamStory:
             )
             for point in places
         )
-    stamps = [stamp for stamp, _ in bag.messages("auscultation/reading")]
+    stamps = [m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for _, m in bag.messages("auscultation/reading")]
     force = bag.array("sim_plant/stethoscope", "force")[1]
     count = max(len(stamps) - 1, 1)
-    return ExamStory(patient, found, errors, truth, float(force.max()), 1e-9 * (stamps[-1] - stamps[0]) / count)
+    return ExamStory(patient, found, errors, truth, float(force.max()), (stamps[-1] - stamps[0]) / count)
 
 
 def check(story: ExamStory, seed: int, quick: bool) -> Result:
