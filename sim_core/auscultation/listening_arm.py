@@ -34,6 +34,8 @@ SETTLING = 200
 LONGEST = 2.5
 #: [m^2/rad^2, 1] by which a direction in which the arm hardly moves is left to the posture
 SINGULAR = 1e-6
+#: of a joint's greatest velocity that is asked of it
+SHARE = 0.6
 #: [rad] of a joint that counts as being there; [rad] that a joint on its way home is waited for
 THERE, BEHIND = 1e-3, 0.05
 
@@ -86,6 +88,7 @@ class ListeningArm:
         self._ik, self._at_leisure = QpIk(k, period=period), QpIk(k, period=np.inf)
         self._forces = ModelForces(model)
         self.effort = greatest_torques(model)
+        self._speed = np.asarray(model.v_limit, float)
         self.kp, self.kd = STIFFNESS * np.sqrt(self.effort), DAMPING * np.sqrt(self.effort)
         self.told = k.home.copy()
         self.placement: Placement | None = None
@@ -190,7 +193,9 @@ class ListeningArm:
         dt, before = float(np.clip(dt, 0.0, LONGEST * self.period)), self.told
         if self.placement is not None and self.busy and dt > 0.0:
             target = self.placement.step(self.pose(q), force, dt)
-            self.told = self._ik.step(target, self.told, self._preferred(self.told))
+            step = self._ik.step(target, self.told, self._preferred(self.told)) - self.told
+            # Near the edge of its reach the elbow may want to go faster than the robot's gate lets it.
+            self.told = self.told + step / max(1.0, float(np.max(np.abs(step) / (SHARE * self._speed * dt))))
         elif self._homing and dt > 0.0:
             self._home(q, force, dt)
         velocity = (self.told - before) / dt if dt > 0.0 else np.zeros_like(before)

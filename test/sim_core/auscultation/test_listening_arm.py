@@ -307,3 +307,16 @@ def test_the_robots_own_stethoscope_is_weighed():
     load = wrist_load(load_model("panda_stethoscope"), "wrist", "membrane")
     assert np.linalg.norm(load.weight) == pytest.approx(0.12 * 9.81, rel=1e-6)
     np.testing.assert_allclose(load.outward, [0.0, 0.0, 1.0], atol=1e-9)
+
+
+def test_no_joint_is_asked_to_go_faster_than_the_robot_lets_it(monkeypatch):
+    model = load_model("panda_stethoscope")
+    arm = ListeningArm(model, "membrane")
+    arm.start_at(arm.kinematics.home)
+    arm.place(np.array([0.5, 0.1, 0.3]), np.array([0.0, 0.0, 1.0]))
+    leap = np.array([0.0, -0.5, 0.2, 0.0, 0.0, 0.0, 0.1])
+    monkeypatch.setattr(arm._ik, "step", lambda target, q, preferred: q + leap)
+    for dt in (0.002, 0.008, 0.016):
+        motion = arm.cycle(arm.told, np.zeros(7), 0.0, dt)
+        assert np.abs(motion.velocity / model.v_limit).max() == pytest.approx(0.6)
+        assert np.allclose(motion.velocity / motion.velocity[1], leap / leap[1])  # all joints alike
