@@ -23,9 +23,9 @@ from sim_core.plant.patient import body_pose
 PATIENT, MARK = 3, ("heart", "front", "mitral")
 LIMITS = """
 /**/placement:
-  ros__parameters: {halt_patience: 60.0, sound_patience: 30.0}
+  ros__parameters: {halt_patience: 60.0}
 /**/supervisor:
-  ros__parameters: {state_age_limit: 1.0, command_age_limit: 1.5, stop_timeout: 2.0}
+  ros__parameters: {stop_timeout: 2.0}
 """
 O, S = PlaceAndRecord.Result, GoalStatus
 

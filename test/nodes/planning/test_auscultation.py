@@ -220,7 +220,7 @@ def test_4_an_exam_from_the_first_place_to_the_recordings(graph):
     assert len(decisions) == len(graph.readings) and all(one.agrees for one in decisions)
     belief = graph.beliefs[-1]
     assert len(belief.x) == len(belief.mean) == len(belief.deviation) == len(belief.points)
-    assert belief.frame_id if hasattr(belief, "frame_id") else belief.header.frame_id == "world"
+    assert belief.header.frame_id == "world"
 
 
 @pytest.mark.parametrize(
