@@ -1,0 +1,234 @@
+"""Deep meta-learning with controlled deployment gaps (CoDeGa): a kernel that has seen how wrong a mean is on what it never saw.
+
+The characteristics of the tasks are split into folds. For each fold a mean is trained without it, and what it leaves on the tasks of
+the fold trains the kernel, which is one for all folds. A last mean is trained on everything, and is deployed with that kernel.
+
+Source: Zhu, PhD thesis (University of Illinois 2023), section 6.3.2; Zhu, Thangeda, Ornik, Hauser, "Few-shot Adaptation for
+Manipulating Granular Materials Under Domain Shift", RSS 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from sim_core.meta.deep_gp import DeepGp, Kernel
+from sim_core.meta.fitting import (
+    Best,
+    ExtractorFactory,
+    Pool,
+    Progress,
+    augmented,
+    fit_mean,
+    new_mean,
+    reproducible,
+    silent,
+)
+from sim_core.meta.folds import Fold, characteristic_folds, random_folds
+from sim_core.meta.joint import new_deep_gp
+from sim_core.meta.model import Extractor, MeanModel
+from sim_core.meta.settings import FoldSettings, MetaSettings
+from sim_core.meta.tasks import Rows, Task
+
+__all__ = ["Entry", "fit_kernel", "fold_means", "folds_of", "residual_entries", "train_codega"]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What a fold's mean leaves on a task that it never saw.
+
+    Attributes:
+        task: position in the pool. fold: position of the fold. residuals: / scale (n,).
+        features: by the fold's extractor (s, n, width), of the inputs as they are and under each symmetry.
+    """
+
+    task: int
+    fold: int
+    residuals: torch.Tensor
+    features: torch.Tensor
+
+
+def train_codega(
+    tasks: Sequence[Task],
+    extractor_factory: ExtractorFactory,
+    settings: MetaSettings = MetaSettings(),
+    seed: int = 0,
+    progress: Progress = silent,
+    held_out: Sequence[Task] = (),
+) -> DeepGp:
+    """Train a deep Gaussian process with controlled deployment gaps.
+
+    Its `meta` says what came about: folds, epochs, and the negative log marginal likelihood per row of the held-out residuals
+    under the folds' extractors ("nlml_fold", which is what the kernel was trained on) and under the deployed one ("nlml_final").
+
+    Args:
+        held_out: further tasks, which no part of the training sees. `meta` then also has the mean over them of the same two,
+            "unseen_fold" (extractor and mean of a fold, in the mean over folds) and "unseen_final" (of the deployed model).
+
+    Raises:
+        MissingTierError: torch is not installed.
+        ValueError: no task, too few characteristics for the folds, or a loss that is not finite.
+    """
+    with reproducible():
+        pool = Pool(tasks, settings.scale)
+        folds = folds_of(tasks, settings.folds, seed)
+        shared = None
+        if settings.folds.start == "shared":
+            shared = _final(pool, extractor_factory, settings, seed, progress)
+        means = fold_means(pool, folds, extractor_factory, settings, seed, progress, shared)
+        model = new_deep_gp(extractor_factory, settings, seed)
+        entries = residual_entries(pool, folds, means, settings)
+        losses = fit_kernel(model.kernel, entries, pool, settings, seed, progress)
+        final = shared or _final(pool, extractor_factory, settings, seed, progress)
+        model.extractor, model.mean_head = final.extractor, final.mean_head
+        model.meta = {
+            "method": "codega",
+            "seed": seed,
+            "tasks": len(tasks),
+            "folds": [list(fold.held_out) for fold in folds],
+            "entries": len(entries),
+            "kernel_epochs": len(losses),
+            "deviation": final.deviation,
+            "fold_deviations": [mean.deviation for mean in means],
+            **_mismatch(model, pool, entries),
+            **_unseen(model, means, held_out),
+        }
+        return model
+
+
+def folds_of(tasks: Sequence[Task], settings: FoldSettings, seed: int) -> list[Fold]:
+    """The folds that the settings ask for."""
+    if settings.by == "tasks":
+        return random_folds([task.name for task in tasks], settings.count, seed)
+    return characteristic_folds([task.characteristics for task in tasks], settings.count, seed)
+
+
+def fold_means(
+    pool: Pool,
+    folds: Sequence[Fold],
+    factory: ExtractorFactory,
+    settings: MetaSettings,
+    seed: int,
+    progress: Progress = silent,
+    shared: MeanModel | None = None,
+) -> list[MeanModel]:
+    """The mean of each fold, from scratch, or from the extractor of `shared` with a new head."""
+    means = []
+    for k, fold in enumerate(folds):
+        model = new_mean(factory, settings, seed + 1000 * (k + 1) if settings.folds.start == "seeds" else seed)
+        if shared is not None:
+            model.extractor.load_state_dict(shared.extractor.state_dict())
+        rng = np.random.default_rng([seed, 71, k])
+        told = f"mean of fold {k + 1} of {len(folds)}"
+        rows = pool.rows_of(fold.mean)
+        means.append(fit_mean(model, pool, rows, settings.mean, settings.augmentation, rng, progress, told))
+    return means
+
+
+def _final(pool: Pool, factory: ExtractorFactory, settings: MetaSettings, seed: int, progress: Progress) -> MeanModel:
+    model = new_mean(factory, settings, seed)
+    rows, rng = torch.arange(len(pool.values)), np.random.default_rng([seed, 71])
+    return fit_mean(model, pool, rows, settings.mean, settings.augmentation, rng, progress, "mean of all tasks")
+
+
+@torch.no_grad()
+def residual_entries(
+    pool: Pool, folds: Sequence[Fold], means: Sequence[MeanModel], settings: MetaSettings
+) -> list[Entry]:
+    """What each fold's mean leaves on the fold's tasks, with their features by its extractor, which is not trained any more."""
+    entries = []
+    for k, (fold, mean) in enumerate(zip(folds, means)):
+        for task in fold.kernel:
+            rows = pool.rows.take(pool.of[task])
+            features = _variants(mean.extractor, rows, settings)
+            residuals = pool.values[pool.of[task]] - mean.mean_head(features[0])[:, 0]
+            entries.append(Entry(task, k, residuals, features))
+    return entries
+
+
+def _variants(extractor: Extractor, rows: Rows, settings: MetaSettings) -> torch.Tensor:
+    """Features (s, n, width) of rows as they are and under each symmetry."""
+    assert isinstance(rows.views, torch.Tensor)
+    inputs = (rows.views, *rows.numbers)
+    several = [inputs, *(symmetry(inputs) for symmetry in settings.augmentation.symmetries)]
+    return torch.stack([extractor(Rows(views, rows.which, tuple(numbers))) for views, *numbers in several])
+
+
+def fit_kernel(
+    kernel: Kernel, entries: Sequence[Entry], pool: Pool, settings: MetaSettings, seed: int, progress: Progress = silent
+) -> list[float]:
+    """Train a kernel by the marginal likelihood of the entries' residuals; a step sees one entry, by its fold's extractor.
+
+    Returns:
+        Loss per row after each epoch.
+    """
+    fit, rng = settings.kernel, np.random.default_rng([seed, 77])
+    optimiser = torch.optim.Adam(kernel.parameters(), fit.rate)
+    best = Best(kernel, fit.patience)
+    count = sum(len(entry.residuals) for entry in entries)
+    for epoch in range(1, fit.epochs + 1):
+        total = 0.0
+        for k in rng.permutation(len(entries)):
+            entry = entries[k]
+            loss = kernel.nlml(kernel.embed(_seen(kernel, entry, pool, settings, rng)), entry.residuals)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            optimiser.step()
+            total += float(loss.detach())
+        done = best.stop(total / count)
+        progress(f"kernel: epoch {epoch}, loss per row {best.losses[-1]:.3f}")
+        if done:
+            break
+    best.restore()
+    return best.losses
+
+
+def _seen(kernel: Kernel, entry: Entry, pool: Pool, settings: MetaSettings, rng: np.random.Generator) -> torch.Tensor:
+    """Features of an entry (n, width) for one step, each row under a symmetry by chance."""
+    if kernel.branch is not None:
+        rows = pool.rows.take(pool.of[entry.task])
+        return kernel.branch(augmented(rows, settings.augmentation, rng, noise=False))
+    variants, n, _ = entry.features.shape
+    return entry.features[torch.from_numpy(rng.integers(variants, size=n)), torch.arange(n)]
+
+
+@torch.no_grad()
+def _mismatch(model: DeepGp, pool: Pool, entries: Sequence[Entry]) -> dict[str, float]:
+    """What the held-out residuals cost under the folds' features and under the deployed ones, per row."""
+    kernel = model.kernel
+    fold, final, count = 0.0, 0.0, 0
+    for entry in entries:
+        _, embedded = model(pool.rows.take(pool.of[entry.task]))
+        theirs = embedded if kernel.branch is not None else kernel.embed(entry.features[0])
+        fold += float(kernel.nlml(theirs, entry.residuals))
+        final += float(kernel.nlml(embedded, entry.residuals))
+        count += len(entry.residuals)
+    return {"nlml_fold": fold / count, "nlml_final": final / count}
+
+
+@torch.no_grad()
+def _unseen(model: DeepGp, means: Sequence[MeanModel], tasks: Sequence[Task]) -> dict[str, float]:
+    """What the values of tasks that nothing has seen cost under the folds' means and extractors, and under the deployed ones."""
+    if not tasks:
+        return {}
+    kernel, count = model.kernel, sum(len(task) for task in tasks)
+
+    def cost(by: Callable[[Rows], tuple[torch.Tensor, torch.Tensor]]) -> float:
+        total = 0.0
+        for task in tasks:
+            mean, embedded = by(task.rows)
+            total += float(kernel.nlml(embedded, task.values / model.scale - mean))
+        return total / count
+
+    def by_fold(of: MeanModel) -> Callable[[Rows], tuple[torch.Tensor, torch.Tensor]]:
+        def prior(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+            features = of.extractor(rows)
+            seen = features if kernel.branch is None else kernel.branch(rows)
+            return of.mean_head(features)[:, 0], kernel.embed(seen)
+
+        return prior
+
+    return {"unseen_fold": float(np.mean([cost(by_fold(mean)) for mean in means])), "unseen_final": cost(model)}

@@ -1,0 +1,183 @@
+"""What all training shares: one thread and one seed, all tasks in one pool, changed inputs, and when to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import nn
+
+from config.tiers import require
+from sim_core.meta.model import Extractor, MeanModel
+from sim_core.meta.settings import Augmentation, MeanFit, MetaSettings
+from sim_core.meta.tasks import Rows, Task
+
+__all__ = [
+    "Best",
+    "ExtractorFactory",
+    "Pool",
+    "Progress",
+    "augmented",
+    "fit_mean",
+    "new_mean",
+    "reproducible",
+    "silent",
+]
+
+#: makes an extractor with weights from torch's generator
+ExtractorFactory: TypeAlias = Callable[[], Extractor]
+#: is told, after each epoch, in one line how far training is
+Progress: TypeAlias = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Tells nobody."""
+
+
+@contextlib.contextmanager
+def reproducible() -> Iterator[None]:
+    """One thread, as sums of several differ from run to run, and torch's generator as it was afterwards."""
+    require("learning", "meta-learning")
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+class Pool:
+    """The rows of all tasks, one after the other.
+
+    Args:
+        tasks: one or more, of inputs that can be joined. scale: by which values are divided.
+
+    Attributes:
+        rows: all. values: / scale (n,). tasks: as given. of: the rows (k,) of each task.
+
+    Raises:
+        ValueError: no task, or tasks whose inputs have different shapes.
+    """
+
+    def __init__(self, tasks: Sequence[Task], scale: float) -> None:
+        if not tasks:
+            raise ValueError("expected one task or more, found none")
+        shapes = {tuple(tuple(each.shape[1:]) for each in task.inputs) for task in tasks}
+        if len(shapes) > 1:
+            raise ValueError(f"expected tasks of inputs of equal shapes, found {sorted(shapes)}")
+        self.tasks = tuple(tasks)
+        self.rows = Rows.joined([task.rows for task in tasks])
+        self.values = torch.cat([task.values for task in tasks]) / scale
+        ends = np.cumsum([len(task) for task in tasks])
+        self.of = [torch.arange(int(end) - len(task), int(end)) for task, end in zip(tasks, ends)]
+
+    def rows_of(self, tasks: Sequence[int]) -> torch.Tensor:
+        """Positions of all rows of some tasks (k,)."""
+        return torch.cat([self.of[k] for k in tasks])
+
+
+def augmented(rows: Rows, augmentation: Augmentation, rng: np.random.Generator, noise: bool) -> Rows:
+    """Each view with its rows under a symmetry that is chosen at random, none among them; then, if asked for, noise."""
+    views, numbers = rows.views, rows.numbers
+    assert isinstance(views, torch.Tensor)
+    if augmentation.symmetries:
+        chosen = torch.from_numpy(rng.integers(len(augmentation.symmetries) + 1, size=len(views)))
+        for k, symmetry in enumerate(augmentation.symmetries, 1):
+            mine = chosen == k
+            changed, *others = symmetry((rows.views, *rows.numbers))  # type: ignore[arg-type]
+            views = torch.where(_along(mine, views), changed, views)
+            numbers = tuple(torch.where(_along(mine[rows.which], a), b, a) for a, b in zip(numbers, others))
+    if noise and augmentation.noise is not None:
+        views = augmentation.noise(views, rng)
+    return Rows(views, rows.which, numbers)
+
+
+def _along(mask: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    return mask.reshape(-1, *[1] * (like.ndim - 1))
+
+
+class Best:
+    """Keeps a module's best weights, and says when nothing has become better for long.
+
+    Args:
+        module: whose weights are kept. patience: epochs without improvement after which to stop.
+
+    Attributes:
+        losses: of all epochs.
+    """
+
+    def __init__(self, module: nn.Module, patience: int) -> None:
+        self.module, self.patience = module, patience
+        self.losses: list[float] = []
+        self._kept: dict[str, torch.Tensor] = {}
+        self._at = -1
+
+    def stop(self, loss: float) -> bool:
+        """Note the loss of one more epoch.
+
+        Raises:
+            ValueError: the loss is not finite.
+        """
+        if not math.isfinite(loss):
+            raise ValueError(f"training diverged in epoch {len(self.losses) + 1}: the loss is {loss}; lower the rate")
+        self.losses.append(loss)
+        if self._at < 0 or loss < self.losses[self._at]:
+            self._at, self._kept = len(self.losses) - 1, copy.deepcopy(self.module.state_dict())
+        return len(self.losses) - 1 - self._at >= self.patience
+
+    def restore(self) -> float:
+        """Put the best weights back; their loss."""
+        self.module.load_state_dict(self._kept)
+        return self.losses[self._at]
+
+
+def new_mean(factory: ExtractorFactory, settings: MetaSettings, seed: int) -> MeanModel:
+    """A mean that is not fitted yet; one seed gives the same weights each time."""
+    torch.manual_seed(seed)
+    return MeanModel(factory(), settings.hidden, settings.scale)
+
+
+def fit_mean(
+    model: MeanModel,
+    pool: Pool,
+    index: torch.Tensor,
+    fit: MeanFit,
+    augmentation: Augmentation,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+    name: str = "mean",
+) -> MeanModel:
+    """Fit extractor and mean by least squares to some rows of a pool; the same model comes back.
+
+    Args:
+        index: rows (k,) of the pool. name: of the model, for the progress.
+    """
+    order = index[torch.from_numpy(rng.permutation(len(index)))]
+    few = max(round(fit.held_out * len(order)), 1)
+    held_out, seen = order[:few], order[few:]
+    if not len(seen):
+        raise ValueError(f"expected two rows or more to fit a mean to, found {len(index)}")
+    optimiser = torch.optim.Adam(model.parameters(), fit.rate)
+    best = Best(model, fit.patience)
+    for epoch in range(1, fit.epochs + 1):
+        shuffled = seen[torch.from_numpy(rng.permutation(len(seen)))]
+        for rows in shuffled.split(fit.batch):
+            batch = augmented(pool.rows.take(rows), augmentation, rng, noise=True)
+            loss = ((model(batch) - pool.values[rows]) ** 2).mean()
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            optimiser.step()
+        with torch.no_grad():
+            left = torch.cat([model(pool.rows.take(rows)) - pool.values[rows] for rows in held_out.split(256)])
+        done = best.stop(float((left**2).mean()))
+        progress(f"{name}: epoch {epoch}, held-out error {math.sqrt(best.losses[-1]):.3f}")
+        if done:
+            break
+    model.deviation = model.scale * math.sqrt(best.restore())
+    return model

@@ -1,0 +1,117 @@
+"""How models are meta-learnt: one object of settings for all methods, so that they differ in the method alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+
+__all__ = ["Augmentation", "FoldSettings", "MeanFit", "MetaSettings", "ProcessFit", "TaskFit"]
+
+#: (views (b, ...), *numbers (b or n, ...)) -> the same with other contents
+Change: TypeAlias = "Callable[[tuple[torch.Tensor, ...]], tuple[torch.Tensor, ...]]"
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """What of the inputs may change while the values stay.
+
+    Attributes:
+        symmetries: deterministic changes of the inputs that leave the value as it is: a flip. Each view is seen as it is or
+            under one of them, by chance; they count for mean and kernel.
+        noise: (views, random generator) -> views; for the mean alone: colours, errors of a depth camera.
+    """
+
+    symmetries: tuple[Change, ...] = ()
+    noise: Callable[[torch.Tensor, np.random.Generator], torch.Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class MeanFit:
+    """How an extractor and its mean are fitted by least squares, with Adam.
+
+    Attributes:
+        rate: of Adam. batch: rows of a step. held_out: share of the rows that decide when to stop.
+        patience: epochs without improvement after which training ends; the best weights are kept. epochs: most of them.
+    """
+
+    rate: float = 5e-3
+    batch: int = 64
+    held_out: float = 0.1
+    patience: int = 5
+    epochs: int = 200
+
+
+@dataclass(frozen=True)
+class TaskFit:
+    """How something is fitted by marginal likelihood, with Adam; a step sees all rows of one task.
+
+    Attributes:
+        rate: of Adam. patience: epochs without improvement of the training loss after which training ends. epochs: most.
+    """
+
+    rate: float = 1e-2
+    patience: int = 5
+    epochs: int = 200
+
+
+@dataclass(frozen=True)
+class ProcessFit:
+    """How a neural process is fitted.
+
+    Attributes:
+        rate: of Adam (not published). support: rows of a task that are given, while the others are asked for.
+        validation: tasks, chosen at random, that decide when to stop. patience, epochs: as `TaskFit`.
+    """
+
+    rate: float = 5e-3
+    support: int = 5
+    validation: int = 6
+    patience: int = 5
+    epochs: int = 200
+
+
+@dataclass(frozen=True)
+class FoldSettings:
+    """How CoDeGa splits, and how its extractors begin.
+
+    Attributes:
+        count: of folds (not published). by: what is split: characteristics, or tasks at random (ablation).
+        start: of the extractors: "seed": all from the same seed, from scratch (the published procedure); "seeds": each from a
+            seed of its own (ablation); "shared": all go on from one that was trained on all tasks, which is also the deployed one.
+    """
+
+    count: int = 4
+    by: Literal["characteristics", "tasks"] = "characteristics"
+    start: Literal["seed", "seeds", "shared"] = "seed"
+
+
+@dataclass(frozen=True)
+class MetaSettings:
+    """All that training depends on besides tasks, extractor and seed.
+
+    Attributes:
+        scale: values are divided by it inside the model, so that they are of order one [unit of the values].
+        hidden: width of the heads' hidden layer. embedding: dimensions in which the kernel measures distance.
+        kernel_input: what the kernel sees: the mean's extractor (the published procedure), or a branch: an extractor of its own,
+            which is trained with the kernel and does not change between folds and deployment.
+        augmentation, folds: see there. mean, kernel, joint, process: how each part is fitted.
+    """
+
+    scale: float = 1.0
+    hidden: int = 32
+    embedding: int = 8
+    kernel_input: Literal["extractor", "branch"] = "extractor"
+    augmentation: Augmentation = Augmentation()
+    folds: FoldSettings = FoldSettings()
+    mean: MeanFit = MeanFit()
+    kernel: TaskFit = TaskFit()
+    joint: TaskFit = TaskFit()
+    process: ProcessFit = ProcessFit()
+
+    def __post_init__(self) -> None:
+        if not self.scale > 0.0:
+            raise ValueError(f"expected a scale of the values greater than 0, found {self.scale}")
