@@ -1,0 +1,1 @@
+"""Loose matter: grains and rocks in contact with each other and with tools that move."""

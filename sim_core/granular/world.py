@@ -1,0 +1,363 @@
+"""Grains and tools in time: a discrete-element simulation in float32 on CPU threads.
+
+    grains = Grains.of([rock(0.02, 2600.0, k) for k in range(8)], count=500, materials="gravel")
+    world = GranularWorld(pour(grains, (0.3, 0.3), seed=0), [container((0.3, 0.3, 0.2)), scoop], {"gravel": Material(), "tool": Material()})
+    world.move("scoop", position, quaternion, velocity, spin)
+    wrench = world.run(40)["scoop"]                  # mean force and torque about the scoop's origin over 40 steps
+
+Everything in the world's axes, metres, seconds, newtons. The contact law and its sources: `law.py`; the equations of a step: runtime/law.h.
+A world's run does not depend on the number of threads, to the bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sim_core.codegen.library import Library, compile_library, pointer
+from sim_core.granular.law import Material, longest_step, pair_table
+from sim_core.granular.population import Grains
+from sim_core.granular.tools import PartData, Tool, ToolData
+
+__all__ = ["GrainsTooFast", "GranularWorld"]
+
+RUNTIME = Path(__file__).parent / "runtime"
+VERSION = 1
+_P, _I32, _I64, _F = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_float
+#: as law.h and granular.c have it
+NO_MEMORY, TOO_FAST = 1, 2
+MOST_TOOLS = 64
+
+
+class GrainsTooFast(RuntimeError):
+    """Grains fly apart, which is no physics but a step too long, an overlap at the begin, or a tool that jumped."""
+
+
+class _World(ctypes.Structure):
+    """`granular_world` of runtime/law.h."""
+
+    POINTERS = (
+        *("motion", "quaternion", "inertia", "first", "body", "material"),
+        *("offset", "center", "reference", "part", "pose", "tool", "wrench", "peak", "law"),
+    )
+    _fields_ = [
+        *((name, _P) for name in POINTERS),
+        *((name, _I32) for name in ("bodies", "spheres", "tools", "parts", "materials")),
+        ("gravity", _F * 3),
+        *((name, _F) for name in ("step", "skin", "fastest", "drag")),
+    ]
+
+
+@functools.cache
+def kernels() -> Library:
+    """The compiled kernels. Raises RuntimeError: there is no C compiler, without which grains do not move."""
+    library = compile_library("refit_granular", {}, [RUNTIME / "granular.c"], dtype="float32", lanes=1, flags=["-O3"])
+    signatures: dict[str, tuple[list, Any]] = {
+        "new": ([_P], _P),
+        "free": ([_P], None),
+        "run": ([_P, _P, _I64, ctypes.c_int, _P], ctypes.c_int),
+        "pair_count": ([_P], _I64),
+        "list_count": ([_P], _I64),
+        "forget": ([_P], None),
+        "take_pairs": ([_P] * 6, None),
+        "put_pairs": ([_P, _P, _I64, _P, _P, _P, _P], ctypes.c_int),
+        "heights": ([_P, _F, _F, _F, _I32, _I32, _F, _P, _P], None),
+        "draw": ([_P, _P, _I32, _I32, _P, _P, _P], None),
+    }
+    for name, (arguments, result) in signatures.items():
+        library.symbol(name, arguments, result)
+    return library
+
+
+class GranularWorld:
+    """See the module's docstring.
+
+    Args:
+        grains: with their places. tools: the first of them is usually the container; a tool stands still until it is moved.
+        materials: by name; those of all grains and parts.
+        step: [s]; None: the longest with which contacts are followed. gravity: (3,) [m/s^2].
+        skin: gap up to which pairs are listed [m]; None: a quarter of the smallest sphere's radius.
+        fastest: speed [m/s] beyond which a grain counts as flying apart. drag: by which velocities decay [1/s].
+        threads: of the CPU.
+
+    Attributes:
+        position (n, 3), quaternion (n, 4; w first), velocity (n, 3), spin (n, 3): of the bodies, which may be written to
+            between runs (then call `touch`). mass: (n,) [kg]. inertia: (n, 3). volume: (n,) [m^3].
+        time: [s]. step: [s]. tools: names. peak: tool -> largest force in any step of the last run [N].
+
+    Raises:
+        ValueError: a name that is missing or twice there, or a value out of its range.
+        RuntimeError: there is no C compiler.
+    """
+
+    def __init__(
+        self,
+        grains: Grains,
+        tools: Sequence[Tool],
+        materials: Mapping[str, Material],
+        *,
+        step: float | None = None,
+        gravity: Sequence[float] = (0.0, 0.0, -9.81),
+        skin: float | None = None,
+        fastest: float = 30.0,
+        drag: float = 0.0,
+        threads: int = 1,
+    ) -> None:
+        self._library = kernels()
+        self.threads, self.time, self.grains = threads, 0.0, grains
+        self.tools = [tool.name for tool in tools]
+        _check(grains, tools, materials)
+        self._number = {name: k for k, name in enumerate(self.tools)}
+        n, spheres = len(grains), len(grains.radius)
+        names = list(materials)
+        self.mass, self.inertia, self.volume = grains.mass, grains.inertia, grains.volume
+        smallest = np.minimum.reduceat(grains.radius, grains.first[:-1])
+        self.step = longest_step(list(materials.values()), smallest, grains.mass) if step is None else float(step)
+        skin = 0.25 * float(grains.radius.min()) if skin is None else float(skin)
+        reach = max(m.reach if m.adhesion else 0.0 for m in materials.values()) * float(grains.radius.max())
+        if not (self.step > 0.0 and skin > reach):
+            raise ValueError(
+                f"a step is above 0 and the skin wider than adhesion reaches ({reach:g} m), not {self.step:g} s and {skin:g} m"
+            )
+        motion = np.zeros((n, 16), np.float32)
+        motion[:, :3], motion[:, 3] = grains.position, 1.0 / grains.mass
+        center = np.zeros((spheres, 4), np.float32)
+        center[:, 3] = grains.radius
+        parts = [(k, part) for k, tool in enumerate(tools) for part in tool.parts]
+        part_data = (PartData * max(len(parts), 1))(
+            *(
+                PartData(
+                    k,
+                    names.index(part.material),
+                    (_F * 3)(*part.half),
+                    part.rounding,
+                    (_F * 3)(*part.offset),
+                    (_F * 4)(*part.quaternion),
+                )
+                for k, part in parts
+            )
+        )
+        self._tool_data = (ToolData * len(tools))(
+            *(ToolData((ctypes.c_double * 3)(*t.position), (ctypes.c_double * 4)(*t.quaternion)) for t in tools)
+        )
+        laws = pair_table(list(materials.values()))
+        f32, i32 = np.float32, np.int32
+        self._arrays: dict[str, np.ndarray] = {
+            "motion": motion,
+            "quaternion": np.ascontiguousarray(grains.quaternion, f32),
+            "inertia": np.ascontiguousarray(grains.inertia, f32),
+            "first": grains.first.astype(i32),
+            "body": np.repeat(np.arange(n, dtype=i32), np.diff(grains.first)),
+            "material": np.repeat(np.array([names.index(m) for m in grains.material], i32), np.diff(grains.first)),
+            "offset": np.ascontiguousarray(grains.offset, f32),
+            "center": center,
+            "reference": np.zeros((spheres, 3), f32),
+            "pose": np.zeros((max(len(parts), 1), 18), f32),
+            "wrench": np.zeros((len(tools), 6)),
+            "peak": np.zeros(len(tools)),
+        }
+        self._kept = part_data, laws
+        self._world = _World(
+            **{name: pointer(array) for name, array in self._arrays.items()},
+            part=ctypes.addressof(part_data),
+            tool=ctypes.addressof(self._tool_data),
+            law=ctypes.addressof(laws),
+            bodies=n,
+            spheres=spheres,
+            tools=len(tools),
+            parts=len(parts),
+            materials=len(names),
+            gravity=(_F * 3)(*gravity),
+            step=self.step,
+            skin=skin,
+            fastest=fastest,
+            drag=drag,
+        )
+        self.peak = dict.fromkeys(self.tools, 0.0)
+        self._address = ctypes.addressof(self._world)
+        self._state = self._call("new", self._address)
+        if not self._state:
+            raise MemoryError(f"no memory for the pairs of {spheres} spheres")
+        weakref.finalize(self, self._library.symbol("free", [_P], None), self._state)
+        self.run(0)
+
+    # views of `granular_motion` of runtime/law.h
+    position = property(lambda self: self._arrays["motion"][:, 0:3])
+    velocity = property(lambda self: self._arrays["motion"][:, 4:7])
+    spin = property(lambda self: self._arrays["motion"][:, 8:11])
+    quaternion = property(lambda self: self._arrays["quaternion"])
+
+    def __len__(self) -> int:
+        return len(self.mass)
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        return getattr(self._library._dll, f"refit_granular_{name}")(*arguments)
+
+    def move(
+        self,
+        tool: str,
+        position: Sequence[float] | None = None,
+        quaternion: Sequence[float] | None = None,
+        velocity: Sequence[float] = (0.0, 0.0, 0.0),
+        spin: Sequence[float] = (0.0, 0.0, 0.0),
+    ) -> None:
+        """Put a tool somewhere, and let it go on with a twist until it is told otherwise.
+
+        Args:
+            position: of its origin (3,) [m]; None: where it is. quaternion: w first (4,); None: as it is.
+            velocity: of its origin (3,) [m/s]. spin: (3,) [rad/s].
+
+        Raises:
+            KeyError: no such tool. ValueError: not finite.
+        """
+        if tool not in self._number:
+            raise KeyError(f"there is no tool '{tool}'; there are {', '.join(self.tools)}")
+        values = {"position": position, "quaternion": quaternion, "velocity": velocity, "spin": spin}
+        data = self._tool_data[self._number[tool]]
+        for name, value in values.items():
+            if value is not None and not np.isfinite(value).all():
+                raise ValueError(f"the {name} of '{tool}' is finite, not {list(value)}; nothing has moved")
+        placed = False
+        for name, value in values.items():
+            if value is None:
+                continue
+            if name in ("position", "quaternion"):
+                gone = np.abs(np.array(getattr(data, name)) - value).max()
+                placed = placed or gone > 0.0
+            getattr(data, name)[:] = list(value)
+        if placed:
+            self.touch()
+
+    def where(self, tool: str) -> tuple[np.ndarray, np.ndarray]:
+        """Position (3,) and quaternion (4,) of a tool now."""
+        data = self._tool_data[self._number[tool]]
+        return np.array(data.position), np.array(data.quaternion)
+
+    def touch(self) -> None:
+        """Say that bodies or tools were put elsewhere, so that pairs are looked for anew."""
+        self._call("forget", self._state)
+
+    def run(self, steps: int) -> dict[str, np.ndarray]:
+        """Let time go on.
+
+        Returns:
+            Tool -> mean force and torque of the grains on it about its origin over the steps (6,) [N], [N m].
+
+        Raises:
+            GrainsTooFast: a grain is faster than `fastest`, or is nowhere any more. MemoryError.
+        """
+        self._arrays["wrench"][:] = 0.0
+        self._arrays["peak"][:] = 0.0
+        failed = ctypes.c_int64(-1)
+        status = self._call("run", self._address, self._state, steps, self.threads, ctypes.addressof(failed))
+        if status == NO_MEMORY:
+            raise MemoryError(f"no memory for the pairs of {self._world.spheres} spheres")
+        self.time += steps * self.step
+        if status == TOO_FAST:
+            raise GrainsTooFast(self._whose(int(failed.value)))
+        self.peak = dict(zip(self.tools, self._arrays["peak"].tolist()))
+        return {name: self._arrays["wrench"][k] / max(steps, 1) for k, name in enumerate(self.tools)}
+
+    def _whose(self, step: int) -> str:
+        speed = np.linalg.norm(self.velocity, axis=1)
+        bad = ~(speed <= self._world.fastest)
+        first = int(np.argmax(bad))
+        return (
+            f"{int(bad.sum())} of {len(self)} grains were faster than {self._world.fastest:g} m/s at step {step} of this run, "
+            f"at {self.time:.4f} s (the first is number {first}, {speed[first]:.3g} m/s): use a step shorter than {self.step:.3g} s, "
+            "grains that do not overlap at the begin, and tools that move without jumps"
+        )
+
+    def energy(self) -> dict[str, float]:
+        """Kinetic energy of going and of turning, and potential energy over z = 0 along gravity [J]."""
+        v, omega = self.velocity.astype(float), self.spin.astype(float)
+        w, x, y, z = self.quaternion.astype(float).T
+        axes = np.stack(
+            [
+                np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)], -1),
+                np.stack([2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)], -1),
+                np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], -1),
+            ],
+            1,
+        )
+        own = np.einsum("nij,ni->nj", axes, omega)
+        return {
+            "going": float(0.5 * (self.mass * (v**2).sum(1)).sum()),
+            "turning": float(0.5 * (self.inertia * own**2).sum()),
+            "height": float(-(self.mass * (self.position.astype(float) @ np.array(self._world.gravity))).sum()),
+        }
+
+    def settle(self, longest: float = 5.0, speed: float = 0.01, every: float = 0.05) -> float:
+        """Run until the mean speed of the grains is below `speed` [m/s], or for `longest` [s]; returns the time it took [s]."""
+        began = self.time
+        steps = max(1, round(every / self.step))
+        while self.time - began < longest:
+            self.run(steps)
+            if np.sqrt((self.velocity.astype(float) ** 2).sum(1).mean()) < speed:
+                break
+        return self.time - began
+
+    def state(self) -> dict[str, Any]:
+        """All that a run goes on from, as arrays and numbers."""
+        count = self._call("pair_count", self._state)
+        a, b = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        history, force = np.zeros((count, 6), np.float32), np.zeros((count, 9), np.float32)
+        touches = np.zeros(count, np.uint8)
+        self._call("take_pairs", self._state, *(pointer(v) for v in (a, b, history, touches, force)))
+        bodies = {name: self._arrays[name].copy() for name in ("motion", "quaternion")}
+        tools = np.array([[*t.position, *t.quaternion, *t.velocity, *t.spin] for t in self._tool_data])
+        pairs = {"a": a, "b": b, "history": history, "touches": touches}
+        return {"version": VERSION, "time": self.time, "tools": tools, **bodies, **pairs}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state of this world, or of one that was made alike.
+
+        Raises:
+            ValueError: of another version or another world.
+        """
+        if state.get("version") != VERSION or np.shape(state["quaternion"]) != self.quaternion.shape:
+            raise ValueError(
+                f"the state is of version {state.get('version')} with {len(state['quaternion'])} grains; expected version {VERSION} "
+                f"with {len(self)} grains: make the world with the same grains and tools"
+            )
+        for name in ("motion", "quaternion"):
+            self._arrays[name][:] = state[name]
+        for data, row in zip(self._tool_data, np.asarray(state["tools"])):
+            data.position[:], data.quaternion[:] = row[:3].tolist(), row[3:7].tolist()
+            data.velocity[:], data.spin[:] = row[7:10].tolist(), row[10:13].tolist()
+        pairs = [
+            np.ascontiguousarray(state[n], t)
+            for n, t in (("a", "i4"), ("b", "i4"), ("history", "f4"), ("touches", "u1"))
+        ]
+        if self._call("put_pairs", self._address, self._state, len(pairs[0]), *map(pointer, pairs)):
+            raise MemoryError("no memory for the pairs of the state")
+        self.time = float(state["time"])
+        self.run(0)
+
+    def touching(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Contacts of the last step: spheres (k, 2), the second of which is a part from the number of spheres on; force on the
+        second (k, 3) [N]; place (k, 3) [m]."""
+        count = self._call("pair_count", self._state)
+        a, b = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        history, force = np.zeros((count, 6), np.float32), np.zeros((count, 9), np.float32)
+        touches = np.zeros(count, np.uint8)
+        self._call("take_pairs", self._state, *(pointer(v) for v in (a, b, history, touches, force)))
+        is_ = touches.astype(bool)
+        return np.stack([a[is_], b[is_]], -1), force[is_, :3], force[is_, 6:]
+
+
+def _check(grains: Grains, tools: Sequence[Tool], materials: Mapping[str, Material]) -> None:
+    names = [tool.name for tool in tools]
+    if len(set(names)) != len(names) or not 0 < len(names) <= MOST_TOOLS:
+        raise ValueError(f"a world has 1 to {MOST_TOOLS} tools with names of their own, not {names}")
+    asked = {*grains.material, *(part.material for tool in tools for part in tool.parts)}
+    if missing := sorted(asked - set(materials)):
+        raise ValueError(f"there is no material {', '.join(missing)}; there are {', '.join(materials)}")
+    if not len(grains):
+        raise ValueError("a world has at least one grain")
