@@ -26,8 +26,8 @@ class Workspace:
         lower, upper: (4,) [m, m, m, rad].
     """
 
-    lower: tuple[float, float, float, float] = (0.34, -0.08, -0.13, -0.8)
-    upper: tuple[float, float, float, float] = (0.74, 0.08, 0.20, 1.2)
+    lower: tuple[float, float, float, float] = (0.33, -0.06, -0.085, -1.1)
+    upper: tuple[float, float, float, float] = (0.72, 0.06, 0.15, 1.2)
 
     def contains(self, poses: np.ndarray) -> np.ndarray:
         """Whether poses (..., 4) lie inside (...)."""

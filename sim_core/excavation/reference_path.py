@@ -29,7 +29,8 @@ class PathSettings:
     """Shape of a reference path.
 
     Attributes:
-        start: x of the point on the surface where the cutting edge enters [m]. surface: z of it [m].
+        start: x of the first point [m]. above: by how much that is over the surface [m].
+        surface: z of the bucket's middle when a level bucket touches the surface [m].
         depth: below the surface while dragged [m]. drag: length of the straight part towards the base [m].
         slope: of the way down against the surface [rad]. attack, level, closed: alpha while digging, dragging, at the end [rad].
         corner: radius of the blend between digging and dragging [m]. spacing: of the samples [m]; when the bucket turns in
@@ -42,11 +43,12 @@ class PathSettings:
     """
 
     start: float = 0.66
-    surface: float = 0.0
+    above: float = 0.03
+    surface: float = 0.035
     depth: float = DEPTHS["medium"]
     drag: float = 0.20
     slope: float = 0.9
-    attack: float = -0.5
+    attack: float = -0.8
     level: float = 0.0
     closed: float = 0.9
     corner: float = 0.02
@@ -60,7 +62,7 @@ class PathSettings:
         if not 0.0 < self.slope < np.pi / 2.0:
             raise ValueError(f"the way down is steeper than level and not vertical, found a slope of {self.slope} rad")
         cut = self.corner * np.tan(self.slope / 2.0)
-        if cut > min(self.drag, self.depth / np.sin(self.slope)):
+        if cut > min(self.drag, (self.above + self.depth) / np.sin(self.slope)):
             raise ValueError(f"a corner of {self.corner} m does not fit a depth of {self.depth} m: make it smaller")
 
 
@@ -138,9 +140,9 @@ def make_reference_path(settings: PathSettings = PathSettings()) -> ReferencePat
     """Down along the slope, around the corner, straight towards the base, and closing in place."""
     s = settings
     cut = s.corner * np.tan(s.slope / 2.0)
-    down = s.depth / np.sin(s.slope) - cut
+    down = (s.above + s.depth) / np.sin(s.slope) - cut
     way = np.array([-np.cos(s.slope), -np.sin(s.slope)])
-    enter = np.array([s.start, s.surface])
+    enter = np.array([s.start, s.surface + s.above])
     t = _steps(down, s.spacing)
     digging = np.column_stack([enter + t[:, None] * way, np.full(len(t), s.attack)])
     u = _steps(s.slope, s.spacing / s.corner)

@@ -66,7 +66,7 @@ class Grains:
                 f"{place.shape} and {turn.shape}"
             )
         counts = np.array([len(shape.radii) for shape in shapes])
-        each = [shapes[k] for k in chosen]
+        each = [shapes[int(k)] for k in chosen]
         return cls(
             names,
             place,
@@ -86,7 +86,12 @@ class Grains:
         spheres = np.concatenate([np.arange(self.first[i], self.first[i + 1]) for i in order])
         return Grains(
             tuple(self.material[i] for i in order),
-            *(a[order] for a in (self.position, self.quaternion, self.mass, self.inertia, self.volume, self.reach)),
+            self.position[order],
+            self.quaternion[order],
+            self.mass[order],
+            self.inertia[order],
+            self.volume[order],
+            self.reach[order],
             np.concatenate([[0], np.cumsum(np.diff(self.first)[order])]),
             self.offset[spheres],
             self.radius[spheres],

@@ -14,12 +14,12 @@ def test_length_depth_and_angles_are_those_asked_for(depth):
     path = make_reference_path(s)
     cut = s.corner * np.tan(s.slope / 2)
     # the corner is a polygon of chords, a little shorter than its arc
-    exact = depth / np.sin(s.slope) - cut + s.corner * s.slope + s.drag - cut
+    exact = (s.above + depth) / np.sin(s.slope) - cut + s.corner * s.slope + s.drag - cut
     assert path.way[-1] == pytest.approx(exact, abs=1e-4)
     assert path.arc[-1] == pytest.approx(exact + 0.15 * (s.closed - s.level), abs=1e-4)
-    assert path.poses[:, 2].min() == pytest.approx(-depth, abs=1e-12)
-    assert path.poses[0] == pytest.approx([s.start, 0.0, 0.0, s.attack])
-    assert path.poses[-1, [2, 3]] == pytest.approx([-depth, s.closed])
+    assert path.poses[:, 2].min() == pytest.approx(s.surface - depth, abs=1e-12)
+    assert path.poses[0] == pytest.approx([s.start, 0.0, s.surface + s.above, s.attack])
+    assert path.poses[-1, [2, 3]] == pytest.approx([s.surface - depth, s.closed])
     assert np.diff(path.arc).max() < s.spacing + 1e-9 and np.diff(path.arc).min() > 0.0
     headings = np.diff(path.poses[:, [0, 2]], axis=0)[: int(np.searchsorted(path.way, path.way[-1] - 1e-9))]
     turns = np.diff(np.arctan2(headings[:, 1], headings[:, 0]) % (2 * np.pi))
