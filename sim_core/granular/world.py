@@ -25,7 +25,7 @@ from sim_core.granular.law import Material, longest_step, pair_table
 from sim_core.granular.population import Grains
 from sim_core.granular.tools import PartData, Tool, ToolData
 
-__all__ = ["GrainsTooFast", "GranularWorld"]
+__all__ = ["GrainsTooFast", "GranularWorld", "Spheres"]
 
 RUNTIME = Path(__file__).parent / "runtime"
 VERSION = 1
@@ -52,6 +52,28 @@ class _World(ctypes.Structure):
         ("gravity", _F * 3),
         *((name, _F) for name in ("step", "skin", "fastest", "drag")),
     ]
+    address: int
+
+
+class Spheres:
+    """Spheres as they are at a moment, for whoever looks at them.
+
+    Attributes:
+        center: place and radius (m, 4) [m]. body: to which each belongs (m,).
+    """
+
+    def __init__(self, center: np.ndarray, body: np.ndarray) -> None:
+        self.center, self.body = np.array(center, np.float32), np.array(body, np.int32)
+        if self.center.shape != (len(self.body), 4):
+            raise ValueError(
+                f"spheres have (m, 4) numbers and (m,) bodies, not {self.center.shape} and {self.body.shape}"
+            )
+
+    def as_world(self) -> _World:
+        """A world for the kernels that look at spheres alone; valid while this object is."""
+        seen = _World(center=pointer(self.center), body=pointer(self.body), spheres=len(self.body))
+        seen.address = ctypes.addressof(seen)
+        return seen
 
 
 @functools.cache
@@ -195,6 +217,11 @@ class GranularWorld:
 
     def __len__(self) -> int:
         return len(self.mass)
+
+    @property
+    def spheres(self) -> Spheres:
+        """All spheres as they are now."""
+        return Spheres(self._arrays["center"], self._arrays["body"])
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return getattr(self._library._dll, f"refit_granular_{name}")(*arguments)
