@@ -25,7 +25,7 @@ from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import CameraInfo, Image, JointState, PointCloud2
 from tf2_msgs.msg import TFMessage
 
-from nodes.framework.clouds import cloud_message
+from nodes.framework.clouds import cloud_message, cloud_spheres
 from nodes.framework.config import setting
 from nodes.framework.images import camera_info_message, image_message
 from nodes.framework.joint_state_gate import seconds
@@ -64,6 +64,11 @@ class SimCameraConfig:
     patient_position: tuple[float, ...] = setting(
         (0.5, 0.0, 0.18), "m", (-10.0, 10.0), "where the axes of that person's body begin in the world", read_only=True
     )
+    grains: str = setting(
+        "",
+        description="topic on which a plant tells of its grains, which are drawn as well; empty: none",
+        read_only=True,
+    )
     seed: int = setting(0, "", (0, 2**31 - 1), "of the depth's noise", read_only=True)
     fault: str = setting(
         "", choices=FAULTS, description="what is wrong with it: nothing is measured, or no picture comes"
@@ -101,6 +106,9 @@ class SimCamera(RefitNode):
         carrier = camera.carrier if camera.carrier == "world" else c.frame_prefix + camera.carrier
         self._frames.publish(TFMessage(transforms=[_transform(carrier, c.frame_id, camera.mounting)]))
         self._states = create_polled_subscription(self, JointState, "joint_states", COMMAND)
+        self._grains, self._loose = None, None
+        if c.grains:
+            self._grains = create_polled_subscription(self, PointCloud2, c.grains, LATCHED)
         self._times, self._drawn, self._dropped = deque(maxlen=200), 0, 0
         self._due = None
         self._heard = time.monotonic()
@@ -122,9 +130,10 @@ class SimCamera(RefitNode):
         for name in ("_colour", "_info", "_depth", "_points", "_frames"):
             if (publisher := getattr(self, name, None)) is not None:
                 self.destroy_publisher(publisher)
-        if (states := getattr(self, "_states", None)) is not None:
-            self.destroy_subscription(states)
-            self._states = None
+        for name in ("_states", "_grains"):
+            if (subscription := getattr(self, name, None)) is not None:
+                self.destroy_subscription(subscription)
+                setattr(self, name, None)
 
     def time_jumped_back(self) -> None:
         self._due = None
@@ -173,7 +182,7 @@ class SimCamera(RefitNode):
         began = time.perf_counter()
         measured = bool(_listeners(self._depth) or _listeners(self._points))
         try:
-            view = camera.render(dict(zip(state.name, state.position)), depth=measured)
+            view = camera.render(dict(zip(state.name, state.position)), depth=measured, grains=self._seen_grains())
         except PlantError as error:
             self.diagnostics.tick("states_refused")
             self.diagnostics.warn(f"this joint state cannot be drawn: {error}")
@@ -181,6 +190,16 @@ class SimCamera(RefitNode):
         self._publish(camera, view, state.header.stamp)
         self._times.append(time.perf_counter() - began)
         self._drawn += 1
+
+    def _seen_grains(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Spheres and colours that the plant told of last; None: it told of none."""
+        if self._grains is not None and (told := take(self._grains)):
+            try:
+                self._loose = cloud_spheres(told[-1][0])
+            except ValueError as error:
+                self.diagnostics.tick("grains_refused")
+                self.diagnostics.warn(str(error))
+        return self._loose
 
     def _is_due(self, stamp: float) -> bool:
         """Whether a picture of this moment [s] is wanted; those that were due before it and were not drawn are counted."""

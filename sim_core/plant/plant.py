@@ -18,7 +18,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import mujoco
 import numpy as np
@@ -36,9 +36,23 @@ from sim_core.plant.servo import Servo
 from sim_core.plant.world import EntityState, World
 
 if TYPE_CHECKING:
+    from sim_core.plant.granular_tray import GranularTray
     from sim_core.plant.patient import Patient
 
 __all__ = ["MujocoPlant"]
+
+
+class Surroundings(Protocol):
+    """What a robot touches that MuJoCo's scene does not hold: a person, loose matter."""
+
+    def meet(self, model: mujoco.MjModel, data: mujoco.MjData, t: float) -> None:
+        """Like `press`, with a robot that is new or was put elsewhere, so that where its links are has not been computed."""
+
+    def press(self, model: mujoco.MjModel, data: mujoco.MjData, t: float) -> None:
+        """Say what presses on the robot's links from time t [s] on, for the physics step to come."""
+
+    def reset(self) -> None:
+        """Back to how it was at the start."""
 
 
 class MujocoPlant:
@@ -76,6 +90,7 @@ class MujocoPlant:
         wrench_site: site with a force-torque sensor; "" for none.
         orientation_noise, gyro_noise, accelerometer_noise: of the IMU [rad], [rad/s], [m/s^2].
         patient: who lies before a robot with a stethoscope; None: nobody.
+        tray: of grains before a robot with a scoop; None: there is none.
 
     Raises:
         PlantError: any of these cannot work; the text says what was expected.
@@ -107,8 +122,10 @@ class MujocoPlant:
         gyro_noise: float = 0.0,
         accelerometer_noise: float = 0.0,
         patient: Patient | None = None,
+        tray: GranularTray | None = None,
     ) -> None:
-        self.patient = patient
+        self.patient, self.tray = patient, tray
+        self._surroundings: list[Surroundings] = [one for one in (patient, tray) if one is not None]
         self.name, self.mjcf = robot_mjcf(robot)
         values, file_delay = read_parameter_file(params_file, robot) if params_file else ({}, 0.0)
         sensor_delay = sensor_delay or file_delay
@@ -275,8 +292,8 @@ class MujocoPlant:
             world = self.world
             applied = self._inputs.at(self.t)
             world.data.ctrl[:] = applied
-            if self.patient is not None:
-                self.patient.press(world.model, world.data, self.t)
+            for surrounding in self._surroundings:
+                surrounding.press(world.model, world.data, self.t)
             mujoco.mj_step(world.model, world.data)
             self._steps += 1
             self._sensor.push(self.true_q, self.true_v)
@@ -307,8 +324,9 @@ class MujocoPlant:
             self._seed = seed
         keep = [e for e in self.world.entities if (e.spawned and not spawned) or (not e.spawned and not time)]
         self.world.rebuild(entities=keep, changes=self._own_changes if time else None)
-        if time and self.patient is not None:
-            self.patient.reset()
+        if time:
+            for surrounding in self._surroundings:
+                surrounding.reset()
         if time:
             self._steps = 0
             self._next_event = 0
@@ -351,8 +369,8 @@ class MujocoPlant:
         self._state_changed()
 
     def _state_changed(self) -> None:
-        if self.patient is not None:
-            self.patient.meet(self.world.model, self.world.data, self.t)
+        for surrounding in self._surroundings:
+            surrounding.meet(self.world.model, self.world.data, self.t)
         self._sensor.clear(self.true_q, self.true_v)
         self.q, self.v = self._sensor.read(self._rng)
 

@@ -16,6 +16,8 @@ from types import TracebackType
 import mujoco
 import numpy as np
 
+from sim_core.granular.pictures import Camera, draw, shaded
+from sim_core.granular.world import Spheres
 from sim_core.perception.depth_noise import noisy_depth
 from sim_core.plant.errors import PlantError
 from sim_core.plant.scene import Entity, build_model, robot_mjcf
@@ -114,11 +116,17 @@ class RenderedCamera:
         """Free what draws."""
         self._renderer.close()
 
-    def render(self, joints: Mapping[str, float] | None = None, depth: bool = True) -> View:
+    def render(
+        self,
+        joints: Mapping[str, float] | None = None,
+        depth: bool = True,
+        grains: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> View:
         """The picture with the robot's joints at these positions by name [rad or m]; None: at home. A free base is at home always.
 
         Args:
             joints: every one of the robot. depth: whether it is wanted; else it is empty.
+            grains: spheres in the world, places and radii (n, 4) [m], and their colours (n, 3) of 0 to 255, that are seen as well.
 
         Raises:
             PlantError: a joint is missing, is none of the robot's, or its position is not finite.
@@ -136,7 +144,12 @@ class RenderedCamera:
         pose = np.eye(4)
         pose[:3, :3] = data.cam_xmat[self._camera].reshape(3, 3) @ OPTICAL
         pose[:3, 3] = data.cam_xpos[self._camera]
-        return View(colour, self._depth() if depth else np.zeros((0, 0)), pose)
+        if not depth and grains is None:
+            return View(colour, np.zeros((0, 0)), pose)
+        true = self._true_depth()
+        if grains is not None:
+            colour, true = _with_grains(colour, true, pose, self.K, *grains)
+        return View(colour, self._measured(true) if depth else np.zeros((0, 0)), pose)
 
     def _check(self, joints: Mapping[str, float]) -> None:
         unknown = [name for name in joints if name not in self._address]
@@ -159,11 +172,24 @@ class RenderedCamera:
         """Points (n, 3) [m] of a picture's depth, in the optical frame."""
         return (depth[..., None] * self._rays)[np.isfinite(depth)]
 
-    def _depth(self) -> np.ndarray:
+    def _true_depth(self) -> np.ndarray:
         self._renderer.enable_depth_rendering()
         true = self._renderer.render().astype(float)
         self._renderer.disable_depth_rendering()
+        return true
+
+    def _measured(self, true: np.ndarray) -> np.ndarray:
         true[(true < RANGE[0]) | (true > RANGE[1])] = np.nan
         along = true * self._lengths
         noisy = noisy_depth(along, true[..., None] * self._rays, self._rays / self._lengths[..., None], self._rng)
         return noisy / self._lengths
+
+
+def _with_grains(
+    colour: np.ndarray, depth: np.ndarray, pose: np.ndarray, K: np.ndarray, spheres: np.ndarray, colours: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Colour and depth of a picture with the spheres that are before what it shows."""
+    height, width = depth.shape
+    camera = Camera(pose[:3, 3], pose[:3, :3], K, width, height)
+    picture = draw(Spheres(spheres, np.arange(len(spheres))), camera, depth)
+    return shaded(picture, np.asarray(colours) / 255.0, colour), picture.depth.astype(float)

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.pure
 
 from builtin_interfaces.msg import Time
 
-from nodes.framework.clouds import cloud_message, cloud_points
+from nodes.framework.clouds import cloud_message, cloud_points, cloud_spheres
 from nodes.framework.images import buffer, camera_info_message, image_message
 
 STAMP = Time(sec=3, nanosec=4)
@@ -50,3 +50,18 @@ def test_points_and_colours_come_out_again(count, is_coloured):
 
 def test_nothing_has_no_bytes():
     assert len(buffer(np.zeros((0, 3)))) == 0
+
+
+def test_spheres_travel_in_a_cloud_with_their_radii_and_colours():
+    spheres = np.array([[0.1, 0.2, 0.3, 0.01], [1, 2, 3, 0.5]], np.float32)
+    colours = np.array([[1, 2, 3], [255, 0, 128]], np.uint8)
+    message = cloud_message(spheres[:, :3], Time(sec=3), "world", colours, spheres[:, 3])
+    found, painted = cloud_spheres(message)
+    np.testing.assert_array_equal(found, spheres)
+    np.testing.assert_array_equal(painted, colours)
+    points, same = cloud_points(message)
+    np.testing.assert_array_equal(points, spheres[:, :3])
+    np.testing.assert_array_equal(same, colours)
+    assert message.point_step == 20
+    with pytest.raises(ValueError, match="field 'radius'"):
+        cloud_spheres(cloud_message(spheres[:, :3], Time(sec=3), "world"))

@@ -154,3 +154,17 @@ def test_a_table_alone_is_no_person():
         cloud = placed(view, camera.points(view.depth))
     with pytest.raises(ValueError, match="does somebody lie there"):
         crop(cloud, np.array([0.15, -0.35, 0.1]), np.array([0.85, 0.35, 0.6]))
+
+
+def test_grains_are_drawn_where_they_are_and_hide_what_is_behind_them(above):
+    camera = above
+    free = camera.render()
+    middle = free.pose[:3, 3] + 0.4 * free.pose[:3, 2]
+    grains = np.array([[*middle, 0.05]]), np.array([[200, 100, 0]])
+    seen = camera.render(grains=grains)
+    row, column = (round(float(c)) for c in (camera.K[1, 2], camera.K[0, 2]))
+    assert seen.depth[row, column] == pytest.approx(0.35, abs=0.01)
+    assert seen.colour[row, column, 0] > 1.8 * seen.colour[row, column, 1] > 0
+    np.testing.assert_array_equal(seen.colour[0, 0], free.colour[0, 0])
+    behind = camera.render(grains=(np.array([[*(free.pose[:3, 3] + 9.0 * free.pose[:3, 2]), 0.05]]), grains[1]))
+    np.testing.assert_array_equal(behind.colour, free.colour)
