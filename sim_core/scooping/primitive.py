@@ -23,7 +23,17 @@ import numpy as np
 
 from sim_core.telepresence.clutch import Pose
 
-__all__ = ["BladeState", "Phase", "PrimitiveConfig", "ScoopAction", "ScoopTrajectory", "Stiffness", "blade_rotation"]
+__all__ = [
+    "PEAK",
+    "BladeState",
+    "Phase",
+    "PrimitiveConfig",
+    "ScoopAction",
+    "ScoopTrajectory",
+    "Stiffness",
+    "blade_rotation",
+    "least_jerk",
+]
 
 Stiffness = Literal["soft", "hard"]
 #: greatest speed of a movement of least jerk over its mean speed
@@ -160,7 +170,7 @@ class ScoopTrajectory:
         k = min(int(np.searchsorted(self.ends, t, side="right")), 3)
         begin = self.ends[k - 1] if k else 0.0
         span = float(self.ends[k] - begin)
-        share, rate = _least_jerk(float(np.clip((t - begin) / span, 0.0, 1.0)))
+        share, rate = least_jerk(float(np.clip((t - begin) / span, 0.0, 1.0)))
         rate /= span
         phase = tuple(Phase)[k]
         if phase is not Phase.CLOSE:
@@ -176,6 +186,6 @@ class ScoopTrajectory:
         return BladeState(Pose(self._pivot + arm, rotation), np.r_[np.cross(spin, arm), spin], phase, angle)
 
 
-def _least_jerk(share: float) -> tuple[float, float]:
+def least_jerk(share: float) -> tuple[float, float]:
     """Way and speed of a movement of least jerk at a share of its time, both from 0 to 1 and at rest at its ends."""
     return share**3 * (10.0 - 15.0 * share + 6.0 * share**2), 30.0 * share**2 * (1.0 - share) ** 2
