@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import nn
 
-from sim_core.meta.deep_gp import DeepGp, Kernel
+from sim_core.meta.deep_gp import DeepGp
 from sim_core.meta.fitting import (
     Best,
     ExtractorFactory,
@@ -81,7 +82,9 @@ def train_codega(
         means = fold_means(pool, folds, extractor_factory, settings, seed, progress, shared)
         model = new_deep_gp(extractor_factory, settings, seed)
         entries = residual_entries(pool, folds, means, settings)
-        losses = fit_kernel(model.kernel, entries, pool, settings, seed, progress)
+        losses = fit_kernel(model, entries, pool, settings, seed, progress)
+        if settings.kernel_input == "folds":
+            model.branches = nn.ModuleList([mean.extractor for mean in means])
         final = shared or _final(pool, extractor_factory, settings, seed, progress)
         model.extractor, model.mean_head = final.extractor, final.mean_head
         model.meta = {
@@ -93,8 +96,8 @@ def train_codega(
             "kernel_epochs": len(losses),
             "deviation": final.deviation,
             "fold_deviations": [mean.deviation for mean in means],
-            **_mismatch(model, pool, entries),
-            **_unseen(model, means, held_out),
+            **_mismatch(model, means, pool, entries, settings.kernel_input),
+            **_unseen(model, means, held_out, settings.kernel_input),
         }
         return model
 
@@ -158,22 +161,25 @@ def _variants(extractor: Extractor, rows: Rows, settings: MetaSettings) -> torch
 
 
 def fit_kernel(
-    kernel: Kernel, entries: Sequence[Entry], pool: Pool, settings: MetaSettings, seed: int, progress: Progress = silent
+    model: DeepGp, entries: Sequence[Entry], pool: Pool, settings: MetaSettings, seed: int, progress: Progress = silent
 ) -> list[float]:
-    """Train a kernel by the marginal likelihood of the entries' residuals; a step sees one entry, by its fold's extractor.
+    """Train a model's kernel, with its branch if it has one, by the marginal likelihood of the entries' residuals.
+
+    A step sees one entry, by its fold's extractor.
 
     Returns:
         Loss per row after each epoch.
     """
     fit, rng = settings.kernel, np.random.default_rng([seed, 77])
-    optimiser = torch.optim.Adam(kernel.parameters(), fit.rate)
-    best = Best(kernel, fit.patience)
+    trained = nn.ModuleList([model.kernel, *model.branches])
+    optimiser = torch.optim.Adam(trained.parameters(), fit.rate)
+    best = Best(trained, fit.patience)
     count = sum(len(entry.residuals) for entry in entries)
     for epoch in range(1, fit.epochs + 1):
         total = 0.0
         for k in rng.permutation(len(entries)):
-            entry = entries[k]
-            loss = kernel.nlml(kernel.embed(_seen(kernel, entry, pool, settings, rng)), entry.residuals)
+            features = _seen(model, entries[k], pool, settings, rng)
+            loss = model.kernel.nlml(model.kernel.embed(features[None]), entries[k].residuals)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
@@ -186,49 +192,50 @@ def fit_kernel(
     return best.losses
 
 
-def _seen(kernel: Kernel, entry: Entry, pool: Pool, settings: MetaSettings, rng: np.random.Generator) -> torch.Tensor:
+def _seen(model: DeepGp, entry: Entry, pool: Pool, settings: MetaSettings, rng: np.random.Generator) -> torch.Tensor:
     """Features of an entry (n, width) for one step, each row under a symmetry by chance."""
-    if kernel.branch is not None:
+    for branch in model.branches:
         rows = pool.rows.take(pool.of[entry.task])
-        return kernel.branch(augmented(rows, settings.augmentation, rng, noise=False))
+        return branch(augmented(rows, settings.augmentation, rng, noise=False))
     variants, n, _ = entry.features.shape
     return entry.features[torch.from_numpy(rng.integers(variants, size=n)), torch.arange(n)]
 
 
 @torch.no_grad()
-def _mismatch(model: DeepGp, pool: Pool, entries: Sequence[Entry]) -> dict[str, float]:
+def _mismatch(
+    model: DeepGp, means: Sequence[MeanModel], pool: Pool, entries: Sequence[Entry], kernel_input: str
+) -> dict[str, float]:
     """What the held-out residuals cost under the folds' features and under the deployed ones, per row."""
-    kernel = model.kernel
     fold, final, count = 0.0, 0.0, 0
     for entry in entries:
-        _, embedded = model(pool.rows.take(pool.of[entry.task]))
-        theirs = embedded if kernel.branch is not None else kernel.embed(entry.features[0])
-        fold += float(kernel.nlml(theirs, entry.residuals))
-        final += float(kernel.nlml(embedded, entry.residuals))
+        rows = pool.rows.take(pool.of[entry.task])
+        fold += float(
+            model.kernel.nlml(_prior_of_fold(model, means[entry.fold], rows, kernel_input)[1], entry.residuals)
+        )
+        final += float(model.kernel.nlml(model(rows)[1], entry.residuals))
         count += len(entry.residuals)
     return {"nlml_fold": fold / count, "nlml_final": final / count}
 
 
 @torch.no_grad()
-def _unseen(model: DeepGp, means: Sequence[MeanModel], tasks: Sequence[Task]) -> dict[str, float]:
+def _unseen(model: DeepGp, means: Sequence[MeanModel], tasks: Sequence[Task], kernel_input: str) -> dict[str, float]:
     """What the values of tasks that nothing has seen cost under the folds' means and extractors, and under the deployed ones."""
     if not tasks:
         return {}
-    kernel, count = model.kernel, sum(len(task) for task in tasks)
 
-    def cost(by: Callable[[Rows], tuple[torch.Tensor, torch.Tensor]]) -> float:
+    def cost(prior: Callable[[Rows], tuple[torch.Tensor, torch.Tensor]]) -> float:
         total = 0.0
         for task in tasks:
-            mean, embedded = by(task.rows)
-            total += float(kernel.nlml(embedded, task.values / model.scale - mean))
-        return total / count
+            mean, embedded = prior(task.rows)
+            total += float(model.kernel.nlml(embedded, task.values / model.scale - mean))
+        return total / sum(len(task) for task in tasks)
 
-    def by_fold(of: MeanModel) -> Callable[[Rows], tuple[torch.Tensor, torch.Tensor]]:
-        def prior(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
-            features = of.extractor(rows)
-            seen = features if kernel.branch is None else kernel.branch(rows)
-            return of.mean_head(features)[:, 0], kernel.embed(seen)
+    by_fold = [cost(lambda rows: _prior_of_fold(model, mean, rows, kernel_input)) for mean in means]
+    return {"unseen_fold": float(np.mean(by_fold)), "unseen_final": cost(model)}
 
-        return prior
 
-    return {"unseen_fold": float(np.mean([cost(by_fold(mean)) for mean in means])), "unseen_final": cost(model)}
+def _prior_of_fold(model: DeepGp, mean: MeanModel, rows: Rows, kernel_input: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean / scale (n,) and embedded points (1, n, q) by a fold's mean and by what the kernel saw with it in training."""
+    features = mean.extractor(rows)
+    seen = model.branches[0](rows) if kernel_input == "branch" else features
+    return mean.mean_head(features)[:, 0], model.kernel.embed(seen[None])

@@ -23,8 +23,8 @@ def new_deep_gp(factory: ExtractorFactory, settings: MetaSettings, seed: int) ->
     """A deep Gaussian process that is not fitted yet; one seed gives the same weights each time."""
     torch.manual_seed(seed)
     extractor = factory()
-    branch = factory() if settings.kernel_input == "branch" else None
-    return DeepGp(extractor, settings.hidden, settings.embedding, settings.scale, branch)
+    branches = [factory()] if settings.kernel_input == "branch" else []
+    return DeepGp(extractor, settings.hidden, settings.embedding, settings.scale, branches)
 
 
 def train_joint(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -27,11 +28,9 @@ class ModelFileError(ValueError):
 
 def save_model(path: str | os.PathLike[str], model: DeepGp | MeanModel | NeuralProcess) -> Path:
     """Write a file, whole or not at all, that `load_model` reads."""
-    shape = {"scale": model.scale, "hidden": model.hidden}
-    branch = None
+    shape: dict[str, Any] = {"scale": model.scale, "hidden": model.hidden}
     if isinstance(model, DeepGp):
-        shape["embedding"] = model.embedding
-        branch = model.kernel.branch
+        shape |= {"embedding": model.embedding, "branches": len(model.branches)}
     if isinstance(model, MeanModel):
         shape["deviation"] = model.deviation
     header = {
@@ -40,7 +39,6 @@ def save_model(path: str | os.PathLike[str], model: DeepGp | MeanModel | NeuralP
         "kind": model.kind,
         "shape": json.dumps(shape),
         "extractor": _described(model.extractor.describe()),
-        "branch": "" if branch is None else _described(branch.describe()),
         "meta": json.dumps(model.meta),
     }
     arrays = {name: array.detach().contiguous() for name, array in model.state_dict().items()}
@@ -94,7 +92,8 @@ def _described(description: dict) -> str:
 def _empty(header: dict[str, str], factory: ExtractorFactory) -> DeepGp | MeanModel | NeuralProcess:
     shape = json.loads(header["shape"])
     if header["kind"] == DeepGp.kind:
-        return DeepGp(factory(), branch=factory() if header["branch"] else None, **shape)
+        branches = [factory() for _ in range(shape.pop("branches"))]
+        return DeepGp(factory(), branches=branches, **shape)
     if header["kind"] == MeanModel.kind:
         deviation = shape.pop("deviation")
         model = MeanModel(factory(), **shape)

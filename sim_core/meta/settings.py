@@ -96,15 +96,16 @@ class MetaSettings:
     Attributes:
         scale: values are divided by it inside the model, so that they are of order one [unit of the values].
         hidden: width of the heads' hidden layer. embedding: dimensions in which the kernel measures distance.
-        kernel_input: what the kernel sees: the mean's extractor (the published procedure), or a branch: an extractor of its own,
-            which is trained with the kernel and does not change between folds and deployment.
+        kernel_input: what the kernel sees: "extractor": the mean's, a fold's in training and the deployed mean's afterwards (the
+            published procedure). Two ways without that change: "folds": the folds' extractors are deployed too, and the
+            kernel is the mean of theirs; "branch": an extractor of its own, which is trained with the kernel.
         augmentation, folds: see there. mean, kernel, joint, process: how each part is fitted.
     """
 
     scale: float = 1.0
     hidden: int = 32
     embedding: int = 8
-    kernel_input: Literal["extractor", "branch"] = "extractor"
+    kernel_input: Literal["extractor", "folds", "branch"] = "extractor"
     augmentation: Augmentation = Augmentation()
     folds: FoldSettings = FoldSettings()
     mean: MeanFit = MeanFit()
