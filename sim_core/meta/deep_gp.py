@@ -98,7 +98,7 @@ class DeepGp(MetaModel):
 
     def encoders(self) -> tuple[Extractor, ...]:
         """See `MetaModel`."""
-        return (self.extractor, *self.branches)  # type: ignore[arg-type]
+        return (self.extractor, *self.branches)
 
     def forward(self, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean / scale (n,), and embedded points (b, n, q) in double precision."""

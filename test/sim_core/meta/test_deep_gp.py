@@ -1,0 +1,158 @@
+"""The deep Gaussian process against a dense reference, central differences, and what must hold of any."""
+
+import numpy as np
+import pytest
+import torch
+from lines import LineExtractor, lines
+
+from sim_core.meta.deep_gp import DeepGp, Kernel
+from sim_core.meta.model import MeanModel, NonAdaptive
+from sim_core.meta.neural_process import NeuralProcess
+
+pytestmark = pytest.mark.pure
+SCALE = 20.0
+(TASK,) = lines([1], 1, 60, seed=0)
+
+
+@pytest.fixture(params=[0, 3], ids=["one extractor", "three branches"])
+def model(request):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(4)
+        model = DeepGp(LineExtractor(), scale=SCALE, branches=[LineExtractor() for _ in range(request.param)])
+        with torch.no_grad():
+            model.kernel.log_signal += 0.4
+            model.kernel.log_length -= 1.5
+            model.kernel.log_noise -= 1.0
+    return model
+
+
+def dense_reference(model, support, values, queries):
+    """Mean and deviation by the textbook's formula with an explicit inverse, from nothing but the networks' outputs."""
+    kernel, length = model.kernel, float(model.kernel.log_length.detach().exp())
+    signal2, noise2 = float(kernel.log_signal.detach().exp()) ** 2, float(kernel.log_noise.detach().exp()) ** 2 + 1e-6
+
+    def network(inputs):
+        with torch.no_grad():
+            phi = model.extractor.features(model.extractor.encode(inputs[0]), inputs[1])
+            own = [each.features(each.encode(inputs[0]), inputs[1]) for each in model.branches] or [phi]
+            return model.mean_head(phi)[:, 0].double().numpy(), [kernel.head(each).double().numpy() for each in own]
+
+    def k(a, b):
+        return np.mean(
+            [signal2 * np.exp(-((p[:, None] - q[None]) ** 2).sum(2) / (2 * length**2)) for p, q in zip(a, b)], axis=0
+        )
+
+    (ms, gs), (mq, gq) = network(support), network(queries)
+    inverse = np.linalg.inv(k(gs, gs) + noise2 * np.eye(len(ms)))
+    cross = k(gq, gs)
+    mean = mq + cross @ inverse @ (values / SCALE - ms)
+    return SCALE * mean, SCALE * np.sqrt(signal2 - np.einsum("ij,jk,ik->i", cross, inverse, cross))
+
+
+@pytest.mark.parametrize("n", [1, 5, 20])
+def test_conditioning_equals_a_dense_reference(model, n):
+    support, values = TASK.take(range(n))
+    queries, _ = TASK.take(range(20, 60))
+    mean, std = model.condition(support, values).predict(queries)
+    expected_mean, expected_std = dense_reference(model, support, values.double().numpy(), queries)
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-5)
+    np.testing.assert_allclose(std, expected_std, rtol=1e-5)
+
+
+def test_without_trials_it_believes_the_prior(model):
+    for belief in (model.condition(), model.condition(TASK.inputs, np.empty(0))):
+        mean, std = belief.predict(TASK.inputs)
+        with torch.no_grad():
+            np.testing.assert_allclose(mean, SCALE * model(TASK.rows)[0].numpy(), rtol=1e-6)
+        np.testing.assert_allclose(std, SCALE * float(model.kernel.log_signal.detach().exp()), rtol=1e-6)
+
+
+def test_a_further_trial_never_makes_it_less_certain(model):
+    last = np.full(60, np.inf)
+    for n in range(0, 40):
+        std = model.condition(*TASK.take(range(n)) if n else ()).predict(TASK.inputs)[1]
+        assert (std <= last * (1 + 1e-12)).all()
+        last = std
+    assert last[:40].max() < model.condition().predict(TASK.inputs)[1].min()
+
+
+def test_conditioning_changes_no_parameter(model):
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.condition(*TASK.take(range(9))).predict(TASK.inputs)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_nlml_is_the_negative_log_density_of_a_normal_distribution(model):
+    with torch.no_grad():
+        mean, embedded = model(TASK.rows)
+        K = model.kernel.covariance(embedded, embedded) + model.kernel.noise() * torch.eye(60, dtype=torch.float64)
+        normal = torch.distributions.MultivariateNormal(mean.double(), K)
+        expected = -normal.log_prob(TASK.values.double() / SCALE)
+        assert float(model.nlml(TASK.inputs, TASK.values)) == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_gradient_of_the_nlml_equals_central_differences():
+    """Every parameter of the kernel and every feature, in double precision, with two rows at the same place."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        kernel = Kernel(6, 5, 3).double()
+        features = torch.randn(2, 12, 6, dtype=torch.float64)
+        residuals = torch.randn(12, dtype=torch.float64)
+    features[:, 7] = features[:, 3]
+    features.requires_grad_()
+    loss = lambda: kernel.nlml(kernel.embed(features), residuals)
+    loss().backward()
+    step = 1e-5
+    for value in [*kernel.parameters(), features]:
+        flat, gradient = value.detach().reshape(-1), value.grad.reshape(-1)
+        for k in range(0, len(flat), max(len(flat) // 12, 1)):
+            with torch.no_grad():
+                flat[k] += step
+                above = float(loss())
+                flat[k] -= 2 * step
+                below = float(loss())
+                flat[k] += step
+            assert float(gradient[k]) == pytest.approx((above - below) / (2 * step), rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["deep gp", "mean", "neural process", "non-adaptive"])
+def test_views_that_are_shared_or_encoded_beforehand_change_nothing(model, kind):
+    others = {"mean": MeanModel, "neural process": NeuralProcess}
+    face = others[kind](LineExtractor()) if kind in others else NonAdaptive(model) if kind != "deep gp" else model
+    views, numbers = TASK.inputs[0][:5], torch.linspace(-1, 1, 40)[:, None]
+    belief = face.condition(*TASK.take(range(6)))
+    expected = belief.predict((views.repeat_interleave(8, 0), numbers))
+    for found in (belief.predict((views, numbers)), belief.predict((face.encode(views), numbers.numpy()))):
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_non_adaptive_ignores_the_trials(model):
+    face = NonAdaptive(model)
+    found, prior = face.condition(*TASK.take(range(9))).predict(TASK.inputs), model.condition().predict(TASK.inputs)
+    np.testing.assert_array_equal(found[0], prior[0])
+    np.testing.assert_array_equal(found[1], prior[1])
+
+
+def test_a_neural_process_without_trials_decodes_the_zero_vector():
+    model = NeuralProcess(LineExtractor(), scale=SCALE)
+    with torch.no_grad():
+        mean, _ = model.decoded(model.extractor(TASK.rows), torch.zeros(model.hidden))
+    np.testing.assert_allclose(model.condition().predict(TASK.inputs)[0], SCALE * mean.numpy(), rtol=1e-6)
+    inputs, values = TASK.take([3, 1, 2])
+    turned = model.condition(tuple(each.flip(0) for each in inputs), values.flip(0)).predict(TASK.inputs)[0]
+    np.testing.assert_allclose(turned, model.condition(inputs, values).predict(TASK.inputs)[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "inputs, values, message",
+    [
+        (TASK.inputs, np.ones(3), "inputs of 3 rows, as many as values, found 60"),
+        (None, np.ones(3), "inputs of 3 rows, as many as values, found 0"),
+        (TASK.inputs, np.full(60, np.nan), "finite values"),
+        (TASK.inputs, np.ones((60, 1)), "finite values"),
+    ],
+)
+def test_trials_that_do_not_fit_are_refused(model, inputs, values, message):
+    with pytest.raises(ValueError, match=message):
+        model.condition(inputs, values)
