@@ -7,44 +7,14 @@
 The page's address is printed when the bridge is active. Without a ROS distribution: `./refit launch teleop.launch.py ...`.
 """
 
-from pathlib import Path
+from launch.actions import DeclareLaunchArgument
 
-from launch import LaunchDescription
-from launch.actions import (
-    DeclareLaunchArgument,
-    IncludeLaunchDescription,
-    OpaqueFunction,
-    RegisterEventHandler,
-    SetEnvironmentVariable,
-    Shutdown,
-)
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import LifecycleNode
-from launch_ros.event_handlers import OnStateTransition
+from nodes.framework.extended_simulation import REAL_TIME_FACTOR, extended_simulation, robot_of
+from nodes.framework.launching import number
 
-from config.robot import loadable_robots, node_parameters
-from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield
-from nodes.framework.security import enclave_arguments, variables
-
-LAUNCH = Path(__file__).resolve().parent
-
-#: passed on to sim.launch.py, where their meaning is the same
-SHARED = (
-    *("namespace", "secure", "keystore", "params_file", "autostart", "log_level", "arm", "lockstep"),
-    *("view", "view_port", "record", "profile", "run_directory", "scenario", "seed"),
-)
-#: what a session with a person changes in them: nothing moves before somebody has armed
-HERE = {"arm": dict(default_value="auto")}
 OWN = [
-    DeclareLaunchArgument(
-        "robot",
-        default_value=next((robot.name for robot in loadable_robots() if robot.controller == "teleop"), ""),
-        description="name in config/robots; its controller is teleop",
-    ),
-    DeclareLaunchArgument(
-        "real_time_factor", default_value="1.0", description="simulated seconds per second; 0: as fast as possible"
-    ),
+    robot_of("teleop"),
+    REAL_TIME_FACTOR,
     DeclareLaunchArgument(
         "host", default_value="127.0.0.1", description="address of the page; beyond loopback with token and certificate"
     ),
@@ -57,51 +27,10 @@ OWN = [
 BRIDGE = ("robot", "host", "token_file", "certificate", "key")
 
 
-def robot_and_bridge(context):
-    names = [*SHARED, *(argument.name for argument in OWN)]
-    value = {name: LaunchConfiguration(name).perform(context) for name in names}
-    files = [str(node_parameters(value["robot"])), *parameter_files(value["params_file"]).ros]
-    bridge = LifecycleNode(
-        package="refit",
-        executable="telepresence_bridge",
-        name="telepresence_bridge",
-        exec_name="telepresence_bridge",
-        namespace=value["namespace"],
-        autostart=value["autostart"] == "true",
-        output="screen",
-        parameters=[
-            *files,
-            {
-                **{name: value[name] for name in BRIDGE},
-                "port": number("port", value["port"], int),
-                "use_sim_time": True,
-            },
-        ],
-        remappings=[("/clock", "clock")],
-        ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, "telepresence_bridge")],
-        prefix=shield(),
-    )
-    hopeless = RegisterEventHandler(
-        OnStateTransition(
-            target_lifecycle_node=bridge,
-            start_state="configuring",
-            goal_state="unconfigured",
-            entities=[Shutdown(reason="the bridge cannot be configured, see above")],
-        )
-    )
-    simulation = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(LAUNCH / "sim.launch.py")),
-        launch_arguments=[(name, value[name]) for name in (*SHARED, "robot", "real_time_factor")],
-    )
-    guarded = [SetEnvironmentVariable(name, given) for name, given in variables(value).items()]
-    return [*guarded, simulation, hopeless, bridge]
+def nodes(value, node):
+    bridge = {name: value[name] for name in BRIDGE}
+    return [node("telepresence_bridge", {**bridge, "port": number("port", value["port"], int)})]
 
 
 def generate_launch_description():
-    return LaunchDescription(
-        [
-            *OWN,
-            *(DeclareLaunchArgument(name, **{**ARGUMENTS[name], **HERE.get(name, {})}) for name in SHARED),
-            OpaqueFunction(function=robot_and_bridge),
-        ]
-    )
+    return extended_simulation(OWN, nodes)
