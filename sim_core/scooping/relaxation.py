@@ -32,13 +32,16 @@ def relaxed(height: np.ndarray, slope: np.ndarray, cell: float, passes: int = 20
     height = height.copy()
     pairs = [(*_pair(offset), distance * cell) for offset, distance in _NEIGHBOURS]
     most = [np.minimum(slope[a], slope[b]) * run for a, b, run in pairs]
+    least = [-limit for limit in most]
     for _ in range(passes):
         worst, slides = 0.0, []
-        for (a, b, run), limit in zip(pairs, most):
+        for (a, b, run), low, high in zip(pairs, least, most):
             drop = height[a] - height[b]
-            excess = drop - np.clip(drop, -limit, limit)
-            worst = max(worst, float(np.abs(excess).max()) / run)
-            slides.append(SHARE * excess)
+            # Not np.clip, which takes four times as long on arrays of this size.
+            excess = drop - np.minimum(np.maximum(drop, low), high)
+            worst = max(worst, float(excess.max()) / run, -float(excess.min()) / run)
+            excess *= SHARE
+            slides.append(excess)
         if worst <= SLACK:
             return height
         for (a, b, _run), slide in zip(pairs, slides):

@@ -73,8 +73,8 @@ class Terrain:
 
     def copy(self) -> Terrain:
         """One that changes for itself."""
-        arrays = (self.height, self.top, self.below, self.cover, self.touched)
-        return Terrain(self.recipe, self.soils, *(a.copy() for a in arrays), density=self.density)
+        arrays = (a.copy() for a in (self.height, self.top, self.below, self.cover, self.touched))
+        return Terrain(self.recipe, self.soils, *arrays, self.density)
 
     def scoop(self, action: Actions, wanted: float, blade: Blade = BLADE) -> float:
         """Change by one scoop.

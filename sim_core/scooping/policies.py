@@ -1,0 +1,131 @@
+"""How much each action is believed to bring, and which one is worth trying next.
+
+A belief gives mean and deviation of every action's volume from what is seen now and from the scoops so far:
+
+* `ModelBelief`: any model that is conditioned on trials (`sim_core.meta`): the deep Gaussian process, its rivals, or a mean that does
+  not adapt;
+* `SweptBelief`: the swept intersection, which needs no learning (Vol-Max).
+
+An acquisition makes one number of them. The published rule is the upper confidence bound with gamma 2; with `reach` and
+`gain`, which know the threshold, exploration ends where success is likely enough.
+
+Source: Zhu, PhD thesis (University of Illinois 2023), sections 6.3.3 and 6.4; the threshold's acquisitions are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import ndtr
+
+from sim_core.planning.acquisition import ACQUISITIONS, Acquisition, expected_improvement
+from sim_core.scooping.actions import Actions
+from sim_core.scooping.rendering import Picture
+from sim_core.scooping.swept import BLADE, Blade, Field, swept_volume
+
+__all__ = ["RULES", "Belief", "ModelBelief", "Observation", "SweptBelief", "Trials", "reach"]
+
+#: m^3 to cm^3, the unit of models
+_CUBIC_CENTIMETRES = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What is seen before a scoop.
+
+    Attributes:
+        views: (b, 4, s, s); each belongs to n / b consecutive actions. actions: n of them. picture: from which the views are, if there is one.
+    """
+
+    views: np.ndarray
+    actions: Actions
+    picture: Picture | None = None
+
+
+@dataclass
+class Trials:
+    """The scoops so far: what was seen of each before it (4, s, s), its numbers (2,) and its volume [m^3]."""
+
+    views: list[np.ndarray] = field(default_factory=list)
+    numbers: list[np.ndarray] = field(default_factory=list)
+    volumes: list[float] = field(default_factory=list)
+
+    def add(self, view: np.ndarray, numbers: np.ndarray, volume: float) -> None:
+        """One more."""
+        self.views.append(view)
+        self.numbers.append(numbers)
+        self.volumes.append(volume)
+
+
+class Belief(Protocol):
+    """What volumes are expected."""
+
+    def expects(self, seen: Observation, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of each action's volume, (n,) each [m^3]."""
+        ...
+
+
+class Model(Protocol):
+    """What `sim_core.meta` offers; volumes in cm^3."""
+
+    def encode(self, views: np.ndarray) -> Any:
+        """Views in a form that may be given in their place."""
+        ...
+
+    def condition(self, inputs: Any = None, values: Any = ...) -> Any:
+        """An object with `predict(inputs) -> (mean, deviation)`."""
+        ...
+
+
+class ModelBelief:
+    """What a model believes after the trials.
+
+    Args:
+        model: meta-learnt. noisy: the deviation is that of a scoop's volume, with its noise, where the model tells it, instead of
+            that of what is expected of it.
+    """
+
+    def __init__(self, model: Model, noisy: bool = False) -> None:
+        self.model, self.noisy = model, noisy
+        self._encoded: tuple[int, Any] = (-1, None)
+        self._seen: Observation | None = None
+
+    def expects(self, seen: Observation, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        """See `Belief`; views are encoded once, however often they are asked about."""
+        if self._seen is not seen:
+            self._seen, self._encoded = seen, (len(seen.views), self.model.encode(seen.views))
+        if trials.volumes:
+            given = (np.stack(trials.views), np.stack(trials.numbers).astype(np.float32))
+            believed = self.model.condition(given, np.array(trials.volumes) * _CUBIC_CENTIMETRES)
+        else:
+            believed = self.model.condition()
+        mean, deviation = believed.predict((self._encoded[1], seen.actions.numbers.astype(np.float32)))
+        if self.noisy and hasattr(believed, "noise"):
+            deviation = np.hypot(deviation, believed.noise())
+        return mean / _CUBIC_CENTIMETRES, deviation / _CUBIC_CENTIMETRES
+
+
+class SweptBelief:
+    """Vol-Max: as much as the blade sweeps. Trials teach it nothing."""
+
+    def __init__(self, blade: Blade = BLADE) -> None:
+        self.blade = blade
+
+    def expects(self, seen: Observation, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        """See `Belief`. Raises ValueError: there is no picture."""
+        if seen.picture is None:
+            raise ValueError("the swept volume is measured in a picture of the tray; there are views alone")
+        height = Field(seen.picture.height.astype(float), seen.picture.origin, seen.picture.pitch)
+        volume = swept_volume(height, seen.actions, self.blade)
+        return volume, np.zeros_like(volume)
+
+
+def reach(weights: np.ndarray, means: np.ndarray, deviations: np.ndarray, best: float, beta: float = 0.0) -> np.ndarray:
+    """Probability of reaching `best`, here the threshold, shape (m,)."""
+    return weights @ ndtr((means - best) / np.maximum(deviations, 1e-12))
+
+
+#: name -> acquisition; "reach" and "gain" are given the threshold for the best value so far
+RULES: dict[str, Acquisition] = {**ACQUISITIONS, "reach": reach, "gain": expected_improvement}

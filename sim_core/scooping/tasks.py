@@ -1,0 +1,50 @@
+"""Terrains as tasks of meta-learning: crops and numbers of the scoops, volumes in cm^3, materials as characteristics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from sim_core.meta.tasks import Task
+from sim_core.scooping.actions import Actions
+from sim_core.scooping.crops import crops, halved
+from sim_core.scooping.dataset import TerrainRecord
+from sim_core.scooping.rendering import Picture
+
+__all__ = ["CUBIC_CENTIMETRES", "VOLUME_SCALE", "scoop_inputs", "tasks_of"]
+
+#: m^3 to cm^3; mean volume of the published offline data [cm^3], by which models divide
+CUBIC_CENTIMETRES, VOLUME_SCALE = 1e6, 31.3
+
+
+def tasks_of(records: Sequence[TerrainRecord], size: int) -> list[Task]:
+    """One task for each terrain.
+
+    Args:
+        size: of the crops [px]; that of the records, or half of it.
+
+    Raises:
+        ValueError: another size.
+    """
+    tasks = []
+    for record in records:
+        seen = record.crops
+        if seen.shape[-1] == 2 * size:
+            seen = halved(seen)
+        if seen.shape[-1] != size:
+            raise ValueError(f"expected crops of {size} or {2 * size} pixels, found {seen.shape[-1]}")
+        numbers = torch.from_numpy(record.actions.numbers.astype(np.float32))
+        values = torch.from_numpy((record.volumes * CUBIC_CENTIMETRES).astype(np.float32))
+        tasks.append(Task(record.name, record.materials, (torch.from_numpy(seen), numbers), values))
+    return tasks
+
+
+def scoop_inputs(picture: Picture, actions: Actions, size: int, shared: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Views and numbers of actions on a picture, as models take them.
+
+    Args:
+        shared: how many consecutive actions have the same place and yaw, and so the same view.
+    """
+    return crops(picture, actions[::shared], size), actions.numbers.astype(np.float32)
