@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from geometry_msgs.msg import WrenchStamped
 from refit_interfaces.action import PlaceAndRecord
 
+from nodes.control.arm_messages import in_world
 from sim_core.auscultation.placement import Outcome, Placement
 
-__all__ = ["DURATIONS", "WORLD", "Order", "order_of", "result_of", "wrench_of"]
+__all__ = ["DURATIONS", "Order", "order_of", "result_of"]
 
-#: frame of the arm's base, in which points and normals are told
-WORLD = "world"
 STRUCTURES = ("heart", "lung")
 #: [s] of a recording, at least and at most
 DURATIONS = (0.1, 60.0)
@@ -45,11 +43,7 @@ def order_of(goal: PlaceAndRecord.Goal, duration: float, directory: str) -> Orde
     Raises:
         ValueError: it cannot be done; the sentence says what was expected and what was found.
     """
-    if goal.header.frame_id not in ("", WORLD):
-        raise ValueError(
-            f"expected a point in the frame of the arm's base, '{WORLD}' or '', found '{goal.header.frame_id}': "
-            "transform it before"
-        )
+    in_world(goal.header.frame_id)
     point = np.array([goal.point.x, goal.point.y, goal.point.z])
     normal = np.array([goal.normal.x, goal.normal.y, goal.normal.z])
     if not np.isfinite([*point, *normal]).all():
@@ -81,9 +75,3 @@ def result_of(outcome: Outcome, why: str, placement: Placement | None, period: f
         force=[] if placement is None else placement.trace,
         period=period,
     )
-
-
-def wrench_of(message: WrenchStamped) -> np.ndarray:
-    """(6,) [N, N m], force first, in the axes of the message's frame."""
-    force, torque = message.wrench.force, message.wrench.torque
-    return np.array([force.x, force.y, force.z, torque.x, torque.y, torque.z])

@@ -8,13 +8,14 @@ from refit_interfaces.msg import OperatorSample as SampleMessage
 from refit_interfaces.msg import TeleopStatus
 from scipy.spatial.transform import Rotation
 
+from nodes.control.arm_messages import pose_message
 from nodes.framework.joint_state_gate import seconds
 from sim_core.telepresence.avatar import Avatar
 from sim_core.telepresence.clutch import OPENXR, UNITY, Pose
 from sim_core.telepresence.effector_wrench import CueLimits
 from sim_core.telepresence.operator_sample import OperatorSample
 
-__all__ = ["pose_message", "sample_of", "status_of"]
+__all__ = ["sample_of", "status_of"]
 
 AXES = {SampleMessage.AXES_OPENXR: OPENXR, SampleMessage.AXES_UNITY: UNITY}
 #: by which the norm of a quaternion may differ from one
@@ -54,15 +55,6 @@ def _pose(message: PoseMessage, what: str) -> Pose:
     if not abs(norm - 1.0) < UNIT:
         raise ValueError(f"expected a unit quaternion of the {what}, found the norm {norm:.3g}")
     return Pose(np.array([p.x, p.y, p.z]), Rotation.from_quat(quaternion).as_matrix())
-
-
-def pose_message(pose: Pose) -> PoseMessage:
-    """Of a pose in right-handed axes."""
-    message = PoseMessage()
-    message.position.x, message.position.y, message.position.z = (float(x) for x in pose.position)
-    x, y, z, w = (float(value) for value in Rotation.from_matrix(pose.rotation).as_quat())
-    message.orientation.x, message.orientation.y, message.orientation.z, message.orientation.w = x, y, z, w
-    return message
 
 
 def status_of(avatar: Avatar, q: np.ndarray, why: str, cues: CueLimits = CueLimits()) -> TeleopStatus:

@@ -29,9 +29,9 @@ O, S = PlaceAndRecord.Result, GoalStatus
 
 
 def test_the_page_names_everything(documentation):
-    assert not documentation.missing(
-        "placement.md", PlacementControllerConfig, "nodes/control/placement.py", "nodes/control/sound_request.py"
-    )
+    files = ("placement", "arm_controller", "joint_controller", "sound_request")
+    sources = [f"nodes/control/{name}.py" for name in files]
+    assert not documentation.missing("placement.md", PlacementControllerConfig, *sources)
 
 
 # ---- what a goal may ask for -------------------------------------------------------------------------------------

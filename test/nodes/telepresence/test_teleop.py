@@ -7,8 +7,9 @@ import pytest
 from refit_interfaces.msg import OperatorSample
 from scipy.spatial.transform import Rotation
 
+from nodes.control.arm_messages import pose_message
 from nodes.telepresence.teleop import TeleopConfig, _rangefinder
-from nodes.telepresence.teleop_messages import pose_message, sample_of
+from nodes.telepresence.teleop_messages import sample_of
 from sim_core.telepresence.clutch import OPENXR, UNITY, Pose
 from sim_core.telepresence.session import diagram
 
