@@ -107,10 +107,10 @@ def pair_table(materials: Sequence[Material]) -> ctypes.Array[Law]:
 
 
 def longest_step(materials: Sequence[Material], radius: np.ndarray, mass: np.ndarray, share: float = 0.15) -> float:
-    """Longest time step [s] with which all contacts are followed: a share of the stiffest pair's 2 pi sqrt(m / k) / pi.
+    """Longest time step [s] with which all contacts are followed: a share of the stiffest one's 2 sqrt(m / k).
 
     Args:
-        radius: of a body's smallest sphere (n,) [m]. mass: of the body (n,) [kg].
+        radius: of a body's largest sphere (n,) [m]. mass: least that a contact of it meets (n,) [kg], see `Grains.contact_mass`.
     """
     stiffest = max(material.stiffness for material in materials)
     # A grain against a wall is the stiffest contact: its whole radius and its whole mass.

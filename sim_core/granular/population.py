@@ -80,6 +80,18 @@ class Grains:
             np.concatenate([shape.radii for shape in each]) if n else np.zeros(0),
         )
 
+    @property
+    def largest(self) -> np.ndarray:
+        """Radius of each grain's largest sphere (n,) [m]."""
+        return np.maximum.reduceat(self.radius, self.first[:-1])
+
+    @property
+    def contact_mass(self) -> np.ndarray:
+        """Least mass that a contact meets, (n,) [kg]: of a union at its far end, where it also turns, and two spheres touch at once."""
+        single = np.diff(self.first) == 1
+        turning = self.reach**2 / self.inertia.min(axis=1)
+        return np.where(single, self.mass, 0.5 / (1.0 / self.mass + turning))
+
     def take(self, order: np.ndarray) -> Grains:
         """Some of the grains, in an order (k,); neighbours in memory are met faster than others."""
         order = np.asarray(order, int)

@@ -139,8 +139,8 @@ class GranularWorld:
         n, spheres = len(grains), len(grains.radius)
         names = list(materials)
         self.mass, self.inertia, self.volume = grains.mass, grains.inertia, grains.volume
-        smallest = np.minimum.reduceat(grains.radius, grains.first[:-1])
-        self.step = longest_step(list(materials.values()), smallest, grains.mass) if step is None else float(step)
+        longest = longest_step(list(materials.values()), grains.largest, grains.contact_mass)
+        self.step = longest if step is None else float(step)
         skin = 0.25 * float(grains.radius.min()) if skin is None else float(skin)
         reach = max(m.reach if m.adhesion else 0.0 for m in materials.values()) * float(grains.radius.max())
         if not (self.step > 0.0 and skin > reach):
