@@ -65,6 +65,8 @@ DECLARED = {
     "nodes.devices.realsense": Endpoints(publishes=frozenset({"~/*", "/tf_static"})),
     # the microphone that somebody names
     "nodes.control.placement": Endpoints(requests=frozenset({"*/record"})),
+    # the plant that somebody names
+    "nodes.plant.sim_camera": Endpoints(subscribes=frozenset({"*/grains"})),
     # asks for its callers, which are the next two
     "nodes.framework.asking": Endpoints(),
     "nodes.learning.augmentation": Endpoints(calls=frozenset({"*/load_blueprint"})),

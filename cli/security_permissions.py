@@ -28,10 +28,12 @@ _OWN = {"/clock": "clock", "/tf": "tf", "/tf_static": "tf_static"}
 #: among themselves all participants tell which nodes they have
 _GRAPH = "ros_discovery_info"
 _DRIVERS = "nodes.devices."
-#: node -> the controller that it is for: no other robot's graph has it
+#: node -> the controllers that it is for: no other robot's graph has it
 _GOES_WITH = {
-    "telepresence_bridge": "teleop",
-    **dict.fromkeys(("auscultation", "sim_camera", "sim_stethoscope"), "placement"),
+    "telepresence_bridge": ("teleop",),
+    **dict.fromkeys(("auscultation", "sim_stethoscope"), ("placement",)),
+    "scooping": ("scoop_arm",),
+    "sim_camera": ("placement", "scoop_arm"),
 }
 #: node -> its name in our launch files, where that is another
 _RUNS_AS = {"sim_stethoscope": "stethoscope"}
@@ -68,7 +70,7 @@ def members(robot: str, namespace: str = "") -> list[Member]:
         for name, module in NODES.items()
         if not module.startswith(_DRIVERS)
         and (name not in CONTROLLERS or name == described.controller)
-        and _GOES_WITH.get(name, described.controller) == described.controller
+        and described.controller in _GOES_WITH.get(name, (described.controller,))
     ]
     devices += described.devices
     named = [(device, _resolved(device, namespace)) for device in devices]

@@ -78,10 +78,15 @@ OWN = [
     DeclareLaunchArgument(
         "patient_side", default_value="front", choices=["front", "back"], description="of that person that is up"
     ),
+    DeclareLaunchArgument(
+        "tray",
+        default_value="",
+        description="what lies in the tray before a robot with a scoop: docs/nodes/sim_plant.md; empty: there is none",
+    ),
 ]
 NAMES = (*SHARED, "scenario", "seed")
 #: arguments that are parameters of the plant
-PLANT = ("robot", "scenario", "seed", "real_time_factor", "lockstep", "patient", "patient_side")
+PLANT = ("robot", "scenario", "seed", "real_time_factor", "lockstep", "patient", "patient_side", "tray")
 
 
 def robot_and_plant(context):

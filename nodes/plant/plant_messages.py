@@ -13,10 +13,11 @@ import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from refit_interfaces.msg import FootContacts, StethoscopeContact
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu, JointState, PointCloud2
 from tf2_msgs.msg import TFMessage
 
 from nodes.frames.robot_frames import RobotFrames
+from nodes.framework.clouds import cloud_message
 from nodes.framework.messages import set_stamp, to_stamp
 from sim_core.motion.quadruped.walking import CONTACT_FORCE
 from sim_core.plant import MujocoPlant
@@ -50,7 +51,7 @@ class PlantMessages:
         self.imu.header.frame_id = frame_prefix + "imu"
         self.foot_contacts = FootContacts(names=plant.feet)
         self.stethoscope = StethoscopeContact(side=plant.patient.side if plant.patient else "")
-        self.stethoscope.header.frame_id = frame_prefix + "world"
+        self._world_frame = self.stethoscope.header.frame_id = frame_prefix + "world"
         self._frames = RobotFrames(plant.world.nominal, frame_prefix)
 
     def fill_clock(self, plant: MujocoPlant) -> Clock:
@@ -94,6 +95,11 @@ class PlantMessages:
         n.x, n.y, n.z = contact.normal.tolist()
         message.depth, message.force, message.slip = contact.depth, contact.force, contact.slip
         return message
+
+    def grains(self, plant: MujocoPlant) -> PointCloud2:
+        """Every sphere of the grains, with its radius and colour."""
+        spheres, colours = plant.tray.seen()
+        return cloud_message(spheres[:, :3], to_stamp(self._now()), self._world_frame, colours, spheres[:, 3])
 
     def fill_tf(self, plant: MujocoPlant) -> tuple[TFMessage, TFMessage]:
         """(moving, static) transforms of the robot at the present true state."""

@@ -14,7 +14,7 @@ from rclpy.duration import Duration
 from refit_interfaces.msg import FootContacts, JointCommand, StethoscopeContact
 from refit_interfaces.srv import SetParameterSet
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu, JointState, PointCloud2
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
@@ -38,6 +38,7 @@ from sim_core.plant import MujocoPlant, PlantError, joint_limits
 __all__ = ["SimPlant", "main"]
 
 LAST_WORD = Duration(seconds=0.5)  # for readers to confirm the last joint state
+GRAINS_PERIOD = 0.2  # [s] between two messages of where grains are, while they move
 STETHOSCOPE_PERIOD = 0.01  # [s] between two messages of how a simulated person feels the stethoscope
 CATCH_UP = 1.5  # ticks that are made up for at most where emulated motors drive: they would drive all of them alike
 
@@ -84,6 +85,7 @@ class SimPlant(RefitNode):
             gyro_noise=c.gyro_noise,
             accelerometer_noise=c.accelerometer_noise,
             patient=_patient(c),
+            tray=_tray(c),
         )
         self.diagnostics.hardware_id = plant.name
         self._world = PlantWorld(c.world, plant) if c.world else None
@@ -116,6 +118,8 @@ class SimPlant(RefitNode):
             publisher(FootContacts, f"{own}foot_contacts", STATE) if c.imu_period and plant.feet else None
         )
         self._pub_stethoscope = publisher(StethoscopeContact, "~/stethoscope", STATE) if plant.patient else None
+        self._pub_grains = publisher(PointCloud2, "~/grains", LATCHED) if plant.tray else None
+        self._grains_told = False  # how they lie since they moved last
         self._every = {
             name: _ticks(period, plant.tick_period)
             for name, period in (
@@ -124,6 +128,7 @@ class SimPlant(RefitNode):
                 ("wrench", c.wrench_period),
                 ("imu", c.imu_period),
                 ("stethoscope", STETHOSCOPE_PERIOD),
+                ("grains", GRAINS_PERIOD),
             )
         }
         control_ticks = _ticks(c.control_period, plant.tick_period)
@@ -293,12 +298,20 @@ class SimPlant(RefitNode):
             self._pub_wrench.publish(messages.fill_wrench(plant))
         if self._pub_stethoscope is not None and index % self._every["stethoscope"] == 0:
             self._pub_stethoscope.publish(messages.fill_stethoscope(plant))
+        if self._pub_grains is not None and index % self._every["grains"] == 0:
+            self._publish_grains(plant)
         if self._pub_tf is not None and index % self._every["tf"] == 0:
             moving, static = messages.fill_tf(plant)
             self._pub_tf.publish(moving)
             if index == 0:
                 self._pub_tf_static.publish(static)
         self.diagnostics.tick("ticks")
+
+    def _publish_grains(self, plant: MujocoPlant) -> None:
+        """While they move, and once when they have come to rest, for whoever joins later."""
+        if plant.tray.awake or not self._grains_told:
+            self._grains_told = not plant.tray.awake
+            self._pub_grains.publish(self._messages.grains(plant))
 
     def _publish_base(self) -> None:
         """IMU and feet as they were last read: said again they are the same, noise included."""
@@ -352,6 +365,15 @@ def _patient(c: SimPlantConfig):
     from sim_core.plant.patient import Patient  # only where somebody lies there
 
     return Patient(c.patient, c.patient_side, c.patient_position)
+
+
+def _tray(c: SimPlantConfig):
+    if not c.tray:
+        return None
+    from sim_core.plant.scene import build_model, robot_mjcf
+    from sim_core.plant.tray_fills import filled_tray  # only where grains lie there
+
+    return filled_tray(c.tray, c.robot, float(build_model(robot_mjcf(c.robot)[1]).opt.timestep), c.seed)
 
 
 def _ticks(period: float, tick: float) -> int:

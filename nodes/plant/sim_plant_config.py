@@ -103,6 +103,13 @@ class SimPlantConfig:
     patient_position: tuple[float, ...] = setting(
         (0.5, 0.0, 0.18), "m", (-10.0, 10.0), "where the axes of that person's body begin in the world", read_only=True
     )
+    tray: str = setting(
+        "",
+        "",
+        None,
+        "what lies in the tray before a robot with a scoop: pebbles, gravel, damp sand, paper balls or crumbs; empty: there is none",
+        read_only=True,
+    )
     require_supervisor: bool = setting(
         True,
         "",

@@ -1,0 +1,404 @@
+"""Where to scoop: looks at the tray, has the arm scoop where most is expected, measures, learns, and again, until a sample is large enough.
+
+    ros2 action send_goal --feedback /scoop/collect_sample refit_interfaces/action/CollectSample "{threshold: 6.0e-5}"
+
+The algorithms are `sim_core/scooping`, `sim_core/meta` and `sim_core/planning`. Page: docs/nodes/scooping.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from action_msgs.msg import GoalStatus
+from geometry_msgs.msg import PoseStamped
+from rclpy.action import ActionClient
+from refit_interfaces.action import CollectSample, ExecuteScoop
+from refit_interfaces.msg import ScoopScores
+from refit_interfaces.srv import MeasureVolume, PredictScoops
+from scipy.spatial.transform import Rotation
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from tf2_msgs.msg import TFMessage
+
+from nodes.frames.transforms import TransformBuffer, TransformError
+from nodes.framework.lifecycle import RefitNode, spin_main, turn
+from nodes.framework.long_action import LongAction
+from nodes.framework.qos import LATCHED, LEDGER, STATE
+from nodes.planning.scooping_config import ScoopingConfig
+from nodes.planning.scooping_messages import actions_of, goal_of, result_of, scores_of
+from nodes.planning.tray_camera import Seen, TrayCamera
+from sim_core.multibody import load_model
+from sim_core.planning.checkpoint import load, save
+from sim_core.scooping.actions import grid
+from sim_core.scooping.crops import crops
+from sim_core.scooping.policies import Observation
+from sim_core.scooping.rectified import rectified
+from sim_core.scooping.rendering import Picture
+from sim_core.scooping.scoop_planner import ScoopPlanner
+from sim_core.scooping.search import Search
+from sim_core.scooping.shipped_beliefs import POLICIES, shipped_belief
+from sim_core.scooping.tray import Tray
+from sim_core.scooping.volume import LoadMeter, depth_points, load_points
+from sim_core.telepresence.clutch import Pose
+
+__all__ = ["Scooping", "main"]
+
+NAN = float("nan")
+Outcome = ExecuteScoop.Result
+#: outcomes of a scoop that the ground stopped: it brought nothing, and that is known
+STOPPED = (Outcome.TOO_MUCH_FORCE, Outcome.STUCK)
+#: what the arm says of itself where it rests below the camera with the scoop, and out of the camera's way
+MEASURING, AWAY = "at the measuring pose", "at home"
+
+
+class Interrupted(RuntimeError):
+    """A search cannot go on; the text says why."""
+
+
+class Scooping(RefitNode):
+    """See the module's docstring."""
+
+    name = "scooping"
+    Config = ScoopingConfig
+    live_parameters = True
+    _run: LongAction | None = None
+    _goal = _steps = None
+    search: Search | None = None
+
+    # -- lifecycle ---------------------------------------------------------------------------------
+
+    def configure(self) -> None:
+        config = self.config
+        shipped_belief(config.policy)  # now, or a sentence why not
+        self.search, self._picture = None, None
+        self._goal = self._steps = self._scooping = None
+        self._ending, self._arm, self._blade, self._phase = "", "", None, ""
+        self.tray, self.meter = Tray.of(load_model(config.robot)), LoadMeter()
+        self._frames = TransformBuffer()
+        self.camera = TrayCamera(self, config.picture_patience)
+        self._scores = self.create_publisher(ScoopScores, "scoop/scores", LEDGER)
+        self._told = self.create_publisher(String, "scoop/search", LATCHED)
+        self._made = [
+            self.create_subscription(TFMessage, "/tf", self._frames.add, STATE),
+            self.create_subscription(TFMessage, "/tf_static", self._frames.add_static, LEDGER),
+            self.create_subscription(String, "scoop/state", self._on_arm, LATCHED),
+            self.create_subscription(PoseStamped, "scoop/blade", self._on_blade, STATE),
+            self.create_service(PredictScoops, "scoop/predict", self._on_predict),
+            self.create_service(MeasureVolume, "scoop/measure_volume", self._on_measure),
+            self.create_timer(0.05, self._turn, clock=self.steady_clock),
+        ]
+        self._ways = {
+            "measure_pose": self.create_client(Trigger, "scoop/measure_pose"),
+            "empty": self.create_client(Trigger, "scoop/empty"),
+            "home": self.create_client(Trigger, "scoop/home"),
+        }
+        self._execute = ActionClient(self, ExecuteScoop, "scoop/execute")
+        self._run = LongAction(self, CollectSample, "scoop/collect_sample", self._begin, self._refusal, self._on_cancel)
+
+    def stop(self) -> None:
+        if self._goal is not None:
+            self._end(False, "the node is not active any more; the search can be resumed", "abort")
+
+    def cleanup(self) -> None:
+        if self._run is None:
+            return
+        self._run.destroy()
+        self._execute.destroy()
+        self.camera.close()
+        for client in self._ways.values():
+            self.destroy_client(client)
+        for entity in (*self._made, self._scores, self._told):
+            for destroy in (
+                self.destroy_subscription,
+                self.destroy_timer,
+                self.destroy_service,
+                self.destroy_publisher,
+            ):
+                if destroy(entity):
+                    break
+        self._run, self._made = None, []
+
+    def time_jumped_back(self) -> None:
+        if self._run is not None:
+            self._frames.clear()
+
+    def diagnose(self) -> None:
+        if self._run is None:
+            return
+        say = self.diagnostics.set
+        say("search", "none" if self._goal is None else self._phase or "under way")
+        say("empty scoop", "not measured yet" if self.meter.empty is None else "known")
+        if self.search is not None:
+            say("attempts", len(self.search.attempts))
+            say("out of reach", len(self.search.refused))
+
+    def _on_arm(self, message: String) -> None:
+        self._arm = message.data
+
+    def _on_blade(self, message: PoseStamped) -> None:
+        p, q = message.pose.position, message.pose.orientation
+        rotation = Rotation.from_quat([q.x, q.y, q.z, q.w]).as_matrix()
+        self._blade = Pose(np.array([p.x, p.y, p.z]), rotation)
+
+    # -- what is seen ------------------------------------------------------------------------------
+
+    def _rectified(self, seen: Seen) -> Picture:
+        """Raises ValueError, TransformError."""
+        return rectified(seen.colour, seen.depth, seen.K, self._camera_pose(seen), self.tray)
+
+    def _camera_pose(self, seen: Seen) -> Pose:
+        X = self._frames.lookup(self.config.base_frame, seen.frame)
+        return Pose(X[:3, 3], X[:3, :3])
+
+    def _load(self, seen: Seen) -> np.ndarray:
+        """Points of a picture in the blade's frame. Raises ValueError, TransformError."""
+        if self._blade is None:
+            raise ValueError("the arm has not said where its scoop is: is the node scoop_arm active?")
+        return load_points(depth_points(seen.depth, seen.K, self._camera_pose(seen)), self._blade)
+
+    async def _on_predict(self, request: PredictScoops.Request, response: PredictScoops.Response):
+        try:
+            if not self.is_active:
+                raise ValueError("the node is not active; activate it first")
+            actions = actions_of(np.array(request.actions), self.tray)
+            picture = self._rectified(await self._fresh())
+            belief, size = shipped_belief(self.config.policy)
+            trials = self.search.planner.trials if self.search is not None else None
+            planner = ScoopPlanner(actions, belief, size=size)
+            planner.trials = trials or planner.trials
+            planner.see(Observation(crops(picture, actions, size), actions, picture))
+            mean, deviation = planner.belief_of_all()
+        except (ValueError, TransformError) as error:
+            response.message = str(error)
+            return response
+        response.success, response.mean, response.deviation = True, mean.tolist(), deviation.tolist()
+        return response
+
+    async def _on_measure(self, request: MeasureVolume.Request, response: MeasureVolume.Response):
+        try:
+            if self._arm != MEASURING:
+                raise ValueError(
+                    f"the scoop is not {MEASURING}, the arm is {self._arm or 'silent'}: call scoop/measure_pose first"
+                )
+            response.volume = self.meter.volume(self._load(await self._fresh()))
+            response.success = True
+        except (ValueError, TransformError, RuntimeError) as error:
+            response.message = str(error)
+        return response
+
+    async def _fresh(self) -> Seen:
+        """A picture that was asked for now. Raises ValueError: none came."""
+        looking = self.camera.look()
+        while (seen := next(looking)) is None:
+            await turn()
+        return seen
+
+    # -- a search ----------------------------------------------------------------------------------
+
+    def _refusal(self, goal: CollectSample.Goal) -> str:
+        if not self.is_active:
+            return "the node is not active; activate it first"
+        if self._goal is not None:
+            return "a search is under way; wait for its end or cancel it"
+        if goal.policy and goal.policy not in POLICIES:
+            return f"there is no policy '{goal.policy}'; there are {', '.join(POLICIES)}"
+        if not goal.resume and not (np.isfinite(goal.threshold) and goal.threshold > 0.0):
+            return f"threshold: expected a volume above 0 [m^3], found {goal.threshold}"
+        if not np.isfinite(goal.gamma):
+            return f"gamma: expected a finite number, found {goal.gamma}"
+        return ""
+
+    def _begin(self, handle) -> None:
+        self._goal, self._ending, self._scooping = handle, "", None
+        try:
+            self.search, self._file = self._search_of(handle.request)
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+        except (ValueError, OSError) as error:
+            self.get_logger().error(str(error))
+            self._goal = None
+            self._run.finish(handle, result_of(None, False, str(error), ""), "abort")
+            return
+        self._steps = self._walk()
+
+    def _search_of(self, goal: CollectSample.Goal) -> tuple[Search, Path]:
+        """The search that is asked for, and the file of its state."""
+        config = self.config
+        belief, size = shipped_belief(goal.policy or config.policy)
+        if goal.resume:
+            file = Path(goal.resume).expanduser()
+            return Search.resume(load(file), grid(), belief), file
+        gamma = config.gamma if goal.gamma < 0.0 else goal.gamma
+        planner = ScoopPlanner(grid(), belief, size=size, beta=gamma, threshold=goal.threshold, seed=config.seed)
+        folder = Path(config.directory).expanduser() / f"search-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+        while folder.exists():
+            folder = folder.with_name(f"{folder.name}x")
+        return Search(planner, goal.threshold, goal.budget or config.budget), folder / "search.json"
+
+    def _turn(self) -> None:
+        """On the wall clock: the search goes on as far as it can."""
+        if self._steps is None:
+            return
+        try:
+            next(self._steps)
+        except StopIteration:
+            self._steps = None
+        except (Interrupted, ValueError, TransformError) as error:
+            self._end(False, f"{error}. The search can be resumed from {self._file}.", "abort")
+        except OSError as error:
+            self._end(False, f"the search's state cannot be kept: {error.strerror or error}", "abort")
+
+    def _walk(self) -> Iterator[None]:
+        """The whole search, which pauses wherever it waits for somebody."""
+        search = self.search
+        if self.meter.empty is None:
+            yield from self._go("measure_pose", MEASURING, "measuring the empty scoop")
+            seen = yield from self._look()
+            self.meter.calibrate(self._load(seen))
+        while not (search.ended or self._ending):
+            yield from self._go("home", AWAY, "looking at the tray")
+            seen = yield from self._look()
+            self._picture = self._rectified(seen)
+            search.observe(self._picture)
+            yield from self._attempt(search)
+            self._keep()
+            if not (search.success or self._ending) and self._arm == MEASURING:
+                yield from self._go("empty", MEASURING, "emptying the scoop")
+        if self._ending:
+            self._end(False, self._ending, "canceled")
+        else:
+            self._end(search.success, search.ended, "succeed" if search.success else "abort")
+
+    def _attempt(self, search: Search) -> Iterator[None]:
+        """One scoop that can be made, and what it brought."""
+        while not self._ending and (suggestion := search.ask()) is not None:
+            self._show(search)
+            self._feedback(suggestion, "asking the arm")
+            answer = yield from self._scoop(suggestion)
+            if answer.outcome == Outcome.OUT_OF_REACH:
+                search.refuse(suggestion, answer.message)
+                self.diagnostics.tick("out_of_reach")
+                continue
+            if answer.outcome == Outcome.CANCELLED and self._ending:
+                return
+            if answer.outcome == Outcome.SCOOPED:
+                try:
+                    seen = yield from self._look()
+                    volume = self.meter.volume(self._load(seen))
+                    search.settle(suggestion, volume)
+                    self.get_logger().info(f"scoop {len(search.attempts)}: {1e6 * volume:.0f} cm3")
+                except (ValueError, TransformError) as error:
+                    search.lose(suggestion, f"the volume was not measured: {error}")
+            elif answer.outcome in STOPPED:
+                search.settle(suggestion, 0.0, answer.message)
+            else:
+                search.lose(suggestion, answer.message)
+            self.diagnostics.tick("attempts")
+            self._show(search)
+            return
+
+    def _scoop(self, suggestion) -> Iterator[None]:
+        """The arm's answer to one scoop. Raises Interrupted: it refuses, or says nothing any more."""
+        yield from self._until(self._execute.server_is_ready, "the node scoop_arm serves no action scoop/execute")
+        action = np.array(suggestion.place)
+        goal = goal_of(action, self._picture, self.tray, self.config.base_frame)
+        self._heard = time.monotonic()
+
+        def on_feedback(message) -> None:
+            self._heard = time.monotonic()
+            self._feedback(suggestion, message.feedback.phase)
+
+        asked = self._execute.send_goal_async(goal, feedback_callback=on_feedback)
+        yield from self._until(asked.done, "the node scoop_arm does not answer")
+        handle = asked.result()
+        if handle is None or not handle.accepted:
+            raise Interrupted("the arm refused to scoop; the node scoop_arm says why")
+        self._scooping = handle
+        ended = handle.get_result_async()
+        cancelled = False
+        try:
+            while not ended.done():
+                if time.monotonic() - self._heard > self.config.patience:
+                    raise Interrupted(
+                        f"the node scoop_arm has said nothing for {self.config.patience:g} s, the last: {self._phase}"
+                    )
+                if self._ending and not cancelled:
+                    handle.cancel_goal_async()
+                    cancelled, self._heard = True, time.monotonic()
+                yield
+        finally:
+            self._scooping = None
+        answer = ended.result()
+        if answer is None or answer.status == GoalStatus.STATUS_UNKNOWN:
+            raise Interrupted("the node scoop_arm has gone")
+        return answer.result
+
+    def _go(self, way: str, there: str, phase: str) -> Iterator[None]:
+        """Have the arm go somewhere, and wait until it is there."""
+        self._feedback(None, phase)
+        client = self._ways[way]
+        yield from self._until(client.service_is_ready, f"the node scoop_arm serves no scoop/{way}")
+        before, self._arm = self._arm, ""
+        asked = client.call_async(Trigger.Request())
+        yield from self._until(asked.done, f"the node scoop_arm does not answer scoop/{way}")
+        if not (answer := asked.result()).success:
+            self._arm = self._arm or before
+            raise Interrupted(answer.message)
+        yield from self._until(lambda: self._arm == there, f"the arm did not come to be {there}")
+
+    def _look(self) -> Iterator[None]:
+        looking = self.camera.look()
+        while (seen := next(looking)) is None:
+            yield
+        return seen
+
+    def _until(self, is_so, otherwise: str) -> Iterator[None]:
+        began = time.monotonic()
+        while not is_so():
+            if time.monotonic() - began > self.config.patience:
+                raise Interrupted(f"{otherwise} (waited {self.config.patience:g} s)")
+            yield
+
+    # -- what others are told ----------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        state = self.search.state()
+        save(state, self._file)
+        told = {name: state[name] for name in ("threshold", "budget", "attempts", "refused")}
+        self._told.publish(String(data=json.dumps(told)))
+
+    def _show(self, search: Search) -> None:
+        message = scores_of(search, self._picture, self.tray, self.config.base_frame)
+        message.header.stamp = self.stamp_now()
+        self._scores.publish(message)
+
+    def _feedback(self, suggestion, phase: str) -> None:
+        self._phase = phase
+        if self._goal is None:
+            return
+        attempts = self.search.attempts
+        told = CollectSample.Feedback(attempt=len(attempts) + 1, phase=phase, volume=NAN)
+        if attempts and attempts[-1].volume is not None:
+            told.volume = attempts[-1].volume
+        if suggestion is not None:
+            told.action = [float(number) for number in suggestion.place]
+            told.mean, told.deviation = suggestion.mean, suggestion.deviation
+        self._goal.publish_feedback(told)
+
+    def _on_cancel(self, handle) -> None:
+        self._ending = f"cancelled; the search can be resumed from {self._file}"
+
+    def _end(self, success: bool, message: str, outcome: str) -> None:
+        handle, self._goal, self._steps = self._goal, None, None
+        if self._scooping is not None:
+            self._scooping.cancel_goal_async()
+            self._scooping = None
+        self.get_logger().info(message) if success else self.get_logger().warning(message)
+        self._run.finish(handle, result_of(self.search, success, message, str(self._file)), outcome)
+
+
+def main(args=None) -> int:
+    return spin_main(Scooping, args)
