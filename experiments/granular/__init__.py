@@ -1,0 +1,1 @@
+"""Loose matter: the published laws, tried with the discrete-element kernel."""
