@@ -119,10 +119,12 @@ class Task:
         return len(self.values)
 
     def take(self, index: Sequence[int] | Array) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
-        """Inputs and values of some rows, each row with a view of its own: support, or queries."""
+        """Inputs and values of some rows: support, or queries. Where equal counts of rows share a view, they go on to."""
         rows, at = self.rows, torch.as_tensor(index, dtype=torch.long)
         assert isinstance(rows.views, torch.Tensor)
-        return (rows.views[rows.which[at]], *(each[at] for each in rows.numbers)), self.values[at]
+        which, counts = torch.unique_consecutive(rows.which[at], return_counts=True)
+        views = rows.views[which if len(counts.unique()) == 1 else rows.which[at]]
+        return (views, *(each[at] for each in rows.numbers)), self.values[at]
 
     @property
     def rows(self) -> Rows:

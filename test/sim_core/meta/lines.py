@@ -1,4 +1,4 @@
-"""Tasks for tests: lines y = offset + slope x of groups, seen together with how the group looks and with what means nothing."""
+"""Tasks for tests: lines y = offset + slope x + noise of groups, seen together with how the group looks and with what means nothing."""
 
 import numpy as np
 import torch
@@ -7,7 +7,6 @@ from sim_core.meta.model import Extractor, dense
 from sim_core.meta.tasks import Task
 
 LOOKS, NUISANCE = 3, 12
-NOISE = 0.5
 
 
 class LineExtractor(Extractor):
@@ -29,7 +28,7 @@ class LineExtractor(Extractor):
         return {"network": "line", "width": self.width}
 
 
-def lines(groups, per_group, rows, seed):
+def lines(groups, per_group, rows, seed, noise=1.0):
     """Tasks of some groups; each group has a look, an offset and a slope that nothing tells from the look."""
     rng, tasks = np.random.default_rng(seed), []
     for group in groups:
@@ -38,6 +37,6 @@ def lines(groups, per_group, rows, seed):
         for k in range(per_group):
             x = rng.uniform(-1, 1, (rows, 1))
             views = np.column_stack([look + 0.1 * rng.normal(size=(rows, LOOKS)), rng.normal(size=(rows, NUISANCE))])
-            values = offset + slope * x[:, 0] + NOISE * rng.normal(size=rows)
+            values = offset + slope * x[:, 0] + noise * rng.normal(size=rows)
             tasks.append(Task(f"{group}-{k}", (f"group {group}",), (views, x), values))
     return tasks

@@ -195,7 +195,7 @@ def standardised_errors(model, shots):
 
 def test_the_joint_kernel_is_over_confident_and_codegas_is_not():
     """Mean and kernel that are trained together take noise that they memorised for certainty; 95 % intervals show it."""
-    tasks = lines(range(8), 3, 20, seed=1)
+    tasks = lines(range(8), 2, 40, seed=1)
     codega, joint = train_codega(tasks, LineExtractor, seed=0), train_joint(tasks, LineExtractor, seed=0)
     for shots in (5, 10):
         inside = {model: np.mean(np.abs(standardised_errors(model, shots)) < 1.96) for model in (codega, joint)}

@@ -24,12 +24,15 @@ def test_rows_share_views_and_keep_them_when_some_are_taken():
     assert encoded.views.parts[0][encoded.which].flatten().tolist() == [2.0, 0.0]
 
 
-def test_a_task_gives_rows_with_views_of_their_own():
+@pytest.mark.parametrize(
+    "taken, shown", [([4, 0], [1, 0]), ([0, 2, 4, 5], [0, 1]), ([0, 1, 4], [0, 0, 1]), ([3, 0, 4], [1, 0, 1]), ([], [])]
+)
+def test_a_task_gives_some_rows_that_share_views_where_they_can(taken, shown):
     views, numbers, values = rng.random((2, 5)), rng.random((6, 1)), rng.random(6)
-    (seen, number), value = Task("t", ("a",), (views, numbers), values).take([4, 0])
-    np.testing.assert_allclose(seen.numpy(), views[[1, 0]], rtol=1e-6)
-    np.testing.assert_allclose(number.numpy(), numbers[[4, 0]], rtol=1e-6)
-    np.testing.assert_allclose(value.numpy(), values[[4, 0]], rtol=1e-6)
+    (seen, number), value = Task("t", ("a",), (views, numbers), values).take(taken)
+    np.testing.assert_allclose(seen.numpy(), views[shown], rtol=1e-6)
+    np.testing.assert_allclose(number.numpy(), numbers[taken], rtol=1e-6)
+    np.testing.assert_allclose(value.numpy(), values[taken], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
