@@ -24,6 +24,7 @@ __all__ = [
     "Refit",
     "Robot",
     "RobotError",
+    "Scoop",
     "SwingUp",
     "SwingUpDemo",
     "SwingUpWeights",
@@ -52,6 +53,7 @@ CONTROLLERS = {
     "stance_controller": ("trot",),
     "teleop": ("teleoperate",),
     "placement": ("listen",),
+    "scoop_arm": ("scoop",),
 }
 WEIGHT = (0.0, 1e9)
 
@@ -164,6 +166,20 @@ class Listen:
     kind: ClassVar[str] = "listen"
 
     frame: str = key("", None, "site of the model that is the stethoscope's membrane, its z axis out of it")
+
+
+@dataclass(frozen=True)
+class Scoop:
+    """Grains are scooped out of a tray where somebody asks for it."""
+
+    kind: ClassVar[str] = "scoop"
+
+    measuring: tuple[float, float, float] = key(
+        "m", (-5.0, 5.0), "where the edge of the closed scoop is held so that a camera sees its load, in the world"
+    )
+    bin: tuple[float, float, float] = key(
+        "m", (-5.0, 5.0), "where the edge of the closed scoop is before it is emptied, in the world"
+    )
 
 
 @dataclass(frozen=True)
@@ -323,7 +339,7 @@ class Robot:
     controller: str = key(
         choices=tuple(CONTROLLERS), purpose="node that runs it; left out: nothing does, it is a model only", default=""
     )
-    task: Track | SwingUp | Trot | Teleoperate | Listen | None = key(
+    task: Track | SwingUp | Trot | Teleoperate | Listen | Scoop | None = key(
         "", None, "what the controller makes it do", default=None
     )
     refit: Refit | None = key("", None, "what its sensors ask of the refit", default=None)

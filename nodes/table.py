@@ -14,6 +14,7 @@ NODES = {
     "refit_worker": "nodes.control.refit_worker",
     "stance_controller": "nodes.control.stance_controller",
     "placement": "nodes.control.placement",
+    "scoop_arm": "nodes.control.scoop_arm",
     # supervision
     "supervisor": "nodes.supervision.supervisor",
     "recorder": "nodes.supervision.recorder",
@@ -31,6 +32,7 @@ NODES = {
     "inference": "nodes.learning.inference",
     # what to try next
     "auscultation": "nodes.planning.auscultation",
+    "scooping": "nodes.planning.scooping",
     # drivers
     "ability_hand": "nodes.devices.ability_hand",
     "audio": "nodes.devices.audio",

@@ -85,6 +85,10 @@ class ArmController(JointController):
         """Begin it from where the arm is; the sentence why not, where it cannot be done at all."""
         raise NotImplementedError
 
+    def is_over(self, deed) -> bool:
+        """Whether it has ended, and the goal with it."""
+        return deed.ended
+
     def look_after(self, deed) -> None:
         """After each cycle, and twenty times a second on the wall clock, while it is under way."""
 
@@ -242,7 +246,7 @@ class ArmController(JointController):
             return
         if deed is not None:
             self.look_after(deed)
-            if deed.ended:
+            if self.is_over(deed):
                 self.end(deed.outcome, deed.why)
                 return
         if self._halted is not None and time.monotonic() - self._halted > self.config.halt_patience:
