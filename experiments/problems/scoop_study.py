@@ -59,18 +59,18 @@ FIRST_TEST = 52  # number of the first terrain that is not learnt from
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done.
+    """How much is learnt, from the same scoops in every size.
 
     Attributes:
-        seeds: models of each method. crop: [px]. scoops: of each training terrain; test terrains have 100.
+        seeds: models of each method. crop: [px].
     """
 
     seeds: int
     crop: int
-    scoops: int
 
 
-SIZES = {"quick": Size(1, 32, 40), "full": Size(3, 64, 100)}
+SIZES = {"quick": Size(1, 32), "full": Size(3, 64)}
+SCOOPS = 100
 #: name -> settings of the ablations, all of CoDeGa
 ABLATIONS: dict[str, dict[str, Any]] = {
     "2 folds": {"folds": FoldSettings(count=2)},
@@ -99,22 +99,18 @@ def public_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
-def data(
-    size: Size, seed: int, progress: Progress, executor: Executor | None = None, folder: Path | None = None
-) -> Data:
+def data(seed: int, progress: Progress, executor: Executor | None = None, folder: Path | None = None) -> Data:
     """The public data set where there is one, else the synthetic one of a seed."""
     public = public_folder()
     if public is not None:
-        records = load_public(public)
-        told = "public"
+        records, told = load_public(public), "public"
     else:
-        folder = folder or _kept()
-        told = f"scoops-{_digest([asdict(size), seed, _code('scooping', DATA_CODE)])}"
-        recipes = (training_recipes(seed), test_recipes(seed))
-        records = []
-        for part, some, scoops in zip(("training", "test"), recipes, (size.scoops, 100)):
-            with progress.stage(f"terrains of the {part} set", total=len(some)) as stage:
-                records += generate(some, folder / told / part, scoops, size.crop, executor, lambda _: stage.advance())
+        recipes = training_recipes(seed) + test_recipes(seed)
+        told = f"scoops-{_digest([SCOOPS, seed, _code('scooping', DATA_CODE)])}"
+        with progress.stage("terrains", total=len(recipes)) as stage:
+            records = generate(
+                recipes, (folder or _kept()) / told, SCOOPS, executor=executor, done=lambda _: stage.advance()
+            )
     training = [record for record in records if record.number < FIRST_TEST]
     return Data(training, [record for record in records if record.number >= FIRST_TEST], told)
 
@@ -129,6 +125,8 @@ def models(
     folder: Path | None = None,
 ) -> dict[tuple[str, int], MetaModel]:
     """(name, seed) -> model, for methods and ablations by name and all seeds of a size."""
+    # Small batches gain nothing from several threads, and wait for each other where cores are shared.
+    torch.set_num_threads(1)
     # Paths are decided once, here: a file of code that changes during hours of training changes no name.
     jobs = [(name, size.seeds * seed + k) for name in names for k in range(size.seeds)]
     paths = {job: _path(job, found, size, folder) for job in jobs}

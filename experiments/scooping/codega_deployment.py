@@ -1,7 +1,7 @@
 """How many attempts does it take to scoop enough of an unseen terrain, choosing among scoops that were logged?
 
     ./refit experiment codega_deployment            # three models of each method, gamma of 0, 1 and 2
-    ./refit experiment codega_deployment --quick    # one, of fewer scoops and smaller crops
+    ./refit experiment codega_deployment --quick    # one, of smaller crops
 
 15 unseen terrains (of the 16 all but the cardboard sheet alone). A method sees one picture of the terrain, chooses among its 100
 logged scoops, each at most once, and is told the volume, until one reaches the fifth largest of the terrain. Those that adapt choose by
@@ -70,7 +70,7 @@ def run(
     """
     result = Result("codega_deployment", seed=seed, size=size)
     chosen = SIZES[size]
-    found = data(chosen, seed, progress, executor)
+    found = data(seed, progress, executor)
     trained = models(METHODS, found, chosen, seed, progress, executor)
     records = [record for record in found.test if record.materials != (SHEET,)]
     rules: dict[str, tuple[str, float | None]] = {name: (name, GAMMA) for name in METHODS}

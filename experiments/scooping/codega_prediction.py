@@ -1,7 +1,7 @@
 """How well do few scoops of an unseen terrain foretell the others, by CoDeGa, by its rivals, and without adapting?
 
     ./refit experiment codega_prediction            # three models of each method, ablations
-    ./refit experiment codega_prediction --quick    # one, of fewer scoops and smaller crops
+    ./refit experiment codega_prediction --quick    # one, of smaller crops
 
 Of each of 16 unseen terrains 80 scoops are asked for; 0, 5 or 10 of the other 20 are given. The measure is the mean absolute error in
 cm^3, of all queries and ("*") of the five that brought most, in the mean over terrains, models and five draws of the
@@ -77,7 +77,7 @@ def run(
     """
     result = Result("codega_prediction", seed=seed, size=size)
     chosen = SIZES[size]
-    found = data(chosen, seed, progress, executor)
+    found = data(seed, progress, executor)
     told = [*METHODS, *(ABLATIONS if size == "full" else ())]
     trained = models(told, found, chosen, seed, progress, executor)
     tasks = tasks_of(found.test, chosen.crop)

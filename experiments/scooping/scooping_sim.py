@@ -105,7 +105,7 @@ def run(
     """
     result = Result("scooping_sim", seed=seed, size=size)
     chosen = SIZES[size]
-    found = data(chosen, seed, progress, executor)
+    found = data(seed, progress, executor)
     trained = models(("CoDeGa",), found, chosen, seed, progress, executor)
     own = [trained["CoDeGa", chosen.seeds * seed + k] for k in range(chosen.seeds)]
     table = _loop(size, seed, found, own, progress, executor)
