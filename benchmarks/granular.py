@@ -26,6 +26,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from reporting import Result, SilentProgress
+from sim_core.codegen import cuda
 from sim_core.granular.grains import ball
 from sim_core.granular.law import Material, longest_step, pair_law
 from sim_core.granular.population import Grains, pour
@@ -64,10 +65,10 @@ class Engine(Protocol):
 class Ours:
     """A granular world, asked as the rivals are."""
 
-    def __init__(self, position: np.ndarray, area: tuple[float, float], threads: int = 1) -> None:
+    def __init__(self, position: np.ndarray, area: tuple[float, float], threads: int = 1, device: str = "cpu") -> None:
         grains = Grains.of([GRAIN], "grain", np.zeros(len(position), int), position)
         tools = [container((*area, 1.0), material="grain")]
-        self.world = GranularWorld(grains, tools, {"grain": MATERIAL}, step=STEP, threads=threads)
+        self.world = GranularWorld(grains, tools, {"grain": MATERIAL}, step=STEP, threads=threads, device=device)
         self.step = self.world.step
 
     def run(self, steps: int) -> float:
@@ -111,6 +112,7 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
         ]
         _judge(result, rows, grains)
     result.detail("piles at rest", rows)
+    result.detail("GPU", cuda.usable())
     return result
 
 
@@ -120,6 +122,8 @@ def _entrants() -> dict[str, Entrant]:
         "refit": Entrant(Ours, processor, "refit"),
         "refit, 2 threads": Entrant(lambda x, area: Ours(x, area, 2), wall, "refit"),
     }
+    if cuda.usable():
+        found["refit, GPU"] = Entrant(lambda x, area: Ours(x, area, device="cuda"), wall, "refit")
     if importlib.util.find_spec("warp"):
         import warp as wp
 
@@ -211,13 +215,19 @@ def _timed(
 
 
 def _judge(result: Result, rows: list[dict[str, Any]], grains: int) -> None:
-    """Ours on one thread beside each rival on one, and on two beside two."""
+    """Ours on one thread beside each rival on one, on two beside two, and on a GPU beside Warp on it."""
     of = {row["engine"]: row for row in rows if row["grains"] == grains}
-    for ours, rival in (("refit", "Warp"), ("refit", "MuJoCo"), ("refit, 2 threads", "MuJoCo, 2 threads")):
-        if rival not in of:
+    pairs = (
+        ("refit", "Warp"),
+        ("refit", "MuJoCo"),
+        ("refit, 2 threads", "MuJoCo, 2 threads"),
+        ("refit, GPU", "Warp, GPU"),
+    )
+    for ours, rival in pairs:
+        if rival not in of or ours not in of:
             continue
         for unit in ("grain-steps/s", "simulated s/s"):
-            if rival == "Warp" and unit == "simulated s/s":
+            if rival.startswith("Warp") and unit == "simulated s/s":
                 continue  # the same step
             ratio = of[ours][unit] / of[rival][unit]
             result.check(f"{grains} grains: {unit}, {ours} over {rival}", ratio, 1.0, ">=", "1", SOURCE)

@@ -189,25 +189,24 @@ class Device:
             arguments: in the kernel's order: int64 as int, other numbers and structures as ctypes, arrays as ``Buffer``;
                 buffers marked ``out`` are copied back.
         """
+        sent = [(a, self.upload(a.array)) for a in arguments if isinstance(a, Buffer)]
+        addresses = iter([ctypes.c_uint64(memory.address) for _, memory in sent])
+        self.enqueue(module, kernel, threads, [next(addresses) if isinstance(a, Buffer) else a for a in arguments])
+        self._check(self.driver.cuCtxSynchronize())
+        for buffer, memory in sent:
+            if buffer.out:
+                memory.read(buffer.array)
+
+    def enqueue(self, module: ctypes.c_void_p, kernel: str, threads: int, arguments: Sequence[int | Number]) -> None:
+        """Let a kernel run after those before it; whatever reads or writes memory from here waits for it. Arguments: see `launch`."""
         check, driver = self._check, self.driver
         check(driver.cuCtxSetCurrent(self.context))
         function = ctypes.c_void_p()
         check(driver.cuModuleGetFunction(ctypes.byref(function), module, kernel.encode()))
-        sent: list[tuple[Buffer, Memory]] = []
-        values: list[Number] = []
-        for a in arguments:
-            if isinstance(a, Buffer):
-                sent.append((a, self.upload(a.array)))
-                values.append(ctypes.c_uint64(sent[-1][1].address))
-            else:
-                values.append(ctypes.c_int64(a) if isinstance(a, int) else a)
+        values = [ctypes.c_int64(a) if isinstance(a, int) else a for a in arguments]
         packed = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
         blocks = (threads + self.BLOCK - 1) // self.BLOCK
         check(driver.cuLaunchKernel(function, blocks, 1, 1, self.BLOCK, 1, 1, 0, None, packed, None))
-        check(driver.cuCtxSynchronize())
-        for buffer, memory in sent:
-            if buffer.out:
-                memory.read(buffer.array)
 
     def _check(self, status: int) -> None:
         if status:

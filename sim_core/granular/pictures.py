@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim_core.codegen.library import pointer
-from sim_core.granular.world import Spheres, kernels
+from sim_core.granular.on_threads import kernels
+from sim_core.granular.world import Spheres
 
 __all__ = ["Camera", "Picture", "draw", "height_map", "shaded"]
 

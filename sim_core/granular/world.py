@@ -12,47 +12,27 @@ A world's run does not depend on the number of threads, to the bit.
 from __future__ import annotations
 
 import ctypes
-import functools
-import weakref
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sim_core.codegen.library import Library, compile_library, pointer
+from sim_core.codegen.library import pointer
+from sim_core.granular.granular_cuda import OnCuda
 from sim_core.granular.law import Material, longest_step, pair_table
+from sim_core.granular.on_threads import NO_MEMORY, TOO_FAST, OnThreads, Steps, WorldData
 from sim_core.granular.population import Grains
 from sim_core.granular.tools import PartData, Tool, ToolData
 
 __all__ = ["GrainsTooFast", "GranularWorld", "Spheres"]
 
-RUNTIME = Path(__file__).parent / "runtime"
 VERSION = 1
-_P, _I32, _I64, _F = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_float
-#: as law.h and granular.c have it
-NO_MEMORY, TOO_FAST = 1, 2
 MOST_TOOLS = 64
+_F = ctypes.c_float
 
 
 class GrainsTooFast(RuntimeError):
     """Grains fly apart, which is no physics but a step too long, an overlap at the begin, or a tool that jumped."""
-
-
-class _World(ctypes.Structure):
-    """`granular_world` of runtime/law.h."""
-
-    POINTERS = (
-        *("motion", "quaternion", "inertia", "first", "body", "material"),
-        *("offset", "center", "reference", "part", "pose", "tool", "wrench", "peak", "law"),
-    )
-    _fields_ = [
-        *((name, _P) for name in POINTERS),
-        *((name, _I32) for name in ("bodies", "spheres", "tools", "parts", "materials")),
-        ("gravity", _F * 3),
-        *((name, _F) for name in ("step", "skin", "fastest", "drag")),
-    ]
-    address: int
 
 
 class Spheres:
@@ -69,32 +49,9 @@ class Spheres:
                 f"spheres have (m, 4) numbers and (m,) bodies, not {self.center.shape} and {self.body.shape}"
             )
 
-    def as_world(self) -> _World:
+    def as_world(self) -> WorldData:
         """A world for the kernels that look at spheres alone; valid while this object is."""
-        seen = _World(center=pointer(self.center), body=pointer(self.body), spheres=len(self.body))
-        seen.address = ctypes.addressof(seen)
-        return seen
-
-
-@functools.cache
-def kernels() -> Library:
-    """The compiled kernels. Raises RuntimeError: there is no C compiler, without which grains do not move."""
-    library = compile_library("refit_granular", {}, [RUNTIME / "granular.c"], dtype="float32", lanes=1, flags=["-O3"])
-    signatures: dict[str, tuple[list, Any]] = {
-        "new": ([_P], _P),
-        "free": ([_P], None),
-        "run": ([_P, _P, _I64, ctypes.c_int, _P], ctypes.c_int),
-        "pair_count": ([_P], _I64),
-        "list_count": ([_P], _I64),
-        "forget": ([_P], None),
-        "take_pairs": ([_P] * 6, None),
-        "put_pairs": ([_P, _P, _I64, _P, _P, _P, _P], ctypes.c_int),
-        "heights": ([_P, _F, _F, _F, _I32, _I32, _F, _P, _P], None),
-        "draw": ([_P, _P, _I32, _I32, _P, _P, _P], None),
-    }
-    for name, (arguments, result) in signatures.items():
-        library.symbol(name, arguments, result)
-    return library
+        return WorldData(center=pointer(self.center), body=pointer(self.body), spheres=len(self.body))
 
 
 class GranularWorld:
@@ -106,7 +63,7 @@ class GranularWorld:
         step: [s]; None: the longest with which contacts are followed. gravity: (3,) [m/s^2].
         skin: gap up to which pairs are listed [m]; None: a quarter of the smallest sphere's radius.
         fastest: speed [m/s] beyond which a grain counts as flying apart. drag: by which velocities decay [1/s].
-        threads: of the CPU.
+        threads: of the CPU. device: "cpu", or "cuda": GPU 0, on which bodies then stay until they are looked at.
 
     Attributes:
         position (n, 3), quaternion (n, 4; w first), velocity (n, 3), spin (n, 3): of the bodies, which may be written to
@@ -115,7 +72,7 @@ class GranularWorld:
 
     Raises:
         ValueError: a name that is missing or twice there, or a value out of its range.
-        RuntimeError: there is no C compiler.
+        RuntimeError: there is no C compiler. CudaUnavailable: there is no NVRTC, driver or GPU.
     """
 
     def __init__(
@@ -130,8 +87,10 @@ class GranularWorld:
         fastest: float = 30.0,
         drag: float = 0.0,
         threads: int = 1,
+        device: str = "cpu",
     ) -> None:
-        self._library = kernels()
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"a world's device is 'cpu' or 'cuda', not '{device}'")
         self.threads, self.time, self.grains = threads, 0.0, grains
         self.tools = [tool.name for tool in tools]
         _check(grains, tools, materials)
@@ -185,7 +144,7 @@ class GranularWorld:
             "peak": np.zeros(len(tools)),
         }
         self._kept = part_data, laws
-        self._world = _World(
+        self._data = WorldData(
             **{name: pointer(array) for name, array in self._arrays.items()},
             part=ctypes.addressof(part_data),
             tool=ctypes.addressof(self._tool_data),
@@ -202,18 +161,22 @@ class GranularWorld:
             drag=drag,
         )
         self.peak = dict.fromkeys(self.tools, 0.0)
-        self._address = ctypes.addressof(self._world)
-        self._state = self._call("new", self._address)
-        if not self._state:
-            raise MemoryError(f"no memory for the pairs of {spheres} spheres")
-        weakref.finalize(self, self._library.symbol("free", [_P], None), self._state)
+        self._steps: Steps = (
+            OnCuda(self._data, self._arrays, {"tool": self._tool_data, "part": part_data, "law": laws})
+            if device == "cuda"
+            else OnThreads(self._data, threads)
+        )
         self.run(0)
 
     # views of `granular_motion` of runtime/law.h
-    position = property(lambda self: self._arrays["motion"][:, 0:3])
-    velocity = property(lambda self: self._arrays["motion"][:, 4:7])
-    spin = property(lambda self: self._arrays["motion"][:, 8:11])
-    quaternion = property(lambda self: self._arrays["quaternion"])
+    position = property(lambda self: self._here("motion")[:, 0:3])
+    velocity = property(lambda self: self._here("motion")[:, 4:7])
+    spin = property(lambda self: self._here("motion")[:, 8:11])
+    quaternion = property(lambda self: self._here("quaternion"))
+
+    def _here(self, name: str) -> np.ndarray:
+        self._steps.fetch()
+        return self._arrays[name]
 
     def __len__(self) -> int:
         return len(self.mass)
@@ -221,10 +184,7 @@ class GranularWorld:
     @property
     def spheres(self) -> Spheres:
         """All spheres as they are now."""
-        return Spheres(self._arrays["center"], self._arrays["body"])
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        return getattr(self._library._dll, f"refit_granular_{name}")(*arguments)
+        return Spheres(self._here("center"), self._arrays["body"])
 
     def move(
         self,
@@ -268,7 +228,7 @@ class GranularWorld:
 
     def touch(self) -> None:
         """Say that bodies or tools were put elsewhere, so that pairs are looked for anew."""
-        self._call("forget", self._state)
+        self._steps.forget()
 
     def run(self, steps: int) -> dict[str, np.ndarray]:
         """Let time go on.
@@ -281,22 +241,21 @@ class GranularWorld:
         """
         self._arrays["wrench"][:] = 0.0
         self._arrays["peak"][:] = 0.0
-        failed = ctypes.c_int64(-1)
-        status = self._call("run", self._address, self._state, steps, self.threads, ctypes.addressof(failed))
+        status, failed = self._steps.run(steps)
         if status == NO_MEMORY:
-            raise MemoryError(f"no memory for the pairs of {self._world.spheres} spheres")
+            raise MemoryError(f"no memory for the pairs of {self._data.spheres} spheres")
         self.time += steps * self.step
         if status == TOO_FAST:
-            raise GrainsTooFast(self._whose(int(failed.value)))
+            raise GrainsTooFast(self._whose(failed))
         self.peak = dict(zip(self.tools, self._arrays["peak"].tolist()))
         return {name: self._arrays["wrench"][k] / max(steps, 1) for k, name in enumerate(self.tools)}
 
     def _whose(self, step: int) -> str:
         speed = np.linalg.norm(self.velocity, axis=1)
-        bad = ~(speed <= self._world.fastest)
+        bad = ~(speed <= self._data.fastest)
         first = int(np.argmax(bad))
         return (
-            f"{int(bad.sum())} of {len(self)} grains were faster than {self._world.fastest:g} m/s at step {step} of this run, "
+            f"{int(bad.sum())} of {len(self)} grains were faster than {self._data.fastest:g} m/s at step {step} of this run, "
             f"at {self.time:.4f} s (the first is number {first}, {speed[first]:.3g} m/s): use a step shorter than {self.step:.3g} s, "
             "grains that do not overlap at the begin, and tools that move without jumps"
         )
@@ -317,7 +276,7 @@ class GranularWorld:
         return {
             "going": float(0.5 * (self.mass * (v**2).sum(1)).sum()),
             "turning": float(0.5 * (self.inertia * own**2).sum()),
-            "height": float(-(self.mass * (self.position.astype(float) @ np.array(self._world.gravity))).sum()),
+            "height": float(-(self.mass * (self.position.astype(float) @ np.array(self._data.gravity))).sum()),
         }
 
     def settle(self, longest: float = 5.0, speed: float = 0.01, every: float = 0.05) -> float:
@@ -332,14 +291,9 @@ class GranularWorld:
 
     def state(self) -> dict[str, Any]:
         """All that a run goes on from, as arrays and numbers."""
-        count = self._call("pair_count", self._state)
-        a, b = np.zeros(count, np.int32), np.zeros(count, np.int32)
-        history, force = np.zeros((count, 6), np.float32), np.zeros((count, 9), np.float32)
-        touches = np.zeros(count, np.uint8)
-        self._call("take_pairs", self._state, *(pointer(v) for v in (a, b, history, touches, force)))
-        bodies = {name: self._arrays[name].copy() for name in ("motion", "quaternion")}
+        pairs = {name: array for name, array in self._steps.pairs().items() if name != "force"}
+        bodies = {name: self._here(name).copy() for name in ("motion", "quaternion")}
         tools = np.array([[*t.position, *t.quaternion, *t.velocity, *t.spin] for t in self._tool_data])
-        pairs = {"a": a, "b": b, "history": history, "touches": touches}
         return {"version": VERSION, "time": self.time, "tools": tools, **bodies, **pairs}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -354,15 +308,11 @@ class GranularWorld:
                 f"with {len(self)} grains: make the world with the same grains and tools"
             )
         for name in ("motion", "quaternion"):
-            self._arrays[name][:] = state[name]
+            self._here(name)[:] = state[name]
         for data, row in zip(self._tool_data, np.asarray(state["tools"])):
             data.position[:], data.quaternion[:] = row[:3].tolist(), row[3:7].tolist()
             data.velocity[:], data.spin[:] = row[7:10].tolist(), row[10:13].tolist()
-        pairs = [
-            np.ascontiguousarray(state[n], t)
-            for n, t in (("a", "i4"), ("b", "i4"), ("history", "f4"), ("touches", "u1"))
-        ]
-        if self._call("put_pairs", self._address, self._state, len(pairs[0]), *map(pointer, pairs)):
+        if self._steps.put_pairs({name: np.asarray(state[name]) for name in ("a", "b", "history", "touches")}):
             raise MemoryError("no memory for the pairs of the state")
         self.time = float(state["time"])
         self.run(0)
@@ -370,13 +320,9 @@ class GranularWorld:
     def touching(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Contacts of the last step: spheres (k, 2), the second of which is a part from the number of spheres on; force on the
         second (k, 3) [N]; place (k, 3) [m]."""
-        count = self._call("pair_count", self._state)
-        a, b = np.zeros(count, np.int32), np.zeros(count, np.int32)
-        history, force = np.zeros((count, 6), np.float32), np.zeros((count, 9), np.float32)
-        touches = np.zeros(count, np.uint8)
-        self._call("take_pairs", self._state, *(pointer(v) for v in (a, b, history, touches, force)))
-        is_ = touches.astype(bool)
-        return np.stack([a[is_], b[is_]], -1), force[is_, :3], force[is_, 6:]
+        pairs = self._steps.pairs()
+        is_ = pairs["touches"].astype(bool)
+        return np.stack([pairs["a"][is_], pairs["b"][is_]], -1), pairs["force"][is_, :3], pairs["force"][is_, 6:]
 
 
 def _check(grains: Grains, tools: Sequence[Tool], materials: Mapping[str, Material]) -> None:

@@ -35,11 +35,13 @@ HOST = """
 #define int64_t refit_int64
 #define int32_t refit_int32
 static struct { int x; } blockIdx, blockDim = {1}, threadIdx;
+template <typename T> static T atomicAdd(T *at, T more) { const T before = *at; *at = before + more; return before; }
 #include "real.h"
 """
 LAUNCHER = """
 extern "C" void host_%s(int64_t threads%s) {
-  for (blockIdx.x = 0; blockIdx.x < threads + 3; blockIdx.x++) %s(%s);  /* some threads too many */
+  const int all = (int)threads + 3;  /* some threads too many */
+  for (int k = 0; k < all; k++) { blockIdx.x = BACKWARDS ? all - 1 - k : k; %s(%s); }
 }
 """
 KERNEL = re.compile(r'extern "C" __global__ void (\w+)\(([^)]*)\)')
@@ -63,11 +65,15 @@ class HostMemory:
 class HostDevice:
     """Of codegen.cuda.Device; `load` takes functions and sources in place of a compiled file.
 
+    Args:
+        backwards: whether threads run from the last to the first, which must not matter.
+
     Attributes:
         uploads: arrays sent by `upload` so far.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, backwards: bool = False):
+        self._backwards = int(backwards)
         self._folder, self.uploads, self._count = Path(folder), 0, 0
 
     def load(self, functions, source, defines={}):
@@ -85,7 +91,7 @@ class HostDevice:
         self._count += 1
         file, library = self._folder / f"kernels{self._count}.cpp", self._folder / f"host{self._count}.so"
         file.write_text("\n".join([HOST, *(emit(n, f) for n, f in functions.items()), text, *launchers]))
-        macros = {"REFIT_CUDA": 1, "REFIT_LANES": 1, **defines}
+        macros = {"REFIT_CUDA": 1, "REFIT_LANES": 1, "BACKWARDS": self._backwards, **defines}
         subprocess.run(
             [
                 "g++",
@@ -124,3 +130,5 @@ class HostDevice:
             else:
                 converted.append(ctypes.c_longlong(a) if isinstance(a, int) else a)
         getattr(module, f"host_{kernel}")(ctypes.c_longlong(threads), *converted)
+
+    enqueue = launch

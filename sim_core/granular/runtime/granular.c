@@ -1,6 +1,7 @@
 /* law.h on CPU threads: which pairs may touch, and the steps of a run. */
 #include <sched.h>
 #include "law.h"
+#include "neighbours.h"
 
 enum { GRANULAR_OK = 0, GRANULAR_NO_MEMORY = 1, GRANULAR_TOO_FAST = 2 };
 
@@ -11,9 +12,9 @@ typedef struct {
   int64_t *incident_first;    /* (bodies + 1) */
   int64_t *incident;          /* 2 p for side a of pair p, 2 p + 1 for side b */
   int64_t incident_room;
-  int32_t *cell_first, *cell_of, *sorted;
-  S *sorted_center;
-  int64_t cells_room;
+  granular_grid grid;
+  granular_cells cells;
+  int64_t *cell_counts;       /* (most cells + 2) */
   int64_t lists;              /* how often pairs were listed */
   int stale;                  /* list before the next step */
   double tool_way;            /* [m] that some tool's point has gone since then at most */
@@ -39,7 +40,7 @@ static void dispose(granular_state *s) {
   release(&s->pairs);
   release(&s->next);
   free(s->starts); free(s->before); free(s->incident_first); free(s->incident);
-  free(s->cell_first); free(s->cell_of); free(s->sorted); free(s->sorted_center);
+  free(s->cell_counts); free(s->cells.of); free(s->cells.sorted); free(s->cells.center);
   free(s);
 }
 
@@ -54,11 +55,11 @@ granular_handle EXPORT(new)(const granular_world *w) {
   s->starts = calloc(spheres, sizeof *s->starts);
   s->before = calloc(spheres, sizeof *s->before);
   s->incident_first = calloc((size_t)w->bodies + 2, sizeof *s->incident_first);
-  s->cell_of = calloc(spheres, sizeof *s->cell_of);
-  s->sorted = calloc(spheres, sizeof *s->sorted);
-  s->sorted_center = calloc(4 * spheres, sizeof *s->sorted_center);
+  s->cell_counts = calloc((size_t)MOST_CELLS(w->spheres) + 2, sizeof *s->cell_counts);
+  s->cells = (granular_cells){&s->grid, s->cell_counts + 1, calloc(spheres, sizeof(int32_t)), calloc(spheres, sizeof(int32_t)),
+                              calloc(4 * spheres, sizeof(S))};
   s->stale = 1;
-  if (!s->starts || !s->before || !s->incident_first || !s->cell_of || !s->sorted || !s->sorted_center ||
+  if (!s->starts || !s->before || !s->incident_first || !s->cell_counts || !s->cells.of || !s->cells.sorted || !s->cells.center ||
       grow(&s->pairs, 8 * w->spheres) || grow(&s->next, 8 * w->spheres)) {
     dispose(s);
     return NULL;
@@ -84,13 +85,10 @@ static void meet(granular_team *team) {
 
 /* ---- which pairs may touch ------------------------------------------------------------ */
 
-typedef struct { S low[3], size; int32_t n[3]; } granular_grid;
-
 typedef struct {
   const granular_world *w;
   granular_state *s;
   granular_team team;
-  granular_grid grid;
   int64_t steps;
   int64_t *found;             /* pairs of each thread's spheres */
   S *way, *speed;             /* largest of each thread's bodies */
@@ -100,121 +98,24 @@ typedef struct {
 
 #define SHARE(n, t, size) ((int64_t)(n) * (t) / (size))
 
-static void grid_over(const granular_world *w, granular_grid *g) {
-  S high[3], largest = 0;
-  for (int k = 0; k < 3; k++) { g->low[k] = K(1e30); high[k] = K(-1e30); }
-  for (int32_t s = 0; s < w->spheres; s++) {
-    const S *c = w->center + 4 * s;
-    for (int k = 0; k < 3; k++) {
-      if (c[k] < g->low[k]) g->low[k] = c[k];
-      if (c[k] > high[k]) high[k] = c[k];
-    }
-    if (c[3] > largest) largest = c[3];
-  }
-  S size = 2 * largest + w->skin;
-  for (;;) {
-    double cells = 1;
-    for (int k = 0; k < 3; k++) cells *= (double)REFIT_M(floor)((high[k] - g->low[k]) / size) + 1;
-    if (cells <= 4.0 * w->spheres + 4096) break;
-    size *= K(1.26);
-  }
-  g->size = size;
-  for (int k = 0; k < 3; k++) g->n[k] = (int32_t)((high[k] - g->low[k]) / size) + 1;
-}
-
-REFIT_INLINE int32_t along(const granular_grid *g, const S *c, int k) {
-  const int32_t i = (int32_t)((c[k] - g->low[k]) / g->size);
-  return i < 0 ? 0 : i >= g->n[k] ? g->n[k] - 1 : i;
-}
-
 /* Spheres by cells, those of a cell in their order. */
-static int sort_into_cells(granular_run *run) {
-  const granular_world *w = run->w;
-  granular_state *s = run->s;
-  granular_grid *g = &run->grid;
-  grid_over(w, g);
-  const int64_t cells = (int64_t)g->n[0] * g->n[1] * g->n[2];
-  if (cells + 1 > s->cells_room) {
-    void *p = realloc(s->cell_first, (size_t)(cells + 1) * 2 * sizeof *s->cell_first);
-    if (!p) return GRANULAR_NO_MEMORY;
-    s->cell_first = p;
-    s->cells_room = (cells + 1) * 2;
-  }
-  memset(s->cell_first, 0, (size_t)(cells + 1) * sizeof *s->cell_first);
-  for (int32_t i = 0; i < w->spheres; i++) {
-    const S *c = w->center + 4 * i;
-    s->cell_of[i] = along(g, c, 0) + g->n[0] * (along(g, c, 1) + g->n[1] * along(g, c, 2));
-    s->cell_first[s->cell_of[i] + 1]++;
-  }
-  for (int64_t c = 0; c < cells; c++) s->cell_first[c + 1] += s->cell_first[c];
+static void sort_into_cells(const granular_world *w, granular_state *s) {
+  granular_cells *cells = &s->cells;
+  int64_t *counts = s->cell_counts;
+  S low[3] = {K(1e30), K(1e30), K(1e30)}, high[3] = {K(-1e30), K(-1e30), K(-1e30)}, largest = 0;
+  for (int32_t i = 0; i < w->spheres; i++) hold_sphere(w->center + 4 * i, low, high, &largest);
+  fit_grid(w, &s->grid, low, high, largest);
+  const int64_t n = (int64_t)s->grid.n[0] * s->grid.n[1] * s->grid.n[2];
+  memset(counts, 0, (size_t)(n + 1) * sizeof *counts);
+  for (int32_t i = 0; i < w->spheres; i++) counts[1 + (cells->of[i] = cell_at(&s->grid, w->center + 4 * i))]++;
+  for (int64_t c = 0; c < n; c++) counts[c + 1] += counts[c];
   for (int32_t i = w->spheres - 1; i >= 0; i--) {
-    /* from the back, so that the count of a cell becomes its begin and order stays */
-    const int32_t at = --s->cell_first[s->cell_of[i] + 1];
-    s->sorted[at] = i;
-    memcpy(s->sorted_center + 4 * at, w->center + 4 * i, 4 * sizeof(S));
+    /* from the back, so that the end of a cell becomes its begin and order stays */
+    const int64_t at = --counts[1 + cells->of[i]];
+    cells->sorted[at] = i;
+    memcpy(cells->center + 4 * at, w->center + 4 * i, 4 * sizeof(S));
   }
-  /* begin of cell c now stands at c + 1; its end is the begin of c + 1, at c + 2 */
-  return GRANULAR_OK;
-}
-
-/* Pairs of sphere i: written to `a`, `b` if these are given. Returns how many. */
-static int64_t pairs_of(const granular_run *run, int32_t i, int32_t *a, int32_t *b) {
-  const granular_world *w = run->w;
-  const granular_state *s = run->s;
-  const granular_grid *g = &run->grid;
-  const S *c = w->center + 4 * i;
-  const int32_t body = w->body[i];
-  const int fixed = w->motion[body].inverse_mass == 0;
-  const int64_t cells = (int64_t)g->n[0] * g->n[1] * g->n[2];
-  int64_t n = 0;
-  int32_t at[3];
-  for (int k = 0; k < 3; k++) at[k] = along(g, c, k);
-  const int32_t x0 = at[0] > 0 ? at[0] - 1 : 0, x1 = at[0] + 1 < g->n[0] ? at[0] + 1 : at[0];
-  for (int32_t z = at[2] - 1; z <= at[2] + 1; z++) {
-    if (z < 0 || z >= g->n[2]) continue;
-    for (int32_t y = at[1] - 1; y <= at[1] + 1; y++) {
-      if (y < 0 || y >= g->n[1]) continue;
-      const int64_t row = g->n[0] * ((int64_t)y + (int64_t)g->n[1] * z);
-      const int64_t end = row + x1 + 1;
-      const int32_t first = s->cell_first[row + x0 + 1], last = end < cells ? s->cell_first[end + 1] : w->spheres;
-      for (int32_t o = first; o < last; o++) {
-        const int32_t j = s->sorted[o];
-        if (j <= i) continue;
-        const S *d = s->sorted_center + 4 * o;
-        const S u = d[0] - c[0], v = d[1] - c[1], z_ = d[2] - c[2], reach = c[3] + d[3] + w->skin;
-        if (u * u + v * v + z_ * z_ >= reach * reach || w->body[j] == body) continue;
-        if (fixed && w->motion[w->body[j]].inverse_mass == 0) continue;
-        if (a) { a[n] = i; b[n] = j; }
-        n++;
-      }
-    }
-  }
-  if (!fixed) for (int32_t p = 0; p < w->parts; p++) {
-    const granular_pose *pose = w->pose + p;
-    const S reach = c[3] + w->skin;
-    if (c[0] + reach < pose->low[0] || c[0] - reach > pose->high[0] || c[1] + reach < pose->low[1] ||
-        c[1] - reach > pose->high[1] || c[2] + reach < pose->low[2] || c[2] - reach > pose->high[2])
-      continue;
-    S away[3];
-    if (outside_part(w->part + p, pose, c, away) >= reach) continue;
-    if (a) { a[n] = i; b[n] = w->spheres + p; }
-    n++;
-  }
-  return n;
-}
-
-/* What a pair remembers, from the list before. */
-static void remember(const granular_state *s, const granular_pairs *to, int64_t p) {
-  S *history = to->history + 6 * p;
-  const int32_t a = to->a[p], b = to->b[p];
-  to->touches[p] = 0;
-  for (int64_t o = s->before[a]; o < s->before[a + 1]; o++)
-    if (s->pairs.b[o] == b) {
-      memcpy(history, s->pairs.history + 6 * o, 6 * sizeof(S));
-      to->touches[p] = s->pairs.touches[o];
-      return;
-    }
-  memset(history, 0, 6 * sizeof(S));
+  counts[n + 1] = w->spheres;
 }
 
 static int list_incidents(const granular_world *w, granular_state *s) {
@@ -249,13 +150,12 @@ static void list_pairs(granular_run *run, int thread) {
     int64_t *swap = s->before;
     s->before = s->starts;
     s->starts = swap;
-    run->status = sort_into_cells(run);
+    sort_into_cells(w, s);
   }
   meet(&run->team);
-  if (run->status) return;
   int64_t n = 0;
   for (int32_t i = from; i < to; i++) {
-    const int64_t found = pairs_of(run, i, NULL, NULL);
+    const int64_t found = pairs_of(w, &s->cells, i, NULL, NULL);
     s->starts[i + 1] = found;
     n += found;
   }
@@ -272,8 +172,8 @@ static void list_pairs(granular_run *run, int thread) {
   meet(&run->team);
   if (run->status) return;
   for (int32_t i = from; i < to; i++) {
-    pairs_of(run, i, s->next.a + s->starts[i], s->next.b + s->starts[i]);
-    for (int64_t p = s->starts[i]; p < s->starts[i + 1]; p++) remember(s, &s->next, p);
+    pairs_of(w, &s->cells, i, s->next.a + s->starts[i], s->next.b + s->starts[i]);
+    for (int64_t p = s->starts[i]; p < s->starts[i + 1]; p++) remember(&s->pairs, s->before, &s->next, p);
     memcpy(w->reference + 3 * i, w->center + 4 * i, 3 * sizeof(S));
   }
   meet(&run->team);
@@ -293,25 +193,14 @@ static void list_pairs(granular_run *run, int thread) {
 
 /* What grains do to tools in a step; sums in the order of the pairs, in double. */
 static void sum_wrenches(const granular_world *w, const granular_pairs *pairs) {
-  double force[64][3];
-  for (int32_t t = 0; t < w->tools; t++) force[t][0] = force[t][1] = force[t][2] = 0;
+  double sums[64][6];
+  memset(sums, 0, (size_t)w->tools * sizeof *sums);
   for (int64_t p = 0; p < pairs->count; p++) {
     if (pairs->b[p] < w->spheres || !pairs->touches[p]) continue;
     const int32_t t = w->part[pairs->b[p] - w->spheres].tool;
-    const S *f = pairs->force + 9 * p;
-    const double *origin = w->tool[t].position;
-    double *sum = w->wrench + 6 * t;
-    const double x = f[6] - origin[0], y = f[7] - origin[1], z = f[8] - origin[2];
-    for (int k = 0; k < 3; k++) force[t][k] += f[k];
-    sum[3] += y * f[2] - z * f[1] + f[3];
-    sum[4] += z * f[0] - x * f[2] + f[4];
-    sum[5] += x * f[1] - y * f[0] + f[5];
+    add_wrench(pairs->force + 9 * p, w->tool[t].position, sums[t]);
   }
-  for (int32_t t = 0; t < w->tools; t++) {
-    for (int k = 0; k < 3; k++) w->wrench[6 * t + k] += force[t][k];
-    const double size = sqrt(DOT(force[t], force[t]));
-    if (size > w->peak[t]) w->peak[t] = size;
-  }
+  for (int32_t t = 0; t < w->tools; t++) add_step(w, t, sums[t]);
 }
 
 static double farthest_part(const granular_world *w) {
@@ -359,10 +248,8 @@ static void work(granular_run *run, int thread) {
     }
     S way = 0, speed = 0;
     for (int32_t i = from; i < to; i++) {
-      S force[3] = {0, 0, 0}, torque[3] = {0, 0, 0};
-      for (int64_t e = s->incident_first[i]; e < s->incident_first[i + 1]; e++)
-        gather_pair(pairs, s->incident[e] >> 1, s->incident[e] & 1 ? K(1) : K(-1), w->motion[i].position, force, torque);
-      const S v = move_body(w, i, force, torque), d = place_spheres(w, i);
+      S d;
+      const S v = step_body(w, pairs, s->incident_first, s->incident, i, &d);
       way = d > way ? d : way;
       speed = v <= speed ? speed : v; /* NaN is kept */
     }
@@ -375,12 +262,11 @@ static void work(granular_run *run, int thread) {
         speed = run->speed[t] <= speed ? speed : run->speed[t];
       }
       s->tool_way += tool_way;
-      const S gone = REFIT_M(sqrt)(way), others = gone > (S)s->tool_way ? gone : (S)s->tool_way;
       if (!(speed <= w->fastest * w->fastest)) {
         run->status = GRANULAR_TOO_FAST;
         run->failed_step = step;
       }
-      if (gone + others > K(0.95) * w->skin) s->stale = 1;
+      if (list_is_old(w, way, (S)s->tool_way)) s->stale = 1;
     }
     meet(&run->team);
     if (run->status) return;

@@ -339,4 +339,38 @@ REFIT_INLINE S move_body(const granular_world *w, int32_t i, const S *force, con
   return speed;
 }
 
+/* Adds what a pair with a part does to its tool: force, and torque about its origin, in double. */
+REFIT_INLINE void add_wrench(const S *f, const double *origin, double *sum) {
+  const double x = f[6] - origin[0], y = f[7] - origin[1], z = f[8] - origin[2];
+  for (int k = 0; k < 3; k++) sum[k] += f[k];
+  sum[3] += y * f[2] - z * f[1] + f[3];
+  sum[4] += z * f[0] - x * f[2] + f[4];
+  sum[5] += x * f[1] - y * f[0] + f[5];
+}
+
+/* Adds a step's wrench on tool t to the run's. */
+REFIT_INLINE void add_step(const granular_world *w, int32_t t, const double *sum) {
+  for (int k = 0; k < 6; k++) w->wrench[6 * t + k] += sum[k];
+  const double size = sqrt(DOT(sum, sum));
+  if (size > w->peak[t]) w->peak[t] = size;
+}
+
+/* A step of body i, whose pairs are incident[incident_first[i]] and so on: 2 p for side a of pair p, 2 p + 1 for side b. Returns its
+ * speed's square, and the square of the longest way of one of its spheres since pairs were listed. */
+REFIT_INLINE S step_body(const granular_world *w, const granular_pairs *pairs, const int64_t *incident_first, const int64_t *incident,
+                         int32_t i, S *way) {
+  S force[3] = {0, 0, 0}, torque[3] = {0, 0, 0};
+  for (int64_t e = incident_first[i]; e < incident_first[i + 1]; e++)
+    gather_pair(pairs, incident[e] >> 1, incident[e] & 1 ? K(1) : K(-1), w->motion[i].position, force, torque);
+  const S speed = move_body(w, i, force, torque);
+  *way = place_spheres(w, i);
+  return speed;
+}
+
+/* Whether a sphere has gone so far that a pair may touch which is not listed; way: the square of its own, tool_way: of a tool. */
+REFIT_INLINE int list_is_old(const granular_world *w, S way, S tool_way) {
+  const S gone = REFIT_M(sqrt)(way), others = gone > tool_way ? gone : tool_way;
+  return gone + others > K(0.95) * w->skin;
+}
+
 #endif

@@ -1,0 +1,263 @@
+"""A world's steps on a GPU: bodies and pairs stay there; a run sends the tools and fetches the wrenches.
+
+Bodies travel only when somebody looks at them (`fetch`), since whoever looks may also write. Steps are enqueued `SEQUENCE` at a time.
+The last of them says how many were taken before pairs had to be listed anew (runtime/granular.cu), so that lists are made in the same
+steps as on the CPU, and results differ by the rounding of fused operations alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from sim_core.codegen import cuda
+from sim_core.granular.on_threads import OK, PAIRS, RUNTIME, TOO_FAST, WorldData
+
+__all__ = ["OnCuda", "compile_kernels"]
+
+SOURCE = RUNTIME / "granular.cu"
+SEQUENCE = 16  # steps between two looks at the GPU
+CHUNKS = 256  # of a sum over what touches tools
+FOREVER = 1 << 62
+_P, _I64 = ctypes.c_void_p, ctypes.c_int64
+BODIES = ("motion", "quaternion", "center")
+
+
+def compile_kernels(architecture: str | None = None) -> Path:
+    """Path of the compiled kernels; needs no GPU when `architecture` (e.g. "sm_80") is given."""
+    return cuda.compile_cuda("refit_granular_cuda", {}, SOURCE, dtype="float32", architecture=architecture)
+
+
+class PairsData(ctypes.Structure):
+    """`granular_pairs` of runtime/law.h."""
+
+    _fields_ = [*((name, _P) for name in ("a", "b", "history", "force", "touches")), ("count", _I64), ("room", _I64)]
+
+
+class CellsData(ctypes.Structure):
+    """`granular_cells` of runtime/neighbours.h."""
+
+    _fields_ = [(name, _P) for name in ("grid", "first", "of", "sorted", "center")]
+
+
+class Job(ctypes.Structure):
+    """`granular_job` of runtime/granular.cu."""
+
+    COUNTS = ("cell_counts", "starts", "starts_before", "incident_counts", "incident", "part_counts", "part_pair")
+    _fields_ = [
+        ("w", WorldData),
+        ("pairs", PairsData),
+        ("before", PairsData),
+        ("cells", CellsData),
+        ("status", _P),
+        *((name, _P) for name in COUNTS),
+        ("region", _P),
+        ("partial", _P),
+    ]
+
+
+class OnCuda:
+    """`sim_core.granular.on_threads.Steps` on GPU 0.
+
+    Args:
+        data: of the world on the host. arrays: behind its pointers, by name; those of bodies are filled by `fetch`.
+        structures: the tools, parts and laws behind its pointers, by name.
+
+    Raises:
+        CudaUnavailable: no NVRTC, driver or GPU.
+    """
+
+    def __init__(
+        self,
+        data: WorldData,
+        arrays: Mapping[str, np.ndarray],
+        structures: Mapping[str, ctypes.Array],
+        device: cuda.Device | None = None,
+    ) -> None:
+        self._device = device or cuda.Device()
+        self._module = self._load()
+        self._structures = structures
+        self._host = {**arrays, **{name: np.frombuffer(memoryview(s), np.uint8) for name, s in structures.items()}}
+        self._there = {name: self._device.upload(array) for name, array in self._host.items()}
+        self._data, self.lists = data, 0
+        n, bodies = data.spheres, data.bodies
+        cells = 4 * n + 4096 + 2  # MOST_CELLS of runtime/neighbours.h
+        self._scan = math.isqrt(cells) + 1  # chunks of sums over spheres, bodies or cells
+        sizes = {
+            **{"grid": 64, "of": 4 * n, "sorted": 4 * n, "sorted_center": 16 * n, "status": 24},
+            **{"cell_counts": 8 * cells, "incident_counts": 8 * (bodies + 2), "part_counts": 8 * (n + 1)},
+            **{"region": 28 * self._scan, "partial": 48 * CHUNKS * data.tools, "sums": 8 * self._scan},
+        }
+        self._memory = {name: self._device.memory(size) for name, size in sizes.items()}
+        self._starts = [self._device.upload(np.zeros(n + 1, np.int64)) for _ in range(2)]
+        self._pairs, self._spare = self._room(8 * n), self._room(8 * n)
+        self._count, self._stale, self._tool_way = 0, True, 0.0
+        self._newer, self._written = False, False
+
+    def _load(self) -> ctypes.c_void_p:
+        return self._device.load(compile_kernels())
+
+    def forget(self) -> None:
+        self._stale = True
+
+    def fetch(self) -> None:
+        if self._newer:
+            for name in BODIES:
+                self._there[name].read(self._host[name])
+        self._newer, self._written = False, True
+
+    def pairs(self) -> dict[str, np.ndarray]:
+        taken = {}
+        for name, (shape, kind) in PAIRS.items():
+            room = np.zeros((self._pairs.room, *shape), kind)
+            self._pairs.memory[name].read(room)
+            taken[name] = room[: self._count].copy()
+        return taken
+
+    def put_pairs(self, pairs: Mapping[str, np.ndarray]) -> int:
+        self._count = len(pairs["a"])
+        self._grow(self._count)
+        for name, (_, kind) in PAIRS.items():
+            if name != "force":
+                self._pairs.memory[name].write(np.ascontiguousarray(pairs[name], kind))
+        each = np.bincount(np.asarray(pairs["a"], np.int64), minlength=self._data.spheres)
+        self._starts[0].write(np.concatenate([[0], np.cumsum(each)]).astype(np.int64))
+        self._stale = True
+        return OK
+
+    def run(self, steps: int) -> tuple[int, int]:
+        for name in ("tool", "wrench", "peak", *(BODIES if self._written else ())):
+            self._there[name].write(self._host[name])
+        self._written = False
+        self._enqueue("place", max(self._data.bodies, self._data.parts))
+        per_step, done, failed = self._farthest_part(), 0, -1
+        while done < steps and failed < 0:
+            if self._stale:
+                self._list()
+            taken, failed = self._sequence(min(SEQUENCE, steps - done), per_step)
+            failed, done = failed + done if failed >= 0 else -1, done + taken
+        for name in ("tool", "wrench", "peak"):
+            self._there[name].read(self._host[name])
+        self._newer = True
+        return (OK if failed < 0 else TOO_FAST), failed
+
+    def _sequence(self, count: int, per_step: float) -> tuple[int, int]:
+        """Up to `count` steps; how many were taken, and which failed or -1."""
+        self._memory["status"].write(np.array([FOREVER, -1, 0], np.int64))
+        job, ways = self._job(), [self._tool_way]
+        data = self._data
+        for step in range(count):
+            ways.append(ways[-1] + per_step)
+            self._enqueue("contacts", self._count, step, job=job)
+            self._enqueue("bodies", max(data.bodies, CHUNKS), step, ctypes.c_float(ways[-1]), CHUNKS, job=job)
+            self._enqueue("tools", data.tools, step, CHUNKS, job=job)
+        last, failed = self._status()[:2]
+        taken = min(last + 1, count)
+        self._tool_way, self._stale = ways[taken], last < count
+        return taken, failed
+
+    def _list(self) -> None:
+        """List pairs anew."""
+        spheres, bodies = self._data.spheres, self._data.bodies
+        cells, memory = 4 * spheres + 4096, self._memory
+        self._starts.reverse()
+        self._pairs, self._spare = self._spare, self._pairs
+        self._enqueue("measure", self._scan, self._scan)
+        self._enqueue("fit", 1, self._scan)
+        self._enqueue("clear", cells + 2)
+        self._enqueue("count_in_cells", spheres)
+        self._sum(memory["cell_counts"], cells + 2)
+        self._enqueue("put_in_cells", spheres)
+        self._enqueue("sort_cells", cells)
+        self._enqueue("count_pairs", spheres)
+        self._sum(self._starts[0], spheres + 1)
+        self._enqueue("tell_pairs", 1)
+        self._count = self._status()[2]
+        self._grow(self._count)
+        self._enqueue("put_pairs", spheres)
+        self._sum(memory["incident_counts"], bodies + 2)
+        self._sum(memory["part_counts"], spheres + 1)
+        self._enqueue("put_incidents", self._count)
+        self._enqueue("sort_incidents", max(bodies, spheres))
+        self._stale, self._tool_way, self.lists = False, 0.0, self.lists + 1
+
+    def _sum(self, numbers: cuda.Memory, n: int) -> None:
+        """Each number becomes the sum of all up to it."""
+        where, sums = ctypes.c_uint64(numbers.address), ctypes.c_uint64(self._memory["sums"].address)
+        chunks = self._scan
+        for kernel, threads, arguments in (
+            ("sum_chunks", chunks, (where, n, chunks, sums)),
+            ("sum_sums", 1, (sums, chunks)),
+            ("spread_sums", chunks, (where, n, chunks, sums)),
+        ):
+            self._device.enqueue(self._module, kernel, threads, arguments)
+
+    def _enqueue(self, kernel: str, threads: int, *arguments: int | cuda.Number, job: Job | None = None) -> None:
+        self._device.enqueue(self._module, kernel, max(threads, 1), [job or self._job(), *arguments])
+
+    def _status(self) -> list[int]:
+        told = np.zeros(3, np.int64)
+        self._memory["status"].read(told)
+        return [int(x) for x in told]
+
+    def _job(self) -> Job:
+        """What kernels are told, as things are now."""
+        at = {name: memory.address for name, memory in self._memory.items()}
+        world = WorldData.from_buffer_copy(self._data)
+        for name in WorldData.POINTERS:
+            setattr(world, name, self._there[name].address)
+        cells = CellsData(at["grid"], at["cell_counts"] + 8, at["of"], at["sorted"], at["sorted_center"])
+        starts, before = (memory.address for memory in self._starts)
+        return Job(
+            world,
+            self._pairs.data(self._count),
+            self._spare.data(0),
+            cells,
+            at["status"],
+            **{"cell_counts": at["cell_counts"], "starts": starts, "starts_before": before},
+            **{"incident_counts": at["incident_counts"], "part_counts": at["part_counts"]},
+            **{
+                "incident": self._pairs.memory["incident"].address,
+                "part_pair": self._pairs.memory["part_pair"].address,
+            },
+            **{"region": at["region"], "partial": at["partial"]},
+        )
+
+    def _room(self, pairs: int) -> _Room:
+        return _Room(self._device, pairs + pairs // 4 + 1024)
+
+    def _grow(self, pairs: int) -> None:
+        if pairs > self._pairs.room:
+            self._pairs = self._room(pairs)
+
+    def _farthest_part(self) -> float:
+        """How far a point of a tool goes in a step at most [m]."""
+        most = 0.0
+        tools, parts = self._structures["tool"], self._structures["part"]
+        for number, tool in enumerate(tools):
+            own = [p for p in parts[: self._data.parts] if p.tool == number]
+            reach = max((_norm(p.offset) + _norm(p.half) + p.rounding for p in own), default=0.0)
+            most = max(most, (_norm(tool.velocity) + _norm(tool.spin) * reach) * self._data.step)
+        return most
+
+
+class _Room:
+    """Memory for a list of pairs, and for what is sorted from it."""
+
+    def __init__(self, device: cuda.Device, room: int) -> None:
+        self.room = room
+        sizes = {name: room * math.prod(shape) * np.dtype(kind).itemsize for name, (shape, kind) in PAIRS.items()}
+        sizes |= {"incident": 16 * room, "part_pair": 8 * room}
+        self.memory = {name: device.memory(size) for name, size in sizes.items()}
+
+    def data(self, count: int) -> PairsData:
+        at = {name: self.memory[name].address for name in PAIRS}
+        return PairsData(**at, count=count, room=self.room)
+
+
+def _norm(x: ctypes.Array) -> float:
+    return math.sqrt(sum(v * v for v in x))
