@@ -6,7 +6,7 @@
     execution.outcome, execution.why
 
 In the air the joints are stiff; from the stand-off on, until the blade is high above the ground again, the arm has the impedance
-of the action. A force beyond the limit, a sensor that is silent, or an arm that does not move end the scoop where it is:
+of the action. A force beyond the limit (a protective stop), a sensor that is silent, or an arm that does not move end the scoop where it is:
 from there the blade goes straight up, and its load is carried to the measuring pose like any other.
 
 Source: Zhu, PhD thesis (University of Illinois 2023), sections 6.2 and 6.4; speeds, limits and the ways through the air are choices.
@@ -46,8 +46,9 @@ class Outcome(Enum):
     """How a scoop ended."""
 
     SCOOPED = "scooped"
-    PLANNING_FAILED = "planning failed"
-    PROTECTIVE_STOP = "protective stop"
+    OUT_OF_REACH = "out of reach"
+    TOO_MUCH_FORCE = "too much force"
+    STUCK = "stuck in the ground"
     SENSOR_SILENT = "force sensor silent"
     ARM_STOPPED = "arm stopped"
     CANCELLED = "cancelled"
@@ -75,7 +76,7 @@ class ExecutionConfig:
     standoff: float = 0.03
     transit: float = 0.3
     turning: float = 1.2
-    rising: float = 0.12
+    rising: float = 0.2
     limit: float = 80.0
     silent: float = 0.1
     leash: float = 0.03
@@ -207,7 +208,7 @@ class ScoopExecution:
                 self.trace.append((self._worked, force))
         if self.outcome is None and known and force > c.limit:
             self._end(
-                Outcome.PROTECTIVE_STOP, f"{force:.0f} N were felt, at most {c.limit:g} N may be, {self.stage.value}"
+                Outcome.TOO_MUCH_FORCE, f"{force:.0f} N were felt, at most {c.limit:g} N may be, {self.stage.value}"
             )
             self._back(pose)
         elif self.outcome is None and self._silent > c.silent:
@@ -224,17 +225,20 @@ class ScoopExecution:
         else:
             self._waited += dt
             if self._waited > c.stopped and not self.ended:
-                self._end(
-                    Outcome.ARM_STOPPED, f"the arm is {1e3 * apart:.0f} mm from where it shall be and stays there"
-                )
+                if self._segment.impedance is None:
+                    self._end(
+                        Outcome.ARM_STOPPED, f"the arm is {1e3 * apart:.0f} mm from where it shall be and stays there"
+                    )
+                else:
+                    self._end(Outcome.STUCK, f"the scoop could not be drawn out of the ground with {c.limit:g} N")
                 self._segment, self._t, self._ahead = self._hold(pose), 0.0, []
                 self.stage = Stage.ENDED
 
     def _end(self, outcome: Outcome, why: str) -> None:
-        if self.outcome is None or self.outcome is Outcome.SCOOPED:
+        if self.outcome in (None, Outcome.SCOOPED):
             self.outcome, self.why = outcome, why
-        else:
-            self.why = f"{self.why}; then {why}"
+        else:  # what comes on top of it says where the arm is now
+            self.outcome, self.why = outcome, f"{self.why}; then {why}"
 
     def _back(self, pose: Pose) -> None:
         """From where it is: up, and to the measuring pose."""

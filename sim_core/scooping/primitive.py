@@ -9,8 +9,9 @@ angle of the blade in that plane is 90 degrees where the edge points straight do
 the edge points up: at 135 degrees it goes into the ground at a slope of one, at 190 degrees nothing slides out.
 
 Source: Zhu, PhD thesis (University of Illinois 2023), chapter 6: the order of the movements, both angles, drag and lift. The
-thesis says neither how fast they are nor about which point the scoop closes; here it closes about its middle, so that the edge
-cuts its way out along an arc, and every movement begins and ends at rest.
+thesis says neither how fast they are nor about which point the scoop closes. Here every movement begins and ends at rest, and it
+closes about a point between the tops of its sides: the edge cuts its way out along an arc, while about the edge itself the back
+would come down on the ground behind it.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class PrimitiveConfig:
     closing: float = float(np.deg2rad(190.0))
     drag: float = 0.06
     lift: float = 0.02
-    pivot: tuple[float, float] = (-0.045, 0.018)
+    pivot: tuple[float, float] = (-0.06, 0.036)
     speed: float = 0.08
     turning: float = 0.8
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from sim_core.scooping.blade_path import BladePath
 from sim_core.scooping.execution import ScoopExecution
+from sim_core.scooping.primitive import ScoopTrajectory
 from sim_core.scooping.scoop_shape import ScoopShape
 from sim_core.scooping.tray import Tray
 from sim_core.telepresence.arm_ik import QpIk
@@ -79,7 +80,7 @@ class Reach:
         work = execution.trajectory
         times = np.linspace(0.0, work.duration, ALONG)
         poses = [execution.standoff.pose, *(work.at(t).pose for t in times)]
-        if why := self._meets_the_tray(poses) or (self._too_low(poses, ground) if ground else ""):
+        if why := self.meets_the_tray(work) or (self._too_low(poses, ground) if ground else ""):
             return why
         c, begin = execution.config, self._kinematics.at(q).pose
         to_it = BladePath(begin, execution.way_to(begin, execution.standoff), c.transit, c.turning)
@@ -95,7 +96,14 @@ class Reach:
         back = [home.at(t)[0] for t in np.linspace(0.0, home.duration, THROUGH)]
         return self._along([raised, *back], q, "the measuring pose")[1]
 
-    def _meets_the_tray(self, poses: list[Pose]) -> str:
+    def meets_the_tray(self, work: ScoopTrajectory) -> str:
+        """Which of its walls, or that its floor, a scoop would come too near to, as a sentence; "": none.
+
+        Between the movements' ends the scoop goes straight, but where it closes.
+        """
+        a, b = work.ends[1:3]
+        times = (0.0, *work.ends[:2], *(a + np.array([0.35, 0.5, 0.65]) * (b - a)), *work.ends[2:])
+        poses = [work.at(t).pose for t in times]
         corners = np.array([pose.position + self._corners @ pose.rotation.T for pose in poses])
         x, y, z = np.moveaxis(self._tray.to_tray(corners), -1, 0)
         size, limits = self._tray.size, self._limits

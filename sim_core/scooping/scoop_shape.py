@@ -3,7 +3,8 @@
     shape = ScoopShape()
     shape.capacity                               # [m^3], level with the top of its sides
     shape.boxes                                  # what grains meet, in the frame of the blade
-    shape.geoms("scoop")                         # the same as MJCF, for the robot's model
+    shape.tool()                                 # the same for a world of grains
+    shape.geoms("scoop")                         # and as MJCF, for the robot's model
 
 Everything is in the frame of the blade (`primitive.py`): its origin is the middle of the cutting edge, x points forward along the
 floor, z out of it. All inner faces are planes: the floor's is z = 0, the back's x = -length, the sides' y = +-width/2. Edges are
@@ -20,6 +21,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim_core.granular.tools import Part, Tool
 from sim_core.scooping.primitive import blade_rotation
 from sim_core.telepresence.clutch import Pose
 
@@ -147,6 +149,15 @@ class ScoopShape:
             arm = box.centre - centre
             I += own + mass * ((arm @ arm) * np.eye(3) - np.outer(arm, arm))
         return total, centre, I
+
+    def tool(self, name: str = "scoop", material: str = "tool") -> Tool:
+        """What grains meet, whose origin and axes are the blade's."""
+        parts = []
+        for box in self.boxes:
+            core, middle = (tuple(float(value) for value in row) for row in (box.core, box.centre))
+            turn = tuple(float(value) for value in np.roll(Rotation.from_matrix(box.rotation).as_quat(), 1))
+            parts.append(Part(core, middle, turn, box.radius, material))  # type: ignore[arg-type]
+        return Tool(name, tuple(parts))
 
     def contains(self, points: np.ndarray) -> np.ndarray:
         """Which points (n, 3) in the frame of the blade are over its floor and not below it, (n,); a heap over its sides counts."""

@@ -66,7 +66,7 @@ def test_it_travels_high_and_comes_down_over_the_place():
 def test_too_much_force_stops_it_and_it_goes_straight_up():
     execution = ScoopExecution(ACTION, BEGIN, CONFIG)
     rows = follow(execution, force=lambda stage, t: 90.0 if stage is Stage.DRAG else 3.0)
-    assert execution.outcome is Outcome.PROTECTIVE_STOP and execution.peak == 90.0
+    assert execution.outcome is Outcome.TOO_MUCH_FORCE and execution.peak == 90.0
     assert "90 N were felt, at most 80 N may be, dragging" in execution.why
     assert stages(rows)[-3:] == [Stage.RETREAT, Stage.CARRY, Stage.ENDED]
     up = [pose.position for stage, pose, *_ in rows if stage is Stage.RETREAT]
@@ -107,7 +107,7 @@ def test_an_arm_that_is_held_in_the_air_is_waited_for_but_not_for_ever():
 def test_a_scoop_that_cannot_be_pulled_out_gives_up_where_it_is():
     execution = ScoopExecution(ACTION, BEGIN, CONFIG)
     follow(execution, force=lambda stage, t: 100.0 if stage in (Stage.DRAG, Stage.RETREAT) else 0.0)
-    assert execution.outcome is Outcome.PROTECTIVE_STOP and "; then the arm is" in execution.why
+    assert execution.outcome is Outcome.STUCK and "; then the scoop could not be drawn out" in execution.why
 
 
 def test_stopped_and_moved_elsewhere_it_goes_on_from_there():
