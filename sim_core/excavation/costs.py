@@ -26,8 +26,8 @@ class Workspace:
         lower, upper: (4,) [m, m, m, rad].
     """
 
-    lower: tuple[float, float, float, float] = (0.33, -0.06, -0.085, -1.1)
-    upper: tuple[float, float, float, float] = (0.72, 0.06, 0.15, 1.2)
+    lower: tuple[float, float, float, float] = (0.33, -0.05, -0.075, -1.0)
+    upper: tuple[float, float, float, float] = (0.65, 0.05, 0.12, 1.2)
 
     def contains(self, poses: np.ndarray) -> np.ndarray:
         """Whether poses (..., 4) lie inside (...)."""
@@ -53,7 +53,7 @@ class CostSettings:
     threshold: float = 17.5
     workspace: Workspace = field(default_factory=Workspace)
     back: float = 0.02
-    ahead: float = 0.2
+    ahead: float = 0.12
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def step_terms(
     Args:
         poses: (..., 4) [m, m, m, rad]. forces: (..., 3) [N]. last: index on the path that was accepted last.
     """
-    index = path.closest(poses, last, settings.back, settings.ahead).index
+    index = path.closest(poses, last, settings.back, settings.ahead, watch=False).index
     progress = path.progress(index)
     track = adjusted_distance(tracking_distance(poses, path.poses[index]), settings)
     force = excess_force(forces, settings)

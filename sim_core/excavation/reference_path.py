@@ -13,7 +13,7 @@ import numpy as np
 __all__ = ["DEPTHS", "TURN_LENGTH", "Closest", "PathSettings", "ReferencePath", "make_reference_path", "wrap"]
 
 #: depth below the surface while the bucket is dragged [m]
-DEPTHS = {"shallow": 0.03, "medium": 0.06, "deep": 0.09}
+DEPTHS = {"shallow": 0.034, "medium": 0.04, "deep": 0.08}
 #: [m] that counts as much as a radian: the weight of the angle in the tracking distance
 TURN_LENGTH = 0.15
 TIE = 1e-7  # points that are nearer to each other than this are equally near [m]
@@ -42,15 +42,15 @@ class PathSettings:
         ValueError: a length that is not positive, or a corner that does not fit.
     """
 
-    start: float = 0.66
-    above: float = 0.03
-    surface: float = 0.035
+    start: float = 0.60
+    above: float = 0.02
+    surface: float = 0.025
     depth: float = DEPTHS["medium"]
-    drag: float = 0.20
-    slope: float = 0.9
-    attack: float = -0.8
+    drag: float = 0.09
+    slope: float = 0.6
+    attack: float = -0.6
     level: float = 0.0
-    closed: float = 0.9
+    closed: float = 0.7
     corner: float = 0.02
     spacing: float = 0.003
     turn_length: float = TURN_LENGTH
@@ -72,12 +72,12 @@ class Closest:
 
     Attributes:
         index: of the point (...). distance: in position (...) [m].
-        bound: whether a point outside of the window would be nearer (...).
+        bound: whether a point outside of the window would be nearer (...); None where nobody asked.
     """
 
     index: np.ndarray
     distance: np.ndarray
-    bound: np.ndarray
+    bound: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,9 @@ class ReferencePath:
     way: np.ndarray
     settings: PathSettings
 
-    def closest(self, poses: np.ndarray, last: int = 0, back: float = 0.02, ahead: float = 0.2) -> Closest:
+    def closest(
+        self, poses: np.ndarray, last: int = 0, back: float = 0.02, ahead: float = 0.2, watch: bool = True
+    ) -> Closest:
         """Nearest points in position, ignoring the angle.
 
         Where several are equally near, as while the bucket closes, the one of the smallest angle to the pose wins among
@@ -104,24 +106,43 @@ class ReferencePath:
         Args:
             poses: (..., 4). last: index of the point that was accepted last. back, ahead: the window, in arc length
                 around it [m], so that a path that comes near itself is not left for another part of it.
+            watch: whether to say where the window binds.
         """
         poses = np.asarray(poses, float)
-        flat = poses.reshape(-1, 4)
+        flat, shape = poses.reshape(-1, 4), poses.shape[:-1]
         low = int(np.searchsorted(self.arc, self.arc[last] - back))
         high = int(np.searchsorted(self.arc, self.arc[last] + ahead, side="right"))
         square = _square_distances(flat, self.poses[low:high])
-        nearest = np.sqrt(square.min(1))
-        tied = np.sqrt(square) <= nearest[:, None] + TIE
-        later = tied & (np.arange(low, high) >= last)
-        tied = np.where(later.any(1, keepdims=True), later, tied)
-        angle = np.abs(wrap(flat[:, 3, None] - self.poses[low:high, 3]))
-        index = low + np.argmin(np.where(tied, angle, np.inf), axis=1)
-        outside = np.r_[self.poses[:low], self.poses[high:]]
-        bound = np.zeros(len(flat), bool)
-        if len(outside):
-            bound = np.sqrt(_square_distances(flat, outside).min(1)) < nearest - TIE
-        shape = poses.shape[:-1]
-        return Closest(index.reshape(shape), nearest.reshape(shape), bound.reshape(shape))
+        first = square.argmin(1)
+        nearest = np.sqrt(square[np.arange(len(flat)), first])
+        index = low + first
+        # Only the points at which the bucket closes share their place.
+        rows = np.flatnonzero(self.way[index] == self.way[-1])
+        if len(rows):
+            tied = np.sqrt(square[rows]) <= nearest[rows, None] + TIE
+            later = tied & (np.arange(low, high) >= last)
+            tied = np.where(later.any(1, keepdims=True), later, tied)
+            angle = np.abs(wrap(flat[rows, 3, None] - self.poses[low:high, 3]))
+            index[rows] = low + np.argmin(np.where(tied, angle, np.inf), axis=1)
+        bound = None
+        if watch:
+            beyond = np.r_[self.poses[:low], self.poses[high:]]
+            far = np.sqrt(_square_distances(flat, beyond).min(1)) if len(beyond) else np.inf
+            bound = (far < nearest - TIE).reshape(shape)
+        return Closest(index.reshape(shape), nearest.reshape(shape), bound)
+
+    def errors(self, poses: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Distances in position (n,) [m] and in angle (n,) [rad] of poses (n, 4) from the points that are nearest in both.
+
+        Args:
+            last: index of the point nearest in position (n,), no farther from which than 0.05 m along the path is looked.
+        """
+        apart = poses[:, None] - self.poses
+        place, angle = np.linalg.norm(apart[..., :3], axis=-1), np.abs(wrap(apart[..., 3]))
+        near = np.abs(self.way - self.way[last][:, None]) <= 0.05
+        index = np.argmin(np.where(near, place**2 + (TURN_LENGTH * angle) ** 2, np.inf), axis=1)
+        rows = np.arange(len(poses))
+        return place[rows, index], angle[rows, index]
 
     def progress(self, index: np.ndarray | int) -> np.ndarray:
         """Share of the path's length before points (...), in [0, 1]."""
@@ -131,7 +152,7 @@ class ReferencePath:
         """The point that lies a length [m] behind another, the last one at most."""
         return min(int(np.searchsorted(self.arc, self.arc[index] + length - 1e-12)), len(self.arc) - 1)
 
-    def finished(self, pose: np.ndarray, index: int, progress: float = 0.98, angle: float = 0.1) -> bool:
+    def finished(self, pose: np.ndarray, index: int, progress: float = 0.96, angle: float = 0.1) -> bool:
         """Whether a bucket at a pose (4,), nearest to a point, has come to the end, in position and in angle [rad]."""
         return bool(self.way[index] >= progress * self.way[-1] and abs(wrap(pose[3] - self.poses[-1, 3])) <= angle)
 
@@ -167,7 +188,10 @@ def _steps(length: float, spacing: float) -> np.ndarray:
 
 def _square_distances(poses: np.ndarray, points: np.ndarray) -> np.ndarray:
     """(n, m) [m^2], coordinate by coordinate: equal points are equally far to the bit."""
-    found = np.subtract.outer(poses[:, 0], points[:, 0]) ** 2
-    for k in (1, 2):
-        found += np.subtract.outer(poses[:, k], points[:, k]) ** 2
+    found = np.subtract.outer(poses[:, 0], points[:, 0])
+    found *= found
+    across = np.subtract.outer(poses[:, 2], points[:, 2])
+    across *= across
+    found += across
+    found += (poses[:, 1] ** 2)[:, None]
     return found

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim_core.excavation.costs import Workspace, tracking_distance
+from sim_core.excavation.costs import Workspace
 from sim_core.excavation.policies import ClosedLoop, Follow, OpenLoop, RandomActions, State, StochasticFollow
 from sim_core.excavation.primitives import WIGGLE, PrimitiveSettings, displacements, duration, offset
 from sim_core.excavation.reference_path import DEPTHS, PathSettings, make_reference_path
@@ -52,8 +52,8 @@ def test_follow_keeps_to_the_path_and_never_wiggles(depth):
     actions, poses = go(Follow(PATHS[depth]), PATHS[depth])
     assert WIGGLE not in actions and len(actions) < 60
     index = PATHS[depth].closest(poses, 0, ahead=1.0).index
-    off = tracking_distance(poses, PATHS[depth].poses[index])
-    assert off.mean() < 0.015
+    place, angle = PATHS[depth].errors(poses, index)
+    assert place.mean() < 0.009 and angle.mean() < 0.1
     assert PATHS[depth].finished(poses[-1], int(index[-1]))
 
 

@@ -66,7 +66,7 @@ def test_angles_wrap_to_the_half_open_turn():
     np.testing.assert_allclose(wrap(np.array([np.pi, -np.pi, 3 * np.pi, 0.5 - 2 * np.pi])), [np.pi] * 3 + [0.5])
 
 
-@pytest.mark.parametrize("words", [{"depth": 0.0}, {"slope": 1.6}, {"corner": 0.2}])
+@pytest.mark.parametrize("words", [{"depth": 0.0}, {"slope": 1.6}, {"corner": 0.5}])
 def test_a_path_that_cannot_be_is_refused(words):
     with pytest.raises(ValueError, match="expected|steeper|corner"):
         PathSettings(**words)

@@ -1,0 +1,173 @@
+"""Digs for data and for judgement: jobs that any process can do, kept as files, so that an interrupted run goes on where it was.
+
+Files lie in `.refit/excavation/`, in a folder whose name says the settings of pile and path; REFIT_EXCAVATION names another one.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from config.whole_file import whole_file
+from sim_core.excavation.mpc import PLANNERS, Mpc
+from sim_core.excavation.pile import Pile, PileSettings
+from sim_core.excavation.policies import ClosedLoop, Follow, OpenLoop, Policy, RandomActions, StochasticFollow
+from sim_core.excavation.predictor import Predictor, Weights, without_wiggle
+from sim_core.excavation.primitives import WIGGLE
+from sim_core.excavation.reference_path import DEPTHS, PathSettings, ReferencePath, make_reference_path
+from sim_core.excavation.trial import Trial, run_trial
+from sim_core.excavation.trial_file import load_trial, save_trial
+from sim_core.host.executors import spread
+
+__all__ = ["BASELINES", "STRATEGIES", "Job", "collect", "data_jobs", "test_path"]
+
+#: in the order in which data are collected
+STRATEGIES = ("stochastic", "follow", "closed-loop", "stochastic", "open-loop", "random")
+BASELINES = ("follow", "closed-loop", "open-loop")
+#: first numbers of piles: of data, of calibration, of judgement
+DATA, CALIBRATION, JUDGED = 0, 10_000, 50_000
+LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Job:
+    """One trial.
+
+    Attributes:
+        policy: of `STRATEGIES`, or a planner's name, with " without wiggle" behind it for that.
+        depth: of `DEPTHS`; "": a path drawn at random, as data have it. seed: of pile, path and policy.
+        weights: file of the planner's model. limit: force that jams [N]; None: of the settings.
+    """
+
+    policy: str
+    depth: str
+    seed: int
+    weights: str = ""
+    limit: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        model = hashlib.sha256(Path(self.weights).read_bytes()).hexdigest()[:8] if self.weights else ""
+        limit = PileSettings().force_limit if self.limit is None else self.limit
+        words = [self.policy, self.depth or "any", str(self.seed), model, f"{limit:g}"]
+        return "_".join(word.replace(" ", "-") for word in words if word) + ".npz"
+
+
+def folder() -> Path:
+    """Where trials of the present settings are kept."""
+    pile = replace(PileSettings(), force_limit=0.0)  # which the files' names say
+    said = json.dumps([asdict(pile), asdict(PathSettings()), LONGEST], default=str, sort_keys=True)
+    root = Path(os.environ.get("REFIT_EXCAVATION", ".refit/excavation"))
+    return root / hashlib.sha256(said.encode()).hexdigest()[:12]
+
+
+def test_path(depth: str) -> ReferencePath:
+    """One of the three paths that no data were collected on."""
+    return make_reference_path(PathSettings(depth=DEPTHS[depth]))
+
+
+test_path.__test__ = False  # no test of pytest's
+
+
+def data_path(seed: int) -> ReferencePath:
+    """A path of the data: another one for each seed."""
+    rng = np.random.default_rng([seed, 76])
+    drawn = {
+        "depth": rng.uniform(0.02, 0.085),
+        "slope": rng.uniform(0.5, 0.75),
+        "drag": rng.uniform(0.07, 0.10),
+        "closed": rng.uniform(0.6, 0.9),
+    }
+    return make_reference_path(replace(PathSettings(), **drawn))
+
+
+def data_jobs(count: int, first: int = DATA) -> list[Job]:
+    """The strategies in turn, each on a pile and a path of its own."""
+    return [Job(STRATEGIES[k % len(STRATEGIES)], "", first + k) for k in range(count)]
+
+
+def collect(
+    jobs: Sequence[Job], executor: Executor | None = None, advance: Callable[[], None] = lambda: None
+) -> list[Trial]:
+    """The trials of jobs, in their order; those that were done before are read."""
+    done = spread(dug, [(job, str(folder())) for job in jobs], executor, lambda count: advance())
+    return [load_trial(path) for path in done]
+
+
+def decision_times(jobs: Sequence[Job]) -> np.ndarray:
+    """How long the decisions of collected jobs of planners took, all of them [s]."""
+    found = [json.loads((folder() / job.name).with_suffix(".json").read_text())["times"] for job in jobs]
+    return np.concatenate(found)
+
+
+def dug(job_and_folder: tuple[Job, str]) -> str:
+    """Do a job, if its file is not there yet; the path of the file."""
+    job, where = job_and_folder
+    path = Path(where) / job.name
+    if path.exists():
+        return str(path)
+    way = test_path(job.depth) if job.depth else data_path(job.seed)
+    pile = _pile(job.limit, not (job.depth and not job.weights))
+    policy = policy_of(job, way, pile)
+    began = time.perf_counter()
+    trial = run_trial(pile, policy, way, job.seed, LONGEST, job.policy != "random")
+    if isinstance(policy, Mpc):
+        said = {
+            "times": policy.times,
+            "trial": time.perf_counter() - began,
+            "values": [p.value if p else None for p in policy.plans],
+        }
+        with whole_file(path.with_suffix(".json")) as partial:
+            partial.write_text(json.dumps(said))
+    if job.depth:
+        trial = replace(trial, images=None if trial.images is None else trial.images[[0, len(trial.actions) // 2, -1]])
+    save_trial(path, trial)
+    return str(path)
+
+
+def policy_of(job: Job, path: ReferencePath, pile: Pile) -> Policy:
+    """The policy that a job names."""
+    sizes = pile.settings.primitives
+    makers: dict[str, Callable[[], Policy]] = {
+        "follow": lambda: Follow(path, sizes),
+        "closed-loop": lambda: ClosedLoop(path, sizes),
+        "open-loop": lambda: OpenLoop(path, sizes),
+        "random": lambda: RandomActions(primitives=sizes, seed=job.seed),
+        "stochastic": lambda: StochasticFollow(path, primitives=sizes, seed=job.seed),
+    }
+    if job.policy in makers:
+        return makers[job.policy]()
+    planner = job.policy.removesuffix(" without wiggle")
+    allowed = without_wiggle() if planner != job.policy else None
+    return Mpc(
+        Predictor(Weights.load(job.weights)), path, PLANNERS[planner], allowed=allowed, primitives=sizes, seed=job.seed
+    )
+
+
+def wiggles_by_force(
+    trials: Sequence[Trial], edges: Sequence[float] = (0.0, 10.0, 17.5, 25.0, np.inf)
+) -> list[tuple[float, float, int]]:
+    """Lower edge of a class of forces [N], share of wiggles among the actions taken in it, and their number."""
+    force = np.concatenate([np.linalg.norm(one.forces[:-1], axis=1) for one in trials])
+    wiggled = np.concatenate([one.actions == WIGGLE for one in trials])
+    found = []
+    for low, high in zip(edges, edges[1:]):
+        rows = (force >= low) & (force < high)
+        found.append((float(low), float(wiggled[rows].mean()) if rows.any() else float("nan"), int(rows.sum())))
+    return found
+
+
+@functools.cache
+def _pile(limit: float | None, picture: bool) -> Pile:
+    settings = replace(PileSettings(), picture=picture)
+    return Pile(settings if limit is None else replace(settings, force_limit=limit, torque_limit=1e9))

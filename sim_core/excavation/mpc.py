@@ -1,0 +1,79 @@
+"""Chooses each primitive as the first one of the sequence that a learnt model says is best.
+
+    policy = Mpc(Predictor(weights), path, lambda model, seed: brute_force(model, 5))
+    trial = run_trial(pile, policy, path, seed=3)
+
+Source: Zhu, PhD thesis (University of Illinois 2023), section 7.5.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from sim_core.excavation.costs import CostSettings, tracking_distance
+from sim_core.excavation.policies import State
+from sim_core.excavation.predictor import PlanningModel, Predictor
+from sim_core.excavation.primitives import NULL, PrimitiveSettings, displacements
+from sim_core.excavation.reference_path import ReferencePath
+from sim_core.planning.sequences import Plan, TreeSettings, brute_force, random_shooting, tree_search
+
+__all__ = ["PLANNERS", "Mpc", "Planner"]
+
+Planner = Callable[[PlanningModel, int], Plan]
+#: by name, as published: horizon behind the name, 20,000 sequences. Of a tree, 50 nodes are evaluated together.
+PLANNERS: dict[str, Planner] = {
+    "BF 3": lambda model, seed: brute_force(model, 3),
+    "BF 5": lambda model, seed: brute_force(model, 5),
+    "RS 5": lambda model, seed: random_shooting(model, 5, seed=seed),
+    "RS 7": lambda model, seed: random_shooting(model, 7, seed=seed),
+    "MCTS 5": lambda model, seed: tree_search(model, 5, TreeSettings(leaves=50), seed),
+    "MCTS 7": lambda model, seed: tree_search(model, 7, TreeSettings(leaves=50), seed),
+}
+
+
+class Mpc:
+    """See the module's docstring; a `Policy` for one trial.
+
+    Args:
+        planner: what is asked, with a seed that differs from step to step. allowed: primitives that may be planned; None: all.
+        seed: equal seeds, models and states give equal actions.
+
+    Attributes:
+        plans: of each step, None where no sequence stays in the workspace: then it heads for the path. times: they took [s].
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        path: ReferencePath,
+        planner: Planner,
+        costs: CostSettings = CostSettings(),
+        allowed: tuple[int, ...] | None = None,
+        primitives: PrimitiveSettings = PrimitiveSettings(),
+        seed: int = 0,
+    ) -> None:
+        predictor.forget()
+        self.model, self.planner, self.seed = PlanningModel(predictor, path, costs, allowed), planner, seed
+        self.moves, self.action = displacements(primitives), NULL
+        self.plans: list[Plan | None] = []
+        self.times: list[float] = []
+
+    def choose(self, state: State) -> int:
+        """See `Policy`."""
+        began, model = time.perf_counter(), self.model
+        model.predictor.tell(state, self.action)
+        model.last = int(model.path.closest(state.pose, model.last).index)
+        plan: Plan | None
+        try:
+            plan = self.planner(model, (1_000_003 * self.seed + len(self.plans)) % 2**31)
+            self.action = int(model.allowed[plan.action])
+        except ValueError:
+            plan = None
+            ends = state.pose + self.moves[model.allowed]
+            self.action = int(model.allowed[np.argmin(tracking_distance(ends, model.path.poses[model.last]))])
+        self.plans.append(plan)
+        self.times.append(time.perf_counter() - began)
+        return self.action
