@@ -41,7 +41,9 @@ from sim_core.scooping.rendering import Picture
 from sim_core.scooping.scoop_planner import ScoopPlanner
 from sim_core.scooping.search import Search
 from sim_core.scooping.shipped_beliefs import POLICIES, shipped_belief
+from sim_core.scooping.swept import Field
 from sim_core.scooping.tray import Tray
+from sim_core.scooping.tray_room import has_room
 from sim_core.scooping.volume import LoadMeter, depth_points, load_points
 from sim_core.telepresence.clutch import Pose
 
@@ -222,7 +224,7 @@ class Scooping(RefitNode):
             self._goal = None
             self._run.finish(handle, result_of(None, False, str(error), ""), "abort")
             return
-        self._steps = self._walk()
+        self._steps = self._whole_search()
 
     def _search_of(self, goal: CollectSample.Goal) -> tuple[Search, Path]:
         """The search that is asked for, and the file of its state."""
@@ -251,7 +253,7 @@ class Scooping(RefitNode):
         except OSError as error:
             self._end(False, f"the search's state cannot be kept: {error.strerror or error}", "abort")
 
-    def _walk(self) -> Iterator[None]:
+    def _whole_search(self) -> Iterator[None]:
         """The whole search, which pauses wherever it waits for somebody."""
         search = self.search
         if self.meter.empty is None:
@@ -262,7 +264,7 @@ class Scooping(RefitNode):
             yield from self._go("home", AWAY, "looking at the tray")
             seen = yield from self._look()
             self._picture = self._rectified(seen)
-            search.observe(self._picture)
+            search.observe(self._picture, self._room(search))
             yield from self._attempt(search)
             self._keep()
             if not (search.success or self._ending) and self._arm == MEASURING:
@@ -271,6 +273,12 @@ class Scooping(RefitNode):
             self._end(False, self._ending, "canceled")
         else:
             self._end(search.success, search.ended, "succeed" if search.success else "abort")
+
+    def _room(self, search: Search) -> np.ndarray:
+        """Which scoops would meet neither floor nor walls, which the arm would refuse one by one (n,)."""
+        actions, picture = search.planner.actions, self._picture
+        surface = Field(picture.height.astype(float), picture.origin, picture.pitch)
+        return has_room(actions, surface.at(*actions.place.T), self.tray.size)
 
     def _attempt(self, search: Search) -> Iterator[None]:
         """One scoop that can be made, and what it brought."""

@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from sim_core.planning.candidates import NoCandidate
 from sim_core.planning.planner import Suggestion
 from sim_core.scooping.actions import Actions
@@ -29,6 +31,8 @@ from sim_core.scooping.scoop_planner import ScoopPlanner
 __all__ = ["LOST", "Attempt", "Search"]
 
 VERSION = 1
+#: why a scoop that would meet the tray is closed, until the next picture
+NO_ROOM = "too near to the tray"
 #: attempts in a row of which nothing is known, after which a search ends
 LOST = 2
 
@@ -88,9 +92,16 @@ class Search:
             return f"the budget of {self.budget} scoops is used; the best brought {1e6 * best:.0f} of {1e6 * self.threshold:.0f} cm3"
         return ""
 
-    def observe(self, picture: Picture) -> None:
-        """The tray as it is now."""
+    def observe(self, picture: Picture, room: np.ndarray | None = None) -> None:
+        """The tray as it is now.
+
+        Args:
+            room: which scoops would meet neither its floor nor its walls now (n,); None: it is not known.
+        """
         self.planner.observe(picture)
+        self.planner.candidates.reopen(NO_ROOM)
+        if room is not None:
+            self.planner.candidates.close(~room, NO_ROOM)
 
     def ask(self) -> Suggestion | None:
         """What to try next; None: no scoop is left that can be tried, and the search has ended."""
