@@ -25,6 +25,7 @@ __all__ = [
     "Robot",
     "RobotError",
     "Scoop",
+    "ScoopDemo",
     "SwingUp",
     "SwingUpDemo",
     "SwingUpWeights",
@@ -262,8 +263,19 @@ class ListenDemo:
     launch: str = key("", None, "launch file that runs the robot", default="auscultation.launch.py")
 
 
+@dataclass(frozen=True)
+class ScoopDemo:
+    """The robot collects a sample from a tray of grains."""
+
+    kind: ClassVar[str] = "scooping"
+
+    tray: str = key("", None, "what lies in it, as sim_plant knows it")
+    threshold: float = key("m^3", (1e-6, 1e-3), "volume that is enough")
+    launch: str = key("", None, "launch file that runs the robot", default="scooping.launch.py")
+
+
 #: demonstrations, and the task that each is of
-DEMO_TASKS = {"payload": "track", "swing_up": "swing_up", "auscultation": "listen"}
+DEMO_TASKS = {"payload": "track", "swing_up": "swing_up", "auscultation": "listen", "scooping": "scoop"}
 
 
 # -- the rest ----------------------------------------------------------------------------------------
@@ -350,7 +362,9 @@ class Robot:
     capsules: tuple[Capsule, ...] = key(
         "", None, "that enclose its links, from the root on, for whoever keeps arms apart", default=()
     )
-    demo: PayloadDemo | SwingUpDemo | ListenDemo | None = key("", None, "how refit demo shows it", default=None)
+    demo: PayloadDemo | SwingUpDemo | ListenDemo | ScoopDemo | None = key(
+        "", None, "how refit demo shows it", default=None
+    )
 
     def __post_init__(self) -> None:
         tasks = CONTROLLERS.get(self.controller, ())

@@ -43,7 +43,12 @@ __all__ = [
 #: the robot of a command or a launch file that names none
 DEFAULT = "panda"
 #: kind of demonstration -> robot that gives it where nobody names one
-SHOWN = {"payload": DEFAULT, "swing_up": "double_cartpole", "auscultation": "panda_stethoscope"}
+SHOWN = {
+    "payload": DEFAULT,
+    "swing_up": "double_cartpole",
+    "auscultation": "panda_stethoscope",
+    "scooping": "ur5e_scoop",
+}
 #: of model files that may stand for a robot
 MODEL_FILES = (".urdf", ".xacro", ".xml")
 

@@ -41,4 +41,4 @@ def nodes(value, node):
 
 
 def generate_launch_description():
-    return extended_simulation(OWN, nodes, passed=("tray",), here={"profile": dict(default_value="exam")})
+    return extended_simulation(OWN, nodes, passed=("tray",), here={"profile": dict(default_value="search")})

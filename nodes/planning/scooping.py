@@ -19,7 +19,6 @@ from rclpy.action import ActionClient
 from refit_interfaces.action import CollectSample, ExecuteScoop
 from refit_interfaces.msg import ScoopScores
 from refit_interfaces.srv import MeasureVolume, PredictScoops
-from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from tf2_msgs.msg import TFMessage
@@ -29,7 +28,7 @@ from nodes.framework.lifecycle import RefitNode, spin_main, turn
 from nodes.framework.long_action import LongAction
 from nodes.framework.qos import LATCHED, LEDGER, STATE
 from nodes.planning.scooping_config import ScoopingConfig
-from nodes.planning.scooping_messages import actions_of, goal_of, result_of, scores_of
+from nodes.planning.scooping_messages import actions_of, goal_of, pose_of, result_of, scores_of
 from nodes.planning.tray_camera import Seen, TrayCamera
 from sim_core.multibody import load_model
 from sim_core.planning.checkpoint import load, save
@@ -142,9 +141,7 @@ class Scooping(RefitNode):
         self._arm = message.data
 
     def _on_blade(self, message: PoseStamped) -> None:
-        p, q = message.pose.position, message.pose.orientation
-        rotation = Rotation.from_quat([q.x, q.y, q.z, q.w]).as_matrix()
-        self._blade = Pose(np.array([p.x, p.y, p.z]), rotation)
+        self._blade = pose_of(message)
 
     # -- what is seen ------------------------------------------------------------------------------
 
@@ -296,12 +293,12 @@ class Scooping(RefitNode):
                 try:
                     seen = yield from self._look()
                     volume = self.meter.volume(self._load(seen))
-                    search.settle(suggestion, volume)
+                    search.settle(suggestion, volume, peak=answer.peak)
                     self.get_logger().info(f"scoop {len(search.attempts)}: {1e6 * volume:.0f} cm3")
                 except (ValueError, TransformError) as error:
                     search.lose(suggestion, f"the volume was not measured: {error}")
             elif answer.outcome in STOPPED:
-                search.settle(suggestion, 0.0, answer.message)
+                search.settle(suggestion, 0.0, answer.message, answer.peak)
             else:
                 search.lose(suggestion, answer.message)
             self.diagnostics.tick("attempts")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from geometry_msgs.msg import Point
+from geometry_msgs.msg import Point, PoseStamped
 from refit_interfaces.action import CollectSample, ExecuteScoop
 from refit_interfaces.msg import ScoopScores
+from scipy.spatial.transform import Rotation
 
 from sim_core.scooping.actions import Actions
 from sim_core.scooping.rendering import Picture
 from sim_core.scooping.search import Search
 from sim_core.scooping.swept import Field
 from sim_core.scooping.tray import Tray
+from sim_core.telepresence.clutch import Pose
 
-__all__ = ["actions_of", "goal_of", "result_of", "scores_of", "start_of"]
+__all__ = ["actions_of", "goal_of", "pose_of", "result_of", "scores_of", "start_of"]
 
 NAN = float("nan")
 
@@ -22,6 +24,12 @@ def point_message(point: np.ndarray) -> Point:
     """Of (3,) [m]."""
     x, y, z = (float(value) for value in point)
     return Point(x=x, y=y, z=z)
+
+
+def pose_of(message: PoseStamped) -> Pose:
+    """The pose that a message tells."""
+    p, q = message.pose.position, message.pose.orientation
+    return Pose(np.array([p.x, p.y, p.z]), Rotation.from_quat([q.x, q.y, q.z, q.w]).as_matrix())
 
 
 def start_of(place: np.ndarray, picture: Picture, tray: Tray) -> np.ndarray:

@@ -44,7 +44,7 @@ class Attempt:
     Attributes:
         index: of the action. action: x, y [m] in the tray's frame, yaw [rad], depth [m], 1 for stiff.
         mean, deviation: what was expected [m^3]. volume: what it brought [m^3]; None: nothing is known of it.
-        message: what went wrong; "": nothing.
+        message: what went wrong; "": nothing. peak: greatest force of the ground on the scoop [N]; None: it is not known.
     """
 
     index: int
@@ -53,6 +53,7 @@ class Attempt:
     deviation: float
     volume: float | None
     message: str = ""
+    peak: float | None = None
 
 
 class Search:
@@ -116,10 +117,10 @@ class Search:
         self.planner.fail(suggestion.index, "out of reach")
         self.refused.append((suggestion.index, why))
 
-    def settle(self, suggestion: Suggestion, volume: float, message: str = "") -> None:
+    def settle(self, suggestion: Suggestion, volume: float, message: str = "", peak: float | None = None) -> None:
         """It brought so much [m^3]; 0 where the arm was stopped, which `message` says."""
         self.planner.tell(suggestion.index, max(volume, 0.0))
-        self.attempts.append(self._attempt(suggestion, max(volume, 0.0), message))
+        self.attempts.append(self._attempt(suggestion, max(volume, 0.0), message, peak))
         self.lost = 0
 
     def lose(self, suggestion: Suggestion, why: str) -> None:
@@ -157,6 +158,8 @@ class Search:
         search.lost = 0
         return search
 
-    def _attempt(self, suggestion: Suggestion, volume: float | None, message: str) -> Attempt:
+    def _attempt(
+        self, suggestion: Suggestion, volume: float | None, message: str, peak: float | None = None
+    ) -> Attempt:
         action = tuple(float(number) for number in suggestion.place)
-        return Attempt(suggestion.index, action, suggestion.mean, suggestion.deviation, volume, message)
+        return Attempt(suggestion.index, action, suggestion.mean, suggestion.deviation, volume, message, peak)

@@ -1,0 +1,58 @@
+"""Draws the film of a search from its bag, in a process of its own: what the overhead camera and the one on the wrist saw.
+
+python -m cli.demo.scoop_drawing FOLDER          # leaves film.webp in it
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from nodes.framework.clouds import cloud_spheres
+from recording import BagReader
+from sim_core.plant.rendered_camera import RenderedCamera
+
+WIDTH, HEIGHT = 400, 300
+#: simulated time between two frames, and how long one is shown [s]
+EVERY, SHOWN = 0.5, 0.05
+CAMERAS = ("overhead", "wrist")
+
+
+def main(folder: Path) -> None:
+    """Draw."""
+    bag = BagReader(folder / "bag")
+    robot = bag.run_info()["robot"]
+    joints = bag.joint_states()
+    times = np.arange(joints.t[0], joints.t[-1], EVERY)
+    q = np.stack([np.interp(times, joints.t, column) for column in joints.q.T], axis=1)
+    clouds = [(_stamp(message), message) for _, message in bag.messages("sim_plant/grains")]
+    frames, k, grains = [], -1, None
+    cameras = [RenderedCamera(robot, name, WIDTH, HEIGHT) for name in CAMERAS]
+    for t, positions in zip(times, q):
+        while k + 1 < len(clouds) and clouds[k + 1][0] <= t:
+            k += 1
+            grains = None
+        if grains is None and k >= 0:
+            grains = cloud_spheres(clouds[k][1])
+        page = Image.new("RGB", (WIDTH * len(cameras), HEIGHT))
+        named = dict(zip(joints.names, positions))
+        for column, camera in enumerate(cameras):
+            page.paste(Image.fromarray(camera.render(named, depth=False, grains=grains).colour), (column * WIDTH, 0))
+        ImageDraw.Draw(page).text((8, 6), f"{t - times[0]:.1f} s", fill=(30, 34, 40))
+        frames.append(page)
+    for camera in cameras:
+        camera.close()
+    first, *others = frames
+    lasts = round(1000 * SHOWN)
+    first.save(folder / "film.webp", save_all=True, append_images=others, duration=lasts, loop=0, quality=60, method=2)
+
+
+def _stamp(message) -> float:
+    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
