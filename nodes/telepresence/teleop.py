@@ -8,32 +8,28 @@ Page: docs/nodes/teleop.md.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from rclpy.serialization import deserialize_message
-from refit_interfaces.msg import ControllerStatus, JointCommand, OperatorSample, TeleopStatus
-from sensor_msgs.msg import JointState, Range
+from refit_interfaces.msg import OperatorSample, TeleopStatus
+from sensor_msgs.msg import Range
 from std_srvs.srv import SetBool, Trigger
 
 from config.robot import load_robot
-from nodes.control.feedback_command import command_of
-from nodes.control.permission import Permission
+from nodes.control.joint_controller import JointController, JointControllerConfig
 from nodes.framework.config import setting
-from nodes.framework.control_beat import ControlBeat
-from nodes.framework.joint_state_gate import JointStateGate, peek_stamp
-from nodes.framework.lifecycle import RefitNode, spin_main
+from nodes.framework.joint_state_gate import JointSample
+from nodes.framework.lifecycle import spin_main
 from nodes.framework.polled import create_polled_subscription, take
-from nodes.framework.qos import COMMAND, SENSOR, STATE
+from nodes.framework.qos import SENSOR, STATE
 from nodes.telepresence.glove_calibration import GloveCalibrationAction
 from nodes.telepresence.teleop_messages import sample_of, status_of
 from sim_core.multibody import load_model
 from sim_core.telepresence.arm import ArmMode, ArmSpeed
-from sim_core.telepresence.avatar import Avatar, AvatarSettings
+from sim_core.telepresence.avatar import Avatar, AvatarSettings, Motion
 from sim_core.telepresence.effector_wrench import CueLimits
 from sim_core.telepresence.hand.calibration import GloveCalibration
 from sim_core.telepresence.hand.retargeting import METHODS, OVER_CLOSE, FittedHand, fit_hand
@@ -45,23 +41,14 @@ __all__ = ["Teleop", "TeleopConfig", "main"]
 
 #: of target over hand in precision mode
 PRECISE = 0.25
-#: [s] between two messages of `teleop/status`
-STATUS_PERIOD = 0.05
 
 
 @dataclass(frozen=True)
-class TeleopConfig:
+class TeleopConfig(JointControllerConfig):
     """Parameters of `teleop`."""
 
     robot: str = setting("panda", description="model in config/robots, whose task is teleoperate", read_only=True)
-    lockstep: bool = setting(
-        False, description="the plant waits for every command; ages of joint states are not checked", read_only=True
-    )
     control_period: float = setting(0.008, "s", (0.002, 0.05), "time between commands", read_only=True)
-    state_age_limit: float = setting(0.1, "s", (0.005, 5.0), "joint states older than this are refused", read_only=True)
-    future_limit: float = setting(
-        0.5, "s", (0.0, 10.0), "joint states stamped further ahead are refused", read_only=True
-    )
     sample_age_limit: float = setting(
         0.25, "s", (0.02, 5.0), "an operator's samples older than this are not taken", read_only=True
     )
@@ -96,14 +83,12 @@ class TeleopConfig:
     )
 
 
-class Teleop(RefitNode):
+class Teleop(JointController):
     """See the module's docstring."""
 
     name = "teleop"
     Config = TeleopConfig
-    event_driven = True
     avatar: Avatar | None = None
-    halt_reason = property(lambda self: self.permission.denied)
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
@@ -126,46 +111,30 @@ class Teleop(RefitNode):
             file = Path(config.glove_calibration).expanduser()
             if file.exists():  # else calibrate_glove will write it
                 self.avatar.grip.retargeting = self._fit(GloveCalibration.load(file))
-        self.joints = list(model.joint_names)
-        self.gate = JointStateGate(
-            self.joints, *((np.inf, np.inf) if config.lockstep else (config.state_age_limit, config.future_limit))
-        )
-        self.cycles = self.misses = 0
-        self._cycle_times, self._ages = deque(maxlen=500), deque(maxlen=500)
-        self._forget()
-        self.commands = self.create_lifecycle_publisher(JointCommand, "joint_command", COMMAND)
-        self.status = self.create_lifecycle_publisher(ControllerStatus, "controller/status", STATE)
+        self._ages = deque(maxlen=500)
+        self.control(model.joint_names)
         self.teleop_status = self.create_lifecycle_publisher(TeleopStatus, "teleop/status", STATE)
-        self.permission = Permission(self, self._on_permission)
         self.glove = GloveCalibrationAction(self, self.avatar.grip, self._why_no_calibration, self._fit)
         self._samples = create_polled_subscription(self, OperatorSample, "operator/sample", STATE)
         self._ranges = create_polled_subscription(self, Range, "range", SENSOR)
-        self._made = [
-            self._samples,
-            self._ranges,
-            self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
+        self.keep(
+            *(self.teleop_status, self.glove, self._samples, self._ranges),
             self.create_service(Trigger, "teleop/home", self._on_home),
             self.create_service(SetBool, "teleop/precision", self._on_precision),
             self.create_service(SetBool, "teleop/yield", partial(self._on_mode, ArmMode.YIELD)),
             self.create_service(SetBool, "teleop/press", partial(self._on_mode, ArmMode.PRESS)),
             self.create_service(Trigger, "teleop/reset_fault", self._on_reset_fault),
-            self.create_timer(0.05, self._watch, clock=self.steady_clock),
-        ]
+        )
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        super().forget()
         self.samples = SampleGate(self.config.sample_age_limit)
         self.avatar.session = Session(SessionLimits(self.config.hold_after, self.config.release_after))
-        self.refusal = self._sample_refusal = ""
-        self._sent: JointCommand | None = None
-        self._started = False  # whether the avatar knows where its joints are
-        self._position = self.avatar.home
-        self.beat = ControlBeat(self.config.control_period, self.config.lockstep)
-        self._told = -np.inf
+        self._sample_refusal = ""
         self._seen_ranges: dict[str, float] = {}
-        self._state_time = time.monotonic()
 
     def activate(self) -> None:
-        self._forget()
+        super().activate()
         take(self._samples), take(self._ranges)  # what was said before does not count
 
     def stop(self) -> None:
@@ -173,27 +142,8 @@ class Teleop(RefitNode):
         self.glove.end("The node teleop is not active any more.")
 
     def cleanup(self) -> None:
-        for entity in [
-            *getattr(self, "_made", []),
-            *(getattr(self, name, None) for name in ("commands", "status", "teleop_status")),
-        ]:
-            if entity is not None:
-                for destroy in (
-                    self.destroy_subscription,
-                    self.destroy_timer,
-                    self.destroy_service,
-                    self.destroy_publisher,
-                ):
-                    if destroy(entity):
-                        break
-        for owner in (getattr(self, "permission", None), getattr(self, "glove", None)):
-            if owner is not None:
-                owner.destroy()
-        self._made, self.avatar = [], None
-
-    def time_jumped_back(self) -> None:
-        if self.avatar is not None:
-            self._forget()
+        super().cleanup()
+        self.avatar = None
 
     # -- what people ask for -----------------------------------------------------------------------
 
@@ -216,7 +166,7 @@ class Teleop(RefitNode):
 
     def _on_reset_fault(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         why = self._unready()
-        response.success, response.message = not why, why or self.avatar.reset_fault(self._position)
+        response.success, response.message = not why, why or self.avatar.reset_fault(self.position)
         return response
 
     def _fit(self, calibration: GloveCalibration) -> FittedHand:
@@ -229,63 +179,27 @@ class Teleop(RefitNode):
         return self._unready()
 
     def _unready(self) -> str:
-        if not self.is_active or not self._started:
+        if not self.is_active or not self.started:
             return "The node teleop is not active, or has heard no joint states yet."
         return self.halt_reason
 
-    def _on_permission(self) -> None:
-        if not self.halt_reason:
-            self._started = False  # the robot may have been moved meanwhile
-
     # -- the control cycle -------------------------------------------------------------------------
 
-    def _on_joint_state(self, data: bytes) -> None:
-        """A joint state, still serialised: only those that are due are worth reading."""
-        arrival = time.perf_counter()
-        stamp = peek_stamp(data)
-        if not self.is_active:
-            return
-        if self.beat.is_repeated(stamp, self._sent):
-            self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
-            return
-        if not self.beat.is_due(stamp):
-            return
-        message = deserialize_message(data, JointState)
-        state, self.refusal = self.gate.read(message, np.nan if self.config.lockstep else self._now())
-        if state is None:
-            self.diagnostics.tick("states_refused")
-            self.diagnostics.warn(self.refusal)
-            return
-        if self.beat.went_back(stamp):
-            self._forget()
-        self._state_time = time.monotonic()
-        self.beat.begin(stamp)
-        self._position = state.position
-        if not self._started:
+    def respond(self, state: JointSample, since: float) -> Motion:
+        if not self.started:
             self.avatar.start_at(state.position)
-            self._started = True
+            self.started = True
+        stamp = self.beat.stamp
         sample = self._newest_sample(stamp)
         self.glove.hear(sample, stamp)
-        motion = self.avatar.cycle(
+        return self.avatar.cycle(
             sample, state.position, state.velocity, self._read_ranges(), stamp, self.halt_reason, state.effort
         )
-        if not self.halt_reason:
-            command = command_of(motion, self.joints, self.get_name())
-            command.header.stamp = message.header.stamp
-            self.commands.publish(command)
-            self._sent = command
-            latency = time.perf_counter() - arrival
-            self.cycles += 1
-            self.misses += latency > self.config.control_period
-            self._cycle_times.append(latency)
-        if stamp - self._told >= STATUS_PERIOD - 1e-6 or stamp < self._told:
-            self._told = stamp
-            self._tell(message.header.stamp)
 
     def _newest_sample(self, stamp: float):
         """The newest sample that passes the gate; None: nothing was heard."""
         newest = None
-        now = stamp if self.config.lockstep else self._now()
+        now = stamp if self.config.lockstep else self.now()
         for message, _ in take(self._samples):
             try:
                 sample = sample_of(message)
@@ -308,53 +222,27 @@ class Teleop(RefitNode):
 
     # -- what it says ------------------------------------------------------------------------------
 
-    def _tell(self, stamp) -> None:
-        said = status_of(self.avatar, self._position, self._sample_refusal, self.cues)
+    def tell(self, stamp) -> None:
+        said = status_of(self.avatar, self.position, self._sample_refusal, self.cues)
         said.header.stamp = stamp
         self.teleop_status.publish(said)
-        stopped = self.halt_reason
-        status = ControllerStatus(
-            state=ControllerStatus.STATE_STOPPED if stopped else ControllerStatus.STATE_TRACKING,
-            period=self.config.control_period,
-            cycles=self.cycles,
-            deadline_misses=self.misses,
-            solve_time=float(self._cycle_times[-1]) if self._cycle_times else 0.0,
-            message=stopped,
-        )
-        status.header.stamp = stamp
-        self.status.publish(status)
 
-    def _watch(self) -> None:
-        """On the wall clock: why there are no commands, where there are none."""
-        self.permission.attend()
+    def watch(self) -> None:
         self.glove.attend()
-        if not self.is_active:
-            return
-        silence = time.monotonic() - self._state_time
-        why = self.halt_reason
-        if not why and not self.config.lockstep and silence > self.config.state_age_limit:
-            why = self.refusal or f"no joint states for {silence:.2f} s"
-        if why:
-            self.diagnostics.warn(why)
 
     def diagnose(self) -> None:
+        super().diagnose()
         if self.avatar is None:
             return
         say = self.diagnostics.set
-        self.diagnostics.set_percentiles("latency", self._cycle_times)
         self.diagnostics.set_percentiles("sample_age", self._ages)
         say("session", f"{State(self.avatar.session.state).name}: {self.avatar.session.sentence}")
         if self.avatar.grip.retargeting is not None:
             say("glove", self.avatar.grip.retargeting.said)
-        say("cycles", self.cycles)
-        say("deadline_misses", self.misses)
         for arm in self.avatar.arms:
             say(f"{arm.name} arm", f"{arm.mode.value} {arm.message}".strip())
         for reason, count in self.samples.refused.items():
             say(f"samples {reason.name.lower()}", count)
-
-    def _now(self) -> float:
-        return 1e-9 * self.get_clock().now().nanoseconds
 
 
 def _rangefinder(text: str) -> Rangefinder:
