@@ -55,7 +55,7 @@ def test_conditioning_equals_a_dense_reference(model, n):
     queries, _ = TASK.take(range(20, 60))
     mean, std = model.condition(support, values).predict(queries)
     expected_mean, expected_std = dense_reference(model, support, values.double().numpy(), queries)
-    np.testing.assert_allclose(mean, expected_mean, rtol=1e-5, atol=1e-5)  # of values around 20
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-5, atol=1e-5)  # predictions are of the order of 20
     np.testing.assert_allclose(std, expected_std, rtol=1e-5)
 
 
