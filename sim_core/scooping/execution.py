@@ -67,7 +67,7 @@ class ExecutionConfig:
         safe: height of the edge at which it travels [m]. standoff: along the blade before the surface [m].
         transit, turning: at most in the air [m/s], [rad/s]; rising: out of the ground, at most [m/s].
         limit: force of the ground on the scoop at which it stops [N]. silent: [s] without a force that end it.
-        leash: distance [m] of a stiff arm from where it shall be at which it is waited for; stopped: [s] of waiting, in all, that end it.
+        leash: distance [m] of a stiff arm from where it shall be at which it is waited for; stopped: [s] of waiting that end it.
         measuring: place of the blade at which a load is measured, closed.
     """
 
@@ -221,7 +221,7 @@ class ScoopExecution:
         stuck = apart > c.leash if self._segment.impedance is None else known and force > c.limit
         self._moving = not stuck
         if not stuck:
-            self._t += dt
+            self._t, self._waited = self._t + dt, 0.0
         else:
             self._waited += dt
             if self._waited > c.stopped and not self.ended:

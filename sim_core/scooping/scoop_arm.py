@@ -225,7 +225,7 @@ class ScoopArm:
         """Along a way of its own, for which an arm that is behind is waited for, but not for ever."""
         apart = float(np.linalg.norm(path.at(self._t)[0].position - self.pose(q).position))
         if apart < self.config.leash:
-            self._t += dt
+            self._t, self._waited = self._t + dt, 0.0
         else:
             self._waited += dt
         if self._waited > self.config.stopped:
