@@ -85,7 +85,7 @@ def measured(job: Job) -> Any:
 def jobs_of(size: str, seed: int) -> list[Job]:
     """All runs of a size."""
     full = size == "full"
-    wide = 1.5 if full else 1.0
+    wide = 1.2 if full else 1.0
     jobs = []
     for k in range(FILLINGS[size]):
         s = FILLINGS["full"] * seed + k

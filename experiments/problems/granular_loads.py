@@ -30,13 +30,14 @@ __all__ = ["Rod", "Silo", "Wall", "bottom_load", "rod_drag", "wall_pressure"]
 class Silo:
     """Attributes:
     count: of the grains. side: of its square section [diameters]. rough: its walls; without friction otherwise.
-    descent: way of the floor before the load is read [diameters]. seed: of the filling.
+    descent: way of the floor, in whose second half the load is read [diameters]; a tall column springs back by half a diameter, and its
+            walls slip only after that. seed: of the filling.
     """
 
     count: int
     side: float = 8.0
     rough: bool = True
-    descent: float = 0.5
+    descent: float = 1.5
     seed: int = 0
 
 
