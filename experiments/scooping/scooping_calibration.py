@@ -6,7 +6,8 @@
 Patches of 24 by 22 cm are filled 9.5 cm deep with a material's grains or their stand-ins (`experiments/problems/scoop_grains.py`), level and
 at a slope of 20 degrees, and scooped level, up the slope and across it, 3 to 8 cm deep, by an arm that yields softly or stiffly. Each
 scoop is the four published movements, four times as fast; its volume is that of the grains in the scoop once it is lifted, with the gaps
-that they have in the bed. Two thirds of each material's scoops give the fast model's numbers; the others are told by it.
+that they have in the bed. Two thirds or more of each material's scoops, by chance, give the fast model's
+numbers; the others are told by it.
 
 The numbers are those of the fast model's own sweep, 5 cm wide, while the scoop is 8 cm wide: an efficiency above 1 is no error. The scoop's
 heaped capacity is found from all materials together. The table is written beside the report as calibration.json, with the command and
@@ -42,7 +43,7 @@ SIZES = {
     "quick": {"sand": 3, "gravel": 3},
     "full": {name: 6 if name in ("sand", "gravel") else 4 for name in STUFF},
 }
-#: every third scoop of a way is told, not learnt from
+#: one of so many scoops of a way is told, not learnt from
 HELD = 3
 #: how far from the middle of a patch the middle of a scoop is at most [m]
 SCATTERED = 0.012
@@ -126,29 +127,28 @@ def _measured(name: str, jobs: list[Job], outcomes: list[dict[str, np.ndarray]])
     ways = np.concatenate([job.ways for job, _ in mine])
     columns = {key: np.concatenate([outcome[key] for _, outcome in mine]) for key in mine[0][1]}
     grains = int(columns.pop("grains").max())
-    count = int((ways == UP).sum())
-    # The same depths of each way, so that every way is both learnt from and told.
-    return Measured(Trials(**columns), ways, np.arange(len(ways)) % count % HELD == HELD - 1, grains)
+    # Of every way some are told, at depths that chance chooses.
+    rng, held = np.random.default_rng([mine[0][0].bed.seed, 92]), np.zeros(len(ways), bool)
+    for way in WAYS:
+        numbers = np.flatnonzero(ways == way)
+        held[rng.choice(numbers, max(1, len(numbers) // HELD), replace=False)] = True
+    return Measured(Trials(**columns), ways, held, grains)
 
 
 def fitted(found: dict[str, Measured]) -> tuple[RewardSettings, dict[str, Response]]:
     """The capacity with which the scoops that are learnt from are told best, and each material's response with it."""
     largest = max(float(each.trials.volume.max()) for each in found.values())
     best: tuple[float, RewardSettings, dict[str, Response]] | None = None
-    for capacity in np.linspace(0.5, 1.05, 23) * largest:
+    for capacity in np.linspace(0.5, 1.05, 12) * largest:
         settings = replace(REWARD, capacity=float(capacity))
-        try:
-            responses = {name: fit(each.trials[~each.held], settings) for name, each in found.items()}
-        except ValueError:  # too many scoops would be full
-            continue
+        responses = {name: fit(each.trials[~each.held], settings) for name, each in found.items()}
         miss = sum(
             float(((responses[name].volume(each.trials, settings) - each.trials.volume)[~each.held] ** 2).sum())
             for name, each in found.items()
         )
         if best is None or miss < best[0]:
             best = miss, settings, responses
-    if best is None:
-        raise ValueError("expected five scoops of each material below the capacity, found fewer: scoop more often")
+    assert best is not None
     return best[1], best[2]
 
 
@@ -176,6 +176,10 @@ def _judge(
         result.check(
             "gravel: volume up the slope over across", ratio(found["gravel"], UP, ACROSS), 1.0, "<", "1", SOURCE
         )
+    # The published arm stops at this force; here scoops are led on, so that what they would bring is seen.
+    result.detail(f"share of scoops with more than {REWARD.limit:g} N, by way", {
+        name: {way: float((each.trials.force[each.ways == way] > REWARD.limit).mean()) for way in WAYS} for name, each in found.items()
+    })  # fmt: skip
     result.detail("volume up over level, up over across", {
         name: [ratio(each, UP, LEVEL), ratio(each, UP, ACROSS)] for name, each in found.items()
     })  # fmt: skip

@@ -5,9 +5,9 @@
     save({"gravel": response}, path, command="./refit experiment scooping_calibration", seed=0)
     materials = {name: calibrated(MATERIALS[name], each) for name, each in load(path).items()}
 
-With a resistance given, the model of `reward.py` is linear in efficiency, efficiency times interlock and efficiency times fall-in, which
-are found by least squares; the resistance is the one with which volumes and forces together are told best (variable projection: Golub,
-Pereyra, SIAM Journal on Numerical Analysis 10, 1973).
+With a resistance given, the model of `reward.py` is linear in efficiency, efficiency times interlock and efficiency times fall-in, but for
+the limit of the scoop's capacity: the linear least squares begin a search with the limit. The resistance is the one with which volumes and
+forces together are told best (variable projection: Golub, Pereyra, SIAM Journal on Numerical Analysis 10, 1973).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import least_squares
 
 from config.whole_file import whole_file
 from sim_core.scooping.materials import Material
@@ -26,7 +27,9 @@ from sim_core.scooping.reward import REWARD, RewardSettings
 __all__ = ["Response", "Trials", "calibrated", "fit", "load", "save"]
 
 #: resistances that are tried [N/m]
-RESISTANCES = np.geomspace(10.0, 20000.0, 200)
+RESISTANCES = np.geomspace(10.0, 20000.0, 40)
+#: greatest interlock and fall-in, of either sign
+MOST = 3.0
 VERSION = 1
 
 
@@ -96,40 +99,54 @@ def _share(trials: Trials, resistance: float, settings: RewardSettings) -> np.nd
 def fit(trials: Trials, settings: RewardSettings = REWARD) -> Response:
     """The response that tells the trials' volumes and forces best, each by its variance.
 
-    Scoops that are full to the capacity say only that they were; they are left out.
+    A scoop that is told to be full says nothing more about a material that would fill it anyway: the model's limit is part of the fit.
 
     Raises:
-        ValueError: fewer than five scoops that are not full.
+        ValueError: fewer than five scoops.
     """
-    free = trials[trials.volume < settings.capacity]
-    if len(free) < 5:
+    if len(trials) < 5:
         raise ValueError(
-            f"expected five scoops or more that are not full, found {len(free)}: scoop less deep, or more often"
+            f"expected five scoops or more to fit a material's numbers to, found {len(trials)}: scoop more often"
         )
     best: tuple[float, Response] | None = None
     for resistance in RESISTANCES:
-        response = _linear(free, float(resistance), settings)
-        miss = _unexplained(free.volume, response.volume(free, settings)) + _unexplained(
-            free.force, response.force(free, settings)
-        )
+        response = _limited(trials, _linear(trials, float(resistance), settings), settings)
+        miss = _unexplained(trials.volume, response.volume(trials, settings))
+        miss += _unexplained(trials.force, response.force(trials, settings))
         if best is None or miss < best[0]:
             best = miss, response
     assert best is not None
     response = best[1]
-    told = response.volume(free, settings)
+    told = response.volume(trials, settings)
     # Of the volume over what is expected; a scoop that brings nothing has no logarithm.
-    spread = float(np.std(free.volume - told) / max(float(np.mean(told)), 1e-12))
+    spread = float(np.std(trials.volume - told) / max(float(np.mean(told)), 1e-12))
     return replace(response, scatter=float(np.sqrt(np.log1p(spread**2))))
 
 
 def _linear(trials: Trials, resistance: float, settings: RewardSettings) -> Response:
-    swept = settings.gain * trials.swept * _share(trials, resistance, settings)
+    """Least squares without the limit, of the scoops below it."""
+    free = trials[trials.volume < settings.capacity]
+    swept = settings.gain * free.swept * _share(free, resistance, settings)
     # A column of zeros, where no scoop went up or across, takes a coefficient of 0.
-    table = np.stack([swept, -swept * trials.up, swept * trials.across], 1)
-    a, b, c = np.linalg.lstsq(table, trials.volume, rcond=None)[0]
+    table = np.stack([swept, -swept * free.up, swept * free.across], 1)
+    a, b, c = np.linalg.lstsq(table, free.volume, rcond=None)[0]
     if a <= 0.0:
         return Response(0.0, 0.0, 0.0, resistance, 0.0)
     return Response(float(a), float(b / a), float(c / a), resistance, 0.0)
+
+
+def _limited(trials: Trials, start: Response, settings: RewardSettings) -> Response:
+    """The same with the limit, of all scoops."""
+
+    def response(x: np.ndarray) -> Response:
+        return Response(float(x[0]), float(x[1]), float(x[2]), start.resistance, 0.0)
+
+    def misses(x: np.ndarray) -> np.ndarray:
+        return (response(x).volume(trials, settings) - trials.volume) / settings.capacity
+
+    first = np.array([max(start.efficiency, 1e-3), start.interlock, start.fall_in])
+    low, high = np.array([0.0, -MOST, -MOST]), np.array([np.inf, MOST, MOST])
+    return response(least_squares(misses, np.clip(first, low, high), bounds=(low, high)).x)
 
 
 def _unexplained(measured: np.ndarray, told: np.ndarray) -> float:
