@@ -149,6 +149,7 @@ class ScoopArmController(ArmController):
         return self.beat.stamp >= self._settled
 
     def result_of(self, outcome: Outcome, why: str, deed: ScoopExecution | None) -> tuple[ExecuteScoop.Result, bool]:
+        self._say_state()  # before the result, whose hearer may ask for the next way at once
         blade = self.arm.target if self.position is None else self.arm.pose(self.position)
         result = result_of(outcome, why, deed, blade, self.config.control_period)
         return result, result.outcome == ExecuteScoop.Result.SCOOPED
@@ -165,15 +166,18 @@ class ScoopArmController(ArmController):
                 self.diagnostics.tick("ways_given_up")
             self._errand = ""
         super().attend()
-        said = "halted" if self.halt_reason else self.doing()
-        if said != self._said:
-            self._said = said
-            self.state_topic.publish(String(data=said))
+        self._say_state()
 
     def tell(self, stamp) -> None:
         message = PoseStamped(pose=pose_message(self.arm.pose(self.position)))
         message.header.stamp, message.header.frame_id = stamp, WORLD
         self.blade_topic.publish(message)
+
+    def _say_state(self) -> None:
+        said = "halted" if self.halt_reason else self.doing()
+        if said != self._said:
+            self._said = said
+            self.state_topic.publish(String(data=said))
 
     def phase_of(self, deed: ScoopExecution) -> str:
         return "coming to rest" if deed.ended else deed.stage.value
