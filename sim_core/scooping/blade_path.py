@@ -26,7 +26,7 @@ LEAST = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where the blade is, without roll: position of its edge (3,) [m], yaw in -pi to pi and angle [rad]."""
+    """Where the blade is, without roll: position of its edge (3,) [m], yaw, of which whole turns count, and angle [rad]."""
 
     position: np.ndarray
     yaw: float
@@ -38,10 +38,15 @@ class Place:
         return Pose(np.asarray(self.position, float), blade_rotation(self.yaw, self.angle))
 
 
-def place_of(pose: Pose) -> Place:
-    """The place of a blade, but for its roll."""
+def place_of(pose: Pose, near: float = 0.0) -> Place:
+    """The place of a blade, but for its roll.
+
+    Args:
+        near: of all numbers of its yaw, which differ by whole turns, the one nearest to this is meant [rad].
+    """
     left, x = pose.rotation[:, 1], pose.rotation[:, 0]
     yaw = float(np.arctan2(-left[0], left[1]))
+    yaw += 2.0 * np.pi * round((near - yaw) / (2.0 * np.pi))
     forward = x[0] * np.cos(yaw) + x[1] * np.sin(yaw)
     return Place(pose.position, yaw, float(np.arctan2(-x[2], -forward)) % (2.0 * np.pi))
 
@@ -51,14 +56,14 @@ class BladePath:
 
     Args:
         begin: where the blade is; a roll of it is taken back on the first leg. way: places, the last one is the goal.
-        speed, turning: at most [m/s], [rad/s].
+        speed, turning: at most [m/s], [rad/s]. near: of the yaw that it has, see `place_of` [rad].
 
     Attributes:
         duration: of all of it [s]. goal: the last place.
     """
 
-    def __init__(self, begin: Pose, way: Sequence[Place], speed: float, turning: float) -> None:
-        first = place_of(begin)
+    def __init__(self, begin: Pose, way: Sequence[Place], speed: float, turning: float, near: float = 0.0) -> None:
+        first = place_of(begin, near)
         self._roll = Rotation.from_matrix(blade_rotation(first.yaw, first.angle).T @ begin.rotation).as_rotvec()
         self._places = [first, *way]
         self.goal = self._places[-1]

@@ -115,15 +115,17 @@ class ScoopExecution:
     """See the module's docstring.
 
     Args:
-        action: what is asked for. pose: where the blade was told to be last.
+        action: what is asked for. pose: where the blade was told to be last. yaw: of that pose, in whose turns it goes on [rad].
 
     Attributes:
         stage: where it is. outcome: None until it is known; why: in words.
         peak: largest force of the ground so far [N]. trace: rows of time [s] since the approach began and force [N], from there to the lift.
     """
 
-    def __init__(self, action: ScoopAction, pose: Pose, config: ExecutionConfig = ExecutionConfig()) -> None:
-        self.action, self.config = action, config
+    def __init__(
+        self, action: ScoopAction, pose: Pose, config: ExecutionConfig = ExecutionConfig(), yaw: float = 0.0
+    ) -> None:
+        self.action, self.config, self._yaw = action, config, yaw
         self.trajectory = ScoopTrajectory(action, config.primitive)
         self.stage = Stage.TRANSIT
         self.outcome: Outcome | None = None
@@ -143,18 +145,27 @@ class ScoopExecution:
     def standoff(self) -> Place:
         """Before the surface, along the blade."""
         start = self.trajectory.start
-        place = place_of(start)
+        place = place_of(
+            start
+        )  # within half a turn of zero: a wrist that comes from there and goes back never winds up
         return Place(start.position - self.config.standoff * start.rotation[:, 0], place.yaw, place.angle)
 
-    def way_to(self, begin: Pose, goal: Place) -> list[Place]:
+    def way_to(self, begin: Pose, goal: Place, yaw: float | None = None) -> list[Place]:
         """Up, over and down: places through which the blade goes from a pose to a place, never low between them."""
-        safe, here, way = self.config.safe, place_of(begin), []
+        safe, here, way = self.config.safe, place_of(begin, self._yaw if yaw is None else yaw), []
         if here.position[2] < safe - 1e-6:
             here = Place(np.r_[here.position[:2], safe], here.yaw, here.angle)
             way.append(here)
         if goal.position[2] < here.position[2] - 1e-6:
             way.append(Place(np.r_[goal.position[:2], max(safe, here.position[2])], goal.yaw, goal.angle))
         return [*way, goal]
+
+    def ways(self, begin: Pose) -> tuple[BladePath, BladePath]:
+        """Through the air: from a pose to the stand-off, and from the end of the scoop to the measuring pose."""
+        c, end = self.config, self.trajectory.end
+        there = self._path(begin, self.way_to(begin, self.standoff), c.transit)
+        yaw = self.standoff.yaw
+        return there, BladePath(end, self.way_to(end, c.measuring, yaw), c.transit, c.turning, yaw)
 
     # -- what happens to it ------------------------------------------------------------------------
 
@@ -193,6 +204,7 @@ class ScoopExecution:
         if not self.ended:
             self.stage, *_ = self._segment.at(self._t)
         _, target, twist = self._segment.at(self._t)
+        self._yaw = place_of(target, self._yaw).yaw
         moving = twist if self._moving else np.zeros(6)
         return BladeTarget(target, moving, self._segment.impedance)
 
@@ -247,17 +259,20 @@ class ScoopExecution:
 
     # -- the stretches of the way ------------------------------------------------------------------
 
+    def _path(self, begin: Pose, way: list[Place], speed: float) -> BladePath:
+        return BladePath(begin, way, speed, self.config.turning, self._yaw)
+
     def _along(self, stage: Stage, path: BladePath, impedance: Impedance | None) -> _Segment:
         return _Segment(path.duration, lambda t: (stage, *path.at(t)), impedance)
 
     def _transit(self, pose: Pose) -> _Segment:
         c = self.config
         way = self.way_to(pose, self.standoff)
-        return self._along(Stage.TRANSIT, BladePath(pose, way, c.transit, c.turning), None)
+        return self._along(Stage.TRANSIT, self._path(pose, way, c.transit), None)
 
     def _approach(self, pose: Pose) -> _Segment:
-        c, start = self.config, place_of(self.trajectory.start)
-        path = BladePath(self.standoff.pose, [start], c.primitive.speed, c.turning)
+        c, start = self.config, place_of(self.trajectory.start, self._yaw)
+        path = self._path(self.standoff.pose, [start], c.primitive.speed)
         return self._along(Stage.APPROACH, path, IMPEDANCE[self.action.stiffness])
 
     def _work(self, pose: Pose) -> _Segment:
@@ -271,15 +286,14 @@ class ScoopExecution:
         """Out of the ground, from where it was told to be; after a stop, from where it is."""
         c = self.config
         begin = self.trajectory.end if self.outcome is Outcome.SCOOPED else pose
-        here = place_of(begin)
+        here = place_of(begin, self._yaw)
         up = Place(np.r_[here.position[:2], max(c.safe, here.position[2])], here.yaw, here.angle)
-        return self._along(Stage.RETREAT, BladePath(begin, [up], c.rising, c.turning), IMPEDANCE[self.action.stiffness])
+        return self._along(Stage.RETREAT, self._path(begin, [up], c.rising), IMPEDANCE[self.action.stiffness])
 
     def _carry(self, pose: Pose) -> _Segment:
         """From where it is: what the load weighs, and what the ground did, has moved a soft arm."""
         c = self.config
-        path = BladePath(pose, self.way_to(pose, c.measuring), c.transit, c.turning)
-        return self._along(Stage.CARRY, path, None)
+        return self._along(Stage.CARRY, self._path(pose, self.way_to(pose, c.measuring), c.transit), None)
 
     def _hold(self, pose: Pose) -> _Segment:
         return _Segment(0.0, lambda t: (Stage.ENDED, pose, np.zeros(6)), IMPEDANCE[self.action.stiffness])

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_core.scooping.blade_path import BladePath
 from sim_core.scooping.execution import ScoopExecution
 from sim_core.scooping.primitive import ScoopTrajectory
 from sim_core.scooping.scoop_shape import ScoopShape
@@ -82,19 +81,17 @@ class Reach:
         poses = [execution.standoff.pose, *(work.at(t).pose for t in times)]
         if why := self.meets_the_tray(work) or (self._too_low(poses, ground) if ground else ""):
             return why
-        c, begin = execution.config, self._kinematics.at(q).pose
-        to_it = BladePath(begin, execution.way_to(begin, execution.standoff), c.transit, c.turning)
+        begin = self._kinematics.at(q).pose
+        to_it, back = execution.ways(begin)
         q, why = self._along([to_it.at(t)[0] for t in np.linspace(0.0, to_it.duration, THROUGH)], q, "the stand-off")
         if why:
             return why
         q, why = self._in_the_ground(poses, q, float(times[1]))
         if why:
             return why
-        up = work.end.position + [0.0, 0.0, max(0.0, c.safe - work.end.position[2])]
-        raised = Pose(up, work.end.rotation)
-        home = BladePath(work.end, execution.way_to(work.end, c.measuring), c.transit, c.turning)
-        back = [home.at(t)[0] for t in np.linspace(0.0, home.duration, THROUGH)]
-        return self._along([raised, *back], q, "the measuring pose")[1]
+        return self._along([back.at(t)[0] for t in np.linspace(0.0, back.duration, THROUGH)], q, "the measuring pose")[
+            1
+        ]
 
     def meets_the_tray(self, work: ScoopTrajectory) -> str:
         """Which of its walls, or that its floor, a scoop would come too near to, as a sentence; "": none.

@@ -100,6 +100,7 @@ class ScoopArm:
         self.execution: ScoopExecution | None = None
         self._path: BladePath | None = None
         self._t, self._waited, self._twist, self.why = 0.0, 0.0, np.zeros(6), ""
+        self._yaw = 0.0  # of the blade, in whose turns the wrist goes on
 
     @property
     def busy(self) -> bool:
@@ -129,7 +130,7 @@ class ScoopArm:
         """
         # Measured at its stop, a joint may lie beyond its limit by its noise; a command may not.
         self.told = np.clip(np.array(q, float), self.kinematics.lower, self.kinematics.upper)
-        self._path, self._twist = None, np.zeros(6)
+        self._path, self._twist, self._yaw = None, np.zeros(6), place_of(self.target, self._yaw).yaw
         if self.execution is not None and self.busy:
             self.execution.stop(why)
             self.execution.go_on(self.target)
@@ -150,7 +151,7 @@ class ScoopArm:
         # Most of what a grid over the tray offers fails here, and costs a hundredth of the rest.
         if why := self._reach.meets_the_tray(ScoopTrajectory(action, self.config.primitive)):
             return why
-        return self._reach.objection(ScoopExecution(action, self.target, self.config), self.told, ground)
+        return self._reach.objection(ScoopExecution(action, self.target, self.config, self._yaw), self.told, ground)
 
     def scoop(self, action: ScoopAction) -> ScoopExecution:
         """Begin a scoop from where the arm is.
@@ -159,7 +160,7 @@ class ScoopArm:
             RuntimeError: another one is under way.
         """
         self._free()
-        self.execution = ScoopExecution(action, self.target, self.config)
+        self.execution = ScoopExecution(action, self.target, self.config, self._yaw)
         return self.execution
 
     def measure(self) -> None:
@@ -192,11 +193,11 @@ class ScoopArm:
         here, safe, first = self.target, self.config.safe, places[0]
         way = []
         if here.position[2] < safe - 1e-6:
-            now = place_of(here)
+            now = place_of(here, self._yaw)
             way.append(Place(np.r_[now.position[:2], safe], now.yaw, now.angle))
         if first.position[2] < safe - 1e-6:
             way.append(Place(np.r_[first.position[:2], safe], first.yaw, first.angle))
-        self._path = BladePath(here, [*way, *places], self.config.transit, self.config.turning)
+        self._path = BladePath(here, [*way, *places], self.config.transit, self.config.turning, self._yaw)
         self._t, self._waited, self.why = 0.0, 0.0, ""
 
     # -- the cycle ---------------------------------------------------------------------------------
@@ -211,6 +212,7 @@ class ScoopArm:
         dt = float(np.clip(dt, 0.0, LONGEST * self.period))
         if self.execution is not None and self.busy and dt > 0.0:
             target = self.execution.step(self.pose(q), float(np.linalg.norm(wrench[:3])), dt)
+            self._yaw = place_of(target.pose, self._yaw).yaw
             if target.impedance is None:
                 return self._follow(target.pose, q, v, dt)
             self.told = np.clip(q, self.kinematics.lower, self.kinematics.upper)
@@ -233,7 +235,9 @@ class ScoopArm:
             return self._hold(np.zeros_like(q), q, v)
         if self._t >= path.duration + SETTLING:
             self._path = None
-        return self._follow(path.at(self._t)[0], q, v, dt)
+        pose, _ = path.at(self._t)
+        self._yaw = place_of(pose, self._yaw).yaw
+        return self._follow(pose, q, v, dt)
 
     def _follow(self, pose: Pose, q: np.ndarray, v: np.ndarray, dt: float) -> Motion:
         """Stiffly, by inverse kinematics."""

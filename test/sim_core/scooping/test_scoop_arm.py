@@ -68,8 +68,8 @@ class Day:
         return [row for row in self.rows if row[0] in stages]
 
 
-def action(day, stiffness="hard", depth=0.05):
-    found = ScoopAction(np.array([0.5, 0.1, 0.15]), 1.0, depth, stiffness)
+def action(day, stiffness="hard", depth=0.05, yaw=1.0):
+    found = ScoopAction(np.array([0.5, 0.1, 0.15]), yaw, depth, stiffness)
     assert day.arm.out_of_reach(found) == ""
     return found
 
@@ -78,7 +78,7 @@ def action(day, stiffness="hard", depth=0.05):
 def free():
     """A soft scoop through the air, then over the bin and home."""
     day = Day()
-    execution = day.arm.scoop(action(day, "soft"))
+    execution = day.arm.scoop(action(day, "soft", yaw=np.pi))  # which noise may turn into -pi
     day.until(lambda: execution.ended)
     day.scooped = len(day.rows)
     day.arm.empty()
