@@ -118,9 +118,10 @@ def fit(trials: Trials, settings: RewardSettings = REWARD) -> Response:
     assert best is not None
     response = best[1]
     told = response.volume(trials, settings)
-    # Of the volume over what is expected; a scoop that brings nothing has no logarithm.
-    spread = float(np.std(trials.volume - told) / max(float(np.mean(told)), 1e-12))
-    return replace(response, scatter=float(np.sqrt(np.log1p(spread**2))))
+    # The variance of a lognormal factor of mean 1 is exp(scatter^2) - 1; a full scoop hides its luck.
+    free = (told > 0.0) & (told < settings.capacity)
+    spread = trials.volume[free] / told[free] - 1.0
+    return replace(response, scatter=float(np.sqrt(np.log1p((spread**2).mean()))) if free.any() else 0.0)
 
 
 def _linear(trials: Trials, resistance: float, settings: RewardSettings) -> Response:
