@@ -6,7 +6,7 @@
 A bucket is dragged through a simulated pile of blocks along three paths that the model's data do not hold: shallow, medium, deep. Three
 scripted policies and the planners choose from nine primitives; a jam, which is a contact force beyond the limit of a collaborative
 arm, ends a trial. Each method digs the same piles. The limit was set so that following the path without thinking jams about as often
-as published; it, and the seeds of the piles it was set with, are in data/excavation/calibration.json.
+as published (`./refit experiment excavation_calibration`).
 
 The model is the one that comes with the project, data/excavation/weights.npz; REFIT_EXCAVATION_WEIGHTS names another one.
 Primitives are faster than published (10 cm/s, wiggles of 3 Hz for two thirds of a second), blocks lighter and the paths shorter; the page
@@ -15,7 +15,6 @@ of the system says why.
 
 from __future__ import annotations
 
-import json
 import os
 from concurrent.futures import Executor
 from pathlib import Path
@@ -23,11 +22,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import fisher_exact
 
-from config.share import shared_folder
 from experiments.problems.excavation_models import shipped_weights
 from experiments.problems.excavation_runs import (
     BASELINES,
-    CALIBRATION,
     JUDGED,
     Job,
     collect,
@@ -37,7 +34,6 @@ from experiments.problems.excavation_runs import (
 )
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.excavation.mpc import PLANNERS
-from sim_core.excavation.pile import PileSettings
 from sim_core.excavation.reference_path import DEPTHS
 from sim_core.excavation.trial import Summary, Trial, summary
 
@@ -92,7 +88,6 @@ def run(
     with progress.stage("trials", total=len(flat)) as stage:
         done = iter(collect(flat, executor, stage.advance))
     found: Found = {key: [next(done) for _ in each] for key, each in jobs.items()}
-    _calibration(result)
     _judge(result, found, methods)
     result.detail("cells", [
         {"method": m, "path": d, **{name: getattr(s, name) for name in
@@ -112,18 +107,6 @@ def run(
 def pooled(found: Found, methods: tuple[str, ...]) -> Summary:
     """Of some methods on all paths."""
     return summary([one for method in methods for depth in DEPTHS for one in found[method, depth]])
-
-
-def _calibration(result: Result) -> None:
-    said = json.loads((shared_folder("data/excavation") / "calibration.json").read_text())
-    result.check(
-        "force limit: the frozen one", PileSettings().force_limit, said["force_limit"], "==", "N", "calibration"
-    )
-    for depth, target in zip(DEPTHS, (0.5, 0.6, 1.0)):
-        held = np.array(said["held"][depth])
-        rate = float(np.mean(held > said["force_limit"]))
-        text = f"follow, {depth}: jam rate of {len(held)} piles from {CALIBRATION} on, apart from {target:g}"
-        result.check(text, abs(rate - target), 0.1, "<=", "1", SOURCE)
 
 
 def _judge(result: Result, found: Found, methods: tuple[str, ...]) -> None:

@@ -12,12 +12,11 @@ import numpy as np
 from config.share import shared_folder
 from experiments.problems.excavation_runs import collect, data_jobs
 from sim_core.excavation.model_settings import CPU, ModelSettings
-from sim_core.excavation.predictor import Weights
 from sim_core.excavation.reference_path import wrap
 from sim_core.excavation.training import Fitted, Schedule, train
 from sim_core.excavation.windows import Windows, build_windows, split_by_trajectory
 
-__all__ = ["FULL", "QUICK", "VARIANTS", "FitJob", "Judged", "fitted", "judged", "planning_weights", "shipped_weights"]
+__all__ = ["FULL", "QUICK", "VARIANTS", "FitJob", "Judged", "fitted", "judged", "shipped_weights"]
 
 #: name -> network
 VARIANTS: dict[str, ModelSettings] = {
@@ -97,9 +96,3 @@ def judged(job: FitJob) -> Judged:
 def shipped_weights() -> Path:
     """Of the network that comes with the project."""
     return shared_folder("data/excavation") / "weights.npz"
-
-
-def planning_weights(path: Path, trajectories: int, schedule: Schedule, seed: int, advance: Callable[[], None]) -> Path:
-    """Fit the network that plans to training and test trajectories, and write it."""
-    one, _ = fitted(FitJob("RNN l=7", trajectories, schedule, seed), True, advance)
-    return Weights.of(one).save(path)

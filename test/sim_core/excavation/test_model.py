@@ -78,7 +78,7 @@ def test_without_torch_it_says_the_same(data, words, tmp_path):
     rows = predictor.start()
     taken = trial.actions[now : now + 3]
     said = []
-    for k, action in enumerate(taken):
+    for action in taken:
         rows = predictor.extend(rows, np.array([0, 0]), np.array([(action + 1) % 9, action]))[1:]
         said.append(np.concatenate(predictor.states(rows), axis=1)[0])
     np.testing.assert_allclose(said, one.predict(windows)[now], atol=2e-4)

@@ -1,0 +1,62 @@
+"""Fits the network that plans an excavation.
+
+    ./refit experiment excavation_model            # 300 trajectories, the whole schedule
+    ./refit experiment excavation_model --quick    # 60 trajectories, a few passes
+
+The network that sees, feels and remembers seven states learns from the trajectories to train on and from those to test on, as published for
+deployment; the epoch of the lowest validation loss is kept. It is written to weights.npz in the run's directory; data/excavation/README.md says
+which one comes with the project. How good such networks are on trajectories that they have not seen is the question of
+`./refit experiment excavation_dynamics`.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from pathlib import Path
+
+from experiments.problems.excavation_models import FULL, QUICK, FitJob, fitted
+from experiments.problems.excavation_runs import collect, data_jobs
+from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
+from sim_core.excavation.predictor import Weights
+
+TIERS = ("learning",)
+SOURCE = "own target"
+TRAJECTORIES = {"quick": 60, "full": 300}
+SCHEDULES = {"quick": QUICK, "full": FULL}
+
+
+def run(
+    size: str = "full",
+    seed: int = 0,
+    progress: Progress = SilentProgress(),
+    run_directory: Path | None = None,
+    executor: Executor | None = None,
+) -> Result:
+    """Collect, fit, write.
+
+    Returns:
+        Result whose check says that learning came to something: the last validation loss over the first.
+    """
+    result = Result("excavation_model", seed=seed, size=size)
+    count, schedule = TRAJECTORIES[size], SCHEDULES[size]
+    with progress.stage("digs", total=count) as stage:
+        collect(data_jobs(count), executor, stage.advance)
+    with progress.stage("passes", total=sum(schedule.epochs)) as stage:
+        one, _ = fitted(FitJob("RNN l=7", count, schedule, seed), True, stage.advance)
+    last = [row["validation"] for row in one.history if row["stage"] == 2]
+    result.check("whole horizon: best validation loss over that before", min(last) / last[0], 1.0, "<", "1", SOURCE)
+    result.detail("passes", one.history)
+    if run_directory is not None:
+        Weights.of(one).save(Path(run_directory) / "weights.npz")
+        page = Report("The network that plans", f"{size}, seed {seed}")
+        page.text(__doc__.split("\n\n", 2)[2])
+        page.section("Targets").checks(result)
+        fig, axis = figure()
+        for name, colour in (("loss", PALETTE[0]), ("validation", PALETTE[1])):
+            axis.semilogy([row[name] for row in one.history], color=colour, label=name)
+        axis.set_xlabel("pass over the data")
+        axis.set_ylabel("loss")
+        axis.legend()
+        page.figure(fig, "Learning curves: one step ahead first, then the whole horizon.")
+        page.write(Path(run_directory) / "report.html")
+    return result
