@@ -3,8 +3,8 @@
 A slope is a bed of even thickness on a floor that is tilted: in the bed's frame gravity leans. Each scoop of a bed begins from
 the same state.
 
-Grains are stand-ins where the real ones are too many or too odd: balls of 11.5 mm for sand and corn, with the friction of what they stand
-for; plates of 28 by 9.5 mm for slates; rods for mulch and for strips of cardboard, which do not bend.
+Grains are stand-ins where the real ones are too many or too odd: balls of 11.5 mm for sand, pebbles and corn, with the friction of what they
+stand for; plates of 28 by 9.5 mm for slates; rods for mulch and for strips of cardboard, which do not bend.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = ["PATCH", "STUFF", "Bed", "Stuff", "scoops_of"]
 #: sides and depth of the bed [m]
 PATCH, THICK = (0.24, 0.22), 0.095
 #: faster than the arm, and still slow for grains: v^2 / (g depth) is below 0.2
-FAST = PrimitiveConfig(speed=0.28, turning=3.0)
+FAST = PrimitiveConfig(speed=0.28, turning=5.0)
 #: what the arm's end weighs [kg], [kg m^2], and its damping over the critical one
 MASS, INERTIA, DAMPED = 2.0, 0.02, 0.7
 #: angular stiffness [N m/rad], soft and stiff
 ANGULAR = (6.0, 20.0)
 #: [s] between two corrections of the scoop's path; way before the surface and after the lift [m]; time after which the load is counted [s]
-BEAT, BEFORE, AFTER, WAIT = 0.003, 0.04, 0.10, 0.15
-STIFFNESS = 1.5e5
+BEAT, BEFORE, AFTER, WAIT = 0.003, 0.04, 0.07, 0.15
+STIFFNESS = 1e5
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _rocks(low: float, high: float, density: float, spheres: int) -> Callable[[i
 
 STUFF = {
     "sand": Stuff(_balls(0.0115, 2600.0), 0.58, 0.6, 0.3, "balls of 11.5 mm for grains of 0.3 to 0.8 mm"),
-    "pebbles": Stuff(_balls(0.0105, 2600.0), 0.58, 0.45, 0.1, "balls of 10.5 mm for pebbles of 8 to 10 mm"),
+    "pebbles": Stuff(_balls(0.0115, 2600.0), 0.58, 0.45, 0.1, "balls of 11.5 mm for pebbles of 8 to 10 mm"),
     "slates": Stuff(lambda seed: [plate(0.028, 0.0095, 2700.0)], 0.52, 0.5, 0.05, "plates of 28 by 9.5 mm for 20 to 40 mm"),
     "gravel": Stuff(_rocks(0.015, 0.030, 2600.0, 4), 0.54, 0.7, 0.1, "rocks of 15 to 30 mm"),
     "paper balls": Stuff(_rocks(0.040, 0.060, 120.0, 5), 0.5, 0.6, 0.3, "lumps of 40 to 60 mm"),

@@ -5,7 +5,7 @@
 
 Patches of 24 by 22 cm are filled 9.5 cm deep with a material's grains or their stand-ins (`experiments/problems/scoop_grains.py`), level and
 at a slope of 20 degrees, and scooped level, up the slope and across it, 3 to 8 cm deep, by an arm that yields softly or stiffly. Each
-scoop is the four published movements, four times as fast; its volume is that of the grains in the scoop once it is lifted, with the gaps
+scoop is the four published movements, three to six times as fast; its volume is that of the grains in the scoop once it is lifted, with the gaps
 that they have in the bed. Two thirds or more of each material's scoops, by chance, give the fast model's
 numbers; the others are told by it.
 
@@ -41,7 +41,7 @@ SLOPE = float(np.radians(20.0))
 #: materials and scoops of each way; sand and gravel, of which something is published, get more
 SIZES = {
     "quick": {"sand": 3, "gravel": 3},
-    "full": {name: 6 if name in ("sand", "gravel") else 4 for name in STUFF},
+    "full": {name: 5 if name in ("sand", "gravel") else 3 for name in STUFF},
 }
 #: one of so many scoops of a way is told, not learnt from
 HELD = 3
