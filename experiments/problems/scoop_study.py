@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from identification.errors import UnusableInput
 from reporting import Progress
 from reporting.runs import runs_root
 from sim_core.host.executors import spread
@@ -30,13 +31,13 @@ from sim_core.meta.model_file import load_model, save_model
 from sim_core.meta.neural_process import train_neural_process
 from sim_core.meta.settings import FoldSettings, MetaSettings
 from sim_core.scooping.augmentation import AUGMENTATION
-from sim_core.scooping.dataset import TerrainRecord, generate
+from sim_core.scooping.dataset import DataSetError, TerrainRecord, generate
 from sim_core.scooping.network import ScoopExtractor
 from sim_core.scooping.public_dataset import load_public
 from sim_core.scooping.suite import test_recipes, training_recipes
 from sim_core.scooping.tasks import VOLUME_SCALE, tasks_of
 
-__all__ = ["ABLATIONS", "SIZES", "SOURCE", "Data", "Size", "data", "models", "public_folder"]
+__all__ = ["ABLATIONS", "LOG", "METHODS", "SIZES", "SOURCE", "Data", "Size", "data", "models", "public_folder"]
 
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), section 6.4"
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +54,7 @@ DATA_CODE = (
     "crops",
     "dataset",
 )
-MODEL_CODE = ("network", "augmentation", "tasks")
+MODEL_CODE = ("network", "augmentation", "tasks", "policies")
 FIRST_TEST = 52  # number of the first terrain that is not learnt from
 
 
@@ -62,14 +63,16 @@ class Size:
     """How much is learnt, from the same scoops in every size.
 
     Attributes:
-        seeds: models of each method. crop: [px].
+        seeds: models of each method. crop: [px]. suites: of 16 test terrains, each drawn anew by the published rules; the published
+            figures are of one.
     """
 
     seeds: int
     crop: int
+    suites: int
 
 
-SIZES = {"quick": Size(1, 32), "full": Size(3, 64)}
+SIZES = {"quick": Size(1, 32, 1), "full": Size(3, 32, 3)}
 SCOOPS = 100
 #: name -> settings of the ablations, all of CoDeGa
 ABLATIONS: dict[str, dict[str, Any]] = {
@@ -82,15 +85,28 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "kernel with its own branch": {"kernel_input": "branch"},
 }
 METHODS = ("CoDeGa", "DKMT", "CNP")
+#: CoDeGa that learns the logarithm of volumes
+LOG = "CoDeGa of log volumes"
 
 
 @dataclass(frozen=True)
 class Data:
-    """Records to learn from and to be judged on, and a name that tells them from others."""
+    """Records to learn from and to be judged on, by suites, and a name that tells what is learnt from."""
 
     training: list[TerrainRecord]
-    test: list[TerrainRecord]
+    suites: list[list[TerrainRecord]]
     name: str
+
+    @property
+    def test(self) -> list[TerrainRecord]:
+        """Of all suites."""
+        return [record for suite in self.suites for record in suite]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the test terrains, with the number of their suite where there are several."""
+        several = len(self.suites) > 1
+        return [r.name + (f" ({k})" if several else "") for k, suite in enumerate(self.suites, 1) for r in suite]
 
 
 def public_folder() -> Path | None:
@@ -99,20 +115,26 @@ def public_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
-def data(seed: int, progress: Progress, executor: Executor | None = None, folder: Path | None = None) -> Data:
+def data(
+    size: Size, seed: int, progress: Progress, executor: Executor | None = None, folder: Path | None = None
+) -> Data:
     """The public data set where there is one, else the synthetic one of a seed."""
     public = public_folder()
     if public is not None:
-        records, told = load_public(public), "public"
-    else:
-        recipes = training_recipes(seed) + test_recipes(seed)
-        told = f"scoops-{_digest([SCOOPS, seed, _code('scooping', DATA_CODE)])}"
-        with progress.stage("terrains", total=len(recipes)) as stage:
-            records = generate(
-                recipes, (folder or _kept()) / told, SCOOPS, executor=executor, done=lambda _: stage.advance()
-            )
-    training = [record for record in records if record.number < FIRST_TEST]
-    return Data(training, [record for record in records if record.number >= FIRST_TEST], told)
+        try:
+            records = load_public(public)
+        except DataSetError as error:
+            raise UnusableInput(f"REFIT_SCOOPING_DATA: {error}") from None
+        parts = [[r for r in records if r.number < FIRST_TEST], [r for r in records if r.number >= FIRST_TEST]]
+        return Data(parts[0], parts[1:], "public")
+    told = f"scoops-{_digest([SCOOPS, seed, _code('scooping', DATA_CODE)])}"
+    suites = [training_recipes(seed), *(test_recipes(seed + 1000 * k) for k in range(size.suites))]
+    found = []
+    with progress.stage("terrains", total=sum(len(recipes) for recipes in suites)) as stage:
+        for k, recipes in enumerate(suites):
+            part = (folder or _kept()) / told / ("training" if k == 0 else f"test-{k}")
+            found.append(generate(recipes, part, SCOOPS, executor=executor, done=lambda _: stage.advance()))
+    return Data(found[0], found[1:], told)
 
 
 def models(
@@ -132,19 +154,19 @@ def models(
     paths = {job: _path(job, found, size, folder) for job in jobs}
     lacking = [(*job, path) for job, path in paths.items() if not path.exists()]
     with progress.stage("models", total=len(lacking)) as stage:
-        spread(partial(_fit, found=found, size=size), lacking, executor, lambda _: stage.advance())
+        spread(partial(_fit, found=replace(found, suites=[]), size=size), lacking, executor, lambda _: stage.advance())
     return {job: load_model(path, _factory(size)) for job, path in paths.items()}
 
 
 def settings(name: str) -> MetaSettings:
     """Of a method or an ablation."""
-    base = MetaSettings(scale=VOLUME_SCALE, augmentation=AUGMENTATION)
+    base = MetaSettings(scale=1.0 if name == LOG else VOLUME_SCALE, augmentation=AUGMENTATION)
     return replace(base, **ABLATIONS.get(name, {}))
 
 
 def _fit(job: tuple[str, int, Path], found: Data, size: Size) -> None:
     name, seed, path = job
-    tasks = tasks_of(found.training, size.crop)
+    tasks = tasks_of(found.training, size.crop, name == LOG)
     train: Callable[..., MetaModel] = {"DKMT": train_joint, "CNP": train_neural_process}.get(name, train_codega)
     save_model(path, train(tasks, _factory(size), settings(name), seed))
 

@@ -1,10 +1,10 @@
 """How well do few scoops of an unseen terrain foretell the others, by CoDeGa, by its rivals, and without adapting?
 
-    ./refit experiment codega_prediction            # three models of each method, ablations
-    ./refit experiment codega_prediction --quick    # one, of smaller crops
+    ./refit experiment codega_prediction            # three models of each method, three suites, ablations
+    ./refit experiment codega_prediction --quick    # one
 
-Of each of 16 unseen terrains 80 scoops are asked for; 0, 5 or 10 of the other 20 are given. The measure is the mean absolute error in
-cm^3, of all queries and ("*") of the five that brought most, in the mean over terrains, models and five draws of the
+Of each unseen terrain (16, in the full size three times 16) 80 scoops are asked for; 0, 5 or 10 of the other 20 are given. The
+measure is the mean absolute error in cm^3, of all queries and ("*") of the five that brought most, in the mean over terrains, models and five draws of the
 queries (published: one draw). Beside it, for each terrain, how much ten scoops improve on none: DKMT, whose kernel learnt from
 residuals of a mean that had seen everything, may get worse with more data.
 
@@ -77,7 +77,7 @@ def run(
     """
     result = Result("codega_prediction", seed=seed, size=size)
     chosen = SIZES[size]
-    found = data(seed, progress, executor)
+    found = data(chosen, seed, progress, executor)
     told = [*METHODS, *(ABLATIONS if size == "full" else ())]
     trained = models(told, found, chosen, seed, progress, executor)
     tasks = tasks_of(found.test, chosen.crop)
@@ -86,7 +86,7 @@ def run(
         own = [trained["CoDeGa" if name == FIXED else name, chosen.seeds * seed + k] for k in range(chosen.seeds)]
         judged = [NonAdaptive(model) if name == FIXED else model for model in own]
         table[name] = np.array([[errors(model, task, seed) for task in tasks] for model in judged])
-    _judge(result, table, [task.name for task in tasks])
+    _judge(result, table, found.names)
     for (name, k), model in trained.items():
         if "nlml_fold" in model.meta:
             nlml = {key: model.meta[key] for key in ("nlml_fold", "nlml_final")}
@@ -95,7 +95,7 @@ def run(
     shape = {"mean": volumes.mean(), "greatest": volumes.max(), "95 %": np.percentile(volumes, 95)}
     result.detail("volumes of the training set [cm^3] (published: mean 31.3, greatest 260.8)", shape)
     if run_directory is not None:
-        report(result, table, [task.name for task in tasks]).write(Path(run_directory) / "report.html")
+        report(result, table, found.names).write(Path(run_directory) / "report.html")
     return result
 
 

@@ -158,17 +158,17 @@ def write_record(record: TerrainRecord, path: str | os.PathLike[str]) -> None:
         first = {"tray_colour": record.first.colour, "tray_height": tray, "tray_origin": record.first.origin}
         header["pitch"] = record.first.pitch
     header["materials"] = list(record.materials)
+    arrays = {
+        "header": np.array(json.dumps(header)),
+        "colour": colour,
+        "height": height,
+        "actions": record.actions.table(),
+        "volumes": record.volumes,
+        "stopped": record.stopped,
+        **first,
+    }
     with whole_file(path) as part, part.open("wb") as file:
-        np.savez_compressed(
-            file,
-            header=np.array(json.dumps(header)),
-            colour=colour,
-            height=height,
-            actions=record.actions.table(),
-            volumes=record.volumes,
-            stopped=record.stopped,
-            **first,
-        )
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def read_record(path: str | os.PathLike[str]) -> TerrainRecord:

@@ -64,7 +64,8 @@ class ScoopPlanner:
         self.actions, self.belief, self.size = actions, belief, size
         self.rule, self.beta, self.threshold, self.seed = rule, beta, threshold, seed
         self.candidates = Candidates(actions.table())
-        self.trials, self.history = Trials(), []
+        self.trials = Trials()
+        self.history: list[tuple[int, float]] = []
         self._seen: Observation | None = None
         self._shared = _sharing(actions)
 
@@ -84,7 +85,7 @@ class ScoopPlanner:
         self._seen = seen
 
     def belief_of_all(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of every action's volume, (n,) each [m^3].
+        """Mean and standard deviation of every action's volume, (n,) each, as the belief values it.
 
         Raises:
             RuntimeError: nothing was observed yet.
@@ -98,7 +99,7 @@ class ScoopPlanner:
         return self._worth(*self.belief_of_all())
 
     def ask(self, among: np.ndarray | None = None) -> Suggestion:
-        """See `Planner`. Volumes in m^3."""
+        """See `Planner`; mean and deviation as the belief values volumes, in m^3 unless it says otherwise."""
         among = np.ones(len(self.candidates), bool) if among is None else among
         numbers = self.candidates.require(among)
         mean, deviation = self.belief_of_all()
@@ -167,10 +168,11 @@ class ScoopPlanner:
         return planner
 
     def _worth(self, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-        best = max((value for _, value in self.history), default=0.0)
+        best = max((volume for _, volume in self.history), default=0.0)
         if self.rule in ("reach", "gain"):
             assert self.threshold is not None
             best = self.threshold
+        best = self.belief.value(best)
         return RULES[self.rule](np.ones(1), mean[None], deviation[None], best, self.beta)
 
 

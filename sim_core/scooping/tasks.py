@@ -11,19 +11,20 @@ from sim_core.meta.tasks import Task
 from sim_core.scooping.actions import Actions
 from sim_core.scooping.crops import crops, halved
 from sim_core.scooping.dataset import TerrainRecord
+from sim_core.scooping.policies import CUBIC_CENTIMETRES, log_volume
 from sim_core.scooping.rendering import Picture
 
-__all__ = ["CUBIC_CENTIMETRES", "VOLUME_SCALE", "scoop_inputs", "tasks_of"]
+__all__ = ["VOLUME_SCALE", "scoop_inputs", "tasks_of"]
 
-#: m^3 to cm^3; mean volume of the published offline data [cm^3], by which models divide
-CUBIC_CENTIMETRES, VOLUME_SCALE = 1e6, 31.3
+#: mean volume of the published offline data [cm^3], by which models divide
+VOLUME_SCALE = 31.3
 
 
-def tasks_of(records: Sequence[TerrainRecord], size: int) -> list[Task]:
+def tasks_of(records: Sequence[TerrainRecord], size: int, logarithmic: bool = False) -> list[Task]:
     """One task for each terrain.
 
     Args:
-        size: of the crops [px]; that of the records, or half of it.
+        size: of the crops [px]; that of the records, or half of it. logarithmic: values are `log_volume` instead of cm^3.
 
     Raises:
         ValueError: another size.
@@ -36,8 +37,15 @@ def tasks_of(records: Sequence[TerrainRecord], size: int) -> list[Task]:
         if seen.shape[-1] != size:
             raise ValueError(f"expected crops of {size} or {2 * size} pixels, found {seen.shape[-1]}")
         numbers = torch.from_numpy(record.actions.numbers.astype(np.float32))
-        values = torch.from_numpy((record.volumes * CUBIC_CENTIMETRES).astype(np.float32))
-        tasks.append(Task(record.name, record.materials, (torch.from_numpy(seen), numbers), values))
+        values = log_volume(record.volumes) if logarithmic else CUBIC_CENTIMETRES * record.volumes
+        tasks.append(
+            Task(
+                record.name,
+                record.materials,
+                (torch.from_numpy(seen), numbers),
+                torch.from_numpy(values.astype(np.float32)),
+            )
+        )
     return tasks
 
 

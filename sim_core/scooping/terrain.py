@@ -73,8 +73,10 @@ class Terrain:
 
     def copy(self) -> Terrain:
         """One that changes for itself."""
-        arrays = (a.copy() for a in (self.height, self.top, self.below, self.cover, self.touched))
-        return Terrain(self.recipe, self.soils, *arrays, self.density)
+        height, top, below, cover, touched = (
+            each.copy() for each in (self.height, self.top, self.below, self.cover, self.touched)
+        )
+        return Terrain(self.recipe, self.soils, height, top, below, cover, touched, self.density)
 
     def scoop(self, action: Actions, wanted: float, blade: Blade = BLADE) -> float:
         """Change by one scoop.
