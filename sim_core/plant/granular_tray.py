@@ -125,7 +125,7 @@ class GranularTray:
         rng = np.random.default_rng([fill.seed, 17])
         shapes = fill.shapes(rng)
         which = rng.integers(len(shapes), size=fill.count)
-        grains = Grains.of(shapes, "grain", which)
+        grains = Grains.of(shapes, "grain", which.tolist())
         materials = {
             "grain": Material(fill.friction, fill.rolling, fill.restitution, fill.stiffness, fill.adhesion),
             "tool": Material(fill.steel, 0.05, fill.restitution, fill.stiffness),
@@ -209,7 +209,7 @@ class GranularTray:
         half = 0.5 * np.array(self.tray.size[:2])
         spheres = self.world.spheres
         spheres.center[:, :3] = self.tray.to_tray(spheres.center[:, :3])
-        heights, _ = height_map(spheres, -half, half, cell)
+        heights, _ = height_map(spheres, (-half).tolist(), half.tolist(), cell)
         return heights
 
     # -- the plant's side --------------------------------------------------------------------------
@@ -240,19 +240,22 @@ class GranularTray:
         if model is not self._model:
             self._attend(model)
             self._placed = False
-        blade = self._locate(model, data)
+        self._locate(model, data)
+        position, rotation = data.site_xpos[self._site], data.site_xmat[self._site]
         if self._look == 0:
-            self.awake = self._is_near(blade) or self._moving()
+            self.awake = self._is_near(position, rotation.reshape(3, 3)) or self._moving()
         self._look = (self._look + 1) % LOOK
         applied = data.xfrc_applied[self._body]
         if not self.awake:
             self._placed, self.wrench = False, np.zeros(6)
             applied[:] = 0.0
             return
-        self._lead(blade)
+        self._lead(position, rotation)
         self.wrench = wrench = self.world.run(self._substeps)[SCOOP]
         applied[:3] = wrench[:3]
-        applied[3:] = wrench[3:] + np.cross(blade.position - data.xipos[self._body], wrench[:3])
+        # numpy's takes ten times as long
+        mujoco.mju_cross(applied[3:], position - data.xipos[self._body], wrench[:3])
+        applied[3:] += wrench[3:]
 
     def _attend(self, model: mujoco.MjModel) -> None:
         site = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, BLADE)
@@ -265,27 +268,29 @@ class GranularTray:
             )
         self._model, self._site, self._body = model, site, int(model.site_bodyid[site])
 
-    def _locate(self, model: mujoco.MjModel, data: mujoco.MjData) -> Pose:
-        """The robot's blade now, not one step ago; its velocity is kept."""
+    def _locate(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        """Where the robot's blade is now, not one step ago, and how it moves."""
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         mujoco.mj_comVel(model, data)
         mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_SITE, self._site, self._velocity, 0)
-        return Pose(data.site_xpos[self._site].copy(), data.site_xmat[self._site].reshape(3, 3).copy())
 
-    def _lead(self, blade: Pose) -> None:
+    def _lead(self, position: np.ndarray, rotation: np.ndarray) -> None:
         """Give the grains' scoop the twist that takes it to where the robot's will be after the step."""
+        turn, behind, spin = np.zeros(4), np.zeros(3), np.zeros(3)
+        mujoco.mju_mat2Quat(turn, rotation)
         if not self._placed:
-            turn = np.roll(Rotation.from_matrix(blade.rotation).as_quat(), 1)
-            self.world.move(SCOOP, blade.position, turn)
+            self.world.move(SCOOP, position.tolist(), turn.tolist())
             self._placed = True
-        here = self.blade
-        behind = Rotation.from_matrix(blade.rotation @ here.rotation.T).as_rotvec()
-        velocity = self._velocity[3:] + (blade.position - here.position) / self._dt
-        self.world.move(SCOOP, velocity=velocity, spin=self._velocity[:3] + behind / self._dt)
+        place, turned = self.world.where(SCOOP)
+        mujoco.mju_subQuat(behind, turn, turned)  # in the axes of the grains' scoop
+        mujoco.mju_rotVecQuat(spin, behind, turned)
+        velocity = self._velocity[3:] + (position - place) / self._dt
+        spin = self._velocity[:3] + spin / self._dt
+        self.world.move(SCOOP, velocity=velocity.tolist(), spin=spin.tolist())
 
-    def _is_near(self, blade: Pose) -> bool:
-        middle = blade.position + blade.rotation @ [-0.5 * self.shape.length, 0.0, 0.5 * self.shape.height]
+    def _is_near(self, position: np.ndarray, rotation: np.ndarray) -> bool:
+        middle = position + rotation @ [-0.5 * self.shape.length, 0.0, 0.5 * self.shape.height]
         away = self.world.position - middle.astype(np.float32)
         return bool(((away**2).sum(axis=1) < NEAR**2).any())
 

@@ -13,6 +13,7 @@ Servos, gate, sensors and camera are those of the graph, without it: commands co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -56,7 +57,7 @@ class ScoopBench:
         fill: of the tray. robot: name in config/robots, or path. config: of scoops. seed: of the noise. threads: for the grains.
 
     Attributes:
-        plant, tray, arm, camera: of which it is made. meter: of the load; calibrated when something is measured first, and the
+        plant, tray, arm, felt, camera: of which it is made. meter: of the load; calibrated when something is measured first, and the
             scoop has to be empty by then.
 
     Raises:
@@ -88,7 +89,7 @@ class ScoopBench:
         self.arm.start_at(self.plant.q)
         self.camera = RenderedCamera(robot, CAMERA, *PIXELS, entities=[self.tray.entity], seed=seed)
         self.meter = LoadMeter(self.tray.shape)
-        self._felt = FeltWrench(model, WRIST, BLADE)
+        self.felt = FeltWrench(model, WRIST, BLADE)
 
     def __enter__(self) -> ScoopBench:
         return self
@@ -99,8 +100,8 @@ class ScoopBench:
     def cycle(self) -> None:
         """One period of the arm's controller."""
         plant, arm = self.plant, self.arm
-        self._felt.feel(plant.wrench(), arm.pose(plant.q).rotation, plant.t)
-        m = arm.cycle(plant.q, plant.v, self._felt.at(plant.t), PERIOD)
+        self.felt.feel(plant.wrench(), arm.pose(plant.q).rotation, plant.t)
+        m = arm.cycle(plant.q, plant.v, self.felt.at(plant.t), PERIOD)
         gain = np.hstack([np.diag(m.kp), np.diag(m.kd)])
         plant.command(Command(Mode.FEEDBACK, plant.t, plant.joints, m.effort, m.position, m.velocity, gain))
         for _ in range(round(PERIOD / TICK)):
@@ -166,7 +167,7 @@ class Attempt:
     """One scoop of a search.
 
     Attributes:
-        action: in the world. score: swept volume that it was chosen for [m^3]. passed: why better ones were not tried, number by reason.
+        action: in the world. score: swept volume that it was chosen for [m^3]. passed: why better ones were not tried, and how many, by reason.
         outcome: of the execution. volume: as measured [m^3]. heap, load: of the grains that are in the scoop, with and without air [m^3].
         peak: force of the ground [N].
     """
@@ -231,6 +232,6 @@ def _choose(
         why = bench.arm.out_of_reach(action, heights)
         if not why:
             return action, float(scores[k]), passed
-        kind = " ".join(why.split()[:4])
+        kind = re.sub(r"-?\d+(\.\d+)?", "#", why)
         passed[kind] = passed.get(kind, 0) + 1
     raise RuntimeError(f"none of {len(actions)} scoops can be reached: {passed}")

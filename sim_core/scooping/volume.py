@@ -82,9 +82,9 @@ class LoadMeter:
         cell, z = cell[order], z[inner][order]
         which, begin, count = np.unique(cell, return_index=True, return_counts=True)
         low, high = z[begin + (count - 1) // 2], z[begin + count // 2]
-        heights = np.full(rows * columns, np.nan)
-        heights[which] = 0.5 * (low + high)
-        heights = heights.reshape(rows, columns)
+        flat = np.full(rows * columns, np.nan)
+        flat[which] = 0.5 * (low + high)
+        heights = flat.reshape(rows, columns)
         share = len(which) / heights.size
         if share < SEEN:
             raise ValueError(

@@ -17,7 +17,7 @@ ACTIONS = [
 ]
 
 
-def states(trajectory, count=2001):
+def states(trajectory, count=401):
     times = np.linspace(0.0, trajectory.duration, count)
     return times, [trajectory.at(t) for t in times]
 
@@ -59,7 +59,7 @@ def test_the_four_movements_have_their_published_angles_and_lengths(action):
     assert np.allclose([slope(state) for state in of(rows, Phase.DRAG)], 135.0)
 
     closing = [slope(state) for state in of(rows, Phase.CLOSE)]
-    assert np.all(np.diff(closing) >= 0.0) and closing[-1] > 189.9
+    assert np.all(np.diff(closing) >= 0.0) and closing[-1] > 189.5
     assert np.isclose(slope(trajectory.at(trajectory.ends[2])), 190.0)
 
     lift = trajectory.end.position - trajectory.at(trajectory.ends[2]).pose.position
@@ -86,13 +86,13 @@ def test_it_closes_about_its_pivot():
 def test_neither_place_nor_speed_jumps_and_both_limits_hold(action):
     config = PrimitiveConfig()
     trajectory = ScoopTrajectory(action)
-    times, rows = states(trajectory, 4001)
+    times, rows = states(trajectory, 1501)
     dt = times[1]
     twists = np.array([state.twist for state in rows])
     linear, angular = np.linalg.norm(twists[:, :3], axis=1), np.linalg.norm(twists[:, 3:], axis=1)
     assert linear.max() <= config.speed * (1 + 1e-9) and angular.max() <= config.turning * (1 + 1e-9)
     assert linear.max() > 0.99 * config.speed  # the limits are made use of
-    assert np.abs(np.diff(twists, axis=0)).max() < 0.01
+    assert np.abs(np.diff(twists, axis=0)).max() < 0.02
     assert np.allclose(twists[[0, -1]], 0.0)
     for end in trajectory.ends[:3]:
         assert np.allclose(trajectory.at(end).twist, 0.0)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.pure
 ROBOT, PERIOD = "ur5e_scoop", 0.008
 #: faster than it scoops, so that a test takes half as long
 QUICK = ExecutionConfig(
-    primitive=PrimitiveConfig(speed=0.2, turning=1.6), transit=0.8, turning=3.0, rising=0.5, limit=40.0, stopped=1.0
+    primitive=PrimitiveConfig(speed=0.2, turning=1.3), transit=0.8, turning=3.0, rising=0.5, limit=40.0, stopped=1.0
 )
 
 
@@ -95,7 +95,9 @@ def test_through_the_air_even_a_soft_arm_goes_where_the_scoop_shall(free):
     trajectory = execution.trajectory
     places = np.array([row[1] for row in free.during(Stage.PENETRATE, Stage.DRAG)])
     for t in np.linspace(0.0, trajectory.ends[1], 20):
-        assert np.linalg.norm(places - trajectory.at(t).pose.position, axis=1).min() < 0.004
+        assert (
+            np.linalg.norm(places - trajectory.at(t).pose.position, axis=1).min() < 0.006
+        )  # it is twice as fast as it scoops
     assert free.rows[free.scooped - 1][1] == pytest.approx(QUICK.measuring.position, abs=0.003)
     low = [row[1][2] for row in free.during(Stage.CARRY)]
     assert min(low) > QUICK.safe - 0.01
