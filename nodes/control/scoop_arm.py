@@ -37,6 +37,7 @@ __all__ = ["ScoopArmController", "ScoopArmControllerConfig", "main"]
 
 #: [s] after the last command of a scoop, in which the joints come to where they were told to be
 SETTLING = 0.3
+RESTING = "coming to rest"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class ScoopArmController(ArmController):
             model, config.execution(measuring), period=config.control_period, places=ArmPlaces(over_bin)
         )
         self.felt = FeltWrench(model, WRIST, BLADE, patience=config.wrench_age_limit)
-        self._errand, self._said = "", ""
+        self._errand, self._said, self._settled = "", "", np.inf
         self.control(model.joint_names)
         self.state_topic = self.create_lifecycle_publisher(String, "scoop/state", LATCHED)
         self.blade_topic = self.create_lifecycle_publisher(PoseStamped, "scoop/blade", STATE)
@@ -143,10 +144,14 @@ class ScoopArmController(ArmController):
         return self.arm.out_of_reach(order) or self.arm.scoop(order)
 
     def is_over(self, deed: ScoopExecution) -> bool:
-        """Once the arm rests, so that the load can be measured."""
-        if deed.ended:
+        return self._rests()
+
+    def _rests(self) -> bool:
+        """Whether the last scoop is long enough ago for the joints to be where they were told to be: its load can be measured."""
+        execution = self.arm.execution
+        if execution is not None and execution.ended:
             self._settled = min(self._settled, self.beat.stamp + SETTLING)
-        return self.beat.stamp >= self._settled
+        return execution is None or self.beat.stamp >= self._settled
 
     def result_of(self, outcome: Outcome, why: str, deed: ScoopExecution | None) -> tuple[ExecuteScoop.Result, bool]:
         self._say_state()  # before the result, whose hearer may ask for the next way at once
@@ -180,7 +185,7 @@ class ScoopArmController(ArmController):
             self.state_topic.publish(String(data=said))
 
     def phase_of(self, deed: ScoopExecution) -> str:
-        return "coming to rest" if deed.ended else deed.stage.value
+        return RESTING if deed.ended else deed.stage.value
 
     def force(self) -> float:
         return float(np.linalg.norm(self.felt.at(self.beat.stamp)[:3]))
@@ -190,9 +195,9 @@ class ScoopArmController(ArmController):
             return self.phase_of(self.arm.execution)
         if self.arm.moving:
             return self._errand
-        return (
-            "waiting for joint states" if not self.started else place_in_words(self.arm, self.arm.pose(self.position))
-        )
+        if not self.started:
+            return "waiting for joint states"
+        return place_in_words(self.arm, self.arm.pose(self.position)) if self._rests() else RESTING
 
 
 def _outwards(place: np.ndarray, angle: float) -> Place:

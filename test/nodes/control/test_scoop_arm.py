@@ -391,7 +391,9 @@ def test_a_halt_that_lasts_ends_the_goal_and_the_way_back_follows(robot):
     robot.permit(SupervisorStatus.STATE_READY)
     robot.run(0.1)
     assert robot.ask() is None, "still on its way back"
+    robot.until(lambda: robot.state == "coming to rest")
     robot.until(lambda: robot.state == "at the measuring pose")
+    assert np.abs(robot.plant.true_v).max() < 0.01
 
 
 def test_a_pause_without_joint_states_is_a_stop(robot):
