@@ -26,6 +26,7 @@ from nodes.framework.qos import COMMAND, LATCHED, SENSOR, STATE
 from sim_core.gate import CommandGate
 from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant, joint_limits
+from sim_core.scooping.execution import ExecutionConfig
 from sim_core.scooping.scoop_arm import BLADE
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 
@@ -71,6 +72,11 @@ def test_a_goal_that_makes_no_sense_is_refused_with_a_sentence(asked, says):
 def test_a_goal_becomes_an_action():
     action = action_of(goal(yaw=1.0, frame="", hard=False))
     assert (action.point.tolist(), action.yaw, action.depth, action.stiffness) == (POINT.tolist(), 1.0, 0.04, "soft")
+
+
+def test_the_nodes_own_settings_are_those_that_the_algorithms_were_tried_with():
+    tried = ExecutionConfig()
+    assert ScoopArmControllerConfig().execution(tried.measuring) == tried
 
 
 # ---- the node in its graph ---------------------------------------------------------------------------------------
