@@ -35,7 +35,10 @@ def compile_kernels(architecture: str | None = None) -> Path:
 class PairsData(ctypes.Structure):
     """`granular_pairs` of runtime/law.h."""
 
-    _fields_ = [*((name, _P) for name in ("a", "b", "history", "force", "touches")), ("count", _I64), ("room", _I64)]
+    _fields_ = [
+        *((name, _P) for name in ("a", "b", "history", "force", "touches")),
+        *((name, _I64) for name in ("parts", "count", "room")),
+    ]
 
 
 class CellsData(ctypes.Structure):
@@ -47,7 +50,7 @@ class CellsData(ctypes.Structure):
 class Job(ctypes.Structure):
     """`granular_job` of runtime/granular.cu."""
 
-    COUNTS = ("cell_counts", "starts", "starts_before", "incident_counts", "incident", "part_counts", "part_pair")
+    COUNTS = ("cell_counts", "starts", "starts_before", "incident_counts", "incident")
     _fields_ = [
         ("w", WorldData),
         ("pairs", PairsData),
@@ -88,14 +91,14 @@ class OnCuda:
         cells = 4 * n + 4096 + 2  # MOST_CELLS of runtime/neighbours.h
         self._scan = math.isqrt(cells) + 1  # chunks of sums over spheres, bodies or cells
         sizes = {
-            **{"grid": 64, "of": 4 * n, "sorted": 4 * n, "sorted_center": 16 * n, "status": 24},
-            **{"cell_counts": 8 * cells, "incident_counts": 8 * (bodies + 2), "part_counts": 8 * (n + 1)},
+            **{"grid": 64, "of": 4 * n, "sorted": 4 * n, "sorted_center": 16 * n, "status": 32},
+            **{"cell_counts": 8 * cells, "incident_counts": 8 * (bodies + 2)},
             **{"region": 28 * self._scan, "partial": 48 * CHUNKS * data.tools, "sums": 8 * self._scan},
         }
         self._memory = {name: self._device.memory(size) for name, size in sizes.items()}
-        self._starts = [self._device.upload(np.zeros(n + 1, np.int64)) for _ in range(2)]
+        self._starts = [self._device.upload(np.zeros(2 * n + 1, np.int64)) for _ in range(2)]
         self._pairs, self._spare = self._room(8 * n), self._room(8 * n)
-        self._count, self._stale, self._tool_way = 0, True, 0.0
+        self._parts, self._count, self._stale, self._tool_way = 0, 0, True, 0.0
         self._newer, self._written = False, False
 
     def _load(self) -> ctypes.c_void_p:
@@ -112,20 +115,26 @@ class OnCuda:
 
     def pairs(self) -> dict[str, np.ndarray]:
         taken = {}
-        for name, (shape, kind) in PAIRS.items():
-            room = np.zeros((self._pairs.room, *shape), kind)
+        for name in PAIRS:
+            room = self._pairs.array(name)
             self._pairs.memory[name].read(room)
-            taken[name] = room[: self._count].copy()
+            taken[name] = np.ascontiguousarray(room.T if name == "history" else room)[: self._count].copy()
         return taken
 
     def put_pairs(self, pairs: Mapping[str, np.ndarray]) -> int:
         self._count = len(pairs["a"])
         self._grow(self._count)
-        for name, (_, kind) in PAIRS.items():
+        for name in PAIRS:
             if name != "force":
-                self._pairs.memory[name].write(np.ascontiguousarray(pairs[name], kind))
-        each = np.bincount(np.asarray(pairs["a"], np.int64), minlength=self._data.spheres)
-        self._starts[0].write(np.concatenate([[0], np.cumsum(each)]).astype(np.int64))
+                room = self._pairs.array(name)
+                (room.T if name == "history" else room)[: self._count] = pairs[name]
+                self._pairs.memory[name].write(room)
+        n = self._data.spheres
+        kind = n * (np.asarray(pairs["b"], np.int64) >= n)
+        each = np.bincount(np.asarray(pairs["a"], np.int64) + kind, minlength=2 * n)
+        starts = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
+        self._starts[0].write(starts)
+        self._parts = int(starts[n])
         self._stale = True
         return OK
 
@@ -147,7 +156,7 @@ class OnCuda:
 
     def _sequence(self, count: int, per_step: float) -> tuple[int, int]:
         """Up to `count` steps; how many were taken, and which failed or -1."""
-        self._memory["status"].write(np.array([FOREVER, -1, 0], np.int64))
+        self._memory["status"].write(np.array([FOREVER, -1, 0, 0], np.int64))
         job, ways = self._job(), [self._tool_way]
         data = self._data
         for step in range(count):
@@ -173,16 +182,15 @@ class OnCuda:
         self._sum(memory["cell_counts"], cells + 2)
         self._enqueue("put_in_cells", spheres)
         self._enqueue("sort_cells", cells)
-        self._enqueue("count_pairs", spheres)
-        self._sum(self._starts[0], spheres + 1)
+        self._enqueue("count_pairs", 2 * spheres)
+        self._sum(self._starts[0], 2 * spheres + 1)
         self._enqueue("tell_pairs", 1)
-        self._count = self._status()[2]
+        self._parts, self._count = self._status()[2:]
         self._grow(self._count)
-        self._enqueue("put_pairs", spheres)
+        self._enqueue("put_pairs", 2 * spheres)
         self._sum(memory["incident_counts"], bodies + 2)
-        self._sum(memory["part_counts"], spheres + 1)
         self._enqueue("put_incidents", self._count)
-        self._enqueue("sort_incidents", max(bodies, spheres))
+        self._enqueue("sort_incidents", bodies)
         self._stale, self._tool_way, self.lists = False, 0.0, self.lists + 1
 
     def _sum(self, numbers: cuda.Memory, n: int) -> None:
@@ -200,7 +208,7 @@ class OnCuda:
         self._device.enqueue(self._module, kernel, max(threads, 1), [job or self._job(), *arguments])
 
     def _status(self) -> list[int]:
-        told = np.zeros(3, np.int64)
+        told = np.zeros(4, np.int64)
         self._memory["status"].read(told)
         return [int(x) for x in told]
 
@@ -214,16 +222,12 @@ class OnCuda:
         starts, before = (memory.address for memory in self._starts)
         return Job(
             world,
-            self._pairs.data(self._count),
-            self._spare.data(0),
+            self._pairs.data(self._parts, self._count),
+            self._spare.data(0, 0),
             cells,
             at["status"],
             **{"cell_counts": at["cell_counts"], "starts": starts, "starts_before": before},
-            **{"incident_counts": at["incident_counts"], "part_counts": at["part_counts"]},
-            **{
-                "incident": self._pairs.memory["incident"].address,
-                "part_pair": self._pairs.memory["part_pair"].address,
-            },
+            **{"incident_counts": at["incident_counts"], "incident": self._pairs.memory["incident"].address},
             **{"region": at["region"], "partial": at["partial"]},
         )
 
@@ -250,13 +254,17 @@ class _Room:
 
     def __init__(self, device: cuda.Device, room: int) -> None:
         self.room = room
-        sizes = {name: room * math.prod(shape) * np.dtype(kind).itemsize for name, (shape, kind) in PAIRS.items()}
-        sizes |= {"incident": 16 * room, "part_pair": 8 * room}
+        sizes = {name: self.array(name).nbytes for name in PAIRS} | {"incident": 16 * room}
         self.memory = {name: device.memory(size) for name, size in sizes.items()}
 
-    def data(self, count: int) -> PairsData:
+    def array(self, name: str) -> np.ndarray:
+        """Zeros of the shape that the memory holds: histories number by number, all else pair by pair."""
+        shape, kind = PAIRS[name]
+        return np.zeros((*shape, self.room) if name == "history" else (self.room, *shape), kind)
+
+    def data(self, parts: int, count: int) -> PairsData:
         at = {name: self.memory[name].address for name in PAIRS}
-        return PairsData(**at, count=count, room=self.room)
+        return PairsData(**at, parts=parts, count=count, room=self.room)
 
 
 def _norm(x: ctypes.Array) -> float:

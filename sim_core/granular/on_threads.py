@@ -18,13 +18,13 @@ __all__ = ["NO_MEMORY", "OK", "PAIRS", "RUNTIME", "TOO_FAST", "OnThreads", "Step
 RUNTIME = Path(__file__).parent / "runtime"
 #: as granular.c has it
 OK, NO_MEMORY, TOO_FAST = 0, 1, 2
-#: what a pair is: shape and type of its numbers, as `granular_pairs` of runtime/law.h has them
+#: what a pair is: shape and type of its numbers; see `granular_pairs` of runtime/law.h
 PAIRS: dict[str, tuple[tuple[int, ...], str]] = {
     "a": ((), "i4"),
     "b": ((), "i4"),
     "history": ((6,), "f4"),
     "touches": ((), "u1"),
-    "force": ((9,), "f4"),
+    "force": ((12,), "f4"),
 }
 _P, _I32, _I64, _F = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_float
 
@@ -79,7 +79,7 @@ def kernels(flags: tuple[str, ...] = ()) -> Library:
     """The compiled kernels; `flags` of the compiler come last. Raises RuntimeError: there is no C compiler, without which grains do
     not move."""
     library = compile_library(
-        "refit_granular", {}, [RUNTIME / "granular.c"], dtype="float32", lanes=1, flags=["-O3", *flags]
+        "refit_granular", {}, [RUNTIME / "granular.c"], dtype="float32", flags=["-O3", "-ftree-vectorize", *flags]
     )
     signatures: dict[str, tuple[list, Any]] = {
         "new": ([_P], _P),

@@ -139,7 +139,7 @@ class GranularWorld:
             "offset": np.ascontiguousarray(grains.offset, f32),
             "center": center,
             "reference": np.zeros((spheres, 3), f32),
-            "pose": np.zeros((max(len(parts), 1), 18), f32),
+            "pose": np.zeros((max(len(parts), 1), 34), f32),
             "wrench": np.zeros((len(tools), 6)),
             "peak": np.zeros(len(tools)),
         }
@@ -312,7 +312,9 @@ class GranularWorld:
         for data, row in zip(self._tool_data, np.asarray(state["tools"])):
             data.position[:], data.quaternion[:] = row[:3].tolist(), row[3:7].tolist()
             data.velocity[:], data.spin[:] = row[7:10].tolist(), row[10:13].tolist()
-        if self._steps.put_pairs({name: np.asarray(state[name]) for name in ("a", "b", "history", "touches")}):
+        pairs = {name: np.asarray(state[name]) for name in ("a", "b", "history", "touches")}
+        order = np.argsort(pairs["b"] >= self._data.spheres, kind="stable")
+        if self._steps.put_pairs({name: array[order] for name, array in pairs.items()}):
             raise MemoryError("no memory for the pairs of the state")
         self.time = float(state["time"])
         self.run(0)
@@ -322,7 +324,7 @@ class GranularWorld:
         second (k, 3) [N]; place (k, 3) [m]."""
         pairs = self._steps.pairs()
         is_ = pairs["touches"].astype(bool)
-        return np.stack([pairs["a"][is_], pairs["b"][is_]], -1), pairs["force"][is_, :3], pairs["force"][is_, 6:]
+        return np.stack([pairs["a"][is_], pairs["b"][is_]], -1), pairs["force"][is_, :3], pairs["force"][is_, 9:]
 
 
 def _check(grains: Grains, tools: Sequence[Tool], materials: Mapping[str, Material]) -> None:

@@ -9,7 +9,7 @@ typedef unsigned char uint8_t;
 #include "law.h"
 #include "neighbours.h"
 
-typedef struct { int64_t last, failed, pairs; } granular_status; /* step, step or -1, how many a new list has */
+typedef struct { int64_t last, failed, parts, pairs; } granular_status; /* step; step or -1; of a new list where parts begin, and its end */
 
 /* Counts are (n + 2): the begin of k stands at counts[k + 1] when all is in place. */
 typedef struct {
@@ -17,7 +17,8 @@ typedef struct {
   granular_pairs pairs, before;
   granular_cells cells;
   granular_status *status;
-  int64_t *cell_counts, *starts, *starts_before, *incident_counts, *incident, *part_counts, *part_pair;
+  int64_t *cell_counts, *starts, *starts_before; /* starts: (2 spheres + 1), first pair of each a with spheres, then with parts */
+  int64_t *incident_counts, *incident; /* of bodies: 2 p for side a of pair p, 2 p + 1 for side b */
   S *region;                    /* (chunks, 7) */
   double *partial;              /* (chunks, tools, 6) */
 } granular_job;
@@ -47,22 +48,33 @@ extern "C" __global__ void place(const granular_job job) {
 }
 
 extern "C" __global__ void contacts(const granular_job job, int64_t step) {
-  const int64_t p = THREAD;
-  if (p < job.pairs.count && step <= job.status->last) contact(&job.w, &job.pairs, p);
+  const int64_t p = THREAD, room = job.pairs.room;
+  if (p >= job.pairs.count || step > job.status->last) return;
+  granular_contacts c;
+  c.a[0] = job.pairs.a[p];
+  c.b[0] = job.pairs.b[p];
+  for (int k = 0; k < 6; k++) c.history[k] = job.pairs.history[k * room + p];
+  contact(&job.w, &c, p >= job.pairs.parts);
+  for (int k = 0; k < 6; k++) job.pairs.history[k * room + p] = c.history[k];
+  job.pairs.touches[p] = c.touches != 0;
+  if (!c.touches) return;
+  S *to = job.pairs.force + 12 * p;
+  for (int k = 0; k < 3; k++) {
+    to[k] = c.force[k];
+    to[3 + k] = c.torque_a[k];
+    to[6 + k] = c.torque_b[k];
+    to[9 + k] = c.place[k];
+  }
 }
 
 /* What the pairs of one chunk do to the tools. */
 REFIT_INLINE void sum_chunk_of_parts(const granular_job *job, int64_t chunk, int64_t chunks) {
   const granular_world *w = &job->w;
-  const int64_t n = job->part_counts[w->spheres], from = n * chunk / chunks, to = n * (chunk + 1) / chunks;
+  const int64_t begin = job->pairs.parts, n = job->pairs.count - begin;
   double *sums = job->partial + 6 * chunk * w->tools;
   for (int32_t k = 0; k < 6 * w->tools; k++) sums[k] = 0;
-  for (int64_t e = from; e < to; e++) {
-    const int64_t p = job->part_pair[e];
-    if (!job->pairs.touches[p]) continue;
-    const int32_t t = w->part[job->pairs.b[p] - w->spheres].tool;
-    add_wrench(job->pairs.force + 9 * p, w->tool[t].position, sums + 6 * t);
-  }
+  for (int64_t p = begin + n * chunk / chunks; p < begin + n * (chunk + 1) / chunks; p++)
+    if (job->pairs.touches[p]) add_wrench(job->pairs.force + 12 * p, sums + 6 * w->part[job->pairs.b[p] - w->spheres].tool);
 }
 
 extern "C" __global__ void bodies(const granular_job job, int64_t step, S tool_way, int64_t chunks) {
@@ -71,8 +83,18 @@ extern "C" __global__ void bodies(const granular_job job, int64_t step, S tool_w
   if (step > job.status->last) return;
   if (i < chunks) sum_chunk_of_parts(&job, i, chunks);
   if (i >= w->bodies) return;
-  S way;
-  const S speed = step_body(w, &job.pairs, job.incident_counts + 1, job.incident, (int32_t)i, &way);
+  const int64_t *first = job.incident_counts + 1;
+  S force[3] = {0, 0, 0}, torque[3] = {0, 0, 0};
+  for (int64_t e = first[i]; e < first[i + 1]; e++) {
+    const int64_t p = job.incident[e] >> 1, is_b = job.incident[e] & 1;
+    if (!job.pairs.touches[p]) continue;
+    const S *from = job.pairs.force + 12 * p, *turns = from + (is_b ? 6 : 3);
+    for (int k = 0; k < 3; k++) {
+      force[k] += is_b ? from[k] : -from[k];
+      torque[k] += turns[k];
+    }
+  }
+  const S speed = move_body(w, (int32_t)i, force, torque), way = place_spheres(w, (int32_t)i);
   const int fast = !(speed <= w->fastest * w->fastest);
   if (fast) job.status->failed = step;
   if (fast || list_is_old(w, way, tool_way)) job.status->last = step; /* who else writes here writes the same */
@@ -150,7 +172,7 @@ extern "C" __global__ void clear(const granular_job job) {
   const int64_t k = THREAD;
   if (k < MOST_CELLS(job.w.spheres) + 2) job.cell_counts[k] = 0;
   if (k < job.w.bodies + 2) job.incident_counts[k] = 0;
-  if (k == 0) job.starts[0] = job.part_counts[0] = 0;
+  if (k == 0) job.starts[0] = 0;
 }
 
 extern "C" __global__ void count_in_cells(const granular_job job) {
@@ -174,30 +196,34 @@ extern "C" __global__ void sort_cells(const granular_job job) {
     for (int k = 0; k < 4; k++) job.cells.center[4 * o + k] = job.w.center[4 * (int64_t)job.cells.sorted[o] + k];
 }
 
+/* A thread per sphere for its pairs with spheres, and one for those with parts. */
 extern "C" __global__ void count_pairs(const granular_job job) {
-  const int64_t i = THREAD;
-  if (i < job.w.spheres) job.starts[i + 1] = pairs_of(&job.w, &job.cells, (int32_t)i, NULL, NULL);
+  const int64_t k = THREAD, n = job.w.spheres;
+  if (k < n) job.starts[k + 1] = spheres_near(&job.w, &job.cells, (int32_t)k, NULL, 0);
+  else if (k < 2 * n) job.starts[k + 1] = parts_near(&job.w, (int32_t)(k - n), NULL, 0);
 }
 
 extern "C" __global__ void tell_pairs(const granular_job job) {
-  if (THREAD == 0) job.status->pairs = job.starts[job.w.spheres];
+  if (THREAD > 0) return;
+  job.status->parts = job.starts[job.w.spheres];
+  job.status->pairs = job.starts[2 * (int64_t)job.w.spheres];
 }
 
 extern "C" __global__ void put_pairs(const granular_job job) {
-  const int64_t i = THREAD;
+  const int64_t k = THREAD, n = job.w.spheres;
   const granular_world *w = &job.w;
-  if (i >= w->spheres) return;
-  const int64_t from = job.starts[i], to = job.starts[i + 1];
-  int64_t parts = 0;
-  pairs_of(w, &job.cells, (int32_t)i, job.pairs.a + from, job.pairs.b + from);
+  if (k >= 2 * n) return;
+  const int32_t i = (int32_t)(k < n ? k : k - n);
+  const int64_t from = job.starts[k], to = job.starts[k + 1];
+  if (k < n) spheres_near(w, &job.cells, i, job.pairs.b + from, to - from);
+  else parts_near(w, i, job.pairs.b + from, to - from);
   for (int64_t p = from; p < to; p++) {
-    remember(&job.before, job.starts_before, &job.pairs, p);
+    job.pairs.a[p] = i;
+    remember(&job.before, job.starts_before + k, &job.pairs, p);
     count_one(job.incident_counts + 1 + w->body[i]);
-    if (job.pairs.b[p] < w->spheres) count_one(job.incident_counts + 1 + w->body[job.pairs.b[p]]);
-    else parts++;
+    if (k < n) count_one(job.incident_counts + 1 + w->body[job.pairs.b[p]]);
   }
-  job.part_counts[i + 1] = parts;
-  for (int k = 0; k < 3; k++) w->reference[3 * i + k] = w->center[4 * i + k];
+  if (k < n) for (int c = 0; c < 3; c++) w->reference[3 * k + c] = w->center[4 * k + c];
 }
 
 extern "C" __global__ void put_incidents(const granular_job job) {
@@ -205,14 +231,10 @@ extern "C" __global__ void put_incidents(const granular_job job) {
   if (p >= job.pairs.count) return;
   const int32_t a = job.pairs.a[p], b = job.pairs.b[p];
   job.incident[take_place(job.incident_counts + 1 + job.w.body[a])] = 2 * p;
-  if (b < job.w.spheres) job.incident[take_place(job.incident_counts + 1 + job.w.body[b])] = 2 * p + 1;
+  if (p < job.pairs.parts) job.incident[take_place(job.incident_counts + 1 + job.w.body[b])] = 2 * p + 1;
 }
 
 extern "C" __global__ void sort_incidents(const granular_job job) {
   const int64_t i = THREAD, *first = job.incident_counts + 1;
   if (i < job.w.bodies) sort_few(job.incident, first[i], first[i + 1]);
-  if (i >= job.w.spheres) return;
-  int64_t at = job.part_counts[i];
-  for (int64_t p = job.starts[i]; p < job.starts[i + 1]; p++)
-    if (job.pairs.b[p] >= job.w.spheres) job.part_pair[at++] = p;
 }

@@ -1,12 +1,14 @@
 /* Grains in contact with grains and tools: the equations, for CPU threads (granular.c) and for CUDA (granular.cu).
  *
  * A body (a grain, a rock) is a rigid union of spheres; a part of a tool is a box with rounded edges. A step computes the force of
- * every pair that may touch, then lets every body gather the forces of its pairs, in their order: no sum depends on the number of
- * threads. Contact: spring and dashpot along the normal with adhesion (Derjaguin-Muller-Toporov's pull-off), spring, dashpot and
+ * every pair that may touch, REFIT_LANES pairs side by side, and sums what pairs do to a body in their order: no sum depends on the
+ * number of threads. Contact: spring and dashpot along the normal with adhesion (Derjaguin-Muller-Toporov's pull-off), spring, dashpot and
  * Coulomb's limit along the surface (Cundall and Strack 1979), elastic-plastic spring and dashpot against rolling (Ai et al. 2011).
  */
 #ifndef REFIT_GRANULAR_LAW_H
 #define REFIT_GRANULAR_LAW_H
+
+#include "lanes.h"
 
 /* Of a pair of materials; stiffness is per metre of effective radius, as all times then scale with a grain's size. */
 typedef struct { S stiffness, damping, friction, rolling, adhesion, reach, shear, root_shear; } granular_law;
@@ -14,8 +16,13 @@ typedef struct { S stiffness, damping, friction, rolling, adhesion, reach, shear
 /* A box with half lengths `half`, swept by a sphere of radius `rounding`, in the tool's frame. */
 typedef struct { int32_t tool, material; S half[3], rounding, offset[3], quaternion[4]; } granular_part;
 
-/* Where a part is: its middle and its axes as columns; and the box along the world's axes that holds it. */
-typedef struct { S middle[3], axes[9], low[3], high[3]; } granular_pose;
+/* Where a part is: its middle, its axes as columns, its size; how its tool moves; and the box along the world's axes that holds it.
+ * Numbers are read four at a time. */
+typedef struct {
+  S middle[3], rounding, axes[9], half[3];
+  S position[3], inverse_mass, velocity[3], spare, spin[3], spare_;
+  S low[3], high[3];
+} granular_pose;
 
 typedef struct { double position[3], quaternion[4], velocity[3], spin[3]; } granular_tool;
 
@@ -43,13 +50,13 @@ typedef struct {
   S gravity[3], step, skin, fastest, drag;
 } granular_world;
 
-/* Pairs that may touch: sphere a with sphere b, or with part b - spheres. */
+/* Pairs that may touch: sphere a with sphere b; then, from `parts` on, sphere a with part b - spheres. Both are sorted by a. */
 typedef struct {
   int32_t *a, *b;
-  S *history;       /* (pairs, 6): shear of the surfaces, and turn of a against b */
-  S *force;         /* (pairs, 9): force on b, moment on b against rolling, place of the contact */
+  S *history;       /* (6, room): shear of the surfaces, and turn of a against b */
+  S *force;         /* (pairs, 12): force on b, torque on a, torque on b, place of the contact */
   uint8_t *touches;
-  int64_t count, room;
+  int64_t parts, count, room;
 } granular_pairs;
 
 #define DOT(u, v) ((u)[0] * (v)[0] + (u)[1] * (v)[1] + (u)[2] * (v)[2])
@@ -86,33 +93,20 @@ AXES_OF(axes_of_double, double)
 TURN(turn, S, REFIT_M(sqrt), REFIT_M(sin), REFIT_M(cos))
 TURN(turn_double, double, sqrt, sin, cos)
 
-/* How far a sphere's middle is outside of a part, and the direction from the part to it. */
-REFIT_INLINE S outside_part(const granular_part *part, const granular_pose *pose, const S *center, S *away) {
-  S at[3], out[3], square = 0;
+/* Whether a sphere's middle is less than `reach` outside of a part. */
+REFIT_INLINE int is_near_part(const granular_pose *pose, const S *center, S reach) {
+  S square = 0;
+  for (int k = 0; k < 3; k++)
+    if (center[k] + reach < pose->low[k] || center[k] - reach > pose->high[k]) return 0;
   for (int k = 0; k < 3; k++) {
     const S *axis = pose->axes + k;
-    at[k] = axis[0] * (center[0] - pose->middle[0]) + axis[3] * (center[1] - pose->middle[1]) +
-            axis[6] * (center[2] - pose->middle[2]);
-    const S beyond = REFIT_M(fabs)(at[k]) - part->half[k];
-    out[k] = beyond > 0 ? (at[k] < 0 ? -beyond : beyond) : 0;
-    square += out[k] * out[k];
+    const S at = axis[0] * (center[0] - pose->middle[0]) + axis[3] * (center[1] - pose->middle[1]) +
+                 axis[6] * (center[2] - pose->middle[2]);
+    const S beyond = REFIT_M(fabs)(at) - pose->half[k];
+    if (beyond > 0) square += beyond * beyond;
   }
-  S distance;
-  if (square > 0) {
-    distance = REFIT_M(sqrt)(square);
-    for (int k = 0; k < 3; k++) out[k] /= distance;
-  } else { /* the middle is in the box: out by the nearest face */
-    int face = 0;
-    distance = K(-1e30);
-    for (int k = 0; k < 3; k++) {
-      const S beyond = REFIT_M(fabs)(at[k]) - part->half[k];
-      if (beyond > distance) { distance = beyond; face = k; }
-    }
-    for (int k = 0; k < 3; k++) out[k] = k == face ? (at[k] < 0 ? K(-1) : K(1)) : 0;
-  }
-  for (int k = 0; k < 3; k++)
-    away[k] = pose->axes[3 * k] * out[0] + pose->axes[3 * k + 1] * out[1] + pose->axes[3 * k + 2] * out[2];
-  return distance - part->rounding;
+  const S most = reach + pose->rounding;
+  return square < most * most;
 }
 
 /* Where the parts of the tools are now. */
@@ -134,7 +128,13 @@ REFIT_INLINE void place_part(const granular_world *w, int32_t p) {
     }
     pose->low[i] = pose->middle[i] - reach;
     pose->high[i] = pose->middle[i] + reach;
+    pose->half[i] = part->half[i];
+    pose->position[i] = (S)tool->position[i];
+    pose->velocity[i] = (S)tool->velocity[i];
+    pose->spin[i] = (S)tool->spin[i];
   }
+  pose->rounding = part->rounding;
+  pose->inverse_mass = pose->spare = pose->spare_ = 0;
 }
 
 REFIT_INLINE void advance_tool(const granular_world *w, int32_t t) {
@@ -144,146 +144,165 @@ REFIT_INLINE void advance_tool(const granular_world *w, int32_t t) {
   turn_double(tool->quaternion, tool->spin, (double)w->step);
 }
 
-/* Velocity of a body's surface at a place. */
-REFIT_INLINE void surface_velocity(S *v, const S *velocity, const S *spin, const S *arm) {
-  cross_to(v, spin, arm);
-  for (int k = 0; k < 3; k++) v[k] += velocity[k];
+/* ---- contact: pairs side by side ----------------------------------------------------------- */
+
+/* What contacts are told (a, b, history) and say (history, force, torques, place, touches). */
+typedef struct {
+  int32_t a[REFIT_LANES], b[REFIT_LANES];
+  R history[6], force[4], torque_a[4], torque_b[4], place[4]; /* the fourth of each: 0 */
+  I touches;
+} granular_contacts;
+
+REFIT_INLINE R r_dot(const R *u, const R *v) { return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]; }
+REFIT_INLINE void r_cross(R *to, const R *u, const R *v) {
+  to[0] = u[1] * v[2] - u[2] * v[1];
+  to[1] = u[2] * v[0] - u[0] * v[2];
+  to[2] = u[0] * v[1] - u[1] * v[0];
 }
 
-/* The force of pair p. Returns whether there is one. */
-REFIT_INLINE int contact(const granular_world *w, const granular_pairs *pairs, int64_t p) {
-  const int32_t a = pairs->a[p], b = pairs->b[p], i = w->body[a], with_part = b >= w->spheres;
-  const S *ca = w->center + 4 * a;
-  S normal[3], gap, radius, inverse, moving_b[3], turning_b[3], at[3];
-  int32_t other;
-  if (with_part) {
-    const granular_part *part = w->part + (b - w->spheres);
-    S away[3];
-    gap = outside_part(part, w->pose + (b - w->spheres), ca, away) - ca[3];
-    for (int k = 0; k < 3; k++) normal[k] = -away[k];
-    radius = ca[3];
-    other = part->material;
-  } else {
-    const S *cb = w->center + 4 * b;
-    S square = 0;
+/* The direction from spheres' middles to parts, and how far these are from there. */
+REFIT_INLINE R toward_parts(const R *center, const S *const *pose, R *normal) {
+  R about[4], axes[12], at[3], out[3], beyond[3], square = C(0), distance; /* about: middle, rounding; axes end with the half lengths */
+  into_lanes(about, pose, 0);
+  for (int k = 0; k < 3; k++) into_lanes(axes + 4 * k, pose, 4 + 4 * k);
+  for (int k = 0; k < 3; k++) {
+    at[k] = axes[k] * (center[0] - about[0]) + axes[3 + k] * (center[1] - about[1]) + axes[6 + k] * (center[2] - about[2]);
+    beyond[k] = r_fabs(at[k]) - axes[9 + k];
+    out[k] = r_select(beyond[k] > 0, r_select(at[k] < 0, -beyond[k], beyond[k]), C(0));
+    square += out[k] * out[k];
+  }
+  const I inside = square == 0;
+  distance = sqrt_lanes(square);
+  if (any_lane(inside)) { /* the middle is in the box: out by the nearest face */
+    const I by[3] = {(beyond[0] >= beyond[1]) & (beyond[0] >= beyond[2]), (beyond[1] > beyond[0]) & (beyond[1] >= beyond[2]),
+                     (beyond[2] > beyond[0]) & (beyond[2] > beyond[1])};
     for (int k = 0; k < 3; k++) {
-      normal[k] = cb[k] - ca[k];
+      out[k] = r_select(inside, r_select(by[k], r_select(at[k] < 0, C(-1), C(1)), C(0)), out[k]);
+      distance = r_select(inside & by[k], beyond[k], distance);
+    }
+  }
+  const R over = K(-1) / r_select(inside, C(1), distance);
+  for (int k = 0; k < 3; k++) normal[k] = (axes[3 * k] * out[0] + axes[3 * k + 1] * out[1] + axes[3 * k + 2] * out[2]) * over;
+  return distance - about[3];
+}
+
+/* The forces of pairs: of spheres with spheres, or of spheres with parts. */
+REFIT_INLINE void contact(const granular_world *w, granular_contacts *c, int with_parts) {
+  const S *of_a[REFIT_LANES], *of_b[REFIT_LANES], *motion_a[REFIT_LANES], *motion_b[REFIT_LANES], *of_law[REFIT_LANES];
+  for (int l = 0; l < REFIT_LANES; l++) {
+    const int32_t a = c->a[l], b = with_parts ? c->b[l] - w->spheres : c->b[l];
+    of_a[l] = w->center + 4 * (int64_t)a;
+    motion_a[l] = w->motion[w->body[a]].position;
+    of_b[l] = with_parts ? w->pose[b].middle : w->center + 4 * (int64_t)b;
+    motion_b[l] = with_parts ? w->pose[b].position : w->motion[w->body[b]].position;
+    of_law[l] = &w->law[w->material[a] * w->materials + (with_parts ? w->part[b].material : w->material[b])].stiffness;
+  }
+  R center_a[4], position_a[4], position_b[4], law[8], normal[3], arm_a[3], arm_b[3], gap, radius, square = C(0);
+  into_lanes(center_a, of_a, 0);
+  into_lanes(position_a, motion_a, 0);
+  into_lanes(position_b, motion_b, 0);
+  into_lanes(law, of_law, 0);
+  into_lanes(law + 4, of_law, 4);
+  const R own = center_a[3];
+  if (with_parts) {
+    gap = toward_parts(center_a, of_b, normal) - own;
+    radius = own;
+  } else {
+    R center_b[4];
+    into_lanes(center_b, of_b, 0);
+    for (int k = 0; k < 3; k++) {
+      normal[k] = center_b[k] - center_a[k];
       square += normal[k] * normal[k];
     }
-    const S both = ca[3] + cb[3], reach = both + w->skin;
-    if (square > reach * reach) { gap = w->skin; radius = 0; other = 0; } /* far: no root for it */
-    else {
-      const S distance = REFIT_M(sqrt)(square);
-      gap = distance - both;
-      const S over = distance > 0 ? 1 / distance : 0;
-      for (int k = 0; k < 3; k++) normal[k] *= over;
-      radius = ca[3] * cb[3] / both;
-      other = w->material[b];
-    }
+    const R both = own + center_b[3], distance = sqrt_lanes(square), over = r_select(distance > 0, K(1) / distance, C(0));
+    for (int k = 0; k < 3; k++) normal[k] *= over;
+    gap = distance - both;
+    radius = own * center_b[3] / both;
   }
-  const granular_law *law = w->law + w->material[a] * w->materials + other;
-  S *history = pairs->history + 6 * p;
-  const S reach = law->adhesion > 0 ? law->reach * radius : 0;
-  if (gap >= reach) {
-    if (pairs->touches[p])
-      for (int k = 0; k < 6; k++) history[k] = 0;
-    return pairs->touches[p] = 0;
+  const R adhesion = law[4];
+  const I sticks = adhesion > 0;
+  const R reach = r_select(sticks, law[5] * radius, C(0));
+  c->touches = gap < reach;
+  if (!any_lane(c->touches)) {
+    for (int k = 0; k < 6; k++) c->history[k] = C(0);
+    for (int k = 0; k < 4; k++) c->force[k] = c->torque_a[k] = c->torque_b[k] = c->place[k] = C(0);
+    return;
   }
-  /* what touches */
-  for (int k = 0; k < 3; k++) at[k] = ca[k] + normal[k] * (ca[3] + K(0.5) * gap);
-  S arm[3], moving[3], shear[3];
-  const granular_motion *mine = w->motion + i;
-  for (int k = 0; k < 3; k++) arm[k] = at[k] - mine->position[k];
-  surface_velocity(moving, mine->velocity, mine->spin, arm);
-  inverse = mine->inverse_mass;
-  if (with_part) {
-    const granular_tool *tool = w->tool + w->part[b - w->spheres].tool;
-    S v[3];
-    for (int k = 0; k < 3; k++) {
-      arm[k] = (S)(at[k] - tool->position[k]);
-      v[k] = (S)tool->velocity[k];
-      turning_b[k] = (S)tool->spin[k];
-    }
-    surface_velocity(moving_b, v, turning_b, arm);
-  } else {
-    const granular_motion *other_ = w->motion + w->body[b];
-    for (int k = 0; k < 3; k++) {
-      arm[k] = at[k] - other_->position[k];
-      turning_b[k] = other_->spin[k];
-    }
-    surface_velocity(moving_b, other_->velocity, turning_b, arm);
-    inverse += other_->inverse_mass;
-  }
-  for (int k = 0; k < 3; k++) moving[k] = moving_b[k] - moving[k];
-  const S parting = DOT(moving, normal);
-  /* along the normal: flesh pushes only, adhesion pulls, less so as the gap opens */
-  const S stiffness = law->stiffness * radius, mass = inverse > 0 ? 1 / inverse : 0;
-  const S root = REFIT_M(sqrt)(stiffness * mass);
-  const S elastic = gap < 0 ? -stiffness * gap - law->damping * root * parting : 0, push = elastic > 0 ? elastic : 0;
-  const S pull = law->adhesion * radius * (gap > 0 ? 1 - gap / reach : 1);
-  /* along the surface */
-  const S k_shear = law->shear * stiffness, c_shear = law->damping * law->root_shear * root;
-  const S tilt = DOT(history, normal);
-  S tangential[3], square = 0;
+  c->force[3] = c->torque_a[3] = c->torque_b[3] = c->place[3] = C(0);
+  R moving[3], turning[3], velocity_a[4], velocity_b[4], spin_a[4], spin_b[4], by_spin_a[3], by_spin_b[3];
+  into_lanes(velocity_a, motion_a, 4);
+  into_lanes(velocity_b, motion_b, 4);
+  into_lanes(spin_a, motion_a, 8);
+  into_lanes(spin_b, motion_b, 8);
+  const R half = own + K(0.5) * gap;
   for (int k = 0; k < 3; k++) {
-    shear[k] = history[k] - tilt * normal[k];
-    const S slip = moving[k] - parting * normal[k];
-    shear[k] += slip * w->step;
-    moving[k] = slip;
-    tangential[k] = -k_shear * shear[k] - c_shear * slip;
+    c->place[k] = center_a[k] + normal[k] * half;
+    arm_a[k] = c->place[k] - position_a[k];
+    arm_b[k] = c->place[k] - position_b[k];
+    turning[k] = spin_b[k] - spin_a[k];
+  }
+  r_cross(by_spin_a, spin_a, arm_a);
+  r_cross(by_spin_b, spin_b, arm_b);
+  for (int k = 0; k < 3; k++) moving[k] = (by_spin_b[k] + velocity_b[k]) - (by_spin_a[k] + velocity_a[k]);
+  /* along the normal: flesh pushes only, adhesion pulls, less so as the gap opens */
+  const R parting = r_dot(moving, normal), inverse = position_a[3] + position_b[3];
+  const R stiffness = law[0] * radius, damping = law[1];
+  const R root = sqrt_lanes(r_select(inverse > 0, stiffness / inverse, C(0)));
+  const R elastic = -stiffness * gap - damping * root * parting;
+  const R push = r_select((gap < 0) & (elastic > 0), elastic, C(0));
+  R pull = C(0);
+  if (any_lane(sticks)) pull = r_select(sticks, adhesion * radius * r_select(gap > 0, K(1) - gap / reach, C(1)), C(0));
+  /* along the surface */
+  const R k_shear = law[6] * stiffness, c_shear = damping * law[7] * root;
+  const R tilt = r_dot(c->history, normal), limit = law[2] * push;
+  R tangential[3], slip[3], shear[3];
+  square = C(0);
+  for (int k = 0; k < 3; k++) {
+    slip[k] = moving[k] - parting * normal[k];
+    shear[k] = c->history[k] - tilt * normal[k] + slip[k] * w->step;
+    tangential[k] = -k_shear * shear[k] - c_shear * slip[k];
     square += tangential[k] * tangential[k];
   }
-  const S limit = law->friction * push;
-  if (square > limit * limit) {
-    const S share = limit / REFIT_M(sqrt)(square);
+  const I slides = square > limit * limit;
+  if (any_lane(slides & c->touches)) {
+    const R share = r_select(slides, limit / sqrt_lanes(square), C(1)), over = K(1) / k_shear;
     for (int k = 0; k < 3; k++) {
       tangential[k] *= share;
-      shear[k] = -(tangential[k] + c_shear * moving[k]) / k_shear;
+      shear[k] = r_select(slides, -(tangential[k] + c_shear * slip[k]) * over, shear[k]);
     }
   }
-  for (int k = 0; k < 3; k++) history[k] = shear[k];
-  /* against rolling and twisting */
-  S moment[3] = {0, 0, 0};
-  const S most = law->rolling * radius * push;
-  if (law->rolling > 0) {
-    const S k_roll = K(2.25) * law->rolling * law->rolling * radius * radius * stiffness;
-    const S c_roll = K(0.9) * law->rolling * radius * radius * root; /* 0.3 of critical, for an inertia of mass radius^2 */
-    S size = 0;
-    for (int k = 0; k < 3; k++) {
-      history[3 + k] += (turning_b[k] - mine->spin[k]) * w->step;
-      moment[k] = -k_roll * history[3 + k];
-      size += moment[k] * moment[k];
-    }
-    if (size > most * most) {
-      const S share = most / REFIT_M(sqrt)(size);
-      for (int k = 0; k < 3; k++) {
-        moment[k] *= share;
-        history[3 + k] = -moment[k] / k_roll;
-      }
-    } else
-      for (int k = 0; k < 3; k++) moment[k] -= c_roll * (turning_b[k] - mine->spin[k]);
-  }
-  S *force = pairs->force + 9 * p;
   for (int k = 0; k < 3; k++) {
-    force[k] = (push - pull) * normal[k] + tangential[k];
-    force[3 + k] = moment[k];
-    force[6 + k] = at[k];
+    c->history[k] = r_select(c->touches, shear[k], C(0));
+    c->force[k] = r_select(c->touches, (push - pull) * normal[k] + tangential[k], C(0));
   }
-  return pairs->touches[p] = 1;
+  r_cross(c->torque_b, arm_b, c->force);
+  r_cross(c->torque_a, c->force, arm_a);
+  /* against rolling and twisting */
+  const R rolling = law[3];
+  const I rolls = c->touches & (rolling > 0);
+  for (int k = 3; k < 6; k++) c->history[k] = r_select(rolls, c->history[k], C(0));
+  if (!any_lane(rolls)) return;
+  const R most = rolling * radius * push;
+  const R k_roll = K(2.25) * rolling * rolling * radius * radius * stiffness;
+  const R c_roll = K(0.9) * rolling * radius * radius * root; /* 0.3 of critical, for an inertia of mass radius^2 */
+  R moment[3], size = C(0);
+  for (int k = 0; k < 3; k++) {
+    c->history[3 + k] += turning[k] * w->step;
+    moment[k] = -k_roll * c->history[3 + k];
+    size += moment[k] * moment[k];
+  }
+  const I yields = size > most * most;
+  const R part_of = r_select(yields, most / sqrt_lanes(size), C(1));
+  for (int k = 0; k < 3; k++) {
+    moment[k] *= part_of;
+    c->history[3 + k] = r_select(yields & rolls, -moment[k] / k_roll, r_select(rolls, c->history[3 + k], C(0)));
+    moment[k] = r_select(rolls, r_select(yields, moment[k], moment[k] - c_roll * turning[k]), C(0));
+    c->torque_a[k] -= moment[k];
+    c->torque_b[k] += moment[k];
+  }
 }
 
-/* Adds what pair p does to a body, whose side of it is +1 (b) or -1 (a). */
-REFIT_INLINE void gather_pair(const granular_pairs *pairs, int64_t p, S side, const S *position, S *force, S *torque) {
-  if (!pairs->touches[p]) return;
-  const S *f = pairs->force + 9 * p;
-  S arm[3], t[3];
-  for (int k = 0; k < 3; k++) arm[k] = f[6 + k] - position[k];
-  cross_to(t, arm, f);
-  for (int k = 0; k < 3; k++) {
-    force[k] += side * f[k];
-    torque[k] += side * (t[k] + f[3 + k]);
-  }
-}
+/* ---- bodies -------------------------------------------------------------------------------- */
 
 /* Where the spheres of a body are; returns the square of the longest way of one since the pairs were listed. */
 REFIT_INLINE S place_spheres(const granular_world *w, int32_t i) {
@@ -340,12 +359,11 @@ REFIT_INLINE S move_body(const granular_world *w, int32_t i, const S *force, con
 }
 
 /* Adds what a pair with a part does to its tool: force, and torque about its origin, in double. */
-REFIT_INLINE void add_wrench(const S *f, const double *origin, double *sum) {
-  const double x = f[6] - origin[0], y = f[7] - origin[1], z = f[8] - origin[2];
-  for (int k = 0; k < 3; k++) sum[k] += f[k];
-  sum[3] += y * f[2] - z * f[1] + f[3];
-  sum[4] += z * f[0] - x * f[2] + f[4];
-  sum[5] += x * f[1] - y * f[0] + f[5];
+REFIT_INLINE void add_wrench(const S *f, double *sum) {
+  for (int k = 0; k < 3; k++) {
+    sum[k] += f[k];
+    sum[3 + k] += f[6 + k];
+  }
 }
 
 /* Adds a step's wrench on tool t to the run's. */
@@ -353,18 +371,6 @@ REFIT_INLINE void add_step(const granular_world *w, int32_t t, const double *sum
   for (int k = 0; k < 6; k++) w->wrench[6 * t + k] += sum[k];
   const double size = sqrt(DOT(sum, sum));
   if (size > w->peak[t]) w->peak[t] = size;
-}
-
-/* A step of body i, whose pairs are incident[incident_first[i]] and so on: 2 p for side a of pair p, 2 p + 1 for side b. Returns its
- * speed's square, and the square of the longest way of one of its spheres since pairs were listed. */
-REFIT_INLINE S step_body(const granular_world *w, const granular_pairs *pairs, const int64_t *incident_first, const int64_t *incident,
-                         int32_t i, S *way) {
-  S force[3] = {0, 0, 0}, torque[3] = {0, 0, 0};
-  for (int64_t e = incident_first[i]; e < incident_first[i + 1]; e++)
-    gather_pair(pairs, incident[e] >> 1, incident[e] & 1 ? K(1) : K(-1), w->motion[i].position, force, torque);
-  const S speed = move_body(w, i, force, torque);
-  *way = place_spheres(w, i);
-  return speed;
 }
 
 /* Whether a sphere has gone so far that a pair may touch which is not listed; way: the square of its own, tool_way: of a tool. */

@@ -1,7 +1,7 @@
 /* Which pairs may touch: spheres sorted into the cells of a grid, and what pairs of a new list remember of the list before.
  *
- * The order of a list depends on places alone, neither on threads nor on the machine: pairs are sorted by their sphere a; those of
- * one a by cells, in a cell by number; parts of tools come last.
+ * The order of a list depends on places alone, neither on threads nor on the machine: pairs of one sphere a are sorted by cells, in a
+ * cell by number.
  */
 #ifndef REFIT_GRANULAR_NEIGHBOURS_H
 #define REFIT_GRANULAR_NEIGHBOURS_H
@@ -52,8 +52,8 @@ REFIT_INLINE int32_t cell_at(const granular_grid *g, const S *c) {
   return along(g, c, 0) + g->n[0] * (along(g, c, 1) + g->n[1] * along(g, c, 2));
 }
 
-/* Pairs of sphere i: written to `a`, `b` if these are given. Returns how many. */
-REFIT_FN int64_t pairs_of(const granular_world *w, const granular_cells *cells, int32_t i, int32_t *a, int32_t *b) {
+/* Later spheres that sphere i may touch: as many as there is room for are written down. Returns how many there are. */
+REFIT_FN int64_t spheres_near(const granular_world *w, const granular_cells *cells, int32_t i, int32_t *b, int64_t room) {
   const granular_grid *g = cells->grid;
   const S *c = w->center + 4 * i;
   const int32_t body = w->body[i], fixed = w->motion[body].inverse_mass == 0;
@@ -74,34 +74,36 @@ REFIT_FN int64_t pairs_of(const granular_world *w, const granular_cells *cells, 
         const S u = d[0] - c[0], v = d[1] - c[1], z_ = d[2] - c[2], reach = c[3] + d[3] + w->skin;
         if (u * u + v * v + z_ * z_ >= reach * reach || w->body[j] == body) continue;
         if (fixed && w->motion[w->body[j]].inverse_mass == 0) continue;
-        if (a) { a[n] = i; b[n] = j; }
+        if (n < room) b[n] = j;
         n++;
       }
     }
   }
-  if (!fixed) for (int32_t p = 0; p < w->parts; p++) {
-    const granular_pose *pose = w->pose + p;
-    const S reach = c[3] + w->skin;
-    if (c[0] + reach < pose->low[0] || c[0] - reach > pose->high[0] || c[1] + reach < pose->low[1] ||
-        c[1] - reach > pose->high[1] || c[2] + reach < pose->low[2] || c[2] - reach > pose->high[2])
-      continue;
-    S away[3];
-    if (outside_part(w->part + p, pose, c, away) >= reach) continue;
-    if (a) { a[n] = i; b[n] = w->spheres + p; }
+  return n;
+}
+
+/* Likewise parts. */
+REFIT_FN int64_t parts_near(const granular_world *w, int32_t i, int32_t *b, int64_t room) {
+  const S *c = w->center + 4 * i;
+  int64_t n = 0;
+  if (w->motion[w->body[i]].inverse_mass == 0) return 0;
+  for (int32_t p = 0; p < w->parts; p++) {
+    if (!is_near_part(w->pose + p, c, c[3] + w->skin)) continue;
+    if (n < room) b[n] = w->spheres + p;
     n++;
   }
   return n;
 }
 
-/* What pair p of a new list remembers: history and touch in the list before, whose pairs of sphere a begin at starts[a]. */
-REFIT_INLINE void remember(const granular_pairs *before, const int64_t *starts, const granular_pairs *to, int64_t p) {
-  S *history = to->history + 6 * p;
-  const int32_t a = to->a[p], b = to->b[p];
+/* What pair p of a new list remembers: history and touch in the list before, where like pairs of its sphere a are from range[0] on,
+ * before range[1]. */
+REFIT_INLINE void remember(const granular_pairs *before, const int64_t *range, const granular_pairs *to, int64_t p) {
+  const int32_t b = to->b[p];
   to->touches[p] = 0;
-  for (int k = 0; k < 6; k++) history[k] = 0;
-  for (int64_t o = starts[a]; o < starts[a + 1]; o++)
+  for (int k = 0; k < 6; k++) to->history[k * to->room + p] = 0;
+  for (int64_t o = range[0]; o < range[1]; o++)
     if (before->b[o] == b) {
-      for (int k = 0; k < 6; k++) history[k] = before->history[6 * o + k];
+      for (int k = 0; k < 6; k++) to->history[k * to->room + p] = before->history[k * before->room + o];
       to->touches[p] = before->touches[o];
       return;
     }
