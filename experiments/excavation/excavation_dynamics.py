@@ -1,7 +1,7 @@
 """What is foretold of a bucket among blocks by a network with a memory, and by one without; what pictures and forces are worth.
 
     ./refit experiment excavation_dynamics            # 300 trajectories, five seeds of each network
-    ./refit experiment excavation_dynamics --quick    # 48 trajectories, one seed, a few passes
+    ./refit experiment excavation_dynamics --quick    # 60 trajectories, one seed, a few passes
 
 Trajectories of all scripted strategies are collected in the simulated pile (they are kept, and read again next time), split
 8 : 1 : 1, and predicted up to seven primitives ahead. A recurrent network sees the last one, three, five or seven states; the
@@ -26,7 +26,7 @@ from sim_core.host.executors import spread
 TIERS = ("learning",)
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), section 7.6.2"
 OWN = "own target, after the thesis"
-TRAJECTORIES = {"quick": 48, "full": 300}
+TRAJECTORIES = {"quick": 60, "full": 300}
 SEEDS = {"quick": 1, "full": 5}
 SCHEDULES = {"quick": QUICK, "full": FULL}
 #: loss over that of all modalities, published in table 7.1

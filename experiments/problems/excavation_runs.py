@@ -84,8 +84,8 @@ def data_path(seed: int) -> ReferencePath:
     rng = np.random.default_rng([seed, 76])
     drawn = {
         "depth": rng.uniform(0.02, 0.085),
-        "slope": rng.uniform(0.5, 0.75),
-        "drag": rng.uniform(0.07, 0.10),
+        "slope": rng.uniform(0.7, 1.2),
+        "drag": rng.uniform(0.08, 0.14),
         "closed": rng.uniform(0.6, 0.9),
     }
     return make_reference_path(replace(PathSettings(), **drawn))

@@ -26,8 +26,8 @@ class Workspace:
         lower, upper: (4,) [m, m, m, rad].
     """
 
-    lower: tuple[float, float, float, float] = (0.33, -0.05, -0.075, -1.0)
-    upper: tuple[float, float, float, float] = (0.65, 0.05, 0.12, 1.2)
+    lower: tuple[float, float, float, float] = (0.33, -0.05, -0.075, -1.2)
+    upper: tuple[float, float, float, float] = (0.62, 0.05, 0.12, 1.0)
 
     def contains(self, poses: np.ndarray) -> np.ndarray:
         """Whether poses (..., 4) lie inside (...)."""

@@ -102,7 +102,7 @@ class PileSettings:
     primitives: PrimitiveSettings = field(
         default_factory=lambda: PrimitiveSettings(speed=0.1, frequency=3.0, time=2 / 3)
     )
-    force_limit: float = 47.0
+    force_limit: float = 44.0
     patience: float = 0.02
     torque_limit: float = 40.0
     felt: float = 0.05

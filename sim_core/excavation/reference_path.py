@@ -42,13 +42,13 @@ class PathSettings:
         ValueError: a length that is not positive, or a corner that does not fit.
     """
 
-    start: float = 0.60
+    start: float = 0.56
     above: float = 0.02
     surface: float = 0.025
     depth: float = DEPTHS["medium"]
-    drag: float = 0.09
-    slope: float = 0.6
-    attack: float = -0.6
+    drag: float = 0.12
+    slope: float = 1.0
+    attack: float = -0.9
     level: float = 0.0
     closed: float = 0.7
     corner: float = 0.02

@@ -1,8 +1,11 @@
 """What the excavation experiments share, without digging."""
 
+import json
+
 import numpy as np
 import pytest
 
+from config.share import shared_folder
 from experiments.excavation.excavation_calibration import misfit
 from experiments.excavation.excavation_mpc import PUBLISHED
 from experiments.problems import excavation_runs as runs
@@ -62,5 +65,8 @@ def test_the_limit_that_fits_best_is_found_where_it_lies():
 
 
 def test_published_numbers_and_frozen_settings_are_whole():
+    frozen = json.loads((shared_folder("data/excavation") / "calibration.json").read_text())
+    assert PileSettings().force_limit == frozen["force_limit"]
+    assert runs.DATA < frozen["seeds"][0] == runs.CALIBRATION <= frozen["seeds"][1] < runs.JUDGED
     assert {len(jams) for jams, _ in PUBLISHED.values()} == {3} and PUBLISHED["follow"][0] == (5, 6, 10)
     assert PileSettings().force_limit > 17.5  # what the cost leaves free must not jam
