@@ -40,7 +40,7 @@ BLIND = 101.0 / 6.0
 #: rules of our own, which know the threshold, and the variant that was chosen beforehand
 OWN = ("reach", "gain")
 OURS = f"{LOG}, reach"
-FIRST, OWN = "one picture", "own pictures"
+FIRST, EACH = "one picture", "own pictures"
 
 
 def attempts(
@@ -87,7 +87,7 @@ def run(
     if size == "full":
         rules |= {f"CoDeGa, gamma {gamma:g}": ("CoDeGa", "ucb", gamma) for gamma in (0.0, 1.0)}
     table: dict[tuple[str, str], np.ndarray] = {}
-    for pictures in (FIRST, OWN):
+    for pictures in (FIRST, EACH):
         seen = [observed(record, chosen.crop, pictures) for record in records]
         for label, (name, rule, gamma) in progress.track(rules.items(), f"deployments, {pictures}"):
             table[label, pictures] = np.array([
