@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.special import ndtr
 
 from experiments.problems.scoop_study import LOG, SIZES, SOURCE, Data, Size, data, models
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
@@ -33,6 +34,7 @@ from sim_core.scooping.actions import Actions, grid
 from sim_core.scooping.deployment import Deployment, SimulatedTray, deploy
 from sim_core.scooping.materials import TRAINING
 from sim_core.scooping.policies import ModelBelief, SweptBelief
+from sim_core.scooping.reward import REWARD, expectation
 from sim_core.scooping.scoop_planner import ScoopPlanner
 from sim_core.scooping.suite import SHEET, Recipe
 from sim_core.scooping.terrain import make_terrain
@@ -118,7 +120,7 @@ def run(
     trained = models(("CoDeGa", LOG), found, chosen, seed, progress, executor)
     fitted = {name: [trained[name, chosen.seeds * seed + k] for k in range(chosen.seeds)] for name in ("CoDeGa", LOG)}
     own = fitted["CoDeGa"]
-    table = _loop(size, seed, found, fitted, progress, executor)
+    table = _loop(result, size, seed, found, fitted, progress, executor)
     _judge(result, table)
     _sheet(result, size, seed, own, progress, executor)
     _timing(result, chosen, found, own[0])
@@ -128,7 +130,13 @@ def run(
 
 
 def _loop(
-    size: str, seed: int, found: Data, fitted: dict[str, list], progress: Progress, executor: Executor | None
+    result: Result,
+    size: str,
+    seed: int,
+    found: Data,
+    fitted: dict[str, list],
+    progress: Progress,
+    executor: Executor | None,
 ) -> dict[str, list[tuple[str, Deployment]]]:
     """Method -> (terrain, what came of it) of all trials."""
     methods = ("CoDeGa", FIXED, SWEPT, *OWN)
@@ -149,6 +157,10 @@ def _loop(
     ]
     with progress.stage("closed loop", total=len(jobs)) as stage:
         outcomes = spread(tried, jobs, executor, lambda _: stage.advance())
+    known = [least_attempts(recipe, record.threshold(), grid(*GRIDS[size])) for recipe, record in zip(recipes, records)]
+    result.detail(
+        "mean attempts of somebody who knows the simulator, on the terrains as they are at first", float(np.mean(known))
+    )
     table: dict[str, list[tuple[str, Deployment]]] = {method: [] for method in methods}
     for job, (deployment, _) in zip(jobs, outcomes):
         table[job.method].append((job.recipe.name, deployment))
@@ -180,6 +192,18 @@ def _judge(result: Result, table: dict[str, list[tuple[str, Deployment]]]) -> No
         {"terrain": name, **{m: float(counts([t for t in trials if t[0] == name]).mean()) for m, trials in table.items()}}
         for name in names
     ])  # fmt: skip
+
+
+def least_attempts(recipe: Recipe, threshold: float, actions: Actions) -> float:
+    """Expected attempts of somebody who knows the simulator and repeats the best action on the terrain as it is at first.
+
+    Luck z, a standard normal, makes the volume rise with sigma z and the force fall with half of it; both must do.
+    """
+    would = expectation(make_terrain(recipe), actions)
+    sigma = np.maximum(would.scatter, 1e-9)
+    for_volume = np.log(threshold / np.maximum(would.volume, 1e-12)) / sigma + sigma / 2.0
+    for_force = 2.0 * np.log(np.maximum(would.force, 1e-9) / REWARD.limit) / sigma
+    return float(1.0 / ndtr(-np.maximum(for_volume, for_force)).max())
 
 
 def _sheet(

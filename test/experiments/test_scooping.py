@@ -7,12 +7,14 @@ torch = pytest.importorskip("torch")
 
 from experiments.problems.scoop_study import ABLATIONS, LOG, METHODS, SIZES, settings
 from experiments.scooping.codega_prediction import SHOTS, errors
-from experiments.scooping.scooping_sim import BUDGET, FIXED, OWN, SWEPT, Job, counts, planner_of, tried
+from experiments.scooping.scooping_sim import BUDGET, FIXED, OWN, SWEPT, Job, counts, least_attempts, planner_of, tried
 from sim_core.meta.model import NonAdaptive
 from sim_core.meta.tasks import Task
 from sim_core.scooping.actions import grid
 from sim_core.scooping.deployment import Deployment
+from sim_core.scooping.reward import REWARD, expectation
 from sim_core.scooping.suite import SHEET, Recipe
+from sim_core.scooping.terrain import make_terrain
 
 pytestmark = pytest.mark.pure
 COUNT = 100
@@ -96,3 +98,14 @@ def test_a_trial_says_where_it_scooped_and_counts_failures_as_the_budget():
     assert first.success and len(first.attempts) == 1
     failed = Deployment(first.attempts, False)
     assert counts([("a", first), ("b", failed)]).tolist() == [1, BUDGET]
+
+
+def test_who_knows_the_simulator_needs_as_many_attempts_as_draws_say():
+    recipe, some, threshold = Recipe(3, "Single", ("slates",)), grid((3, 3), yaws=4), 6e-6
+    would = expectation(make_terrain(recipe), some)
+    z = np.random.default_rng(0).standard_normal((4000, 1))
+    volume = would.volume * np.exp(would.scatter * z - would.scatter**2 / 2.0)
+    force = would.force * np.exp(-0.5 * would.scatter * z)
+    share = ((volume >= threshold) & (force <= REWARD.limit)).mean(0).max()
+    assert 0.05 < share < 0.95
+    assert least_attempts(recipe, threshold, some) == pytest.approx(1.0 / share, rel=0.1)
