@@ -112,7 +112,6 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
         ]
         _judge(result, rows, grains)
     result.detail("piles at rest", rows)
-    result.detail("GPU", cuda.usable())
     return result
 
 

@@ -20,6 +20,7 @@ typedef struct {
   int64_t *cell_counts;       /* (most cells + 2) */
   int64_t lists;              /* how often pairs were listed */
   int rolls;                  /* whether some pair of materials resists rolling */
+  const granular_law *same;   /* of all spheres with each other, where they are of one material */
   int stale;                  /* list before the next step */
   double tool_way;            /* [m] that some tool's point has gone since then at most */
 } granular_state;
@@ -255,7 +256,8 @@ REFIT_INLINE void compute(const granular_world *w, const granular_state *s, int6
   }
   if (!with_parts && to < w->bodies) for (int l = 0; l < n; l++) all &= IS_OWN(w, b[l], to);
   for (int k = 0; k < 6; k++) c.history[k] = k < numbers ? load_lanes(pairs->history + k * pairs->room + begin) : C(0);
-  contact(w, &c, with_parts);
+  if (with_parts || !s->same) contact(w, &c, with_parts, NULL);
+  else contact(w, &c, 0, s->same);
   write_down(&c, batch);
   batch->begin = begin;
   batch->end = begin + n;
@@ -281,7 +283,7 @@ static void compute_crossings(const granular_run *run, const granular_share *min
       for (int k = 0; k < 6; k++) history[k][l] = pairs->history[k * pairs->room + p];
     }
     memcpy(c.history, history, sizeof history);
-    contact(run->w, &c, 0);
+    contact(run->w, &c, 0, run->s->same);
     memcpy(history, c.history, sizeof history);
     write_down(&c, &batch);
     for (int l = 0; l < n; l++) {
@@ -455,6 +457,8 @@ int EXPORT(run)(const granular_world *w, granular_state *s, int64_t steps, int t
   if (threads > MOST) threads = MOST;
   for (int32_t p = 0; p < w->parts; p++) place_part(w, p);
   for (int32_t i = 0; i < w->bodies; i++) place_spheres(w, i);
+  s->same = w->law + w->material[0] * (w->materials + 1);
+  for (int32_t i = 1; i < w->spheres; i++) if (w->material[i] != w->material[0]) { s->same = NULL; break; }
   s->rolls = 0;
   for (int32_t k = 0; k < w->materials * w->materials; k++) s->rolls |= w->law[k].rolling > 0;
   for (int t = 1; t < threads; t++) {

@@ -54,7 +54,7 @@ extern "C" __global__ void contacts(const granular_job job, int64_t step) {
   c.a[0] = job.pairs.a[p];
   c.b[0] = job.pairs.b[p];
   for (int k = 0; k < 6; k++) c.history[k] = job.pairs.history[k * room + p];
-  contact(&job.w, &c, p >= job.pairs.parts);
+  contact(&job.w, &c, p >= job.pairs.parts, NULL);
   for (int k = 0; k < 6; k++) job.pairs.history[k * room + p] = c.history[k];
   job.pairs.touches[p] = c.touches != 0;
   if (!c.touches) return;

@@ -186,8 +186,8 @@ REFIT_INLINE R toward_parts(const R *center, const S *const *pose, R *normal) {
   return distance - about[3];
 }
 
-/* The forces of pairs: of spheres with spheres, or of spheres with parts. */
-REFIT_INLINE void contact(const granular_world *w, granular_contacts *c, int with_parts) {
+/* The forces of pairs: of spheres with spheres, or of spheres with parts; `same`: the law of all of them, or none. */
+REFIT_INLINE void contact(const granular_world *w, granular_contacts *c, int with_parts, const granular_law *same) {
   const S *of_a[REFIT_LANES], *of_b[REFIT_LANES], *motion_a[REFIT_LANES], *motion_b[REFIT_LANES], *of_law[REFIT_LANES];
   for (int l = 0; l < REFIT_LANES; l++) {
     const int32_t a = c->a[l], b = with_parts ? c->b[l] - w->spheres : c->b[l];
@@ -195,14 +195,17 @@ REFIT_INLINE void contact(const granular_world *w, granular_contacts *c, int wit
     motion_a[l] = w->motion[w->body[a]].position;
     of_b[l] = with_parts ? w->pose[b].middle : w->center + 4 * (int64_t)b;
     motion_b[l] = with_parts ? w->pose[b].position : w->motion[w->body[b]].position;
-    of_law[l] = &w->law[w->material[a] * w->materials + (with_parts ? w->part[b].material : w->material[b])].stiffness;
+    if (!same) of_law[l] = &w->law[w->material[a] * w->materials + (with_parts ? w->part[b].material : w->material[b])].stiffness;
   }
   R center_a[4], position_a[4], position_b[4], law[8], normal[3], arm_a[3], arm_b[3], gap, radius, square = C(0);
   into_lanes(center_a, of_a, 0);
   into_lanes(position_a, motion_a, 0);
   into_lanes(position_b, motion_b, 0);
-  into_lanes(law, of_law, 0);
-  into_lanes(law + 4, of_law, 4);
+  if (same) for (int k = 0; k < 8; k++) law[k] = C((&same->stiffness)[k]);
+  else {
+    into_lanes(law, of_law, 0);
+    into_lanes(law + 4, of_law, 4);
+  }
   const R own = center_a[3];
   if (with_parts) {
     gap = toward_parts(center_a, of_b, normal) - own;
