@@ -45,7 +45,7 @@ BIN, BIN_AT = (0.12, 0.12), (0.0, -0.58)
 #: thickness of walls [m]; of the ground below everything [m]
 WALL, GROUND = 0.05, 0.2
 #: height of a patch's walls [m]
-LOW = 0.12
+HIGH = 0.2
 #: [m] of a grain from the middle of the scoop at which the grains are computed; [m/s] root mean square of grains that are at rest
 NEAR, REST = 0.17, 0.004
 #: physics steps between two looks whether anything is near
@@ -79,7 +79,7 @@ class TrayFill:
     stiffness: float = 2e5
     adhesion: float = 0.0
     steel: float = 0.3
-    patch: tuple[float, float] = (0.26, 0.26)
+    patch: tuple[float, float] = (0.36, 0.36)
     relief: Literal["level", "pile", "slope"] = "pile"
     steep: float = 0.45
     colour: tuple[int, int, int] = (168, 142, 104)
@@ -152,7 +152,7 @@ class GranularTray:
     @property
     def patch(self) -> Tray:
         """The part of the tray in which the grains lie, as a tray of its own."""
-        return Tray(self.tray.pose, (*self.fill.patch, LOW))
+        return Tray(self.tray.pose, (*self.fill.patch, HIGH))
 
     @property
     def entity(self) -> Entity:
@@ -160,7 +160,7 @@ class GranularTray:
         x, y = (0.5 * side for side in self.fill.patch)
         boxes = [(x + 0.004, 0.0, 0.004, y + 0.008), (0.0, y + 0.004, x + 0.008, 0.004)]
         geoms = "".join(
-            f'<geom type="box" pos="{sign * a} {sign * b} {0.5 * LOW}" size="{c} {d} {0.5 * LOW}" rgba="{WOOD}" contype="0" conaffinity="0"/>'
+            f'<geom type="box" pos="{sign * a} {sign * b} {0.5 * HIGH}" size="{c} {d} {0.5 * HIGH}" rgba="{WOOD}" contype="0" conaffinity="0"/>'
             for a, b, c, d in boxes
             for sign in (1, -1)
         )
@@ -322,7 +322,7 @@ def _still(fill: TrayFill, tray: Tray) -> Tool:
         for part in walls(BIN[0], BIN[0], BIN[1])
     ]
     ground = box((-3.0, -3.0, -WALL - GROUND), (3.0, 3.0, -WALL))
-    return Tool(STILL, (*(there(part) for part in walls(x, y, LOW)), *bin_parts, ground))
+    return Tool(STILL, (*(there(part) for part in walls(x, y, HIGH)), *bin_parts, ground))
 
 
 def _heap(fill: TrayFill, reach: float, rng: np.random.Generator) -> np.ndarray:

@@ -5,8 +5,9 @@
     meter.volume(load_points(depth_points(depth, K, camera), blade))               # [m^3]
 
 The scoop is held still at a fixed pose below the camera. Heights are told in the frame of the blade (`primitive.py`), which the
-arm's joints tell: a load of half a kilogram that pushes the arm down by a few millimetres changes neither map. Between grains
-the camera sees no gap, so that the volume is that of the heap with the air in it.
+arm's joints tell: a load of half a kilogram that pushes the arm down by a few millimetres changes neither map. What it tells
+is the volume of the heap with the air in it. Of the hollows between grains the camera sees less than of their tops, which makes heaps
+of grains of a centimetre up to 5 % larger than they are.
 
 Source: Zhu, PhD thesis (University of Illinois 2023), section 6.4.
 """
@@ -22,7 +23,7 @@ from sim_core.telepresence.clutch import Pose
 __all__ = ["LoadMeter", "depth_points", "load_points"]
 
 #: [m] of the cells; from a wall, within which points may be the wall's; below the floor, from where they are not the floor's
-CELL, MARGIN, BELOW = 0.002, 0.003, 0.01
+CELL, MARGIN, BELOW = 0.003, 0.001, 0.01
 #: share of the cells that have to be seen
 SEEN = 0.6
 
@@ -62,8 +63,8 @@ class LoadMeter:
     def heights(self, points: np.ndarray) -> np.ndarray:
         """The height map inside the rim, (cells along x from the back to the edge, cells along y from right to left) [m].
 
-        A cell has the median of its points. Along the walls, where a picture mixes wall and load, it has that of the next
-        cell, and so has one of which nothing was seen.
+        A cell has the mean of its points: between round grains their median lies too high. One of which nothing was seen has that
+        of the next cell, and points that may be a wall's count for nothing.
 
         Args:
             points: (n, 3) in the frame of the blade [m].
@@ -78,14 +79,11 @@ class LoadMeter:
         i = np.minimum((x[inner] + s.length) / s.length * rows, rows - 1).astype(int)
         j = ((y[inner] + 0.5 * s.width) / s.width * columns).astype(int)
         cell = i * columns + j
-        order = np.lexsort((z[inner], cell))
-        cell, z = cell[order], z[inner][order]
-        which, begin, count = np.unique(cell, return_index=True, return_counts=True)
-        low, high = z[begin + (count - 1) // 2], z[begin + count // 2]
-        flat = np.full(rows * columns, np.nan)
-        flat[which] = 0.5 * (low + high)
+        count = np.bincount(cell, minlength=rows * columns)
+        total = np.bincount(cell, weights=z[inner], minlength=rows * columns)
+        flat = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         heights = flat.reshape(rows, columns)
-        share = len(which) / heights.size
+        share = float((count > 0).mean())
         if share < SEEN:
             raise ValueError(
                 f"the camera sees {100 * share:.0f} % of the scoop, at least {100 * SEEN:.0f} % are needed: hold it at the "
