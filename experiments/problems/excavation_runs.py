@@ -36,6 +36,8 @@ BASELINES = ("follow", "closed-loop", "open-loop")
 #: first numbers of piles: of data, of calibration, of judgement
 DATA, CALIBRATION, JUDGED = 0, 10_000, 50_000
 LONGEST = 60
+#: force at which the arm stops while data are collected [N]
+CAREFUL = 44.0
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,24 @@ class Job:
     limit: float | None = None
 
     @property
+    def path(self) -> ReferencePath:
+        """That is to be followed."""
+        return test_path(self.depth) if self.depth else data_path(self.seed)
+
+    @property
     def name(self) -> str:
         """Of its file."""
         model = hashlib.sha256(Path(self.weights).read_bytes()).hexdigest()[:8] if self.weights else ""
         limit = PileSettings().force_limit if self.limit is None else self.limit
-        words = [self.policy, self.depth or "any", str(self.seed), model, f"{limit:g}"]
+        way = hashlib.sha256(self.path.poses.tobytes()).hexdigest()[:6]
+        words = [self.policy, self.depth or "any", str(self.seed), way, model, f"{limit:g}"]
         return "_".join(word.replace(" ", "-") for word in words if word) + ".npz"
 
 
 def folder() -> Path:
     """Where trials of the present settings are kept."""
-    pile = replace(PileSettings(), force_limit=0.0)  # which the files' names say
-    said = json.dumps([asdict(pile), asdict(PathSettings()), LONGEST], default=str, sort_keys=True)
+    pile = replace(PileSettings(), force_limit=0.0, torque_limit=0.0)  # which the files' names say
+    said = json.dumps([asdict(pile), LONGEST], default=str, sort_keys=True)
     root = Path(os.environ.get("REFIT_EXCAVATION", ".refit/excavation"))
     return root / hashlib.sha256(said.encode()).hexdigest()[:12]
 
@@ -93,7 +101,7 @@ def data_path(seed: int) -> ReferencePath:
 
 def data_jobs(count: int, first: int = DATA) -> list[Job]:
     """The strategies in turn, each on a pile and a path of its own."""
-    return [Job(STRATEGIES[k % len(STRATEGIES)], "", first + k) for k in range(count)]
+    return [Job(STRATEGIES[k % len(STRATEGIES)], "", first + k, limit=CAREFUL) for k in range(count)]
 
 
 def collect(
@@ -116,8 +124,8 @@ def dug(job_and_folder: tuple[Job, str]) -> str:
     path = Path(where) / job.name
     if path.exists():
         return str(path)
-    way = test_path(job.depth) if job.depth else data_path(job.seed)
     pile = _pile(job.limit, not (job.depth and not job.weights))
+    way = job.path
     policy = policy_of(job, way, pile)
     began = time.perf_counter()
     trial = run_trial(pile, policy, way, job.seed, LONGEST, job.policy != "random")

@@ -102,9 +102,9 @@ class PileSettings:
     primitives: PrimitiveSettings = field(
         default_factory=lambda: PrimitiveSettings(speed=0.1, frequency=3.0, time=2 / 3)
     )
-    force_limit: float = 44.0
+    force_limit: float = 62.0
     patience: float = 0.02
-    torque_limit: float = 40.0
+    torque_limit: float = 60.0
     felt: float = 0.05
     lift: tuple[float, float] = (0.15, 0.3)
     bucket: Bucket = field(default_factory=Bucket)
