@@ -43,6 +43,7 @@ MASS, INERTIA, DAMPED = 2.0, 0.02, 0.7
 ANGULAR = (6.0, 20.0)
 #: [s] between two corrections of the scoop's path; way before the surface and after the lift [m]; time after which the load is counted [s]
 BEAT, BEFORE, AFTER, WAIT = 0.003, 0.04, 0.07, 0.15
+#: of contacts [N/m^2]
 STIFFNESS = 1e5
 
 
@@ -52,7 +53,8 @@ class Stuff:
 
     Attributes:
         shapes: makes the kinds of which there are equal shares, from a seed. packed: share of grain in a loose bed, for the count.
-        friction, rolling: see `granular.law.Material`. note: what they stand for.
+        friction, rolling: see `granular.law.Material`. note: what they stand for. stiffness: of contacts [N/m^2]; the lightest rods are
+            given softer ones, so that they sink into each other as far as stones and ask for as long a step.
     """
 
     shapes: Callable[[int], list[Clump]]
@@ -60,6 +62,7 @@ class Stuff:
     friction: float
     rolling: float
     note: str
+    stiffness: float = STIFFNESS
 
 
 def _balls(diameter: float, density: float) -> Callable[[int], list[Clump]]:
@@ -77,8 +80,8 @@ STUFF = {
     "gravel": Stuff(_rocks(0.015, 0.030, 2600.0, 4), 0.54, 0.7, 0.1, "rocks of 15 to 30 mm"),
     "paper balls": Stuff(_rocks(0.040, 0.060, 120.0, 5), 0.5, 0.6, 0.3, "lumps of 40 to 60 mm"),
     "corn": Stuff(_balls(0.0115, 1250.0), 0.58, 0.45, 0.15, "balls of 11.5 mm for kernels of 3 to 7 mm"),
-    "shredded cardboard": Stuff(lambda seed: [rod(s, 0.005, 250.0) for s in (0.03, 0.045, 0.06)], 0.42, 0.8, 0.3, "rods of 30 to 60 mm, 10 mm thick, for strips"),
-    "mulch": Stuff(lambda seed: [rod(s, 0.0055, 500.0) for s in (0.02, 0.03, 0.04)], 0.48, 0.7, 0.2, "rods of 20 to 40 mm, 11 mm thick"),
+    "shredded cardboard": Stuff(lambda seed: [rod(s, 0.005, 250.0) for s in (0.03, 0.045, 0.06)], 0.42, 0.8, 0.3, "rods of 30 to 60 mm, 10 mm thick, for strips", 1e4),
+    "mulch": Stuff(lambda seed: [rod(s, 0.0055, 500.0) for s in (0.02, 0.03, 0.04)], 0.48, 0.7, 0.2, "rods of 20 to 40 mm, 11 mm thick", 2e4),
 }  # fmt: skip
 
 
@@ -137,8 +140,8 @@ def _settled(bed: Bed) -> tuple[GranularWorld, float]:
     count = round(stuff.packed * space / float(np.mean([shape.volume for shape in shapes])))
     kinds = np.random.default_rng([bed.seed, 81]).integers(len(shapes), size=count)
     grains = pour(Grains.of(shapes, "grain", kinds), PATCH, bed.seed)
-    grain = Material(stuff.friction, stuff.rolling, 0.2, STIFFNESS)
-    materials = {"grain": grain, "tool": Material(0.3, 0.0, 0.2, STIFFNESS)}
+    grain = Material(stuff.friction, stuff.rolling, 0.2, stuff.stiffness)
+    materials = {"grain": grain, "tool": Material(0.3, 0.0, 0.2, stuff.stiffness)}
     # Walls and floor as rough as the grains: they stand for more of them.
     away = Tool("scoop", ScoopShape().tool(material="tool").parts, (0.0, 0.0, 3.0))
     tools = [container((*PATCH, 2.5), material="grain"), away]
