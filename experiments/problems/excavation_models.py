@@ -29,7 +29,7 @@ VARIANTS: dict[str, ModelSettings] = {
 }
 #: the published schedule but for larger steps: 80 passes over 300 trajectories with batches of 64
 FULL = Schedule(epochs=(50, 30), rates=(2e-3, 5e-4), every=6, batch=64, block=8)
-QUICK = Schedule(epochs=(12, 12), rates=(3e-3, 1e-3), every=3, batch=32, block=8)
+QUICK = Schedule(epochs=(8, 8), rates=(3e-3, 1e-3), every=2, batch=32, block=8)
 
 
 @dataclass(frozen=True)
