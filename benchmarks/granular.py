@@ -8,7 +8,8 @@ times as long, and is set to penetrate as much as our springs do (benchmarks/riv
 piles come to rest at the same height, overlap as much, and weigh on the box what their grains weigh.
 
 Then piles at rest, of a thousand grains up to a million. The large ones are tiles of a pile that has settled, without the walls
-between them. MuJoCo takes part up to ten thousand, in a quick run up to a thousand.
+between them; the largest are timed while grains close the gaps that walls have left. MuJoCo takes part up to ten thousand, in a
+quick run up to a thousand.
 
 An engine's figure is the least of all rounds, in which engines take turns: on one thread the time of the processor, on two that of
 the wall, which other work on the machine lengthens. Grains never sleep, in no engine. Warp has one thread on a CPU.
