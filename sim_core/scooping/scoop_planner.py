@@ -85,7 +85,7 @@ class ScoopPlanner:
         self._seen = seen
 
     def belief_of_all(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of every action's volume, (n,) each, as the belief values it.
+        """Mean and standard deviation of every action's volume, (n,) each [m^3].
 
         Raises:
             RuntimeError: nothing was observed yet.
@@ -99,7 +99,7 @@ class ScoopPlanner:
         return self._worth(*self.belief_of_all())
 
     def ask(self, among: np.ndarray | None = None) -> Suggestion:
-        """See `Planner`; mean and deviation as the belief values volumes, in m^3 unless it says otherwise."""
+        """See `Planner`. Volumes in m^3."""
         among = np.ones(len(self.candidates), bool) if among is None else among
         numbers = self.candidates.require(among)
         mean, deviation = self.belief_of_all()
@@ -172,7 +172,6 @@ class ScoopPlanner:
         if self.rule in ("reach", "gain"):
             assert self.threshold is not None
             best = self.threshold
-        best = self.belief.value(best)
         return RULES[self.rule](np.ones(1), mean[None], deviation[None], best, self.beta)
 
 

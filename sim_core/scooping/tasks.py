@@ -11,7 +11,7 @@ from sim_core.meta.tasks import Task
 from sim_core.scooping.actions import Actions
 from sim_core.scooping.crops import crops, halved
 from sim_core.scooping.dataset import TerrainRecord
-from sim_core.scooping.policies import CUBIC_CENTIMETRES, log_volume
+from sim_core.scooping.policies import CUBIC_CENTIMETRES
 from sim_core.scooping.rendering import Picture
 
 __all__ = ["VOLUME_SCALE", "scoop_inputs", "tasks_of"]
@@ -20,11 +20,11 @@ __all__ = ["VOLUME_SCALE", "scoop_inputs", "tasks_of"]
 VOLUME_SCALE = 31.3
 
 
-def tasks_of(records: Sequence[TerrainRecord], size: int, logarithmic: bool = False) -> list[Task]:
+def tasks_of(records: Sequence[TerrainRecord], size: int) -> list[Task]:
     """One task for each terrain.
 
     Args:
-        size: of the crops [px]; that of the records, or half of it. logarithmic: values are `log_volume` instead of cm^3.
+        size: of the crops [px]; that of the records, or half of it.
 
     Raises:
         ValueError: another size.
@@ -37,7 +37,7 @@ def tasks_of(records: Sequence[TerrainRecord], size: int, logarithmic: bool = Fa
         if seen.shape[-1] != size:
             raise ValueError(f"expected crops of {size} or {2 * size} pixels, found {seen.shape[-1]}")
         numbers = torch.from_numpy(record.actions.numbers.astype(np.float32))
-        values = log_volume(record.volumes) if logarithmic else CUBIC_CENTIMETRES * record.volumes
+        values = CUBIC_CENTIMETRES * record.volumes
         tasks.append(
             Task(
                 record.name,

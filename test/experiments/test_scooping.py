@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from experiments.problems.scoop_study import ABLATIONS, LOG, METHODS, SIZES, settings
+from experiments.problems.scoop_study import ABLATIONS, METHODS, SIZES, settings
 from experiments.scooping.codega_prediction import SHOTS, errors
 from experiments.scooping.scooping_sim import BUDGET, FIXED, OWN, SWEPT, Job, counts, least_attempts, planner_of, tried
 from sim_core.meta.model import NonAdaptive
@@ -73,9 +73,9 @@ def test_best_are_the_queries_that_brought_most():
 
 
 def test_every_method_and_ablation_has_settings_of_its_own():
-    told = {name: settings(name) for name in (*METHODS, LOG, *ABLATIONS)}
+    told = {name: settings(name) for name in (*METHODS, *ABLATIONS)}
     assert told["2 folds"].folds.count == 2 and told["8 folds"].folds.count == 8 and told["CoDeGa"].folds.count == 4
-    assert told["random folds"].folds.by == "tasks" and told[LOG].scale == 1.0
+    assert told["random folds"].folds.by == "tasks" and told["shared start"].folds.start == "shared"
     assert len({str(told[name]) for name in ("CoDeGa", *ABLATIONS)}) == 1 + len(ABLATIONS)
     assert SIZES["full"].seeds == 3
 
@@ -84,7 +84,7 @@ def test_every_method_and_ablation_has_settings_of_its_own():
 def test_each_method_has_its_planner(method):
     recipe = Recipe(100, "Partition", ("sand", SHEET))
     one = planner_of(Job(method, recipe, 0, "quick", Shifts(), 5e-5), grid((2, 2), yaws=2))
-    assert one.rule == {"CoDeGa": "ucb", FIXED: "greedy", SWEPT: "greedy"}.get(method) or one.rule == OWN[method][1]
+    assert one.rule == {"CoDeGa": "ucb", FIXED: "greedy", SWEPT: "greedy"}.get(method) or one.rule == OWN[method]
     assert one.threshold == 5e-5 or one.rule in ("ucb", "greedy")
 
 
