@@ -33,9 +33,11 @@ OWN = [
 def nodes(value, node):
     planning = typed(ScoopingConfig, {name: value[name] for name in ("robot", "policy", "budget")})
     directory = value["directory"] or value["run_directory"]
+    # In lock-step the arm's time may go much slower than that on the wall, while grains are computed.
+    waiting = {"patience": 600.0} if value["lockstep"] == "true" else {}
     camera = {"robot": value["robot"], "camera": "overhead", "width": 640, "height": 480, "grains": "sim_plant/grains"}
     return [
-        node("scooping", {**planning, **({"directory": directory} if directory else {})}),
+        node("scooping", {**planning, **waiting, **({"directory": directory} if directory else {})}),
         node("sim_camera", {**camera, "frame_id": "overhead_optical_frame", "points": False}),
     ]
 

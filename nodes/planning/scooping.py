@@ -32,7 +32,7 @@ from nodes.planning.scooping_messages import actions_of, goal_of, pose_of, resul
 from nodes.planning.tray_camera import Seen, TrayCamera
 from sim_core.multibody import load_model
 from sim_core.planning.checkpoint import load, save
-from sim_core.scooping.actions import grid
+from sim_core.scooping.actions import Actions, grid
 from sim_core.scooping.crops import crops
 from sim_core.scooping.policies import Observation
 from sim_core.scooping.rectified import rectified
@@ -171,6 +171,7 @@ class Scooping(RefitNode):
             planner.trials = trials or planner.trials
             planner.see(Observation(crops(picture, actions, size), actions, picture))
             mean, deviation = planner.belief_of_all()
+            mean = np.where(self._room(actions, picture), mean, NAN)
         except (ValueError, TransformError) as error:
             response.message = str(error)
             return response
@@ -261,7 +262,7 @@ class Scooping(RefitNode):
             yield from self._go("home", AWAY, "looking at the tray")
             seen = yield from self._look()
             self._picture = self._rectified(seen)
-            search.observe(self._picture, self._room(search))
+            search.observe(self._picture, self._room(search.planner.actions, self._picture))
             yield from self._attempt(search)
             self._keep()
             if not (search.success or self._ending) and self._arm == MEASURING:
@@ -271,9 +272,8 @@ class Scooping(RefitNode):
         else:
             self._end(search.success, search.ended, "succeed" if search.success else "abort")
 
-    def _room(self, search: Search) -> np.ndarray:
+    def _room(self, actions: Actions, picture: Picture) -> np.ndarray:
         """Which scoops would meet neither floor nor walls, which the arm would refuse one by one (n,)."""
-        actions, picture = search.planner.actions, self._picture
         surface = Field(picture.height.astype(float), picture.origin, picture.pitch)
         return has_room(actions, surface.at(*actions.place.T), self.tray.size)
 
