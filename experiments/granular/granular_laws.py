@@ -9,10 +9,9 @@ and rolling friction, and is steeper for rocks than for balls; a wall that goes 
 rod is dragged with a force that grows with the square of its depth; and grains that stick stand upright up to a height.
 
 Beds are a slice between two smooth walls, some tens of grains long. Bounds are wide where the law has a constant that depends on the
-material, and were set before the first run, with two exceptions that first trials brought about. The predicted cooling time was 11 to
-12 % too short until it was derived that a ball at a wall has no partner behind it (`cooling_time`). And balls of friction 0.5 without
-rolling friction came to rest at 15 degrees, below the 20 to 27 that were expected of glass beads; the published equation has rolling friction, and
-is now compared at its own values.
+material. They were set before the first run, but for that of glass beads: 20 to 27 degrees were expected without rolling friction, where
+balls rested at 15, and now they are compared with the published equation at its own rolling friction. docs/granular.md says
+what else first trials changed.
 """
 
 from __future__ import annotations
