@@ -68,5 +68,8 @@ class FeltWrench:
         self._stamp = stamp
 
     def at(self, now: float) -> np.ndarray:
-        """Force and torque about the edge in the world's axes (6,) [N], [N m]; NaN where they are not known at a time [s]."""
-        return self._felt if now - self._stamp <= self._patience else np.full(6, np.nan)
+        """Force and torque about the edge in the world's axes (6,) [N], [N m]; NaN where they are not known at a time [s].
+
+        After time went back, what was felt is as unknown as what was felt too long ago.
+        """
+        return self._felt if abs(now - self._stamp) <= self._patience else np.full(6, np.nan)

@@ -46,7 +46,7 @@ def test_a_reading_is_smoothed_and_forgotten(model):
     felt.feel(np.full(6, np.nan), R, 0.41)
     felt.feel(np.ones(6), R, 0.399)  # older than the last
     assert np.allclose(felt.at(0.42), wanted)
-    assert np.isnan(felt.at(0.46)).all()
+    assert np.isnan(felt.at(0.46)).all() and np.isnan(felt.at(0.1)).all()  # too long ago, and of a time to come
     pushed = still + [10.0, 0, 0, 0, 0, 0]
     felt.feel(pushed, R, 0.4)
     share = np.linalg.norm(felt.at(0.4) - wanted) / np.linalg.norm(felt.external(pushed, R) - wanted)
