@@ -103,3 +103,19 @@ def test_the_grid_s_crops_are_many_and_the_same_as_alone():
     assert found.shape == (1440, 4, 32, 32)
     one = Actions.of(every.table()[[777]])
     assert (crops(picture, one, 32)[0] == found[777]).all()
+
+
+def test_crops_are_the_same_with_and_without_a_compiler(monkeypatch):
+    from sim_core.scooping import crops as module
+
+    if module.kernels() is None:
+        pytest.skip("there is no C compiler here")
+    rng = np.random.default_rng(8)
+    shape = (60, 90)
+    picture = Picture(
+        rng.integers(0, 255, (*shape, 3)).astype(np.uint8), rng.uniform(0, 0.2, shape).astype(np.float32), -np.array([0.45, 0.3]), 0.01
+    )
+    actions = random_actions(40, rng)
+    compiled = module.crops(picture, actions, 16, threads=3)
+    monkeypatch.setattr(module, "kernels", lambda: None)
+    np.testing.assert_allclose(compiled, module.crops(picture, actions, 16), atol=3e-5)
