@@ -40,10 +40,13 @@ EXPERIMENTS = (
     *("ampc_cartpole", "likelihood_sum_vs_product", "device_faults", "neuralsim_friction", "chaos", "robots"),
     *("teleop_ik", "auscultation_bo"),
 )
+#: folders none of whose experiments is run here: each misses a number that its page names, or takes longer than this command has
+MISSED = ("excavation", "granular", "scooping")
 BENCHMARK = "networks"
 COMMANDS: dict[str, tuple[str, ...]] = {
     "demo": ("demo", "--quick", "--headless"),
     "demo auscultation": ("demo", "auscultation", "--quick", "--headless"),
+    "demo scooping": ("demo", "scooping", "--quick", "--headless"),
     **{name: ("experiment", name, "--quick") for name in EXPERIMENTS},
     f"bench {BENCHMARK}": ("bench", BENCHMARK, "--quick"),
 }

@@ -23,6 +23,7 @@ from scripting.client import GraphClient
 from scripting.launched import LaunchedGraph
 from scripting.readiness import wait_until_active
 from sim_core.host.offscreen import draw_in_child
+from sim_core.scooping.scoop_shape import ScoopShape
 
 __all__ = ["SampleStory", "check", "film", "page", "record", "tell"]
 
@@ -32,10 +33,10 @@ START_TIMEOUT, SEARCH_TIMEOUT = 180.0, 3600.0  # [s], wall time
 #: a quick search ends with its first scoops: the sample that is wanted is a small one
 BUDGET = {"quick": 2, "full": 8}
 SMALL = 0.3
-#: by how much a measured volume and that of the grains, with their air, may differ: of the larger one, or this much [m^3]
-SHARE, LEAST = 0.25, 12e-6
-#: of the room that grains take in a heap, what they fill themselves
-PACKED = 0.56
+#: of the room that grains take, what they fill themselves, at least and at most; volumes below this say nothing of it [m^3]
+LOOSE, DENSE, LEAST = 0.45, 0.74, 12e-6
+#: of the cells in which grains in the scoop are counted, and height over its floor up to which they are [m]
+CELL, HIGHEST = 0.002, 0.1
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,6 @@ def _held(bag: BagReader, moments: list[int]) -> np.ndarray:
     """Volume of the grains in the scoop at moments of reception [ns], (n,) [m^3]."""
     from nodes.framework.clouds import cloud_spheres
     from nodes.planning.scooping_messages import pose_of
-    from sim_core.scooping.scoop_shape import ScoopShape
 
     shape, grains, blade, held = ScoopShape(), None, None, []
     events = [(t, "moment", None) for t in moments]
@@ -148,9 +148,22 @@ def _held(bag: BagReader, moments: list[int]) -> np.ndarray:
             held.append(np.nan)
         else:
             spheres, pose = cloud_spheres(grains)[0].astype(float), pose_of(blade)
-            inside = shape.contains((spheres[:, :3] - pose.position) @ pose.rotation)
-            held.append(float((4.0 / 3.0 * np.pi * spheres[inside, 3] ** 3).sum()))
+            held.append(_filled(shape, (spheres[:, :3] - pose.position) @ pose.rotation, spheres[:, 3]))
     return np.array(held)
+
+
+def _filled(shape: ScoopShape, middles: np.ndarray, radii: np.ndarray) -> float:
+    """Volume over the scoop's floor that lies in any sphere [m^3], middles (m, 3) in the blade's frame; those of a rock overlap."""
+    axes = (-shape.length, 0.0), (-0.5 * shape.width, 0.5 * shape.width), (0.0, HIGHEST)
+    points = np.stack(np.meshgrid(*(np.arange(a + 0.5 * CELL, b, CELL) for a, b in axes), indexing="ij"), -1).reshape(
+        -1, 3
+    )
+    low, high = points.min(axis=0), points.max(axis=0)
+    near = ((middles > low - radii[:, None]) & (middles < high + radii[:, None])).all(axis=1)
+    filled = np.zeros(len(points), bool)
+    for middle, radius in zip(middles[near], radii[near]):
+        filled |= ((points - middle) ** 2).sum(axis=1) < radius**2
+    return float(filled.sum()) * CELL**3
 
 
 def check(story: SampleStory, seed: int, quick: bool) -> Result:
@@ -159,14 +172,12 @@ def check(story: SampleStory, seed: int, quick: bool) -> Result:
     result.check("a scoop held what was asked for", story.success, True, "==", "", SOURCE)
     result.check("scoops", len(story.attempts), BUDGET[result.size], "<=", "", "own limit")
     known = [k for k, one in enumerate(story.attempts) if one["volume"] is not None and np.isfinite(story.truth[k])]
-    measured = np.array([story.attempts[k]["volume"] for k in known])
-    heap = story.truth[known] / PACKED
-    off = (
-        np.abs(measured - heap) / np.maximum(np.maximum(measured, heap), LEAST / SHARE) if known else np.array([np.nan])
-    )
-    result.check(
-        "measured volume beside that of the grains with their air", float(off.max()), SHARE, "<=", "1", "own limit"
-    )
+    filled = [story.truth[k] / story.attempts[k]["volume"] for k in known if story.attempts[k]["volume"] > LEAST] or [
+        np.nan
+    ]
+    said = "share of a measured volume that grains fill"
+    result.check(f"{said}, least", float(min(filled)), LOOSE, ">=", "1", "own limit: a loose heap")
+    result.check(f"{said}, most", float(max(filled)), DENSE, "<=", "1", "the densest packing of equal balls")
     peaks = [one["peak"] for one in story.attempts if one["peak"] is not None]
     result.check("greatest force of the ground", float(max(peaks, default=np.nan)), 100.0, "<", "N", "own limit")
     result.detail("volumes [cm3]", [None if one["volume"] is None else 1e6 * one["volume"] for one in story.attempts])

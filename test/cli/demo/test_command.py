@@ -18,8 +18,14 @@ def test_every_demonstration_has_a_robot_that_gives_it():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (dict(name="pancake"), "expected one of payload, swing_up, auscultation, scooping; the robot is named by --robot"),
-        (dict(name="panda"), "expected one of payload, swing_up, auscultation, scooping; the robot is named by --robot"),
+        (
+            dict(name="pancake"),
+            "expected one of payload, swing_up, auscultation, scooping; the robot is named by --robot",
+        ),
+        (
+            dict(name="panda"),
+            "expected one of payload, swing_up, auscultation, scooping; the robot is named by --robot",
+        ),
         (dict(name="swing_up", robot="panda"), "swing_up is a demonstration of .*cartpole.*: panda has payload"),
         (dict(name="payload", robot="cartpole"), "payload is a demonstration of .*panda.*: cartpole has swing_up"),
     ],

@@ -113,7 +113,10 @@ def test_crops_are_the_same_with_and_without_a_compiler(monkeypatch):
     rng = np.random.default_rng(8)
     shape = (60, 90)
     picture = Picture(
-        rng.integers(0, 255, (*shape, 3)).astype(np.uint8), rng.uniform(0, 0.2, shape).astype(np.float32), -np.array([0.45, 0.3]), 0.01
+        rng.integers(0, 255, (*shape, 3)).astype(np.uint8),
+        rng.uniform(0, 0.2, shape).astype(np.float32),
+        -np.array([0.45, 0.3]),
+        0.01,
     )
     actions = random_actions(40, rng)
     compiled = module.crops(picture, actions, 16, threads=3)
