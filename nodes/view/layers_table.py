@@ -25,6 +25,7 @@ LAYERS = {
     "scan": "nodes.view.layers.scan:ScanLayer",
     "cloud": "nodes.view.layers.cloud:CloudLayer",
     "belief": "nodes.view.layers.belief:BeliefLayer",
+    "scores": "nodes.view.layers.scores:ScoresLayer",
     "image": "nodes.view.layers.image:ImageLayer",
     "devices": "nodes.view.layers.devices:DevicesLayer",
 }

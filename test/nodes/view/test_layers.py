@@ -26,6 +26,7 @@ from nodes.view.layers.parameters import ParametersLayer, in_words
 from nodes.view.layers.path import PathLayer
 from nodes.view.layers.robot import RobotLayer
 from nodes.view.layers.scan import ScanLayer
+from nodes.view.layers.scores import ScoresLayer
 from nodes.view.layers.supervisor import STATES, SupervisorLayer
 from nodes.view.layers.tracking import TrackingLayer
 from nodes.view.layers.wrench import WrenchLayer
@@ -269,6 +270,22 @@ def test_what_an_exam_believes_is_painted_on_the_body(stage):
     assert np.asarray(expected.colors, int).sum(axis=1)[1] < np.asarray(expected.colors, int).sum(axis=1)[0]
     tried = node(stage, "/belief/heart/tried")
     assert len(tried.points) == 2 and tuple(np.asarray(tried.colors, int)[1]) == (200, 60, 40)
+
+
+def test_what_a_search_believes_is_painted_over_the_tray(stage):
+    places = [fields(x=0.5, y=0.1 * k, z=0.3) for k in range(4)]
+    scores = fields(
+        header=header("world"), points=places, score=[1e-5, 5e-5, np.nan, 3e-5], mean=[1e-5, 4e-5, np.nan, 2e-5],
+        deviation=[1e-6, 5e-6, np.nan, 5e-6], tried=places[:2], volumes=[2e-5, np.nan],
+    )  # fmt: skip
+    layer = ScoresLayer(stage)
+    layer.take("scoop/scores", scores, 0.0)
+    expected = np.asarray(node(stage, "/scores/expected").colors, int).sum(axis=1)
+    assert len(expected) == 3 and expected[1] < expected[2] < expected[0]  # what cannot be scooped is not drawn
+    assert tuple(np.asarray(node(stage, "/scores/tried").colors, int)[1]) == (60, 60, 70)
+    assert "40 ± 5 cm³" in layer._text.content and "20, failed cm³" in layer._text.content
+    layer.take("scoop/scores", fields(**{**vars(scores), "score": [np.nan] * 4, "tried": [], "volumes": []}), 0.0)
+    assert "No scoop is left" in layer._text.content
 
 
 def image(encoding, array):
