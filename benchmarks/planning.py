@@ -9,7 +9,7 @@ is computed for every place. Engines go the same way (that of ours), so that all
 Two models, since rivals have two: scikit-learn with SciPy estimates parameters as published, where readings differ from the prior by
 noise alone; BoTorch by its marginal likelihood, in which the residual process counts. Ours does both. A comparison is void unless the
 worth of all places agrees to 1e-6 where a rival is given our parameters' worth, and unless our estimate is as probable as the
-rival's. Rivals have one thread (faster here than two) and start from the last parameters; ours also searches the prior. Engines take
+rival's. Last comes one decision among 11,520 scoops (`benchmarks/scooping.py`). Rivals have one thread (faster here than two) and start from the last parameters; ours also searches the prior. Engines take
 turns; what counts is the least time of each step over the rounds.
 """
 
@@ -24,6 +24,7 @@ import numpy as np
 from scipy.stats import multivariate_normal
 
 from benchmarks.rivals.spar_gp import BoTorchSpar, SklearnSpar
+from benchmarks.scooping import compare_decisions
 from reporting import Result, SilentProgress
 from sim_core.auscultation.regions import places
 from sim_core.planning.acquisition import expected_improvement
@@ -80,6 +81,7 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
         if rival in engines:
             _agree(result, engines, rival, like, mean, grid, (x, y), thetas)
     result.detail("candidates", len(grid))
+    compare_decisions(result, progress, size, seed)
     return result
 
 

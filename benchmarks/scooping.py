@@ -45,13 +45,14 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
     threads = torch.get_num_threads()
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     try:
-        _compare(result, progress, ROUNDS[size], seed)
+        compare_decisions(result, progress, size, seed)
     finally:
         torch.set_num_threads(threads)
     return result
 
 
-def _compare(result: Result, progress, rounds: int, seed: int) -> None:
+def compare_decisions(result: Result, progress, size: str, seed: int) -> None:
+    """Adds the checks of one decision, with as many threads as torch has."""
     rng = np.random.default_rng([seed, 97])
     camera = Camera(make_terrain(test_recipes(seed)[5]))
     actions = grid()
@@ -66,7 +67,7 @@ def _compare(result: Result, progress, rounds: int, seed: int) -> None:
     )
     times: dict[str, list[float]] = {"ours": [], "GPyTorch": []}
     apart = np.nan
-    for _ in progress.track(range(rounds), "decisions"):
+    for _ in progress.track(range(ROUNDS[size]), "decisions"):
         picture = camera.picture(rng)
         began = time.perf_counter()
         planner.observe(picture)
