@@ -13,6 +13,8 @@ from pathlib import Path
 from config.share import shared_folder
 from config.tiers import require
 from sim_core.scooping.policies import Belief, ModelBelief, SweptBelief
+from sim_core.scooping.scoop_shape import ScoopShape
+from sim_core.scooping.swept import Blade
 
 __all__ = ["FOLDER", "POLICIES", "shipped_belief"]
 
@@ -40,7 +42,7 @@ def shipped_belief(policy: str, folder: Path | None = None) -> tuple[Belief, int
     if policy not in POLICIES:
         raise ValueError(f"policy: expected one of {', '.join(POLICIES)}, found '{policy}'")
     if policy == "swept":
-        return SweptBelief(), SMALL
+        return SweptBelief(Blade(width=ScoopShape().width)), SMALL
     require("learning", f"the policy '{policy}'")
     from sim_core.meta.model import NonAdaptive
     from sim_core.meta.model_file import load_model
