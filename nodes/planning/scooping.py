@@ -23,6 +23,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from tf2_msgs.msg import TFMessage
 
+from config.tiers import MissingTierError
 from nodes.frames.transforms import TransformBuffer, TransformError
 from nodes.framework.lifecycle import RefitNode, spin_main, turn
 from nodes.framework.long_action import LongAction
@@ -109,7 +110,6 @@ class Scooping(RefitNode):
             return
         self._run.destroy()
         self._execute.destroy()
-        self.camera.close()
         for client in self._ways.values():
             self.destroy_client(client)
         for entity in (*self._made, self._scores, self._told):
@@ -172,7 +172,7 @@ class Scooping(RefitNode):
             planner.see(Observation(crops(picture, actions, size), actions, picture))
             mean, deviation = planner.belief_of_all()
             mean = np.where(self._room(actions, picture), mean, NAN)
-        except (ValueError, TransformError) as error:
+        except (ValueError, OSError, TransformError, MissingTierError) as error:
             response.message = str(error)
             return response
         response.success, response.mean, response.deviation = True, mean.tolist(), deviation.tolist()
@@ -217,7 +217,7 @@ class Scooping(RefitNode):
         try:
             self.search, self._file = self._search_of(handle.request)
             self._file.parent.mkdir(parents=True, exist_ok=True)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, MissingTierError) as error:
             self.get_logger().error(str(error))
             self._goal = None
             self._run.finish(handle, result_of(None, False, str(error), ""), "abort")

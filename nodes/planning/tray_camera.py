@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import CameraInfo, Image
 
 from nodes.framework.joint_state_gate import seconds
@@ -41,7 +42,7 @@ class TrayCamera:
     """
 
     def __init__(self, node, patience: float) -> None:
-        self._node, self._patience, self._readers = node, patience, {}
+        self._node, self._patience = node, patience
 
     def look(self) -> Iterator[Seen | None]:
         """None until a picture has come whose three messages are of one moment from now on, and then that.
@@ -50,11 +51,11 @@ class TrayCamera:
             ValueError: none comes, or one is not as a driver of a depth camera sends it.
         """
         began, now = time.monotonic(), self._node.get_clock().now().nanoseconds * 1e-9
-        self._open()
+        readers = self._readers()
         found: dict[str, dict[float, object]] = {COLOUR: {}, DEPTH: {}, INFO: {}}
         try:
             while True:
-                for topic, reader in self._readers.items():
+                for topic, reader in readers.items():
                     found[topic] |= {
                         stamp: message for message, _ in take(reader) if (stamp := seconds(message.header.stamp)) >= now
                     }
@@ -70,17 +71,12 @@ class TrayCamera:
                     )
                 yield None
         finally:
-            self.close()
+            for reader in readers.values():
+                self._node.destroy_subscription(reader)
 
-    def close(self) -> None:
-        """Listen no more."""
-        for reader in self._readers.values():
-            self._node.destroy_subscription(reader)
-        self._readers = {}
-
-    def _open(self) -> None:
-        self.close()
-        self._readers = {
+    def _readers(self) -> dict[str, Subscription]:
+        """Of one look: a search and a service may look at the same time."""
+        return {
             COLOUR: create_polled_subscription(self._node, Image, "camera/color/image_raw", SENSOR),
             DEPTH: create_polled_subscription(self._node, Image, "camera/aligned_depth_to_color/image_raw", SENSOR),
             INFO: create_polled_subscription(self._node, CameraInfo, "camera/color/camera_info", SENSOR),
