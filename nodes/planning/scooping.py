@@ -163,6 +163,8 @@ class Scooping(RefitNode):
         try:
             if not self.is_active:
                 raise ValueError("the node is not active; activate it first")
+            if self._arm not in (AWAY, ""):  # silent: an arm that something else drives may well be out of view
+                raise ValueError(f"the arm is {self._arm}, where it may hide the tray: call scoop/home first")
             actions = actions_of(np.array(request.actions), self.tray)
             picture = self._rectified(await self._fresh())
             belief, size = shipped_belief(self.config.policy)

@@ -19,7 +19,7 @@ from sim_core.planning.checkpoint import load
 
 LIMITS = """
 /**/scooping:
-  ros__parameters: {picture_patience: 4.0, patience: 120.0}
+  ros__parameters: {picture_patience: 20.0, patience: 120.0}
 """
 
 
@@ -59,7 +59,8 @@ def test_a_tray_with_next_to_nothing_in_it_ends_the_search(graph, probe):
 @pytest.mark.launch(fixture=graph)
 def test_scoops_are_foretold_and_a_load_is_measured_only_where_it_can_be(graph, probe):
     told = probe.call(PredictScoops, "scoop/predict", PredictScoops.Request(actions=[0.55, 0.0, 0.0, 0.05, 1.0]))
-    assert told.success and len(told.mean) == len(told.deviation) == 1
+    assert told.success, told.message
+    assert len(told.mean) == len(told.deviation) == 1
     assert np.isnan(told.mean[0])  # so deep there is the tray's floor
     told = probe.call(PredictScoops, "scoop/predict", PredictScoops.Request(actions=[0.55, 0.0]))
     assert not told.success and "five finite numbers" in told.message
@@ -72,7 +73,7 @@ def test_a_camera_that_is_gone_ends_the_search_with_a_sentence(graph, probe):
     set_fault(probe, "frozen")
     goal = CollectSample.Goal(threshold=30e-6, budget=2, gamma=-1.0)
     found = probe.result(probe.send_goal(CollectSample, "scoop/collect_sample", goal))
-    assert not found.success and "no picture came within 4 s" in found.message and "can be resumed" in found.message
+    assert not found.success and "no picture came within 20 s" in found.message and "can be resumed" in found.message
     set_fault(probe, "")
 
 
