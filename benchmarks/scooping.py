@@ -21,13 +21,13 @@ import numpy as np
 from benchmarks.rivals.scoop_decision import gpytorch_worth
 from reporting import Result, SilentProgress
 from sim_core.planning.acquisition import upper_confidence_bound
-from sim_core.scooping.actions import grid
-from sim_core.scooping.crops import crops
-from sim_core.scooping.rendering import Camera
-from sim_core.scooping.scoop_planner import ScoopPlanner
-from sim_core.scooping.shipped_beliefs import shipped_belief
-from sim_core.scooping.suite import test_recipes
-from sim_core.scooping.terrain import make_terrain
+from sim_core.scooping.bed.actions import grid
+from sim_core.scooping.bed.rendering import Camera
+from sim_core.scooping.bed.suite import test_recipes
+from sim_core.scooping.bed.terrain import make_terrain
+from sim_core.scooping.learning.crops import crops
+from sim_core.scooping.planning.scoop_planner import ScoopPlanner
+from sim_core.scooping.planning.shipped_beliefs import shipped_belief
 
 TIERS = ("learning",)
 SOURCE = "own target; published: below 10 s on a CPU"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sim_core.scooping.actions import Actions
+from sim_core.scooping.bed.actions import Actions
 
 __all__ = ["gpytorch_worth"]
 

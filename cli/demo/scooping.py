@@ -23,7 +23,7 @@ from scripting.client import GraphClient
 from scripting.launched import LaunchedGraph
 from scripting.readiness import wait_until_active
 from sim_core.host.offscreen import draw_in_child
-from sim_core.scooping.scoop_shape import ScoopShape
+from sim_core.scooping.arm.scoop_shape import ScoopShape
 
 __all__ = ["SampleStory", "check", "film", "page", "record", "tell"]
 

@@ -22,14 +22,14 @@ from sim_core.granular.pictures import height_map
 from sim_core.granular.population import Grains, pour
 from sim_core.granular.tools import Tool, container
 from sim_core.granular.world import GranularWorld, Spheres
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.materials import Soil
-from sim_core.scooping.primitive import PrimitiveConfig, ScoopAction, ScoopTrajectory
-from sim_core.scooping.reward import REWARD, alignment
-from sim_core.scooping.scoop_shape import ScoopShape
-from sim_core.scooping.suite import Recipe
-from sim_core.scooping.swept import swept_volume
-from sim_core.scooping.terrain import CELL, TRAY, Terrain
+from sim_core.scooping.arm.primitive import PrimitiveConfig, ScoopAction, ScoopTrajectory
+from sim_core.scooping.arm.scoop_shape import ScoopShape
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.materials import Soil
+from sim_core.scooping.bed.reward import REWARD, alignment
+from sim_core.scooping.bed.suite import Recipe
+from sim_core.scooping.bed.swept import swept_volume
+from sim_core.scooping.bed.terrain import CELL, TRAY, Terrain
 
 __all__ = ["PATCH", "STUFF", "Bed", "Stuff", "scoops_of"]
 

@@ -30,12 +30,12 @@ from sim_core.meta.model import MetaModel
 from sim_core.meta.model_file import load_model, save_model
 from sim_core.meta.neural_process import train_neural_process
 from sim_core.meta.settings import FoldSettings, MetaSettings
-from sim_core.scooping.augmentation import AUGMENTATION
-from sim_core.scooping.dataset import DataSetError, TerrainRecord, generate
-from sim_core.scooping.network import ScoopExtractor
-from sim_core.scooping.public_dataset import load_public
-from sim_core.scooping.suite import test_recipes, training_recipes
-from sim_core.scooping.tasks import VOLUME_SCALE, tasks_of
+from sim_core.scooping.bed.suite import test_recipes, training_recipes
+from sim_core.scooping.learning.augmentation import AUGMENTATION
+from sim_core.scooping.learning.dataset import DataSetError, TerrainRecord, generate
+from sim_core.scooping.learning.network import ScoopExtractor
+from sim_core.scooping.learning.public_dataset import load_public
+from sim_core.scooping.learning.tasks import VOLUME_SCALE, tasks_of
 
 __all__ = ["ABLATIONS", "METHODS", "SIZES", "SOURCE", "Data", "Size", "data", "models", "public_folder"]
 

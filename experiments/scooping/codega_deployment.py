@@ -22,12 +22,12 @@ import numpy as np
 from experiments.problems.scoop_study import METHODS, SIZES, SOURCE, data, models
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.meta.model import MetaModel, NonAdaptive
-from sim_core.scooping.crops import crops, halved
-from sim_core.scooping.dataset import TerrainRecord
-from sim_core.scooping.deployment import deploy_logged
-from sim_core.scooping.policies import ModelBelief, Observation
-from sim_core.scooping.scoop_planner import ScoopPlanner
-from sim_core.scooping.suite import SHEET
+from sim_core.scooping.bed.suite import SHEET
+from sim_core.scooping.learning.crops import crops, halved
+from sim_core.scooping.learning.dataset import TerrainRecord
+from sim_core.scooping.planning.deployment import deploy_logged
+from sim_core.scooping.planning.policies import ModelBelief, Observation
+from sim_core.scooping.planning.scoop_planner import ScoopPlanner
 
 TIERS = ("learning",)
 FIXED = "Non-adaptive"

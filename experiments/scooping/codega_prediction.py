@@ -27,7 +27,7 @@ from experiments.problems.scoop_study import ABLATIONS, METHODS, SIZES, SOURCE, 
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.meta.model import MetaModel, NonAdaptive
 from sim_core.meta.tasks import Task
-from sim_core.scooping.tasks import tasks_of
+from sim_core.scooping.learning.tasks import tasks_of
 
 TIERS = ("learning",)
 SHOTS = (0, 5, 10)

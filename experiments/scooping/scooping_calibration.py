@@ -28,10 +28,10 @@ import numpy as np
 from experiments.problems.scoop_grains import STUFF, Bed, scoops_of
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.host.executors import spread
-from sim_core.scooping.actions import DEPTHS, Actions
-from sim_core.scooping.calibration import Response, Trials, fit, save
-from sim_core.scooping.materials import MATERIALS
-from sim_core.scooping.reward import REWARD, RewardSettings
+from sim_core.scooping.bed.actions import DEPTHS, Actions
+from sim_core.scooping.bed.calibration import Response, Trials, fit, save
+from sim_core.scooping.bed.materials import MATERIALS
+from sim_core.scooping.bed.reward import REWARD, RewardSettings
 
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), figure 6.2"
 COMMAND = "./refit experiment scooping_calibration"
@@ -204,7 +204,7 @@ def report(
     learnt.set_ylabel("of the grains [cm3]")
     held.legend()
     page.figure(fig, "Each point is one scoop.")
-    page.section("The materials", "In brackets the number in the table of `sim_core/scooping/materials.py`.")
+    page.section("The materials", "In brackets the number in the table of `sim_core/scooping/bed/materials.py`.")
     names = ("efficiency", "interlock", "fall_in", "resistance", "scatter")
     page.table(
         ["material", "stands for", "grains", *names, *(f"mean {way} [cm3]" for way in WAYS)],

@@ -29,14 +29,14 @@ from experiments.problems.scoop_study import SIZES, SOURCE, Data, Size, data, mo
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.host.executors import spread
 from sim_core.meta.model import MetaModel, NonAdaptive
-from sim_core.scooping.actions import Actions, grid
-from sim_core.scooping.deployment import Deployment, SimulatedTray, deploy
-from sim_core.scooping.materials import TRAINING
-from sim_core.scooping.policies import ModelBelief, SweptBelief
-from sim_core.scooping.reward import REWARD, expectation
-from sim_core.scooping.scoop_planner import ScoopPlanner
-from sim_core.scooping.suite import SHEET, Recipe
-from sim_core.scooping.terrain import make_terrain
+from sim_core.scooping.bed.actions import Actions, grid
+from sim_core.scooping.bed.materials import TRAINING
+from sim_core.scooping.bed.reward import REWARD, expectation
+from sim_core.scooping.bed.suite import SHEET, Recipe
+from sim_core.scooping.bed.terrain import make_terrain
+from sim_core.scooping.planning.deployment import Deployment, SimulatedTray, deploy
+from sim_core.scooping.planning.policies import ModelBelief, SweptBelief
+from sim_core.scooping.planning.scoop_planner import ScoopPlanner
 
 TIERS = ("learning",)
 BUDGET, GAMMA = 20, 2.0

@@ -27,11 +27,11 @@ from nodes.framework.lifecycle import spin_main
 from nodes.framework.long_action import LongAction
 from nodes.framework.qos import LATCHED, STATE
 from sim_core.multibody import load_model
-from sim_core.scooping.blade_path import Place
-from sim_core.scooping.execution import ExecutionConfig, Outcome, ScoopExecution
-from sim_core.scooping.felt_wrench import FeltWrench
-from sim_core.scooping.primitive import PrimitiveConfig, ScoopAction
-from sim_core.scooping.scoop_arm import BLADE, ArmPlaces, ScoopArm
+from sim_core.scooping.arm.blade_path import Place
+from sim_core.scooping.arm.execution import ExecutionConfig, Outcome, ScoopExecution
+from sim_core.scooping.arm.felt_wrench import FeltWrench
+from sim_core.scooping.arm.primitive import PrimitiveConfig, ScoopAction
+from sim_core.scooping.arm.scoop_arm import BLADE, ArmPlaces, ScoopArm
 
 __all__ = ["ScoopArmController", "ScoopArmControllerConfig", "main"]
 

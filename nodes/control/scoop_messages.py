@@ -6,9 +6,9 @@ import numpy as np
 from refit_interfaces.action import ExecuteScoop
 
 from nodes.control.arm_messages import in_world, pose_message
-from sim_core.scooping.execution import Outcome, ScoopExecution
-from sim_core.scooping.primitive import ScoopAction
-from sim_core.scooping.scoop_arm import ScoopArm
+from sim_core.scooping.arm.execution import Outcome, ScoopExecution
+from sim_core.scooping.arm.primitive import ScoopAction
+from sim_core.scooping.arm.scoop_arm import ScoopArm
 from sim_core.telepresence.arm_kinematics import pose_error
 from sim_core.telepresence.clutch import Pose
 

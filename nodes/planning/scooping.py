@@ -33,18 +33,18 @@ from nodes.planning.scooping_messages import actions_of, goal_of, pose_of, resul
 from nodes.planning.tray_camera import Seen, TrayCamera
 from sim_core.multibody import load_model
 from sim_core.planning.checkpoint import load, save
-from sim_core.scooping.actions import Actions, grid
-from sim_core.scooping.crops import crops
-from sim_core.scooping.policies import Observation
-from sim_core.scooping.rectified import rectified
-from sim_core.scooping.rendering import Picture
-from sim_core.scooping.scoop_planner import ScoopPlanner
-from sim_core.scooping.search import Search
-from sim_core.scooping.shipped_beliefs import POLICIES, shipped_belief
-from sim_core.scooping.swept import Field
-from sim_core.scooping.tray import Tray
-from sim_core.scooping.tray_room import has_room
-from sim_core.scooping.volume import LoadMeter, depth_points, load_points
+from sim_core.scooping.arm.tray import Tray
+from sim_core.scooping.arm.volume import LoadMeter, depth_points, load_points
+from sim_core.scooping.bed.actions import Actions, grid
+from sim_core.scooping.bed.rendering import Picture
+from sim_core.scooping.bed.swept import Field
+from sim_core.scooping.learning.crops import crops
+from sim_core.scooping.planning.policies import Observation
+from sim_core.scooping.planning.rectified import rectified
+from sim_core.scooping.planning.scoop_planner import ScoopPlanner
+from sim_core.scooping.planning.search import Search
+from sim_core.scooping.planning.shipped_beliefs import POLICIES, shipped_belief
+from sim_core.scooping.planning.tray_room import has_room
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["Scooping", "main"]

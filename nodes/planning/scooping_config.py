@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodes.framework.config import setting
-from sim_core.scooping.shipped_beliefs import POLICIES
+from sim_core.scooping.planning.shipped_beliefs import POLICIES
 
 __all__ = ["ScoopingConfig"]
 

@@ -8,11 +8,11 @@ from refit_interfaces.action import CollectSample, ExecuteScoop
 from refit_interfaces.msg import ScoopScores
 from scipy.spatial.transform import Rotation
 
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.rendering import Picture
-from sim_core.scooping.search import Search
-from sim_core.scooping.swept import Field
-from sim_core.scooping.tray import Tray
+from sim_core.scooping.arm.tray import Tray
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.rendering import Picture
+from sim_core.scooping.bed.swept import Field
+from sim_core.scooping.planning.search import Search
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["actions_of", "goal_of", "pose_of", "result_of", "scores_of", "start_of"]

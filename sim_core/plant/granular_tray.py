@@ -30,8 +30,8 @@ from sim_core.granular.tools import Part, Tool, box
 from sim_core.granular.world import GranularWorld
 from sim_core.plant.errors import PlantError
 from sim_core.plant.scene import Entity
-from sim_core.scooping.scoop_shape import ScoopShape
-from sim_core.scooping.tray import Tray
+from sim_core.scooping.arm.scoop_shape import ScoopShape
+from sim_core.scooping.arm.tray import Tray
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["BLADE", "GranularTray", "TrayFill"]

@@ -27,16 +27,16 @@ from sim_core.plant.granular_tray import GranularTray, TrayFill
 from sim_core.plant.limits import joint_limits
 from sim_core.plant.plant import MujocoPlant
 from sim_core.plant.rendered_camera import RenderedCamera, View
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.execution import ExecutionConfig, Outcome, ScoopExecution
-from sim_core.scooping.felt_wrench import FeltWrench
-from sim_core.scooping.primitive import ScoopAction
-from sim_core.scooping.rectified import rectified
-from sim_core.scooping.rendering import Picture
-from sim_core.scooping.scoop_arm import BLADE, WRIST, ScoopArm
-from sim_core.scooping.swept import Blade, Field, swept_volume
-from sim_core.scooping.tray import Tray
-from sim_core.scooping.volume import LoadMeter, depth_points, load_points
+from sim_core.scooping.arm.execution import ExecutionConfig, Outcome, ScoopExecution
+from sim_core.scooping.arm.felt_wrench import FeltWrench
+from sim_core.scooping.arm.primitive import ScoopAction
+from sim_core.scooping.arm.scoop_arm import BLADE, WRIST, ScoopArm
+from sim_core.scooping.arm.tray import Tray
+from sim_core.scooping.arm.volume import LoadMeter, depth_points, load_points
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.rendering import Picture
+from sim_core.scooping.bed.swept import Blade, Field, swept_volume
+from sim_core.scooping.planning.rectified import rectified
 from sim_core.telepresence.arm_ik import PERIOD
 from sim_core.telepresence.clutch import Pose
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sim_core.multibody import load_model
 from sim_core.plant.errors import PlantError
 from sim_core.plant.granular_tray import GranularTray, TrayFill
-from sim_core.scooping.tray import Tray
+from sim_core.scooping.arm.tray import Tray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,11 +10,11 @@ from experiments.scooping.codega_prediction import SHOTS, errors
 from experiments.scooping.scooping_sim import BUDGET, FIXED, OWN, SWEPT, Job, counts, least_attempts, planner_of, tried
 from sim_core.meta.model import NonAdaptive
 from sim_core.meta.tasks import Task
-from sim_core.scooping.actions import grid
-from sim_core.scooping.deployment import Deployment
-from sim_core.scooping.reward import REWARD, expectation
-from sim_core.scooping.suite import SHEET, Recipe
-from sim_core.scooping.terrain import make_terrain
+from sim_core.scooping.bed.actions import grid
+from sim_core.scooping.bed.reward import REWARD, expectation
+from sim_core.scooping.bed.suite import SHEET, Recipe
+from sim_core.scooping.bed.terrain import make_terrain
+from sim_core.scooping.planning.deployment import Deployment
 
 pytestmark = pytest.mark.pure
 COUNT = 100

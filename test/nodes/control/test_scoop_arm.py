@@ -26,8 +26,8 @@ from nodes.framework.qos import COMMAND, LATCHED, SENSOR, STATE
 from sim_core.gate import CommandGate
 from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant, joint_limits
-from sim_core.scooping.execution import ExecutionConfig
-from sim_core.scooping.scoop_arm import BLADE
+from sim_core.scooping.arm.execution import ExecutionConfig
+from sim_core.scooping.arm.scoop_arm import BLADE
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 
 ROBOT, PERIOD, TICK = "ur5e_scoop", 0.016, 0.002
@@ -305,6 +305,7 @@ def test_it_goes_to_the_bin_to_the_measuring_pose_and_home_one_after_the_other(r
     ],
 )
 def test_out_of_reach_nothing_moves(robot, asked, says):
+    robot.run(PERIOD)
     told = robot.commanded
     result, status = robot.result(robot.ask(asked))
     assert (result.outcome, status) == (O.OUT_OF_REACH, S.STATUS_ABORTED)

@@ -20,7 +20,7 @@ from sim_core.meta.neural_process import train_neural_process
 from sim_core.meta.settings import Augmentation, FoldSettings, MeanFit, MetaSettings, ProcessFit, TaskFit
 from sim_core.meta.supervised import train_mean
 from sim_core.meta.tasks import Task
-from sim_core.scooping.network import ScoopExtractor, flipped
+from sim_core.scooping.learning.network import ScoopExtractor, flipped
 
 VARIANTS = {
     "CoDeGa, as published": (train_codega, MetaSettings()),

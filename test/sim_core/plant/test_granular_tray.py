@@ -7,10 +7,10 @@ import pytest
 from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant, PlantError
 from sim_core.plant.granular_tray import GranularTray, TrayFill
-from sim_core.scooping.felt_wrench import FeltWrench
-from sim_core.scooping.primitive import blade_rotation
-from sim_core.scooping.scoop_arm import ScoopArm
-from sim_core.scooping.tray import Tray
+from sim_core.scooping.arm.felt_wrench import FeltWrench
+from sim_core.scooping.arm.primitive import blade_rotation
+from sim_core.scooping.arm.scoop_arm import ScoopArm
+from sim_core.scooping.arm.tray import Tray
 from sim_core.telepresence.clutch import Pose
 
 pytestmark = pytest.mark.pure

@@ -7,9 +7,9 @@ import pytest
 
 from sim_core.plant.granular_tray import TrayFill
 from sim_core.plant.scoop_bench import ScoopBench, collect
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.execution import ExecutionConfig, Outcome
-from sim_core.scooping.primitive import PrimitiveConfig
+from sim_core.scooping.arm.execution import ExecutionConfig, Outcome
+from sim_core.scooping.arm.primitive import PrimitiveConfig
+from sim_core.scooping.bed.actions import Actions
 
 pytestmark = [
     pytest.mark.pure,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim_core.scooping.blade_path import BladePath, Place, place_of
-from sim_core.scooping.primitive import blade_rotation
+from sim_core.scooping.arm.blade_path import BladePath, Place, place_of
+from sim_core.scooping.arm.primitive import blade_rotation
 from sim_core.telepresence.arm_kinematics import pose_error
 from sim_core.telepresence.clutch import Pose
 

@@ -5,13 +5,13 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from sim_core.scooping.actions import random_actions
-from sim_core.scooping.calibration import Response, Trials, calibrated, fit, load, save
-from sim_core.scooping.materials import MATERIALS
-from sim_core.scooping.reward import REWARD, alignment, expectation
-from sim_core.scooping.suite import Recipe
-from sim_core.scooping.swept import swept_volume
-from sim_core.scooping.terrain import make_terrain
+from sim_core.scooping.bed.actions import random_actions
+from sim_core.scooping.bed.calibration import Response, Trials, calibrated, fit, load, save
+from sim_core.scooping.bed.materials import MATERIALS
+from sim_core.scooping.bed.reward import REWARD, alignment, expectation
+from sim_core.scooping.bed.suite import Recipe
+from sim_core.scooping.bed.swept import swept_volume
+from sim_core.scooping.bed.terrain import make_terrain
 
 pytestmark = pytest.mark.pure
 

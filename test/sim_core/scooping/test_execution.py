@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sim_core.scooping.blade_path import place_of
-from sim_core.scooping.execution import WORK, ExecutionConfig, Outcome, ScoopExecution, Stage
-from sim_core.scooping.primitive import ScoopAction, blade_rotation
+from sim_core.scooping.arm.blade_path import place_of
+from sim_core.scooping.arm.execution import WORK, ExecutionConfig, Outcome, ScoopExecution, Stage
+from sim_core.scooping.arm.primitive import ScoopAction, blade_rotation
 from sim_core.telepresence.clutch import Pose
 
 pytestmark = pytest.mark.pure

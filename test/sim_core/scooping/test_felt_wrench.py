@@ -6,7 +6,7 @@ import pytest
 
 from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant
-from sim_core.scooping.felt_wrench import FeltWrench
+from sim_core.scooping.arm.felt_wrench import FeltWrench
 
 pytestmark = pytest.mark.pure
 

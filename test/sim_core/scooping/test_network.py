@@ -6,7 +6,7 @@ import torch
 
 from sim_core.meta.model import MeanModel
 from sim_core.meta.tasks import Rows
-from sim_core.scooping.network import ScoopExtractor, flipped
+from sim_core.scooping.learning.network import ScoopExtractor, flipped
 
 pytestmark = pytest.mark.pure
 rng = np.random.default_rng(0)

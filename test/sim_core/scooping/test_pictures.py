@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from sim_core.scooping.actions import Actions, grid, random_actions
-from sim_core.scooping.crops import CROP, START, crops, halved
-from sim_core.scooping.dataset import DataSetError, collect, generate, load, read_record
-from sim_core.scooping.rendering import PIXEL, Camera, Picture
-from sim_core.scooping.suite import Recipe
-from sim_core.scooping.terrain import make_terrain
+from sim_core.scooping.bed.actions import Actions, grid, random_actions
+from sim_core.scooping.bed.rendering import PIXEL, Camera, Picture
+from sim_core.scooping.bed.suite import Recipe
+from sim_core.scooping.bed.terrain import make_terrain
+from sim_core.scooping.learning.crops import CROP, START, crops, halved
+from sim_core.scooping.learning.dataset import DataSetError, collect, generate, load, read_record
 
 pytestmark = pytest.mark.pure
 
@@ -106,7 +106,7 @@ def test_the_grid_s_crops_are_many_and_the_same_as_alone():
 
 
 def test_crops_are_the_same_with_and_without_a_compiler(monkeypatch):
-    from sim_core.scooping import crops as module
+    from sim_core.scooping.learning import crops as module
 
     if module.kernels() is None:
         pytest.skip("there is no C compiler here")

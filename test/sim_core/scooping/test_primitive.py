@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim_core.scooping.primitive import Phase, PrimitiveConfig, ScoopAction, ScoopTrajectory, blade_rotation
+from sim_core.scooping.arm.primitive import Phase, PrimitiveConfig, ScoopAction, ScoopTrajectory, blade_rotation
 from sim_core.telepresence.arm_kinematics import pose_error
 
 pytestmark = pytest.mark.pure

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sim_core.scooping.actions import random_actions
-from sim_core.scooping.crops import crops
-from sim_core.scooping.dataset import DataSetError
-from sim_core.scooping.public_dataset import FIELDS, load_public, tray_map
-from sim_core.scooping.rendering import PIXEL, Picture
-from sim_core.scooping.terrain import TRAY
+from sim_core.scooping.bed.actions import random_actions
+from sim_core.scooping.bed.rendering import PIXEL, Picture
+from sim_core.scooping.bed.terrain import TRAY
+from sim_core.scooping.learning.crops import crops
+from sim_core.scooping.learning.dataset import DataSetError
+from sim_core.scooping.learning.public_dataset import FIELDS, load_public, tray_map
 
 pytestmark = pytest.mark.pure
 CORNERS = np.array([[210.0, 640.0], [1090.0, 655.0], [1045.0, 90.0], [245.0, 80.0]])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from sim_core.multibody import load_model
-from sim_core.scooping.primitive import ScoopAction
-from sim_core.scooping.scoop_arm import ScoopArm
-from sim_core.scooping.tray import Tray
+from sim_core.scooping.arm.primitive import ScoopAction
+from sim_core.scooping.arm.scoop_arm import ScoopArm
+from sim_core.scooping.arm.tray import Tray
 from sim_core.telepresence.clutch import Pose
 
 pytestmark = pytest.mark.pure
@@ -69,8 +69,8 @@ def test_the_wrist_stays_above_the_ground(arm):
 
 
 def test_a_scoop_whose_joints_would_have_to_hurry_is_refused(arm):
-    from sim_core.scooping.execution import ExecutionConfig
-    from sim_core.scooping.primitive import PrimitiveConfig
+    from sim_core.scooping.arm.execution import ExecutionConfig
+    from sim_core.scooping.arm.primitive import PrimitiveConfig
 
     hasty = ScoopArm(arm.kinematics.model, ExecutionConfig(primitive=PrimitiveConfig(speed=3.0, turning=30.0)))
     assert "rad/s (at most 1.88 rad/s)" in hasty.out_of_reach(action(arm, 0.0, 0.0, 0.15))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sim_core.scooping.rectified import rectified
-from sim_core.scooping.tray import Tray
+from sim_core.scooping.arm.tray import Tray
+from sim_core.scooping.planning.rectified import rectified
 from sim_core.telepresence.clutch import Pose
 
 pytestmark = pytest.mark.pure

@@ -7,10 +7,10 @@ from sim_core.command import Command, Mode
 from sim_core.gate import CommandGate
 from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant, joint_limits
-from sim_core.scooping.execution import ExecutionConfig, Outcome, Stage
-from sim_core.scooping.felt_wrench import FeltWrench
-from sim_core.scooping.primitive import PrimitiveConfig, ScoopAction
-from sim_core.scooping.scoop_arm import BLADE, WRIST, ScoopArm
+from sim_core.scooping.arm.execution import ExecutionConfig, Outcome, Stage
+from sim_core.scooping.arm.felt_wrench import FeltWrench
+from sim_core.scooping.arm.primitive import PrimitiveConfig, ScoopAction
+from sim_core.scooping.arm.scoop_arm import BLADE, WRIST, ScoopArm
 
 pytestmark = pytest.mark.pure
 

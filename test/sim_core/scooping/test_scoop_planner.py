@@ -7,16 +7,16 @@ import pytest
 
 from sim_core.planning.candidates import NoCandidate
 from sim_core.planning.planner import Planner
-from sim_core.scooping.actions import Actions, grid, random_actions
-from sim_core.scooping.dataset import collect
-from sim_core.scooping.deployment import PlanningFailed, SimulatedTray, deploy, deploy_logged
-from sim_core.scooping.policies import ModelBelief, Observation, SweptBelief, Trials, reach
-from sim_core.scooping.rendering import Camera
-from sim_core.scooping.reward import expectation
-from sim_core.scooping.scoop_planner import ScoopPlanner
-from sim_core.scooping.suite import Recipe
-from sim_core.scooping.swept import swept_volume
-from sim_core.scooping.terrain import make_terrain
+from sim_core.scooping.bed.actions import Actions, grid, random_actions
+from sim_core.scooping.bed.rendering import Camera
+from sim_core.scooping.bed.reward import expectation
+from sim_core.scooping.bed.suite import Recipe
+from sim_core.scooping.bed.swept import swept_volume
+from sim_core.scooping.bed.terrain import make_terrain
+from sim_core.scooping.learning.dataset import collect
+from sim_core.scooping.planning.deployment import PlanningFailed, SimulatedTray, deploy, deploy_logged
+from sim_core.scooping.planning.policies import ModelBelief, Observation, SweptBelief, Trials, reach
+from sim_core.scooping.planning.scoop_planner import ScoopPlanner
 
 pytestmark = pytest.mark.pure
 SMALL = grid((3, 2), (0.12, 0.1), 4, 2)

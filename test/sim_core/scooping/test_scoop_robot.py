@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_core.multibody import load_model
 from sim_core.plant.rendered_camera import OPTICAL
-from sim_core.scooping.scoop_shape import ScoopShape
+from sim_core.scooping.arm.scoop_shape import ScoopShape
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 
 pytestmark = pytest.mark.pure

@@ -4,8 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_core.scooping.primitive import blade_rotation
-from sim_core.scooping.scoop_shape import RoundedBox, ScoopShape
+from sim_core.scooping.arm.primitive import blade_rotation
+from sim_core.scooping.arm.scoop_shape import RoundedBox, ScoopShape
 
 pytestmark = pytest.mark.pure
 

@@ -5,13 +5,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from sim_core.scooping.actions import grid, random_actions
-from sim_core.scooping.augmentation import BRIGHT, HEIGHT, HUE, jittered
-from sim_core.scooping.crops import crops
-from sim_core.scooping.dataset import TerrainRecord
-from sim_core.scooping.network import flipped
-from sim_core.scooping.rendering import PIXEL, Picture
-from sim_core.scooping.tasks import scoop_inputs, tasks_of
+from sim_core.scooping.bed.actions import grid, random_actions
+from sim_core.scooping.bed.rendering import PIXEL, Picture
+from sim_core.scooping.learning.augmentation import BRIGHT, HEIGHT, HUE, jittered
+from sim_core.scooping.learning.crops import crops
+from sim_core.scooping.learning.dataset import TerrainRecord
+from sim_core.scooping.learning.network import flipped
+from sim_core.scooping.learning.tasks import scoop_inputs, tasks_of
 
 pytestmark = pytest.mark.pure
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from sim_core.scooping.actions import grid
-from sim_core.scooping.rendering import Picture
-from sim_core.scooping.scoop_planner import ScoopPlanner
-from sim_core.scooping.search import Search
+from sim_core.scooping.bed.actions import grid
+from sim_core.scooping.bed.rendering import Picture
+from sim_core.scooping.planning.scoop_planner import ScoopPlanner
+from sim_core.scooping.planning.search import Search
 
 pytestmark = pytest.mark.pure
 

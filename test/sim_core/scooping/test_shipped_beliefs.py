@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from sim_core.scooping.actions import grid
-from sim_core.scooping.rendering import Camera
-from sim_core.scooping.scoop_planner import ScoopPlanner
-from sim_core.scooping.shipped_beliefs import POLICIES, shipped_belief
-from sim_core.scooping.suite import test_recipes as recipes
-from sim_core.scooping.terrain import make_terrain
+from sim_core.scooping.bed.actions import grid
+from sim_core.scooping.bed.rendering import Camera
+from sim_core.scooping.bed.suite import test_recipes as recipes
+from sim_core.scooping.bed.terrain import make_terrain
+from sim_core.scooping.planning.scoop_planner import ScoopPlanner
+from sim_core.scooping.planning.shipped_beliefs import POLICIES, shipped_belief
 
 pytestmark = pytest.mark.pure
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim_core.scooping.actions import Actions, grid, random_actions
-from sim_core.scooping.materials import MATERIALS, TEST, TRAINING, Soil
-from sim_core.scooping.relaxation import SLACK, relaxed, steepest
-from sim_core.scooping.reward import REWARD, alignment, expectation, scoop
-from sim_core.scooping.suite import SHEET, Recipe, training_recipes
-from sim_core.scooping.suite import test_recipes as recipes_met_afterwards
-from sim_core.scooping.swept import BLADE, Field, swept_volume
-from sim_core.scooping.terrain import CELL, Terrain, make_terrain
+from sim_core.scooping.bed.actions import Actions, grid, random_actions
+from sim_core.scooping.bed.materials import MATERIALS, TEST, TRAINING, Soil
+from sim_core.scooping.bed.relaxation import SLACK, relaxed, steepest
+from sim_core.scooping.bed.reward import REWARD, alignment, expectation, scoop
+from sim_core.scooping.bed.suite import SHEET, Recipe, training_recipes
+from sim_core.scooping.bed.suite import test_recipes as recipes_met_afterwards
+from sim_core.scooping.bed.swept import BLADE, Field, swept_volume
+from sim_core.scooping.bed.terrain import CELL, Terrain, make_terrain
 
 pytestmark = pytest.mark.pure
 

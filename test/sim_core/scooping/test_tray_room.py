@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sim_core.scooping.actions import Actions, grid
-from sim_core.scooping.primitive import ScoopAction, ScoopTrajectory
-from sim_core.scooping.scoop_shape import ScoopShape
-from sim_core.scooping.tray_room import gaps, has_room
+from sim_core.scooping.arm.primitive import ScoopAction, ScoopTrajectory
+from sim_core.scooping.arm.scoop_shape import ScoopShape
+from sim_core.scooping.bed.actions import Actions, grid
+from sim_core.scooping.planning.tray_room import gaps, has_room
 
 pytestmark = pytest.mark.pure
 

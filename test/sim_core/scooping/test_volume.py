@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sim_core.perception.depth_noise import noisy_depth
-from sim_core.scooping.primitive import blade_rotation
-from sim_core.scooping.scoop_shape import ScoopShape
-from sim_core.scooping.volume import LoadMeter, depth_points, load_points
+from sim_core.scooping.arm.primitive import blade_rotation
+from sim_core.scooping.arm.scoop_shape import ScoopShape
+from sim_core.scooping.arm.volume import LoadMeter, depth_points, load_points
 from sim_core.telepresence.clutch import Pose
 
 pytestmark = pytest.mark.pure

@@ -21,14 +21,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from sim_core.planning.acquisition import ACQUISITIONS, Acquisition, expected_improvement
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.rendering import Picture
-from sim_core.scooping.swept import BLADE, Blade, Field, swept_volume
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.rendering import Picture
+from sim_core.scooping.bed.swept import BLADE, Blade, Field, swept_volume
+from sim_core.scooping.learning.crops import CUBIC_CENTIMETRES
 
 __all__ = ["RULES", "Belief", "ModelBelief", "Observation", "SweptBelief", "Trials", "reach"]
-
-#: m^3 to cm^3, the unit of models
-CUBIC_CENTIMETRES = 1e6
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from sim_core.scooping.rendering import PIXEL, Picture
-from sim_core.scooping.tray import Tray
+from sim_core.scooping.arm.tray import Tray
+from sim_core.scooping.bed.rendering import PIXEL, Picture
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["SEEN", "rectified"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_core.scooping.actions import Actions
+from sim_core.scooping.bed.actions import Actions
 
 __all__ = ["BLADE", "Blade", "Field", "overlaps", "swept_volume"]
 

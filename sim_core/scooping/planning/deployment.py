@@ -14,13 +14,13 @@ import numpy as np
 
 from sim_core.planning.candidates import NoCandidate
 from sim_core.planning.planner import Suggestion
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.dataset import TerrainRecord
-from sim_core.scooping.policies import Observation
-from sim_core.scooping.rendering import Camera, Picture
-from sim_core.scooping.reward import REWARD, RewardSettings, scoop
-from sim_core.scooping.scoop_planner import ScoopPlanner
-from sim_core.scooping.terrain import Terrain
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.rendering import Camera, Picture
+from sim_core.scooping.bed.reward import REWARD, RewardSettings, scoop
+from sim_core.scooping.bed.terrain import Terrain
+from sim_core.scooping.learning.dataset import TerrainRecord
+from sim_core.scooping.planning.policies import Observation
+from sim_core.scooping.planning.scoop_planner import ScoopPlanner
 
 __all__ = ["Attempt", "Deployment", "PlanningFailed", "SimulatedTray", "Tray", "deploy", "deploy_logged"]
 

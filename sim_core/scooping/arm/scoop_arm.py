@@ -20,12 +20,12 @@ import numpy as np
 
 from sim_core.auscultation.listening_arm import DAMPING, STIFFNESS, greatest_torques
 from sim_core.multibody import RobotModel
-from sim_core.scooping.blade_path import LEAST, BladePath, Place, place_of
-from sim_core.scooping.execution import ExecutionConfig, ScoopExecution
-from sim_core.scooping.impedance import CartesianImpedance
-from sim_core.scooping.primitive import ScoopAction, ScoopTrajectory
-from sim_core.scooping.reach import ArmLimits, Reach
-from sim_core.scooping.tray import Tray
+from sim_core.scooping.arm.blade_path import LEAST, BladePath, Place, place_of
+from sim_core.scooping.arm.execution import ExecutionConfig, ScoopExecution
+from sim_core.scooping.arm.impedance import CartesianImpedance
+from sim_core.scooping.arm.primitive import ScoopAction, ScoopTrajectory
+from sim_core.scooping.arm.reach import ArmLimits, Reach
+from sim_core.scooping.arm.tray import Tray
 from sim_core.telepresence.arm_ik import PERIOD, QpIk
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 from sim_core.telepresence.avatar import Motion

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_core.granular.tools import Part, Tool
-from sim_core.scooping.primitive import blade_rotation
+from sim_core.scooping.arm.primitive import blade_rotation
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["RoundedBox", "ScoopShape"]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from sim_core.meta.settings import Augmentation
-from sim_core.scooping.network import flipped
+from sim_core.scooping.learning.network import flipped
 
 __all__ = ["AUGMENTATION", "jittered"]
 

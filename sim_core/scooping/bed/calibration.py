@@ -21,8 +21,8 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from config.whole_file import whole_file
-from sim_core.scooping.materials import Material
-from sim_core.scooping.reward import REWARD, RewardSettings
+from sim_core.scooping.bed.materials import Material
+from sim_core.scooping.bed.reward import REWARD, RewardSettings
 
 __all__ = ["Response", "Trials", "calibrated", "fit", "load", "save"]
 

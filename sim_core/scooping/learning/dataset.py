@@ -24,12 +24,12 @@ import numpy as np
 
 from config.whole_file import whole_file
 from sim_core.host.executors import spread
-from sim_core.scooping.actions import Actions, random_actions
-from sim_core.scooping.crops import crops
-from sim_core.scooping.rendering import PIXEL, Camera, Picture
-from sim_core.scooping.reward import REWARD, RewardSettings, scoop
-from sim_core.scooping.suite import Recipe
-from sim_core.scooping.terrain import make_terrain
+from sim_core.scooping.bed.actions import Actions, random_actions
+from sim_core.scooping.bed.rendering import PIXEL, Camera, Picture
+from sim_core.scooping.bed.reward import REWARD, RewardSettings, scoop
+from sim_core.scooping.bed.suite import Recipe
+from sim_core.scooping.bed.terrain import make_terrain
+from sim_core.scooping.learning.crops import crops
 
 __all__ = ["DataSetError", "TerrainRecord", "collect", "generate", "load", "read_record", "write_record"]
 

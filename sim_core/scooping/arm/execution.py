@@ -20,9 +20,9 @@ from enum import Enum
 
 import numpy as np
 
-from sim_core.scooping.blade_path import BladePath, Place, place_of
-from sim_core.scooping.impedance import IMPEDANCE, Impedance
-from sim_core.scooping.primitive import PrimitiveConfig, ScoopAction, ScoopTrajectory
+from sim_core.scooping.arm.blade_path import BladePath, Place, place_of
+from sim_core.scooping.arm.impedance import IMPEDANCE, Impedance
+from sim_core.scooping.arm.primitive import PrimitiveConfig, ScoopAction, ScoopTrajectory
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["BladeTarget", "ExecutionConfig", "Outcome", "ScoopExecution", "Stage"]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_core.scooping.execution import ScoopExecution
-from sim_core.scooping.primitive import ScoopTrajectory
-from sim_core.scooping.scoop_shape import ScoopShape
-from sim_core.scooping.tray import Tray
+from sim_core.scooping.arm.execution import ScoopExecution
+from sim_core.scooping.arm.primitive import ScoopTrajectory
+from sim_core.scooping.arm.scoop_shape import ScoopShape
+from sim_core.scooping.arm.tray import Tray
 from sim_core.telepresence.arm_ik import QpIk
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
 from sim_core.telepresence.clutch import Pose

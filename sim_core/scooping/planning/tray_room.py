@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.primitive import PrimitiveConfig, ScoopAction, ScoopTrajectory
-from sim_core.scooping.scoop_shape import ScoopShape
+from sim_core.scooping.arm.primitive import PrimitiveConfig, ScoopAction, ScoopTrajectory
+from sim_core.scooping.arm.scoop_shape import ScoopShape
+from sim_core.scooping.bed.actions import Actions
 
 __all__ = ["gaps", "has_room"]
 

@@ -14,8 +14,8 @@ from scipy.ndimage import distance_transform_edt, gaussian_filter
 from scipy.spatial import cKDTree
 
 from sim_core.perception.depth_noise import noisy_depth
-from sim_core.scooping.materials import Material, Soil
-from sim_core.scooping.terrain import TRAY, Terrain
+from sim_core.scooping.bed.materials import Material, Soil
+from sim_core.scooping.bed.terrain import TRAY, Terrain
 
 __all__ = ["PIXEL", "Camera", "Picture"]
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.swept import BLADE, Blade, Field, overlaps
-from sim_core.scooping.terrain import CELL, Terrain
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.swept import BLADE, Blade, Field, overlaps
+from sim_core.scooping.bed.terrain import CELL, Terrain
 
 __all__ = ["REWARD", "Expectation", "RewardSettings", "Scooped", "expectation", "scoop"]
 

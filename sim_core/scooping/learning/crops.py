@@ -16,15 +16,17 @@ from pathlib import Path
 import numpy as np
 
 from sim_core.codegen.library import Library, check, compile_library, pointer
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.rendering import Picture
-from sim_core.scooping.swept import Field
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.rendering import Picture
+from sim_core.scooping.bed.swept import Field
 
-__all__ = ["CROP", "START", "crops", "halved"]
+__all__ = ["CROP", "CUBIC_CENTIMETRES", "START", "crops", "halved"]
 
 #: width of a crop [m]; where the scoop starts in it, as shares of its columns and rows
 CROP, START = 0.16, (0.25, 0.5)
 RUNTIME = Path(__file__).parent / "runtime"
+#: m^3 to cm^3, the unit of models
+CUBIC_CENTIMETRES = 1e6
 #: actions at once
 CHUNK = 32
 

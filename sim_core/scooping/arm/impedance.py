@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim_core.multibody import RobotModel
-from sim_core.scooping.primitive import Stiffness
+from sim_core.scooping.arm.primitive import Stiffness
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
 from sim_core.telepresence.avatar import Motion
 from sim_core.telepresence.clutch import Pose

@@ -27,11 +27,11 @@ import numpy as np
 from PIL import Image
 from scipy.ndimage import map_coordinates
 
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.crops import crops
-from sim_core.scooping.dataset import SIZE, DataSetError, TerrainRecord
-from sim_core.scooping.rendering import PIXEL, Picture
-from sim_core.scooping.terrain import TRAY
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.rendering import PIXEL, Picture
+from sim_core.scooping.bed.terrain import TRAY
+from sim_core.scooping.learning.crops import crops
+from sim_core.scooping.learning.dataset import SIZE, DataSetError, TerrainRecord
 
 __all__ = ["load_public", "tray_map"]
 

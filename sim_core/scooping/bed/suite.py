@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from sim_core.scooping.materials import MATERIALS, TEST, TRAINING
+from sim_core.scooping.bed.materials import MATERIALS, TEST, TRAINING
 
 __all__ = ["COMPOSITIONS", "SHEET", "Composition", "Recipe", "test_recipes", "training_recipes"]
 

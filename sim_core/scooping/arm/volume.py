@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from sim_core.scooping.scoop_shape import ScoopShape
+from sim_core.scooping.arm.scoop_shape import ScoopShape
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["LoadMeter", "depth_points", "load_points"]

@@ -23,10 +23,10 @@ import numpy as np
 
 from sim_core.planning.candidates import NoCandidate
 from sim_core.planning.planner import Suggestion
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.policies import Belief
-from sim_core.scooping.rendering import Picture
-from sim_core.scooping.scoop_planner import ScoopPlanner
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.rendering import Picture
+from sim_core.scooping.planning.policies import Belief
+from sim_core.scooping.planning.scoop_planner import ScoopPlanner
 
 __all__ = ["LOST", "Attempt", "Search"]
 

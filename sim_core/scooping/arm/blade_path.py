@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim_core.scooping.primitive import PEAK, blade_rotation, least_jerk
+from sim_core.scooping.arm.primitive import PEAK, blade_rotation, least_jerk
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["LEAST", "BladePath", "Place", "place_of"]

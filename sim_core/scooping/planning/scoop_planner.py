@@ -20,10 +20,10 @@ import numpy as np
 
 from sim_core.planning.candidates import Candidates
 from sim_core.planning.planner import OBSERVED, Suggestion
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.crops import crops
-from sim_core.scooping.policies import RULES, Belief, Observation, Trials
-from sim_core.scooping.rendering import Picture
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.rendering import Picture
+from sim_core.scooping.learning.crops import crops
+from sim_core.scooping.planning.policies import RULES, Belief, Observation, Trials
 
 __all__ = ["ScoopPlanner"]
 

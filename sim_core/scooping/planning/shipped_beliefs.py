@@ -12,9 +12,9 @@ from pathlib import Path
 
 from config.share import shared_folder
 from config.tiers import require
-from sim_core.scooping.policies import Belief, ModelBelief, SweptBelief
-from sim_core.scooping.scoop_shape import ScoopShape
-from sim_core.scooping.swept import Blade
+from sim_core.scooping.arm.scoop_shape import ScoopShape
+from sim_core.scooping.bed.swept import Blade
+from sim_core.scooping.planning.policies import Belief, ModelBelief, SweptBelief
 
 __all__ = ["FOLDER", "POLICIES", "shipped_belief"]
 
@@ -46,7 +46,7 @@ def shipped_belief(policy: str, folder: Path | None = None) -> tuple[Belief, int
     require("learning", f"the policy '{policy}'")
     from sim_core.meta.model import NonAdaptive
     from sim_core.meta.model_file import load_model
-    from sim_core.scooping.network import ScoopExtractor
+    from sim_core.scooping.learning.network import ScoopExtractor
 
     path = (folder or shared_folder(FOLDER)) / "codega.safetensors"
     size = _crop(path)

@@ -8,11 +8,10 @@ import numpy as np
 import torch
 
 from sim_core.meta.tasks import Task
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.crops import crops, halved
-from sim_core.scooping.dataset import TerrainRecord
-from sim_core.scooping.policies import CUBIC_CENTIMETRES
-from sim_core.scooping.rendering import Picture
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.rendering import Picture
+from sim_core.scooping.learning.crops import CUBIC_CENTIMETRES, crops, halved
+from sim_core.scooping.learning.dataset import TerrainRecord
 
 __all__ = ["VOLUME_SCALE", "scoop_inputs", "tasks_of"]
 

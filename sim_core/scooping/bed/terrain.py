@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from sim_core.scooping.actions import Actions
-from sim_core.scooping.materials import Soil
-from sim_core.scooping.relaxation import relaxed, steepest
-from sim_core.scooping.suite import SHEET, Recipe
-from sim_core.scooping.swept import BLADE, Blade, Field
+from sim_core.scooping.bed.actions import Actions
+from sim_core.scooping.bed.materials import Soil
+from sim_core.scooping.bed.relaxation import relaxed, steepest
+from sim_core.scooping.bed.suite import SHEET, Recipe
+from sim_core.scooping.bed.swept import BLADE, Blade, Field
 
 __all__ = ["CELL", "TRAY", "Terrain", "make_terrain"]
 

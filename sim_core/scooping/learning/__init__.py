@@ -1,0 +1,1 @@
+"""What models of scoops learn from: pictures cut out around them, data sets, tasks, the network."""
