@@ -9,7 +9,7 @@ Source: Zhu, PhD thesis (University of Illinois 2023), section 7.5.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -64,8 +64,7 @@ class Mpc:
     def choose(self, state: State) -> int:
         """See `Policy`."""
         began, model = time.perf_counter(), self.model
-        model.predictor.tell(state, self.action)
-        model.last = int(model.path.closest(state.pose, model.last).index)
+        self._come(state)
         plan: Plan | None
         try:
             plan = self.planner(model, (1_000_003 * self.seed + len(self.plans)) % 2**31)
@@ -77,3 +76,18 @@ class Mpc:
         self.plans.append(plan)
         self.times.append(time.perf_counter() - began)
         return self.action
+
+    def recall(self, states: Sequence[State], actions: Sequence[int]) -> None:
+        """Be where it was when it had chosen `actions` at as many states, without planning them again."""
+        # What the predictor would have forgotten when the next state comes is not told: its pictures may be gone.
+        forgotten = len(states) + 1 - self.model.predictor.settings.history
+        for k, (state, action) in enumerate(zip(states, actions)):
+            self._come(state, tell=k >= forgotten)
+            self.action = action
+            self.plans.append(None)
+            self.times.append(0.0)
+
+    def _come(self, state: State, tell: bool = True) -> None:
+        if tell:
+            self.model.predictor.tell(state, self.action)
+        self.model.last = int(self.model.path.closest(state.pose, self.model.last).index)

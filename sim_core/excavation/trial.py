@@ -14,6 +14,7 @@ import numpy as np
 from sim_core.excavation.pile import Dig
 from sim_core.excavation.policies import Policy
 from sim_core.excavation.reference_path import ReferencePath
+from sim_core.excavation.trial_run import TrialRun
 
 __all__ = ["Summary", "Trial", "run_trial", "summary"]
 
@@ -55,47 +56,30 @@ def run_trial(
         seed: of the pile. longest: actions after which it is lifted wherever it is.
         follow_end: whether the path's end ends the trial; random actions have no path.
     """
-    state = dig.reset(seed, path.poses[0])
-    states, closest = [state], [0]
-    actions: list[int] = []
-    peaks: list[float] = []
-    held: list[float] = []
-    jammed = finished = False
-    bound = 0
-    while len(actions) < longest and not (jammed or finished):
-        action = policy.choose(state)
-        if action is None:
-            break
-        outcome = dig.execute(action)
-        state, jammed = outcome.state, outcome.jammed
-        found = path.closest(state.pose, closest[-1])
-        bound += int(np.any(found.bound))
-        actions.append(action)
-        peaks.append(outcome.peak)
-        held.append(outcome.held)
-        states.append(state)
-        closest.append(int(found.index))
-        finished = follow_end and not jammed and path.finished(state.pose, closest[-1])
-    mass = 0.0
+    run = TrialRun(policy, path, longest, follow_end)
+    run.begin(dig.reset(seed, path.poses[0]))
+    while (action := run.ask()) is not None:
+        run.settle(dig.execute(action))
+    mass, jammed = 0.0, run.jammed
     if not jammed:
         jammed = dig.lift().jammed
         mass = 0.0 if jammed else dig.weigh()
-    poses = np.array([one.pose for one in states])
-    place, angle = path.errors(poses, np.array(closest))
+    states = run.states
+    place, angle = run.errors()
     return Trial(
-        np.array(actions, int),
-        poses,
+        np.array(run.actions, int),
+        np.array([one.pose for one in states]),
         np.array([one.force for one in states]),
         None if states[0].image is None else np.array([one.image for one in states]),
-        np.array(peaks),
-        np.array(held),
-        np.array(closest),
-        bound,
+        np.array(run.peaks),
+        np.array(run.held),
+        np.array(run.closest),
+        run.bound,
         jammed,
-        finished,
+        run.finished,
         mass,
-        float(place.mean()),
-        float(angle.mean()),
+        place,
+        angle,
     )
 
 
