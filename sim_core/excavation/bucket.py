@@ -52,8 +52,18 @@ class Bucket:
         """Its parts."""
         return list(self.tool().parts)
 
+    def surface(self, pitch: float = 0.005) -> np.ndarray:
+        """Points of its parts, no farther from each other than a pitch [m], in its frame (k, 3)."""
+        return np.concatenate([_points(part, pitch) for part in self.boxes()])
+
     def holds(self, places: np.ndarray) -> np.ndarray:
         """Whether points (n, 3), in its frame [m], lie between its walls, up to half its height over them (n,)."""
         x, y, z = 0.5 * self.length, 0.5 * self.width, 0.5 * self.height
         inside = (np.abs(places[:, 0]) <= x) & (np.abs(places[:, 1]) <= y)
         return inside & (places[:, 2] >= -z) & (places[:, 2] <= 2.0 * z)
+
+
+def _points(part: Part, pitch: float) -> np.ndarray:
+    half = np.array(part.half) + part.rounding
+    axes = [np.linspace(-h, h, max(2, int(np.ceil(2.0 * h / pitch)) + 1)) for h in half]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3) + part.offset

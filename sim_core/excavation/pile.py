@@ -30,7 +30,7 @@ from sim_core.granular.grains import Clump, rock
 from sim_core.granular.law import Material
 from sim_core.granular.pictures import height_map
 from sim_core.granular.population import Grains, pour
-from sim_core.granular.tools import Part, Tool, box
+from sim_core.granular.tools import Tool, box
 from sim_core.granular.world import GranularWorld
 
 __all__ = ["Dig", "Outcome", "Pile", "PileSettings"]
@@ -130,7 +130,7 @@ class Pile:
             [rock(1.0, 1.0, 100 * kind + k, settings.spheres, concave=(0.0, 1.0)[kind]) for k in range(KINDS)]
             for kind in (0, 1)
         ]
-        self._points = np.concatenate([_surface_points(part) for part in settings.bucket.boxes()])
+        self._points = settings.bucket.surface()
         self.world: GranularWorld | None = None
 
     def reset(self, seed: int, pose: np.ndarray) -> State:
@@ -287,10 +287,3 @@ def _scaled(shape: Clump, size: float, density: float, inertia: float) -> Clump:
     mass = density * size**3
     moments = shape.inertia * mass * size**2 * inertia
     return Clump(shape.offsets * size, shape.radii * size, shape.volume * size**3, shape.mass * mass, moments)
-
-
-def _surface_points(part: Part, pitch: float = 0.005) -> np.ndarray:
-    """Points of a box, in the tool's frame (k, 3)."""
-    half = np.array(part.half) + part.rounding
-    axes = [np.linspace(-h, h, max(2, int(np.ceil(2.0 * h / pitch)) + 1)) for h in half]
-    return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3) + part.offset
