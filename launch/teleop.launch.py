@@ -4,6 +4,9 @@
     ros2 launch refit teleop.launch.py record:=true
     ros2 launch refit teleop.launch.py host:=0.0.0.0 token_file:=token certificate:=station.pem key:=station.key
 
+The eyes are drawn, while somebody looks, by `sim_camera`: without a graphics card 0.1 s of processor time a picture. `cameras:=''`
+leaves them out, where cameras of one's own publish `camera/<name>/image/compressed`.
+
 The page's address is printed when the bridge is active. Without a ROS distribution: `./refit launch teleop.launch.py ...`.
 """
 
@@ -22,6 +25,12 @@ OWN = [
     DeclareLaunchArgument("token_file", default_value="", description="file with the token that a page has to say"),
     DeclareLaunchArgument("certificate", default_value="", description="PEM file with which the page is encrypted"),
     DeclareLaunchArgument("key", default_value="", description="PEM file with the certificate's key"),
+    DeclareLaunchArgument(
+        "cameras",
+        default_value="left_eye,right_eye",
+        description="of the robot's model that people may look through; empty: none",
+    ),
+    DeclareLaunchArgument("camera_rate", default_value="5.0", description="pictures a second of each, at most"),
 ]
 #: arguments that are parameters of the bridge
 BRIDGE = ("robot", "host", "token_file", "certificate", "key")
@@ -29,7 +38,12 @@ BRIDGE = ("robot", "host", "token_file", "certificate", "key")
 
 def nodes(value, node):
     bridge = {name: value[name] for name in BRIDGE}
-    return [node("telepresence_bridge", {**bridge, "port": number("port", value["port"], int)})]
+    eyes = [name.strip() for name in value["cameras"].split(",") if name.strip()]
+    seen = {"robot": value["robot"], "camera": "", "streams": eyes, "rate": number("camera_rate", value["camera_rate"])}
+    return [
+        node("telepresence_bridge", {**bridge, "port": number("port", value["port"], int)}),
+        *([node("sim_camera", seen)] if eyes else []),
+    ]
 
 
 def generate_launch_description():

@@ -7,13 +7,15 @@ Bulk data go as buffers: `array.array.frombytes` of the image and the public fie
 from __future__ import annotations
 
 import array
+import io
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sensor_msgs.msg import CameraInfo, Image
+from PIL import Image as Picture
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
-__all__ = ["buffer", "camera_info_message", "image_message"]
+__all__ = ["buffer", "camera_info_message", "image_message", "jpeg_message"]
 
 
 def buffer(values: np.ndarray) -> array.array:
@@ -30,6 +32,16 @@ def image_message(pixels: np.ndarray, encoding: str, stamp: Any, frame_id: str) 
     message = Image(height=pixels.shape[0], width=pixels.shape[1], step=step, encoding=encoding)
     message.header.stamp, message.header.frame_id = stamp, frame_id
     message.data = buffer(pixels)
+    return message
+
+
+def jpeg_message(pixels: np.ndarray, stamp: Any, frame_id: str, quality: int = 80) -> CompressedImage:
+    """Colours (h, w, 3), 0 to 255, as JPEG, as the compressed transport of images names it."""
+    file = io.BytesIO()
+    Picture.fromarray(pixels).save(file, "JPEG", quality=quality)
+    message = CompressedImage(format="rgb8; jpeg compressed bgr8")
+    message.header.stamp, message.header.frame_id = stamp, frame_id
+    message.data = buffer(np.frombuffer(file.getvalue(), np.uint8))
     return message
 
 

@@ -1,6 +1,7 @@
 """The simulated camera: what a camera of the robot's model sees, as the driver of a depth camera publishes it.
 
     sim_camera --ros-args -p robot:=panda_stethoscope -p camera:=scan -p patient:=4
+    sim_camera --ros-args -p robot:=avatar -p camera:='' -p streams:='[left_eye, right_eye]'
 
 The picture follows the joint states and is drawn by a thread of its own, and only while somebody wants it.
 Page: docs/nodes/sim_camera.md.
@@ -12,6 +13,8 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from sim_core.host.offscreen import installed_back_end
@@ -21,13 +24,14 @@ os.environ.setdefault("MUJOCO_GL", installed_back_end())  # before MuJoCo looks 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import TransformStamped
+from rclpy.publisher import Publisher
 from scipy.spatial.transform import Rotation
-from sensor_msgs.msg import CameraInfo, Image, JointState, PointCloud2
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image, JointState, PointCloud2
 from tf2_msgs.msg import TFMessage
 
 from nodes.framework.clouds import cloud_message, cloud_spheres
 from nodes.framework.config import setting
-from nodes.framework.images import camera_info_message, image_message
+from nodes.framework.images import camera_info_message, image_message, jpeg_message
 from nodes.framework.joint_state_gate import seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_subscription, take
@@ -49,7 +53,10 @@ class SimCameraConfig:
     """Parameters of `sim_camera`."""
 
     robot: str = setting("panda_stethoscope", description="model in config/robots", read_only=True)
-    camera: str = setting("scan", description="of the model, by name", read_only=True)
+    camera: str = setting("scan", description="of the model, by name; empty: none but those of streams", read_only=True)
+    streams: tuple[str, ...] = setting(
+        (), description="cameras of the model whose colours go out as JPEG, for people", read_only=True
+    )
     width: int = setting(320, "pixels", (16, 1920), "of the picture", read_only=True)
     height: int = setting(240, "pixels", (16, 1080), "of the picture", read_only=True)
     rate: float = setting(5.0, "Hz", (0.1, 60.0), "of pictures, in the time of the joint states", read_only=True)
@@ -77,6 +84,8 @@ class SimCameraConfig:
     def __post_init__(self) -> None:
         if len(self.patient_position) != 3:
             raise ValueError(f"patient_position: expected three numbers, found {len(self.patient_position)}")
+        if not (self.camera or self.streams):
+            raise ValueError("expected a camera, streams, or both; found neither: name what is to be drawn")
 
 
 class SimCamera(RefitNode):
@@ -86,6 +95,8 @@ class SimCamera(RefitNode):
     Config = SimCameraConfig
     live_parameters = True
     _thread: threading.Thread | None = None
+    _colour = _info = _depth = _points = _frames = None
+    _eyes: dict[str, Publisher] = {}
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
@@ -93,18 +104,16 @@ class SimCamera(RefitNode):
         c = self.config
         self._people = [patient_entity(c.patient, c.patient_side, c.patient_position)] if c.patient >= 0 else []
         # Refused here, in words, rather than by the thread; what draws belongs to the thread that made it.
-        with self._camera() as camera:
-            camera.render(depth=False)
-        self._colour = self.create_publisher(Image, "camera/color/image_raw", SENSOR)
-        self._info = self.create_publisher(CameraInfo, "camera/color/camera_info", SENSOR)
-        self._depth = self._points = None
-        if c.depth:
-            self._depth = self.create_publisher(Image, "camera/aligned_depth_to_color/image_raw", SENSOR)
-        if c.points:
-            self._points = self.create_publisher(PointCloud2, "camera/depth/color/points", SENSOR)
-        self._frames = self.create_publisher(TFMessage, "/tf_static", LATCHED)
-        carrier = camera.carrier if camera.carrier == "world" else c.frame_prefix + camera.carrier
-        self._frames.publish(TFMessage(transforms=[_transform(carrier, c.frame_id, camera.mounting)]))
+        for name in self._names():
+            with self._camera(name) as camera:
+                camera.render(depth=False)
+                mounted = (camera.carrier, camera.mounting)
+            if name == c.camera:
+                self._offer(*mounted)
+        self._eyes = {
+            name: self.create_publisher(CompressedImage, f"camera/{name}/image/compressed", SENSOR)
+            for name in c.streams
+        }
         self._states = create_polled_subscription(self, JointState, "joint_states", COMMAND)
         self._grains, self._loose = None, None
         if c.grains:
@@ -112,6 +121,19 @@ class SimCamera(RefitNode):
         self._times, self._drawn, self._dropped = deque(maxlen=200), 0, 0
         self._due = None
         self._heard = time.monotonic()
+
+    def _offer(self, carrier: str, mounting: np.ndarray) -> None:
+        """The topics of a driver, and where its camera is."""
+        c = self.config
+        self._colour = self.create_publisher(Image, "camera/color/image_raw", SENSOR)
+        self._info = self.create_publisher(CameraInfo, "camera/color/camera_info", SENSOR)
+        if c.depth:
+            self._depth = self.create_publisher(Image, "camera/aligned_depth_to_color/image_raw", SENSOR)
+        if c.points:
+            self._points = self.create_publisher(PointCloud2, "camera/depth/color/points", SENSOR)
+        self._frames = self.create_publisher(TFMessage, "/tf_static", LATCHED)
+        carrier = carrier if carrier == "world" else c.frame_prefix + carrier
+        self._frames.publish(TFMessage(transforms=[_transform(carrier, c.frame_id, mounting)]))
 
     def activate(self) -> None:
         self.diagnostics.stand(None)
@@ -128,8 +150,12 @@ class SimCamera(RefitNode):
 
     def cleanup(self) -> None:
         for name in ("_colour", "_info", "_depth", "_points", "_frames"):
-            if (publisher := getattr(self, name, None)) is not None:
+            if (publisher := getattr(self, name)) is not None:
                 self.destroy_publisher(publisher)
+                setattr(self, name, None)
+        for publisher in self._eyes.values():
+            self.destroy_publisher(publisher)
+        self._eyes = {}
         for name in ("_states", "_grains"):
             if (subscription := getattr(self, name, None)) is not None:
                 self.destroy_subscription(subscription)
@@ -152,16 +178,25 @@ class SimCamera(RefitNode):
 
     # -- pictures, on the thread -------------------------------------------------------------------
 
-    def _camera(self) -> RenderedCamera:
+    def _names(self) -> list[str]:
+        """The cameras that are drawn."""
         c = self.config
-        return RenderedCamera(c.robot, c.camera, c.width, c.height, self._people, c.seed)
+        return list(dict.fromkeys(filter(None, (c.camera, *c.streams))))
+
+    def _camera(self, name: str) -> RenderedCamera:
+        c = self.config
+        return RenderedCamera(c.robot, name, c.width, c.height, self._people, c.seed)
 
     def _is_wanted(self) -> bool:
-        return any(_listeners(publisher) for publisher in (self._colour, self._info, self._depth, self._points))
+        return self._driver_is_wanted() or any(map(_listeners, self._eyes.values()))
+
+    def _driver_is_wanted(self) -> bool:
+        return any(map(_listeners, (self._colour, self._info, self._depth, self._points)))
 
     def _work(self) -> None:
         try:
-            with self._camera() as camera:
+            with ExitStack() as stack:
+                cameras = {name: stack.enter_context(self._camera(name)) for name in self._names()}
                 while not self._ending.is_set():
                     states = take(self._states)
                     if states:
@@ -170,24 +205,30 @@ class SimCamera(RefitNode):
                     if not wanted:
                         self._due = None
                     elif states:
-                        self._see(camera, states[-1][0])
+                        self._see(cameras, states[-1][0])
                     self._ending.wait(LOOK if wanted else DOZE)
         except PlantError as error:  # it could be drawn when the node was configured
             self.get_logger().error(str(error))
             self.diagnostics.stand(DiagnosticStatus.ERROR, str(error))
 
-    def _see(self, camera: RenderedCamera, state: JointState) -> None:
+    def _see(self, cameras: Mapping[str, RenderedCamera], state: JointState) -> None:
         if not self._is_due(seconds(state.header.stamp)):
             return
-        began = time.perf_counter()
-        measured = bool(_listeners(self._depth) or _listeners(self._points))
+        began, grains = time.perf_counter(), self._seen_grains()
+        joints, stamp = dict(zip(state.name, state.position)), state.header.stamp
         try:
-            view = camera.render(dict(zip(state.name, state.position)), depth=measured, grains=self._seen_grains())
+            if self._driver_is_wanted():
+                camera = cameras[self.config.camera]
+                measured = bool(_listeners(self._depth) or _listeners(self._points))
+                self._publish(camera, camera.render(joints, depth=measured, grains=grains), stamp)
+            for name, eye in self._eyes.items():
+                if _listeners(eye):
+                    colour = cameras[name].render(joints, depth=False, grains=grains).colour
+                    eye.publish(jpeg_message(colour, stamp, f"{name}_optical_frame"))
         except PlantError as error:
             self.diagnostics.tick("states_refused")
             self.diagnostics.warn(f"this joint state cannot be drawn: {error}")
             return
-        self._publish(camera, view, state.header.stamp)
         self._times.append(time.perf_counter() - began)
         self._drawn += 1
 

@@ -54,7 +54,7 @@ class RenderedCamera:
     Attributes:
         K: intrinsics (3, 3) [pixel]. carrier: name of the body that carries the camera, "world" for a fixed one.
         mounting: pose of the optical frame in its carrier (4, 4) [m], which never changes.
-        joints: of the robot, by name.
+        joints: of the robot that move by themselves, by name; others follow them, as the model's equalities say.
 
     Raises:
         PlantError: no such camera, one that no body carries, or the picture cannot be drawn here; the text says what there is, or
@@ -72,10 +72,12 @@ class RenderedCamera:
     ) -> None:
         name, mjcf = robot_mjcf(robot)
         alone = build_model(mjcf)
-        self.joints = tuple(alone.joint(k).name for k in range(alone.njnt) if int(alone.jnt_type[k]) in MOVED)
+        moved = [alone.joint(k).name for k in range(alone.njnt) if int(alone.jnt_type[k]) in MOVED]
+        self._followers = _followers(alone)
+        self.joints = tuple(joint for joint in moved if joint not in self._followers)
         self._model = model = build_model(mjcf, entities)
         self._data = mujoco.MjData(model)
-        self._address = {joint: int(model.joint(joint).qposadr[0]) for joint in self.joints}
+        self._address = {joint: int(model.joint(joint).qposadr[0]) for joint in moved}
         names = [model.camera(k).name for k in range(model.ncam)]
         if camera not in names:
             raise PlantError(f"{name} has no camera '{camera}'; there are {', '.join(names) or 'none'}.")
@@ -125,7 +127,7 @@ class RenderedCamera:
         """The picture with the robot's joints at these positions by name [rad or m]; None: at home. A free base is at home always.
 
         Args:
-            joints: every one of the robot. depth: whether it is wanted; else it is empty.
+            joints: every one of the robot that moves by itself; of those that follow, any. depth: whether it is wanted; else it is empty.
             grains: spheres in the world, places and radii (n, 4) [m], and their colours (n, 3) of 0 to 255, that are seen as well.
 
         Raises:
@@ -137,6 +139,11 @@ class RenderedCamera:
             self._check(joints)
             for name, position in joints.items():
                 data.qpos[self._address[name]] = position
+            for name, (leader, coefficients) in self._followers.items():
+                if name not in joints:
+                    own, other = self._address[name], self._address[leader]
+                    ahead = data.qpos[other] - model.qpos0[other]
+                    data.qpos[own] = model.qpos0[own] + np.polynomial.polynomial.polyval(ahead, coefficients)
         mujoco.mj_kinematics(model, data)
         mujoco.mj_camlight(model, data)
         self._renderer.update_scene(data, self._camera)
@@ -183,6 +190,18 @@ class RenderedCamera:
         along = true * self._lengths
         noisy = noisy_depth(along, true[..., None] * self._rays, self._rays / self._lengths[..., None], self._rng)
         return noisy / self._lengths
+
+
+def _followers(model: mujoco.MjModel) -> dict[str, tuple[str, np.ndarray]]:
+    """By the name of each joint that follows another: that one, and the coefficients of its position over the other's."""
+    follow = model.eq_type == mujoco.mjtEq.mjEQ_JOINT
+    return {
+        model.joint(int(model.eq_obj1id[k])).name: (
+            model.joint(int(model.eq_obj2id[k])).name,
+            model.eq_data[k, :5].copy(),
+        )
+        for k in np.flatnonzero(follow & (model.eq_obj2id >= 0))
+    }
 
 
 def _with_grains(

@@ -1,5 +1,6 @@
 """The simulated camera as a process: pictures in the joint states' time, where they are, faults, and silence when nobody listens."""
 
+import io
 import os
 
 import numpy as np
@@ -11,13 +12,15 @@ pytestmark = [
     pytest.mark.skipif(os.environ.get("MUJOCO_GL", "disable") == "disable", reason="no headless OpenGL here"),
 ]
 
-from sensor_msgs.msg import CameraInfo, Image, JointState, PointCloud2
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image, JointState, PointCloud2
 from tf2_msgs.msg import TFMessage
 
 from nodes.framework.clouds import cloud_points
 from nodes.framework.qos import COMMAND, LATCHED, SENSOR
 from nodes.plant.sim_camera import SimCameraConfig
+from sim_core.multibody import load_model
 
+EYES = ("left_eye", "right_eye")
 HOME = [1.4, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]
 
 
@@ -157,6 +160,46 @@ def test_6_a_camera_on_a_link_is_told_in_it_and_sends_what_it_shall(ros):
     topics = {name for name, _ in ros.node.get_topic_names_and_types() if name.startswith("/avatar/camera")}
     assert topics == {"/avatar/camera/color/image_raw", "/avatar/camera/color/camera_info"}
     ros.finish(process)
+
+
+def test_7_eyes_are_seen_through_as_jpeg(ros):
+    from PIL import Image as Picture
+
+    pictures = {name: ros.listen(CompressedImage, f"/eyes/camera/{name}/image/compressed", SENSOR) for name in EYES}
+    here = dict(robot="avatar", camera="", streams=list(EYES))
+    process = ros.start("sim_camera", "-r", "__ns:=/eyes", **here)
+    ros.up("/eyes/sim_camera")
+    joints = list(load_model("avatar").joint_names)
+    states = ros.node.create_publisher(JointState, "/eyes/joint_states", COMMAND)
+
+    def come(yaw, first):
+        message = JointState(name=joints, position=[yaw if name == "base_yaw" else 0.0 for name in joints])
+        message.header.stamp.sec = first
+
+        def is_there():
+            message.header.stamp.sec += 1
+            states.publish(message)
+            ros.spin(0.05)
+            return all(seen and seen[-1].header.stamp.sec > first for seen in pictures.values())
+
+        ros.until(is_there, what="a picture of each eye")
+        shown = {name: Picture.open(io.BytesIO(bytes(seen[-1].data))) for name, seen in pictures.items()}
+        assert {p.format for p in shown.values()} == {"JPEG"} and {p.size for p in shown.values()} == {(320, 240)}
+        return {name: np.asarray(picture, float) for name, picture in shown.items()}
+
+    ahead, aside = come(0.0, 0), come(0.8, 1_000_000)
+    assert np.abs(ahead["left_eye"] - ahead["right_eye"]).mean() > 1.0  # 64 mm apart
+    assert np.abs(ahead["left_eye"] - aside["left_eye"]).max() > 30.0
+    assert pictures["left_eye"][-1].header.frame_id == "left_eye_optical_frame"
+    topics = {name for name, _ in ros.node.get_topic_names_and_types() if name.startswith("/eyes/camera")}
+    assert topics == {f"/eyes/camera/{name}/image/compressed" for name in EYES}
+    code, _, output = ros.finish(process)
+    assert code == 0, output
+
+
+def test_7_something_is_to_be_drawn():
+    with pytest.raises(ValueError, match="found neither: name what is to be drawn"):
+        SimCameraConfig(camera="")
 
 
 def test_7_its_page_names_everything(documentation):

@@ -168,3 +168,21 @@ def test_grains_are_drawn_where_they_are_and_hide_what_is_behind_them(above):
     np.testing.assert_array_equal(seen.colour[0, 0], free.colour[0, 0])
     behind = camera.render(grains=(np.array([[*(free.pose[:3, 3] + 9.0 * free.pose[:3, 2]), 0.05]]), grains[1]))
     np.testing.assert_array_equal(behind.colour, free.colour)
+
+
+LINKED = """<mujoco model="linked"><compiler angle="radian"/><worldbody>
+  <body name="first"><joint name="leader" axis="0 0 1" ref="0.1"/><geom type="sphere" size="0.01" mass="1"/></body>
+  <body name="second"><joint name="follower" axis="0 0 1"/><geom type="sphere" size="0.01" mass="1"/>
+    <camera name="eye" pos="0.3 0 0" xyaxes="1 0 0 0 1 0"/></body>
+</worldbody>
+<equality><joint joint1="follower" joint2="leader" polycoef="0.05 -0.5 0 0 0"/></equality></mujoco>"""
+
+
+def test_joints_that_follow_others_need_not_be_told_and_are_where_the_model_has_them():
+    with RenderedCamera(LINKED, "eye", 32, 24) as camera:
+        assert camera.joints == ("leader",)
+        angle = 0.05 - 0.5 * (0.7 - 0.1)
+        expected = 0.3 * np.array([np.cos(angle), np.sin(angle), 0.0])
+        np.testing.assert_allclose(camera.render({"leader": 0.7}, depth=False).pose[:3, 3], expected, atol=1e-12)
+        told = camera.render({"leader": 0.7, "follower": 0.2}, depth=False).pose[:3, 3]
+        np.testing.assert_allclose(told, 0.3 * np.array([np.cos(0.2), np.sin(0.2), 0.0]), atol=1e-12)
