@@ -33,7 +33,8 @@ _GOES_WITH = {
     "telepresence_bridge": ("teleop",),
     **dict.fromkeys(("auscultation", "sim_stethoscope"), ("placement",)),
     "scooping": ("scoop_arm",),
-    "sim_camera": ("placement", "scoop_arm", "teleop"),
+    "excavation": ("bucket_arm",),
+    "sim_camera": ("placement", "scoop_arm", "bucket_arm", "teleop"),
 }
 #: node -> its name in our launch files, where that is another
 _RUNS_AS = {"sim_stethoscope": "stethoscope"}

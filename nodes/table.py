@@ -32,6 +32,7 @@ NODES = {
     "inference": "nodes.learning.inference",
     # what to try next
     "auscultation": "nodes.planning.auscultation",
+    "excavation": "nodes.planning.excavation",
     "scooping": "nodes.planning.scooping",
     # drivers
     "ability_hand": "nodes.devices.ability_hand",
