@@ -291,7 +291,7 @@ def test_profiles_know_their_topics():
         for topic in load_profile(name).topics.values():
             typestore(topic.message_type)
     assert {"joint_states", "robot_description"} <= set(load_profile("identify").topics)
-    with pytest.raises(KeyError, match="there are full, exam, search, control, identify"):
+    with pytest.raises(KeyError, match="there are full, exam, search, dig, control, identify"):
         load_profile("all")
 
 
