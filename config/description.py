@@ -16,6 +16,7 @@ __all__ = [
     "CONTROLLERS",
     "Capsule",
     "Device",
+    "DigDemo",
     "HiddenChange",
     "Identify",
     "Listen",
@@ -274,8 +275,24 @@ class ScoopDemo:
     launch: str = key("", None, "launch file that runs the robot", default="scooping.launch.py")
 
 
+@dataclass(frozen=True)
+class DigDemo:
+    """The robot digs in a pile of blocks, with and without a plan."""
+
+    kind: ClassVar[str] = "excavation"
+
+    tray: str = key("", None, "what lies there, as sim_plant knows it")
+    launch: str = key("", None, "launch file that runs the robot", default="excavation.launch.py")
+
+
 #: demonstrations, and the task that each is of
-DEMO_TASKS = {"payload": "track", "swing_up": "swing_up", "auscultation": "listen", "scooping": "scoop"}
+DEMO_TASKS = {
+    "payload": "track",
+    "swing_up": "swing_up",
+    "auscultation": "listen",
+    "scooping": "scoop",
+    "excavation": "dig",
+}
 
 
 # -- the rest ----------------------------------------------------------------------------------------
@@ -362,7 +379,7 @@ class Robot:
     capsules: tuple[Capsule, ...] = key(
         "", None, "that enclose its links, from the root on, for whoever keeps arms apart", default=()
     )
-    demo: PayloadDemo | SwingUpDemo | ListenDemo | ScoopDemo | None = key(
+    demo: PayloadDemo | SwingUpDemo | ListenDemo | ScoopDemo | DigDemo | None = key(
         "", None, "how refit demo shows it", default=None
     )
 

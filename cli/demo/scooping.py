@@ -190,7 +190,7 @@ def check(story: SampleStory, seed: int, quick: bool) -> Result:
 
 def film(story: SampleStory, folder: Path) -> bytes | str:
     """What the overhead camera and the one on the wrist saw, as the contents of an animated picture, or the sentence why there is none."""
-    why = draw_in_child("cli.demo.scoop_drawing", (str(folder),), timeout=600.0)
+    why = draw_in_child("cli.demo.grains_drawing", (str(folder), "overhead", "wrist"), timeout=600.0)
     return why or (folder / "film.webp").read_bytes()
 
 

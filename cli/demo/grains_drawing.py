@@ -1,11 +1,12 @@
-"""Draws the film of a search from its bag, in a process of its own: what the overhead camera and the one on the wrist saw.
+"""Draws the film of a robot in grains from its bag, in a process of its own: what cameras of its model saw.
 
-python -m cli.demo.scoop_drawing FOLDER          # leaves film.webp in it
+python -m cli.demo.grains_drawing FOLDER CAMERA...          # leaves film.webp in it
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,9 @@ from sim_core.plant.rendered_camera import RenderedCamera
 WIDTH, HEIGHT = 400, 300
 #: simulated time between two frames, and how long one is shown [s]
 EVERY, SHOWN = 0.5, 0.05
-CAMERAS = ("overhead", "wrist")
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, names: Sequence[str]) -> None:
     """Draw."""
     bag = BagReader(folder / "bag")
     robot = bag.run_info()["robot"]
@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
     q = np.stack([np.interp(times, joints.t, column) for column in joints.q.T], axis=1)
     clouds = [(_stamp(message), message) for _, message in bag.messages("sim_plant/grains")]
     frames, k, grains = [], -1, None
-    cameras = [RenderedCamera(robot, name, WIDTH, HEIGHT) for name in CAMERAS]
+    cameras = [RenderedCamera(robot, name, WIDTH, HEIGHT) for name in names]
     for t, positions in zip(times, q):
         while k + 1 < len(clouds) and clouds[k + 1][0] <= t:
             k += 1
@@ -55,4 +55,4 @@ def _stamp(message) -> float:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])
