@@ -22,10 +22,13 @@ from tf2_msgs.msg import TFMessage
 from nodes.framework.images import camera_info_message, image_message
 from nodes.framework.qos import LATCHED, LEDGER, SENSOR, STATE
 from nodes.planning.excavation_config import ExcavationConfig
+from sim_core.excavation.pile import Outcome as Led
+from sim_core.excavation.pile import Pile, PileSettings
 from sim_core.excavation.policies import State
 from sim_core.excavation.primitives import NAMES, displacements
 from sim_core.excavation.reference_path import DEPTHS, PathSettings, make_reference_path
 from sim_core.excavation.shipped_policies import needs_pictures, shipped_policy
+from sim_core.excavation.trial import run_trial
 from sim_core.planning.checkpoint import load
 
 Motion, Outcome = MoveBucket.Goal, MoveBucket.Result
@@ -36,6 +39,7 @@ LOAD = 0.123
 class Arm:
     """Plays the node bucket_arm: nine tenths of each motion come about, or it fails as it is told.
 
+    pile: in which it digs; None: nothing resists.
     failures: what happens at a number of the motion among the nine primitives: an outcome, or "hold".
     """
 
@@ -56,7 +60,7 @@ class Arm:
 
     def fresh(self):
         self.goals, self.failures, self.refuses, self.count = [], {}, False, 0
-        self.pose = np.array([0.4, 0.0, 0.3, 0.0])
+        self.pose, self.force, self.pile = np.array([0.4, 0.0, 0.3, 0.0]), np.array([3.0, 0.0, 4.0]), None
         self.commanded = self.pose.copy()
         self.say("at home")
 
@@ -64,7 +68,7 @@ class Arm:
         self.where.publish(String(data=where))
 
     def state(self):
-        found = BucketState(pose=self.pose.tolist(), commanded=self.commanded.tolist(), force=[3.0, 0.0, 4.0])
+        found = BucketState(pose=self.pose.tolist(), commanded=self.commanded.tolist(), force=self.force.tolist())
         found.header.frame_id = "pile"
         return found
 
@@ -100,8 +104,25 @@ class Arm:
         self.states.publish(answer.state)
         return answer
 
+    def dig(self, goal, answer):
+        """In the simulated pile."""
+        if goal.motion == Motion.PLACE:
+            found = Led(self.pile.reset(11, np.array(goal.pose)), False, 0.0, 0.0, np.zeros(4))
+        elif goal.motion == Motion.LIFT:
+            found = self.pile.lift()
+            answer.load = self.pile.weigh()
+        elif goal.motion < len(NAMES):
+            found = self.pile.execute(goal.motion)
+        else:
+            return
+        self.pose, self.force, self.commanded = found.state.pose, found.state.force, self.pile.commanded
+        answer.peak, answer.held = found.peak, found.held
+        answer.outcome = Outcome.JAMMED if found.jammed else Outcome.DONE
+
     def go(self, goal, answer):
-        if goal.motion < len(NAMES):
+        if self.pile is not None:
+            self.dig(goal, answer)
+        elif goal.motion < len(NAMES):
             self.commanded = self.commanded + displacements()[goal.motion]
             self.pose = self.pose + 0.9 * displacements()[goal.motion]
         elif goal.motion == Motion.PLACE:
@@ -197,6 +218,21 @@ def test_2_a_trial_from_home_to_the_weighed_load(graph):
     state = json.loads(graph.told[-1].data)
     assert state["lifted"] == {"mass": LOAD, "jammed": False} and "pictures" not in state["trial"]
     assert load(told.checkpoint)["trial"]["actions"] == list(told.motions) == state["trial"]["actions"]
+
+
+def test_2_through_the_graph_it_digs_as_without_one(graph):
+    """The arm's place is taken by the simulated pile: what the node does with it is `run_trial`, to the bit."""
+    settings = PileSettings(picture=False)
+    path, pile = make_reference_path(PathSettings(depth=DEPTHS["shallow"])), Pile(settings)
+    whole = run_trial(pile, shipped_policy("follow", path, settings.primitives), path, seed=11, longest=8)
+    graph.arm.pile = pile
+    told = dig(graph, path="shallow", longest=8).result
+    assert list(told.motions) == whole.actions.tolist() and told.jammed == whole.jammed
+    trial = load(told.checkpoint)["trial"]
+    np.testing.assert_array_equal(trial["poses"], whole.poses)
+    np.testing.assert_array_equal(trial["forces"], whole.forces)
+    np.testing.assert_array_equal(trial["peaks"], whole.peaks)
+    assert (told.mass, told.position_error, told.angle_error) == (whole.mass, whole.position_error, whole.angle_error)
 
 
 def test_3_a_trial_that_is_too_short_is_lifted_and_says_so(graph):
