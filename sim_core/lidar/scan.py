@@ -6,7 +6,7 @@ Source: Heiden, PhD thesis (University of Southern California), section 3.1; Hei
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,12 @@ class Lidar:
     def names(self) -> tuple[str, ...]:
         """Of all parameters."""
         return tuple(self.values)
+
+    def softened(self, softness: float) -> Lidar:
+        """The same with soft bodies' outlines blurred over a half angle [rad]."""
+        if softness == self.settings.softness:
+            return self
+        return Lidar(self.scene, replace(self.settings, softness=softness), self.values, self.threads)
 
     def scan(self, values: Mapping[str, float] = {}, by: Sequence[str] = ()) -> Scan:
         """One scan at `values`, with derivatives by the parameters `by`. Raises KeyError: an unknown name; ValueError: a value that is

@@ -310,15 +310,23 @@ REFIT_FN int32_t lidar_outline(const lidar_job *j, const lidar_ray *ray, dual *s
   int32_t found = -1;
   S least = w->softness;
   for (int32_t b = 0; b < w->bodies; b++) {
+    if (!w->edges[2 * b + 1]) continue;
+    const S *pose = j->u + LIDAR_POSE * (1 + b), *ball = w->sphere + 4 * b;
+    S here[3], there[3], shift[3], along = 0, square = 0;
+    for (int i = 0; i < 3; i++) shift[i] = ray->o[i].v - pose[9 + i];
+    for (int i = 0; i < 3; i++) {
+      here[i] = pose[i] * shift[0] + pose[3 + i] * shift[1] + pose[6 + i] * shift[2];
+      there[i] = pose[i] * ray->d[0].v + pose[3 + i] * ray->d[1].v + pose[6 + i] * ray->d[2].v;
+      const S to = ball[i] - here[i];
+      along += to * there[i];
+      square += to * to;
+    }
+    /* a body out of reach; the sine of the angle to it is below its distance from the ray over that from the sensor */
+    const S reach = ball[3] + w->softness * s_sqrt(square);
+    if (square > reach * reach && (along < 0 || square - along * along > reach * reach)) continue;
     for (int32_t e = w->edges[2 * b]; e < w->edges[2 * b] + w->edges[2 * b + 1]; e++) {
       const S *edge = w->edge + LIDAR_EDGE * (int64_t)e;
-      const S *pose = j->u + LIDAR_POSE * (1 + b);
-      S here[3], there[3], shift[3], a[3], c[3], n[3];
-      for (int i = 0; i < 3; i++) shift[i] = ray->o[i].v - pose[9 + i];
-      for (int i = 0; i < 3; i++) {
-        here[i] = pose[i] * shift[0] + pose[3 + i] * shift[1] + pose[6 + i] * shift[2];
-        there[i] = pose[i] * ray->d[0].v + pose[3 + i] * ray->d[1].v + pose[6 + i] * ray->d[2].v;
-      }
+      S a[3], c[3], n[3];
       /* of two faces one is seen from in front and one is not */
       S front[2];
       for (int f = 0; f < 2; f++) {
@@ -403,17 +411,19 @@ REFIT_FN void lidar_scan_beam(const lidar_world *w, const S *u, const S *t, int3
     job.ray = r;
     dual side[3], away;
     const int32_t body = w->softness > 0 ? lidar_outline(&job, &ray, side, &away) : -1;
-    if (body < 0) {
-      lidar_trace(&job, &ray, d_of(w->weight[r]), -1);
-      continue;
-    }
-    const dual covered = lidar_covered(d_scale(away, 1 / w->softness));
     lidar_ray near = ray;
-    if (away.v <= 0) { /* the ray passes the body: the near one is led to its rim */
+    if (body >= 0 && away.v <= 0) { /* the ray passes the body: the near one is led to its rim */
       const dual back = d_shift(d_scale(away, -1), K(1e-7));
       d_along(near.d, ray.d, back, side);
       d_unit(near.d);
     }
+    S o[3], d[3];
+    for (int i = 0; i < 3; i++) o[i] = near.o[i].v, d[i] = near.d[i].v;
+    if (body < 0 || lidar_nearest(w, u, o, d, -1, -1, -1).body != body) { /* no outline, or a hidden one */
+      lidar_trace(&job, &ray, d_of(w->weight[r]), -1);
+      continue;
+    }
+    const dual covered = lidar_covered(d_scale(away, 1 / w->softness));
     lidar_trace(&job, &near, d_scale(covered, w->weight[r]), -1);
     lidar_trace(&job, &ray, d_scale(d_shift(d_scale(covered, -1), 1), w->weight[r]), body);
   }
