@@ -3,7 +3,7 @@
     ./refit experiment excavation_model            # 300 trajectories, the whole schedule
     ./refit experiment excavation_model --quick    # 60 trajectories, a few passes
 
-The network that sees, feels and remembers seven states learns from the trajectories to train on and from those to test on, as published for
+The network that sees, feels and remembers seven states, and also says which force lasts inside of a primitive, learns from the trajectories to train on and from those to test on, as published for
 deployment; the epoch of the lowest validation loss is kept. It is written to weights.npz in the run's directory; data/excavation/README.md says
 which one comes with the project. How good such networks are on trajectories that they have not seen is the question of
 `./refit experiment excavation_dynamics`.
@@ -42,7 +42,7 @@ def run(
     with progress.stage("digs", total=count) as stage:
         collect(data_jobs(count), executor, stage.advance)
     with progress.stage("passes", total=sum(schedule.epochs)) as stage:
-        one, _ = fitted(FitJob("RNN l=7", count, schedule, seed), True, stage.advance)
+        one, _ = fitted(FitJob("RNN l=7, peaks", count, schedule, seed), True, stage.advance)
     last = [row["validation"] for row in one.history if row["stage"] == 2]
     result.check("whole horizon: best validation loss over that before", min(last) / last[0], 1.0, "<", "1", SOURCE)
     result.detail("passes", one.history)

@@ -21,6 +21,7 @@ __all__ = ["FULL", "QUICK", "VARIANTS", "FitJob", "Judged", "fitted", "judged", 
 #: name -> network
 VARIANTS: dict[str, ModelSettings] = {
     "RNN l=7": CPU,
+    "RNN l=7, peaks": replace(CPU, peaks=True),
     **{f"RNN l={n}": replace(CPU, history=n) for n in (1, 3, 5)},
     **{f"FF l={n}": replace(CPU, kind="forward", history=n, horizon=5) for n in (1, 3, 5)},
     "no vision": replace(CPU, vision=False),

@@ -35,9 +35,10 @@ STRATEGIES = ("stochastic", "follow", "closed-loop", "stochastic", "open-loop", 
 BASELINES = ("follow", "closed-loop", "open-loop")
 #: first numbers of piles: of data, of calibration, of judgement
 DATA, CALIBRATION, JUDGED = 0, 10_000, 50_000
-LONGEST = 60
-#: force at which the arm stops while data are collected [N]
-CAREFUL = 44.0
+#: actions after which a trial ends; of data, of which each wiggle costs as much time as ten other motions, fewer
+LONGEST, LONGEST_OF_DATA = 100, 60
+#: force at which the arm stops while data are collected [N]: they hold what jams as well
+CAREFUL = 62.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Job:
     """One trial.
 
     Attributes:
-        policy: of `STRATEGIES`, or a planner's name, with " without wiggle" behind it for that.
+        policy: of `STRATEGIES`, or a planner's name; behind it " without wiggle" where it may not, " peaks" where forces inside of
+            primitives are paid for as well.
         depth: of `DEPTHS`; "": a path drawn at random, as data have it. seed: of pile, path and policy.
         weights: file of the planner's model. limit: force that jams [N]; None: of the settings.
     """
@@ -74,7 +76,7 @@ class Job:
 def folder() -> Path:
     """Where trials of the present settings are kept."""
     pile = replace(PileSettings(), force_limit=0.0, torque_limit=0.0)  # which the files' names say
-    said = json.dumps([asdict(pile), LONGEST], default=str, sort_keys=True)
+    said = json.dumps([asdict(pile), LONGEST, LONGEST_OF_DATA], default=str, sort_keys=True)
     root = Path(os.environ.get("REFIT_EXCAVATION", ".refit/excavation"))
     return root / hashlib.sha256(said.encode()).hexdigest()[:12]
 
@@ -128,7 +130,8 @@ def dug(job_and_folder: tuple[Job, str]) -> str:
     way = job.path
     policy = policy_of(job, way, pile)
     began = time.perf_counter()
-    trial = run_trial(pile, policy, way, job.seed, LONGEST, job.policy != "random")
+    longest = LONGEST if job.depth else LONGEST_OF_DATA
+    trial = run_trial(pile, policy, way, job.seed, longest, job.policy != "random")
     if isinstance(policy, Mpc):
         said = {
             "times": policy.times,
@@ -155,10 +158,15 @@ def policy_of(job: Job, path: ReferencePath, pile: Pile) -> Policy:
     }
     if job.policy in makers:
         return makers[job.policy]()
-    planner = job.policy.removesuffix(" without wiggle")
-    allowed = without_wiggle() if planner != job.policy else None
+    planner = job.policy.removesuffix(" without wiggle").removesuffix(" peaks")
     return Mpc(
-        Predictor(Weights.load(job.weights)), path, PLANNERS[planner], allowed=allowed, primitives=sizes, seed=job.seed
+        Predictor(Weights.load(job.weights)),
+        path,
+        PLANNERS[planner],
+        allowed=without_wiggle() if job.policy.endswith(" without wiggle") else None,
+        primitives=sizes,
+        seed=job.seed,
+        peaks=job.policy.endswith(" peaks"),
     )
 
 

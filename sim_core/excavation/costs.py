@@ -90,17 +90,25 @@ def excess_force(forces: np.ndarray, settings: CostSettings = CostSettings()) ->
 
 
 def step_terms(
-    path: ReferencePath, poses: np.ndarray, forces: np.ndarray, last: int = 0, settings: CostSettings = CostSettings()
+    path: ReferencePath,
+    poses: np.ndarray,
+    forces: np.ndarray,
+    last: int = 0,
+    settings: CostSettings = CostSettings(),
+    inside: np.ndarray | None = None,
 ) -> Terms:
     """The terms of J for predicted states; J of a sequence is the mean of `total` over its states.
 
     Args:
         poses: (..., 4) [m, m, m, rad]. forces: (..., 3) [N]. last: index on the path that was accepted last.
+        inside: forces (...) [N] that count instead of the states' where they are larger; None: there are none.
     """
     index = path.closest(poses, last, settings.back, settings.ahead, watch=False).index
     progress = path.progress(index)
     track = adjusted_distance(tracking_distance(poses, path.poses[index]), settings)
     force = excess_force(forces, settings)
+    if inside is not None:
+        force = np.maximum(force, inside - settings.threshold)
     total = settings.progress * progress + settings.track * track + settings.force * force
     total = np.where(settings.workspace.contains(poses), total, -np.inf)
     return Terms(progress, track, force, total)

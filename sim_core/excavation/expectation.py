@@ -51,9 +51,11 @@ def expectation(policy: Mpc) -> Expectation | None:
     for motion in motions:
         rows = model.predictor.extend(rows, np.zeros(1, int), np.array([motion]))
         found.append(rows)
-    poses, forces = model.predictor.states(np.concatenate(found))
+    rows = np.concatenate(found)
+    poses, forces = model.predictor.states(rows)
+    inside = model.predictor.inside(rows) if model.peaks else None
     s = model.settings
-    terms = step_terms(model.path, poses, forces, model.last, s)
+    terms = step_terms(model.path, poses, forces, model.last, s, inside)
     return Expectation(
         motions,
         poses,

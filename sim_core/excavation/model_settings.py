@@ -24,6 +24,7 @@ class ModelSettings:
         vision, touch: whether it sees pictures and feels forces.
         past_actions: whether the encoder is told the action before each state.
         change: says how states change from step to step instead of what they are.
+        peaks: also says the largest lasting force inside of each primitive, which is what stops an arm (not published; recurrent only).
     """
 
     kind: Literal["recurrent", "forward"] = "recurrent"
@@ -38,6 +39,7 @@ class ModelSettings:
     touch: bool = True
     past_actions: bool = False
     change: bool = True
+    peaks: bool = False
 
 
 #: for a machine without a GPU

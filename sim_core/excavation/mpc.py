@@ -39,6 +39,7 @@ class Mpc:
 
     Args:
         planner: what is asked, with a seed that differs from step to step. allowed: primitives that may be planned; None: all.
+        peaks: whether forces inside of primitives are paid for, see `PlanningModel`.
         seed: equal seeds, models and states give equal actions.
 
     Attributes:
@@ -54,9 +55,10 @@ class Mpc:
         allowed: tuple[int, ...] | None = None,
         primitives: PrimitiveSettings = PrimitiveSettings(),
         seed: int = 0,
+        peaks: bool = False,
     ) -> None:
         predictor.forget()
-        self.model, self.planner, self.seed = PlanningModel(predictor, path, costs, allowed), planner, seed
+        self.model, self.planner, self.seed = PlanningModel(predictor, path, costs, allowed, peaks), planner, seed
         self.moves, self.action = displacements(primitives), NULL
         self.plans: list[Plan | None] = []
         self.times: list[float] = []

@@ -75,9 +75,11 @@ class RecurrentModel(nn.Module):
         self.W1, self.W2 = nn.Linear(s.hidden, s.attention, bias=False), nn.Linear(s.hidden, s.attention)
         self.v = nn.Linear(s.attention, 1, bias=False)
         self.pose, self.force = nn.Linear(s.hidden, 4), nn.Linear(s.hidden, 3)
+        self.inside = nn.Linear(s.hidden, 1) if s.peaks else None
 
     def forward(self, z: torch.Tensor, q: torch.Tensor, past: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
-        """Features (n, l, state), present scaled states (n, 7), actions before (n, l) and to come (n, k) to states (n, k, 7)."""
+        """Features (n, l, state), present scaled states (n, 7), actions before (n, l) and to come (n, k) to states (n, k, 7), with
+        the largest lasting force inside of the primitives behind them (n, k, 8) where the settings ask for it."""
         read = torch.cat([z, self.embed(past)], 2) if self.settings.past_actions else z
         annotations, last = self.read(read)
         d, keys, said = last[0], self.W2(annotations), []
@@ -86,7 +88,7 @@ class RecurrentModel(nn.Module):
             context = (weights * annotations).sum(1)
             d = self.write(torch.cat([self.embed(actions[:, k]), context, q[:, : self.fed]], 1), d)
             q = self.head(d, q)
-            said.append(q)
+            said.append(q if self.inside is None else torch.cat([q, self.inside(d)], 1))
         return torch.stack(said, 1)
 
     def head(self, d: torch.Tensor, q: torch.Tensor) -> torch.Tensor:

@@ -79,7 +79,8 @@ class PileSettings:
         box: inside of the box in x, y [m]; its middle is at `middle`. floor: depth of the box under the surface [m].
         stiffness: of contacts [N/m^2], restitution [1]: see `granular.law`. inertia: factor on the blocks' moments of inertia, which
             count little where all is slow and allow a longer step. step: of the grains [s]; tick: of the arm, in steps.
-        primitives: sizes and speeds; the blocks move slowly enough for inertia not to count, so they may be faster than published.
+        primitives: sizes and speeds, as published but for translations, which are ten times as fast: the blocks are still slow enough
+            for their inertia not to count, and a trial costs a tenth.
         force_limit: that jams [N], after `patience` [s]. torque_limit: of a joint, that jams at once [N m].
         felt: over how long at the end of a primitive the force is averaged [s]. lift: height [m] and speed [m/s].
         picture: whether states have images.
@@ -99,9 +100,7 @@ class PileSettings:
     inertia: float = 3.0
     step: float = 2.5e-4
     tick: int = 4
-    primitives: PrimitiveSettings = field(
-        default_factory=lambda: PrimitiveSettings(speed=0.1, frequency=3.0, time=2 / 3)
-    )
+    primitives: PrimitiveSettings = field(default_factory=lambda: PrimitiveSettings(speed=0.1))
     force_limit: float = 62.0
     patience: float = 0.02
     torque_limit: float = 60.0

@@ -116,14 +116,14 @@ class Predictor:
         self._read()
 
     def start(self) -> np.ndarray:
-        """The decoder's first row (1, hidden + 7)."""
-        return np.concatenate([self._d, self._q])[None]
+        """The decoder's first row (1, width): hidden, scaled state (7,), and where the network says it the force inside [N]."""
+        return np.concatenate([self._d, self._q, np.zeros(int(self.settings.peaks), np.float32)])[None]
 
     def extend(self, states: np.ndarray, parents: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Rows (m, hidden + 7) to rows (n, hidden + 7) after actions (n,) from their parents (n,)."""
+        """Rows (m, width) to rows (n, width) after actions (n,) from their parents (n,)."""
         a, s = self.a, self.settings
         H = s.hidden
-        d, q = states[:, :H], states[:, H:]
+        d, q = states[:, :H], states[:, H : H + 7]
         energy = np.tanh((d @ a["W1.weight"].T)[:, None] + self._keys) @ a["v.weight"][0]
         weights = np.exp(energy - energy.max(1, keepdims=True))
         weights /= weights.sum(1, keepdims=True)
@@ -136,19 +136,33 @@ class Predictor:
         new += self._table[actions, 2 * H :]
         new += gates[:, :H] * kept[parents, 2 * H :]
         np.tanh(new, out=new)
-        found = np.empty((len(actions), H + 7), np.float32)
+        found = np.empty((len(actions), states.shape[1]), np.float32)
         np.subtract(d[parents], new, out=found[:, :H])
         found[:, :H] *= gates[:, H:]
         found[:, :H] += new
-        found[:, H:] = found[:, :H] @ self._out + self._out_bias
+        found[:, H : H + 7] = found[:, :H] @ self._out + self._out_bias
         if s.change:
             found[:, H : H + len(self._fed)] += q[parents, : len(self._fed)]
+        if s.peaks:
+            inside = (found[:, :H] @ a["inside.weight"][0] + a["inside.bias"]) * a["scale"][4]
+            found[:, -1] = np.maximum(inside, states[parents, -1])
         return found
 
     def states(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Poses (n, 4) [m, m, m, rad] and forces (n, 3) [N] of rows."""
-        q = rows[:, self.settings.hidden :] * self.a["scale"] + self.a["shift"]
+        H = self.settings.hidden
+        q = rows[:, H : H + 7] * self.a["scale"] + self.a["shift"]
         return q[:, :4], q[:, 4:]
+
+    def inside(self, rows: np.ndarray) -> np.ndarray:
+        """Largest lasting force inside of any primitive so far in the sequences behind rows (n,) [N].
+
+        Raises:
+            ValueError: the network does not say it.
+        """
+        if not self.settings.peaks:
+            raise ValueError("expected a network that says forces inside of primitives: fit one with peaks=True")
+        return rows[:, -1]
 
     def _encode(self, q: np.ndarray, image: np.ndarray | None) -> np.ndarray:
         parts = [self._dense("pose", q[:4])]
@@ -191,6 +205,8 @@ class PlanningModel:
 
     Args:
         allowed: primitives that may be planned; None: all.
+        peaks: whether the largest lasting force inside of any primitive so far is paid for where it is above that of a state: an arm
+            that it stops gets no farther (not published). The network must say it.
 
     Attributes:
         actions: how many there are. last: index of the point of the path that was accepted last.
@@ -202,7 +218,9 @@ class PlanningModel:
         path: ReferencePath,
         settings: CostSettings = CostSettings(),
         allowed: tuple[int, ...] | None = None,
+        peaks: bool = False,
     ) -> None:
+        self.peaks = peaks
         self.predictor, self.path, self.settings = predictor, path, settings
         self.allowed = np.arange(ACTIONS) if allowed is None else np.array(allowed)
         self.actions, self.last = len(self.allowed), 0
@@ -214,7 +232,8 @@ class PlanningModel:
     def extend(self, states: np.ndarray, parents: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `SequenceModel`."""
         rows = self.predictor.extend(states, parents, self.allowed[actions])
-        return rows, step_terms(self.path, *self.predictor.states(rows), self.last, self.settings).total
+        inside = self.predictor.inside(rows) if self.peaks else None
+        return rows, step_terms(self.path, *self.predictor.states(rows), self.last, self.settings, inside).total
 
 
 def without_wiggle() -> tuple[int, ...]:

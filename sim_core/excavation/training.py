@@ -1,8 +1,8 @@
 """Fits the networks of `network` to windows, in two stages: one step ahead first, then the whole horizon.
 
 Errors of early steps compound over the horizon, so they are learnt first. The loss of a state is 10 times its squared pose error plus its
-squared force error, both scaled by how much the training set's states vary; only its ratios between models say anything. The same data
-and seed give the same network. It needs the tier "learning".
+squared force error, both scaled by how much the training set's states vary; only its ratios between models say anything. A force inside of a
+primitive, where it is said, counts as one more force. The same data and seed give the same network. It needs the tier "learning".
 
 Source: Zhu, PhD thesis (University of Illinois 2023), sections 7.4 and 7.6.2, for loss and schedule.
 """
@@ -68,7 +68,7 @@ class Fitted:
         data, said = _Tensors(windows, self.shift, self.scale), []
         with torch.no_grad():
             for rows in np.array_split(np.arange(len(windows)), max(1, len(windows) // 512)):
-                said.append(data.said(self.model, rows, self.model.settings.horizon))
+                said.append(data.said(self.model, rows, self.model.settings.horizon)[..., :7])
         return torch.cat(said).numpy() * self.scale + self.shift
 
     def losses(self, windows: Windows) -> np.ndarray:
@@ -126,6 +126,7 @@ class _Tensors:
         import torch
 
         self.q = torch.tensor((np.concatenate([windows.poses, windows.forces], 1) - shift) / scale, dtype=torch.float32)
+        self.held = torch.tensor(windows.held / scale[4], dtype=torch.float32)
         self.images = None if windows.images is None else torch.from_numpy(windows.images)
         self.history, self.past, self.actions, self.future = (
             torch.from_numpy(getattr(windows, name)) for name in ("history", "past", "actions", "future")
@@ -134,7 +135,7 @@ class _Tensors:
         self.turn = 2.0 * np.pi / float(scale[3])  # a whole one, scaled
 
     def said(self, model: RecurrentModel | ForwardModel, rows: np.ndarray, horizon: int) -> torch.Tensor:
-        """What a model says of some windows (n, horizon, 7); each state is encoded once, however many windows hold it."""
+        """What a model says of some windows (n, horizon, 7 or 8); each state is encoded once, however many windows hold it."""
         import torch
 
         s = model.settings
@@ -148,11 +149,15 @@ class _Tensors:
         """Mean over windows and over the states that there are."""
         import torch
 
-        off = self.said(model, rows, horizon) - self.q[self.future[rows, :horizon]]
+        said, future = self.said(model, rows, horizon), self.future[rows, :horizon]
+        off = said[..., :7] - self.q[future]
         angle = torch.remainder(off[..., 3] + 0.5 * self.turn, self.turn) - 0.5 * self.turn
         off = torch.cat([off[..., :3], angle[..., None], off[..., 4:]], -1)
+        square = off**2 @ torch.tensor(WEIGHTS)
+        if model.settings.peaks:
+            square = square + WEIGHTS[-1] * (said[..., 7] - self.held[future]) ** 2
         counts = self.counts[rows, :horizon]
-        return ((off**2 @ torch.tensor(WEIGHTS)) * counts).sum() / counts.sum()
+        return (square * counts).sum() / counts.sum()
 
 
 def _fitted(

@@ -48,7 +48,7 @@ class Trial:
 
 
 def run_trial(
-    dig: Dig, policy: Policy, path: ReferencePath, seed: int, longest: int = 60, follow_end: bool = True
+    dig: Dig, policy: Policy, path: ReferencePath, seed: int, longest: int = 100, follow_end: bool = True
 ) -> Trial:
     """Dig a new pile.
 

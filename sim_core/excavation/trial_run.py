@@ -45,7 +45,7 @@ class TrialRun:
         jammed: the last motion was stopped by the pile. finished: the path's end was reached.
     """
 
-    def __init__(self, policy: Policy, path: ReferencePath, longest: int = 60, follow_end: bool = True) -> None:
+    def __init__(self, policy: Policy, path: ReferencePath, longest: int = 100, follow_end: bool = True) -> None:
         self.policy, self.path, self.longest, self.follow_end = policy, path, longest, follow_end
         self.states: list[State] = []
         self.actions: list[int] = []

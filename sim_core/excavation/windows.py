@@ -23,6 +23,7 @@ class Windows:
 
     Attributes:
         poses: (S, 4) [m, m, m, rad]. forces: (S, 3) [N]. images: (S, 3, height, width) of bytes; None without.
+        held: largest lasting force inside of the primitive that led to each state (S,) [N]; 0 at the start of a trajectory.
         history: rows of the last l states, the present one last (n, l). past: the actions before each of them (n, l), NULL where
             there was none. actions: that come (n, k), NULL behind the end. future: rows of the states they lead to (n, k).
         counts: whether there is such a state (n, k). trajectory: number of each window's (n,).
@@ -31,6 +32,7 @@ class Windows:
     poses: np.ndarray
     forces: np.ndarray
     images: np.ndarray | None
+    held: np.ndarray
     history: np.ndarray
     past: np.ndarray
     actions: np.ndarray
@@ -47,7 +49,7 @@ class Windows:
         cut = {
             name: getattr(self, name)[rows] for name in ("history", "past", "actions", "future", "counts", "trajectory")
         }
-        return Windows(self.poses, self.forces, self.images, **cut)
+        return Windows(self.poses, self.forces, self.images, self.held, **cut)
 
 
 def build_windows(trials: Sequence[Trial], history: int = 7, horizon: int = 7) -> Windows:
@@ -73,7 +75,8 @@ def build_windows(trials: Sequence[Trial], history: int = 7, horizon: int = 7) -
     seen = all(one.images is not None for one in trials)
     images = np.concatenate([one.images for one in trials]).transpose(0, 3, 1, 2) if seen else None
     poses, forces = (np.concatenate([getattr(one, name) for one in trials]) for name in ("poses", "forces"))
-    return Windows(poses, forces, images, *columns)
+    held = np.concatenate([np.r_[0.0, one.held] for one in trials])
+    return Windows(poses, forces, images, held, *columns)
 
 
 def split_by_trajectory(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,11 +5,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the tier 'learning' is not installed")
 
+from sim_core.excavation.costs import excess_force
 from sim_core.excavation.model_settings import CPU, PUBLISHED, ModelSettings
 from sim_core.excavation.mpc import PLANNERS, Mpc
 from sim_core.excavation.network import ForwardModel, RecurrentModel, parameters_without_encoders
 from sim_core.excavation.policies import State
-from sim_core.excavation.predictor import Predictor, Weights, without_wiggle
+from sim_core.excavation.predictor import PlanningModel, Predictor, Weights, without_wiggle
 from sim_core.excavation.primitives import NULL, WIGGLE, displacements
 from sim_core.excavation.reference_path import make_reference_path
 from sim_core.excavation.training import Schedule, train
@@ -27,8 +28,8 @@ def free_trial(seed, T=30):
     poses = np.array([0.5, 0, 0, 0]) + np.vstack([np.zeros(4), np.cumsum(displacements()[actions], axis=0)])
     forces = -300.0 * (poses[:, :3] - poses[0, :3])
     images = rng.integers(0, 255, (T + 1, 64, 32, 3)).astype(np.uint8)
-    nothing = np.zeros(T)
-    return Trial(actions, poses, forces, images, nothing, nothing, np.zeros(T + 1, int), 0, False, True, 0.0, 0.0, 0.0)
+    held = 3.0 + 5.0 * actions  # the same each time that a primitive is done
+    return Trial(actions, poses, forces, images, held, held, np.zeros(T + 1, int), 0, False, True, 0.0, 0.0, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,29 @@ def test_without_torch_it_says_the_same(data, words, tmp_path):
         rows = predictor.extend(rows, np.array([0, 0]), np.array([(action + 1) % 9, action]))[1:]
         said.append(np.concatenate(predictor.states(rows), axis=1)[0])
     np.testing.assert_allclose(said, one.predict(windows)[now], atol=2e-4)
+
+
+def test_forces_inside_of_primitives_are_learnt_and_stay_paid_for(data, tmp_path):
+    trials, _, learn, validate, _ = data
+    settings = ModelSettings(**{**SMALL.__dict__, "peaks": True, "vision": False})
+    one = train(learn, validate, settings, Schedule((10, 6), (1e-2, 5e-3), every=4, batch=32, block=8), seed=2)
+    predictor = Predictor(Weights.load(Weights.of(one).save(tmp_path / "weights.npz")))
+    predictor.tell(State(trials[0].poses[0], trials[0].forces[0]))
+    rows = predictor.extend(predictor.start(), np.zeros(9, int), np.arange(9))
+    np.testing.assert_allclose(predictor.inside(rows), 3.0 + 5.0 * np.arange(9), atol=4.0)
+    later = predictor.extend(rows, np.arange(9), np.zeros(9, int))  # what is gentle afterwards takes nothing back
+    assert np.all(predictor.inside(later) >= predictor.inside(rows))
+
+    path = make_reference_path()
+    blind, paying = (PlanningModel(predictor, path, peaks=peaks) for peaks in (False, True))
+    apart = blind.extend(predictor.start(), np.zeros(9, int), np.arange(9))[1]
+    apart = apart - paying.extend(predictor.start(), np.zeros(9, int), np.arange(9))[1]
+    forces = excess_force(predictor.states(rows)[1])
+    costs = np.maximum(predictor.inside(rows) - 17.5, forces) - forces
+    np.testing.assert_allclose(apart[np.isfinite(apart)], costs[np.isfinite(apart)] / 1500.0, atol=1e-5)
+    with pytest.raises(ValueError, match="peaks=True"):
+        silent = train(learn, validate, SMALL, Schedule((0, 0), (1e-3, 1e-3)), seed=0)
+        Predictor(Weights.of(silent)).inside(rows)
 
 
 def test_a_planner_with_it_repeats_itself_and_keeps_to_what_is_allowed(fitted):
