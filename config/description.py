@@ -16,6 +16,7 @@ __all__ = [
     "CONTROLLERS",
     "Capsule",
     "Device",
+    "Dig",
     "DigDemo",
     "HiddenChange",
     "Identify",
@@ -56,6 +57,7 @@ CONTROLLERS = {
     "teleop": ("teleoperate",),
     "placement": ("listen",),
     "scoop_arm": ("scoop",),
+    "bucket_arm": ("dig",),
 }
 WEIGHT = (0.0, 1e9)
 
@@ -181,6 +183,23 @@ class Scoop:
     )
     bin: tuple[float, float, float] = key(
         "m", (-5.0, 5.0), "where the edge of the closed scoop is before it is emptied, in the world"
+    )
+
+
+@dataclass(frozen=True)
+class Dig:
+    """A bucket is moved through a pile of blocks, motion by motion as somebody asks for it."""
+
+    kind: ClassVar[str] = "dig"
+
+    frame: str = key(
+        "", None, "site of the model that is the bucket's middle: -x is where it opens, z up while it is level"
+    )
+    pile: tuple[float, float, float] = key(
+        "m", (-5.0, 5.0), "origin of the pile's frame in the world, whose axes it has: z = 0 is the surface"
+    )
+    bin: tuple[float, float, float] = key(
+        "m", (-5.0, 5.0), "where the bucket's middle is when it is emptied, in the world"
     )
 
 
@@ -368,7 +387,7 @@ class Robot:
     controller: str = key(
         choices=tuple(CONTROLLERS), purpose="node that runs it; left out: nothing does, it is a model only", default=""
     )
-    task: Track | SwingUp | Trot | Teleoperate | Listen | Scoop | None = key(
+    task: Track | SwingUp | Trot | Teleoperate | Listen | Scoop | Dig | None = key(
         "", None, "what the controller makes it do", default=None
     )
     refit: Refit | None = key("", None, "what its sensors ask of the refit", default=None)
