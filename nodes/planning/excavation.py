@@ -264,8 +264,6 @@ class Excavation(RefitNode):
         there = self.arm.state
         if self.arm.where == IN_PILE and there is not None and np.allclose(there.commanded, commanded, atol=SAME):
             return
-        if self.arm.where == IN_PILE:
-            yield from self._move(Motion.LIFT, "leaving the pile")
         yield from self._move(Motion.PLACE, "going to where the trial was interrupted", commanded)
 
     def _bring_out(self) -> Iterator[None]:
