@@ -48,6 +48,7 @@ SHOWN = {
     "swing_up": "double_cartpole",
     "auscultation": "panda_stethoscope",
     "scooping": "ur5e_scoop",
+    "excavation": "panda_bucket",
 }
 #: of model files that may stand for a robot
 MODEL_FILES = (".urdf", ".xacro", ".xml")

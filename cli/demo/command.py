@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cli.demo.live import live_view
 from cli.errors import CommandError
-from config.description import ListenDemo, PayloadDemo, Robot, RobotError, ScoopDemo, SwingUpDemo
+from config.description import DigDemo, ListenDemo, PayloadDemo, Robot, RobotError, ScoopDemo, SwingUpDemo
 from config.robot import DEFAULT, SHOWN, load_robot, loadable_robots
 from reporting.checks import EXIT_OK
 from scripting import ScriptError
@@ -22,7 +22,7 @@ ROBOTS = [robot for robot in loadable_robots() if robot.demo]
 RECIPES = ("robust", "literal")
 SHORTEST = 9.0  # [s] of an arm's run: the payload appears at 5 s and is to be known 3 s later
 FEWEST = 3  # episodes of a cart-pole
-DEMONSTRATIONS = {kind.kind: kind for kind in (PayloadDemo, SwingUpDemo, ListenDemo, ScoopDemo)}
+DEMONSTRATIONS = {kind.kind: kind for kind in (PayloadDemo, SwingUpDemo, ListenDemo, ScoopDemo, DigDemo)}
 
 
 def _names(kind: type = object) -> list[str]:
@@ -36,7 +36,8 @@ def demo(
         typer.Argument(
             metavar="[NAME]",
             help="the demonstration: payload (an arm learns what it holds), swing_up (a cart-pole learns all of its physics), "
-            "auscultation (an arm finds out where to listen to a person) or scooping (an arm collects a sample of grains); "
+            "auscultation (an arm finds out where to listen to a person), scooping (an arm collects a sample of grains) or "
+            "excavation (an arm digs in a pile of blocks); "
             "by default the one that the robot has",
         ),
     ] = None,
@@ -82,7 +83,7 @@ def demo(
         bool,
         typer.Option(
             "--quick",
-            help=f"as short as it can be: arms {SHORTEST:g} s, cart-poles {FEWEST} episodes, auscultation two regions, scooping a small sample; no film, deadlines are reported but not judged",
+            help=f"as short as it can be: arms {SHORTEST:g} s, cart-poles {FEWEST} episodes, auscultation two regions, scooping a small sample, excavation one trial; no film, deadlines are reported but not judged",
         ),
     ] = False,
     view: Annotated[
@@ -106,6 +107,7 @@ def demo(
     controller that knows the truth and one that never learns.
     Auscultation: a person is scanned, and listened to where a planner sends the stethoscope.
     Scooping: an arm scoops in a tray of grains, where most is expected after each scoop, until a sample is large enough.
+    Excavation: an arm drags a bucket through a pile of blocks, blindly along a path, and again with a plan for every motion.
 
     Exit code 0: every target met, or interrupted by Ctrl-C; 1: a target was missed; 2: wrong usage.
     """
@@ -123,7 +125,7 @@ def demo(
     arm = isinstance(shown.demo, PayloadDemo)
     if len(said) > 1 and not arm:
         raise CommandError(f"--change: {shown.name} takes one, found {len(said)}.")
-    if said and isinstance(shown.demo, ListenDemo | ScoopDemo):
+    if said and isinstance(shown.demo, ListenDemo | ScoopDemo | DigDemo):
         raise CommandError(f"--change: {shown.name} takes none.")
     if free is not None and not arm:
         raise CommandError(

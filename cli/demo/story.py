@@ -10,7 +10,7 @@ import numpy as np
 
 from cli.demo.kernels import load_kernels
 from cli.demo.live import NO_VIEW, LiveView
-from config.description import ListenDemo, PayloadDemo, ScoopDemo, SwingUpDemo, Track
+from config.description import DigDemo, ListenDemo, PayloadDemo, ScoopDemo, SwingUpDemo, Track
 from config.robot import load_robot
 from reporting import Result
 
@@ -51,6 +51,8 @@ def run(
         return _auscultation(robot, folder, progress, seed, quick, view)
     if isinstance(shown, ScoopDemo):
         return _scooping(robot, folder, progress, seed, quick, view)
+    if isinstance(shown, DigDemo):
+        return _excavation(robot, folder, progress, seed, quick, view)
     if isinstance(shown, PayloadDemo):
         return _arm(robot, folder, progress, seed, changed, duration, quick, view)
     return _cartpole(robot, folder, progress, seed, episodes, change, recipe, quick, view)
@@ -109,6 +111,20 @@ def _scooping(robot, folder: Path, progress, seed, quick, view) -> Result:
     with progress.stage("drawing", None):
         film = NO_FILM if quick else scooping.film(story, folder)
         page = scooping.page(story, result, load_robot(robot), film)
+    _leave(folder, folder, result, page)
+    return result
+
+
+def _excavation(robot, folder: Path, progress, seed, quick, view) -> Result:
+    from cli.demo import excavation
+
+    excavation.record(robot, folder, seed, quick, progress, view)
+    with progress.stage("reading the bag", None):
+        story = excavation.tell(folder)
+        result = excavation.check(story, seed, quick)
+    with progress.stage("drawing", None):
+        film = NO_FILM if quick else excavation.film(folder)
+        page = excavation.page(story, result, load_robot(robot), film)
     _leave(folder, folder, result, page)
     return result
 

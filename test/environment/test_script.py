@@ -135,6 +135,8 @@ def test_tiers_come_on_first_need(checkout):
         ("launch scooping.launch.py", ["learning"]),
         ("demo scooping --quick", ["learning"]),
         ("demo --robot ur5e_scoop", ["learning"]),
+        ("launch excavation.launch.py", []),
+        ("demo excavation --quick", []),
         ("demo --view", ["view"]),
         ("demo --no-view", []),
         ("security create --help", []),
