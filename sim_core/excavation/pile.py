@@ -14,8 +14,9 @@ Source: Zhu, PhD thesis (University of Illinois 2023), section 7.6; number, size
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -33,7 +34,10 @@ from sim_core.granular.population import Grains, pour
 from sim_core.granular.tools import Tool, box
 from sim_core.granular.world import GranularWorld
 
-__all__ = ["Dig", "Outcome", "Pile", "PileSettings"]
+__all__ = ["BOX", "BUCKET", "Dig", "Outcome", "Pile", "PileSettings", "poured", "surface_of"]
+
+#: names of the box and of the bucket among the tools of a world of blocks
+BOX, BUCKET = "box", "bucket"
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +129,6 @@ class Pile:
 
     def __init__(self, settings: PileSettings = PileSettings(), spring: ArmSpring = SEVEN_JOINTS) -> None:
         self.settings, self.spring = settings, spring
-        self._shapes = [
-            [rock(1.0, 1.0, 100 * kind + k, settings.spheres, concave=(0.0, 1.0)[kind]) for k in range(KINDS)]
-            for kind in (0, 1)
-        ]
         self._points = settings.bucket.surface()
         self.world: GranularWorld | None = None
 
@@ -186,39 +186,10 @@ class Pile:
         return self.world
 
     def _fill(self, rng: np.random.Generator) -> None:
-        s = self.settings
-        sizes = rng.uniform(*s.sizes, s.blocks)
-        densities = rng.uniform(*s.densities) * rng.uniform(0.9, 1.1, s.blocks)
-        kinds = (rng.random(s.blocks) < s.concave).astype(int)
-        clumps = [
-            _scaled(self._shapes[kind][rng.integers(KINDS)], size, density, s.inertia)
-            for kind, size, density in zip(kinds, sizes, densities)
-        ]
-        friction = float(rng.uniform(*s.friction))
-        material = lambda mu: Material(friction=mu, rolling=0.0, restitution=s.restitution, stiffness=s.stiffness)
-        materials = {"block": material(friction), "bucket": material(0.3), "wall": material(0.3)}
-        x, y = s.box
-        wall, high = 0.1, 1.5
-        walls = [
-            box((-x, -y, -wall), (x, y, 0.0), "wall"),
-            *(box((a, -y, -wall), (b, y, high), "wall") for a, b in ((-x, -0.5 * x), (0.5 * x, x))),
-            *(box((-x, a, -wall), (x, b, high), "wall") for a, b in ((-y, -0.5 * y), (0.5 * y, y))),
-        ]
-        # The box stands where the camera and the arm count from: its floor so deep that the surface will be at z = 0.
-        container = Tool("box", tuple(walls), position=(*s.middle, -s.floor))
-        grains = pour(Grains.of(clumps, "block"), s.box, int(rng.integers(2**31)), bottom=-s.floor, middle=s.middle)
-        bucket = replace(s.bucket.tool(), position=(0.0, 0.0, 5.0))
-        self.world = GranularWorld(grains, [container, bucket], materials, step=s.step)
-        self.world.settle(1.5, 0.03)
-        grey = rng.uniform(0.55, 0.95, (s.blocks, 1))
-        self._colours = (
-            grey * np.array([0.80, 0.62, 0.42]) * rng.uniform(0.9, 1.1, (s.blocks, 3)) * rng.uniform(0.8, 1.2)
-        )
+        self.world, self._colours = poured(self.settings, rng)
         azimuth, height = rng.uniform(0.0, 2.0 * np.pi), rng.uniform(0.6, 1.3)
         self._light = np.array([np.cos(azimuth) * np.cos(height), np.sin(azimuth) * np.cos(height), np.sin(height)])
-        # z counts from the surface: the mean height of what the camera sees inside of the box.
-        self.surface = 0.0
-        self.surface = float(self._draw(bucket=False)[0][8:-8, 4:-4].mean())
+        self.surface = surface_of(self.world, self.settings)
 
     # ---- the bucket -----------------------------------------------------------------------------------------------
 
@@ -233,13 +204,13 @@ class Pile:
         pose = self.pose
         half = 0.5 * pose[3]
         place = (pose[0], pose[1], pose[2] + self.surface)
-        self._world.move("bucket", place, (np.cos(half), 0.0, np.sin(half), 0.0))
+        self._world.move(BUCKET, place, (np.cos(half), 0.0, np.sin(half), 0.0))
         self._at = pose
 
     def _head_for(self, pose: np.ndarray, tick: float) -> None:
         """Let the bucket be at a pose a tick later: what is put somewhere is looked up anew, what moves is not."""
         rate = (pose - self._at) / tick
-        self._world.move("bucket", velocity=rate[:3], spin=(0.0, rate[3], 0.0))
+        self._world.move(BUCKET, velocity=rate[:3], spin=(0.0, rate[3], 0.0))
         self._at = pose
 
     def _go(self, lasts: float, motion: Callable[[float], np.ndarray]) -> Outcome:
@@ -251,7 +222,7 @@ class Pile:
         for k in range(round(lasts / tick)):
             self.commanded = start + motion((k + 1) * tick)
             self._head_for(self.pose, tick)
-            wrench = world.run(s.tick)["bucket"]
+            wrench = world.run(s.tick)[BUCKET]
             load = wrench[COORDINATES]
             self._deviation.step(load)
             recent.append(load)
@@ -271,14 +242,73 @@ class Pile:
         image = self.image if self.settings.picture else None
         return State(self.pose.copy(), self._load[:3].copy(), image)
 
-    def _draw(self, bucket: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def _draw(self) -> tuple[np.ndarray, np.ndarray]:
         """Heights over the surface [m] and bodies, see `overhead_picture`."""
-        view, floor = self.settings.view, -self.settings.floor
-        heights, body = height_map(self._world.spheres, view.low, view.high, view.cell, floor)
-        heights = heights - self.surface
-        if not bucket:
-            return heights, body
-        return over_blocks(heights, body, self._points @ self._turn().T + self.pose[:3], view)
+        heights, body = _seen(self._world, self.settings)
+        return over_blocks(
+            heights - self.surface, body, self._points @ self._turn().T + self.pose[:3], self.settings.view
+        )
+
+
+def poured(
+    settings: PileSettings, rng: np.random.Generator, further: Sequence[Tool] = ()
+) -> tuple[GranularWorld, np.ndarray]:
+    """Blocks in their box, at rest, and the bucket 5 m above them.
+
+    Args:
+        rng: draws sizes, shapes, densities, friction, places and colours. further: what else will meet the blocks, of the materials
+            block, bucket or wall; out of their way for now.
+
+    Returns:
+        The world, the box's floor at z = -floor; and the blocks' colours in [0, 1] (blocks, 3).
+    """
+    s = settings
+    shapes = _shapes(s.spheres)
+    sizes = rng.uniform(*s.sizes, s.blocks)
+    densities = rng.uniform(*s.densities) * rng.uniform(0.9, 1.1, s.blocks)
+    kinds = (rng.random(s.blocks) < s.concave).astype(int)
+    clumps = [
+        _scaled(shapes[kind][rng.integers(KINDS)], size, density, s.inertia)
+        for kind, size, density in zip(kinds, sizes, densities)
+    ]
+    friction = float(rng.uniform(*s.friction))
+    material = lambda mu: Material(friction=mu, rolling=0.0, restitution=s.restitution, stiffness=s.stiffness)
+    materials = {"block": material(friction), "bucket": material(0.3), "wall": material(0.3)}
+    x, y = s.box
+    wall, high = 0.1, 1.5
+    walls = [
+        box((-x, -y, -wall), (x, y, 0.0), "wall"),
+        *(box((a, -y, -wall), (b, y, high), "wall") for a, b in ((-x, -0.5 * x), (0.5 * x, x))),
+        *(box((-x, a, -wall), (x, b, high), "wall") for a, b in ((-y, -0.5 * y), (0.5 * y, y))),
+    ]
+    # The box stands where the camera and the arm count from: its floor so deep that the surface will be at z = 0.
+    container = Tool(BOX, tuple(walls), position=(*s.middle, -s.floor))
+    grains = pour(Grains.of(clumps, "block"), s.box, int(rng.integers(2**31)), bottom=-s.floor, middle=s.middle)
+    bucket = replace(s.bucket.tool(BUCKET), position=(0.0, 0.0, 5.0))
+    world = GranularWorld(grains, [container, bucket, *further], materials, step=s.step)
+    world.settle(1.5, 0.03)
+    grey = rng.uniform(0.55, 0.95, (s.blocks, 1))
+    tint = np.array([0.80, 0.62, 0.42]) * rng.uniform(0.9, 1.1, (s.blocks, 3))
+    return world, grey * tint * rng.uniform(0.8, 1.2)
+
+
+def surface_of(world: GranularWorld, settings: PileSettings) -> float:
+    """Height of blocks in their box [m], in the mean over what the camera sees inside of it."""
+    heights, _ = _seen(world, settings)
+    return float(heights[8:-8, 4:-4].mean())
+
+
+def _seen(world: GranularWorld, settings: PileSettings) -> tuple[np.ndarray, np.ndarray]:
+    view = settings.view
+    return height_map(world.spheres, view.low, view.high, view.cell, -settings.floor)
+
+
+@cache
+def _shapes(spheres: int) -> list[list[Clump]]:
+    """Convex ones and concave ones, of 1 m and 1 kg/m^3."""
+    return [
+        [rock(1.0, 1.0, 100 * kind + k, spheres, concave=(0.0, 1.0)[kind]) for k in range(KINDS)] for kind in (0, 1)
+    ]
 
 
 def _scaled(shape: Clump, size: float, density: float, inertia: float) -> Clump:
