@@ -1,13 +1,8 @@
-"""Grains in the tray before an arm that scoops: what they do to the scoop, what it does to them, and what a camera sees of them.
+"""Grains in the tray before an arm that scoops (see `grains_at_tool` for how they meet the scoop), and what lies in the scoop.
 
     tray = GranularTray(TrayFill(count=3000), Tray.of(model))      # with `MujocoPlant("ur5e_scoop", tray=tray)`
     tray.load                                                      # volume of the grains in the scoop [m^3]
     camera.render(joints, grains=tray.seen())
-
-The grains are a discrete-element simulation of their own (`sim_core/granular`); the plant's scene does not hold them. Before each physics
-step the scoop of that simulation is led to where the robot's will be, the grains go on for as long as the step, and the mean of what
-they did to the scoop meanwhile is applied to the link that carries it, where a force-torque sensor feels it: both times
-are the same, and action is reaction. Where no grain moves and the scoop is far, nothing is computed.
 
 Grains lie in a part of the tray, a patch whose walls keep them together, since a whole tray of them would be a hundred thousand. What falls
 beyond the patch or the bin falls onto the ground and stays there.
@@ -18,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -29,10 +23,10 @@ from sim_core.granular.population import Grains
 from sim_core.granular.tools import Part, Tool, box
 from sim_core.granular.world import GranularWorld
 from sim_core.plant.errors import PlantError
+from sim_core.plant.grains_at_tool import REST, GrainsAtTool, Led
 from sim_core.plant.scene import Entity
 from sim_core.scooping.arm.scoop_shape import ScoopShape
 from sim_core.scooping.arm.tray import Tray
-from sim_core.telepresence.clutch import Pose
 
 __all__ = ["BLADE", "GranularTray", "TrayFill"]
 
@@ -46,10 +40,8 @@ BIN, BIN_AT = (0.12, 0.12), (0.0, -0.58)
 WALL, GROUND = 0.05, 0.2
 #: height of a patch's walls [m]
 HIGH = 0.2
-#: [m] of a grain from the middle of the scoop at which the grains are computed; [m/s] root mean square of grains that are at rest
-NEAR, REST = 0.17, 0.004
-#: physics steps between two looks whether anything is near
-LOOK = 5
+#: [m] of a grain from the middle of the scoop at which the grains are computed
+NEAR = 0.17
 WOOD = "0.5 0.4 0.3 1"
 #: kinds of rocks that a fill is made of
 KINDS = 12
@@ -99,15 +91,14 @@ class TrayFill:
         return [rock(size, self.density, seed=1000 * self.seed + k) for k, size in enumerate(sizes)]
 
 
-class GranularTray:
+class GranularTray(GrainsAtTool):
     """See the module's docstring.
 
     Args:
         fill: what lies in it. tray: where it stands. step: of the plant's physics [s]. threads: of the CPU for the grains.
 
     Attributes:
-        world: the grains. wrench: of the grains on the scoop about its edge, in the world's axes, in the last step (6,) [N], [N m].
-        awake: whether the grains are being computed.
+        see `GrainsAtTool`; the tool's origin is the middle of the scoop's edge.
 
     Raises:
         PlantError: grains fly apart while they settle.
@@ -121,7 +112,7 @@ class GranularTray:
         threads: int = 1,
         shape: ScoopShape = ScoopShape(),
     ) -> None:
-        self.fill, self.tray, self.shape, self._dt = fill, tray, shape, step
+        self.fill, self.tray, self.shape = fill, tray, shape
         rng = np.random.default_rng([fill.seed, 17])
         shapes = fill.shapes(rng)
         which = rng.integers(len(shapes), size=fill.count)
@@ -131,21 +122,16 @@ class GranularTray:
             "tool": Material(fill.steel, 0.05, fill.restitution, fill.stiffness),
         }
         longest = longest_step(list(materials.values()), grains.largest, grains.contact_mass)
-        self._substeps = int(np.ceil(step / longest))
+        substeps = int(np.ceil(step / longest))
         turns = np.roll(Rotation.random(fill.count, rng=rng).as_quat(), 1, axis=1)
         grains = grains.placed(tray.to_world(_heap(fill, float(grains.reach.max()), rng)), turns)
         away = Tool(SCOOP, shape.tool(material="tool").parts, (0.0, 0.0, 3.0))
-        self.world = GranularWorld(
-            grains, [_still(fill, tray), away], materials, step=step / self._substeps, threads=threads
-        )
+        world = GranularWorld(grains, [_still(fill, tray), away], materials, step=step / substeps, threads=threads)
         shade = rng.uniform(0.75, 1.15, (fill.count, 1)) * np.array(fill.colour)
-        self._colours = np.clip(shade, 0.0, 255.0).astype(np.uint8)
-        self._model: mujoco.MjModel | None = None
-        self._velocity = np.zeros(6)
-        self.wrench = np.zeros(6)
-        self.world.settle(longest=4.0, speed=0.5 * REST)
-        self._start = self.world.state()
-        self.reset()
+        colours = np.clip(shade, 0.0, 255.0).astype(np.uint8)
+        world.settle(longest=4.0, speed=0.5 * REST)
+        led = Led("scoop", SCOOP, BLADE, (-0.5 * shape.length, 0.0, 0.5 * shape.height), NEAR)
+        super().__init__(world, colours, led, step, substeps)
 
     # -- what of it is seen ------------------------------------------------------------------------
 
@@ -171,15 +157,9 @@ class GranularTray:
         )
 
     @property
-    def blade(self) -> Pose:
-        """Of the scoop, where the grains meet it."""
-        position, quaternion = self.world.where(SCOOP)
-        return Pose(position, Rotation.from_quat(np.roll(quaternion, -1)).as_matrix())
-
-    @property
     def held(self) -> np.ndarray:
         """Which grains are in the scoop (n,)."""
-        blade = self.blade
+        blade = self.tool
         return self.shape.contains((self.world.position.astype(float) - blade.position) @ blade.rotation)
 
     @property
@@ -188,7 +168,7 @@ class GranularTray:
 
         It is that of the load where the scoop is high above the ground; grains that hang over its rim count as far as they are in it.
         """
-        blade, spheres, s, cell = self.blade, self.world.spheres, self.shape, 0.0005
+        blade, spheres, s, cell = self.tool, self.world.spheres, self.shape, 0.0005
         spheres.center[:, :3] = (spheres.center[:, :3] - blade.position) @ blade.rotation
         low, high = (-s.length, -0.5 * s.width), (0.0, 0.5 * s.width)
         heights, _ = height_map(spheres, low, high, cell)
@@ -199,11 +179,6 @@ class GranularTray:
         """Volume of the grains in the scoop, without the air between them [m^3]."""
         return float(self.world.volume[self.held].sum())
 
-    def seen(self) -> tuple[np.ndarray, np.ndarray]:
-        """Spheres in the world, places and radii (m, 4) [m], and their colours (m, 3) of 0 to 255."""
-        spheres = self.world.spheres
-        return spheres.center, self._colours[spheres.body]
-
     def heights(self, cell: float = 0.005) -> np.ndarray:
         """Height of the surface over the tray's floor, on cells of the tray (along its x, along its y) [m]."""
         half = 0.5 * np.array(self.tray.size[:2])
@@ -211,91 +186,6 @@ class GranularTray:
         spheres.center[:, :3] = self.tray.to_tray(spheres.center[:, :3])
         heights, _ = height_map(spheres, (-half).tolist(), half.tolist(), cell)
         return heights
-
-    # -- the plant's side --------------------------------------------------------------------------
-
-    def reset(self) -> None:
-        """Back to the grains as they had settled at first."""
-        self.world.restore(self._start)
-        self.wrench = np.zeros(6)
-        self.awake, self._look, self._placed = False, 0, False
-
-    def meet(self, model: mujoco.MjModel, data: mujoco.MjData, t: float) -> None:
-        """Like `press`, with a robot that is new or was put elsewhere: the scoop is there, without having moved through the grains.
-
-        Raises:
-            PlantError: the robot has no scoop, or another physics step.
-        """
-        self._attend(model)
-        self._placed, self._look = False, 0
-        self._locate(model, data)
-        data.xfrc_applied[self._body] = 0.0
-
-    def press(self, model: mujoco.MjModel, data: mujoco.MjData, t: float) -> None:
-        """Let the grains go on for one physics step from time t [s] on, and press on the scoop.
-
-        Raises:
-            PlantError: the robot has no scoop, or another physics step. GrainsTooFast: grains fly apart.
-        """
-        if model is not self._model:
-            self._attend(model)
-            self._placed = False
-        self._locate(model, data)
-        position, rotation = data.site_xpos[self._site], data.site_xmat[self._site]
-        if self._look == 0:
-            self.awake = self._is_near(position, rotation.reshape(3, 3)) or self._moving()
-        self._look = (self._look + 1) % LOOK
-        applied = data.xfrc_applied[self._body]
-        if not self.awake:
-            self._placed, self.wrench = False, np.zeros(6)
-            applied[:] = 0.0
-            return
-        self._lead(position, rotation)
-        self.wrench = wrench = self.world.run(self._substeps)[SCOOP]
-        applied[:3] = wrench[:3]
-        # numpy's takes ten times as long
-        mujoco.mju_cross(applied[3:], position - data.xipos[self._body], wrench[:3])
-        applied[3:] += wrench[3:]
-
-    def _attend(self, model: mujoco.MjModel) -> None:
-        site = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, BLADE)
-        if site < 0:
-            raise PlantError(f"A tray of grains stands before a robot with a scoop, whose model has a site '{BLADE}'.")
-        if not np.isclose(model.opt.timestep, self._dt):
-            raise PlantError(
-                f"The grains go on by {self._dt:g} s at a time and the robot by {model.opt.timestep:g} s; make the tray with the "
-                "robot's step."
-            )
-        self._model, self._site, self._body = model, site, int(model.site_bodyid[site])
-
-    def _locate(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
-        """Where the robot's blade is now, not one step ago, and how it moves."""
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        mujoco.mj_comVel(model, data)
-        mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_SITE, self._site, self._velocity, 0)
-
-    def _lead(self, position: np.ndarray, rotation: np.ndarray) -> None:
-        """Give the grains' scoop the twist that takes it to where the robot's will be after the step."""
-        turn, behind, spin = np.zeros(4), np.zeros(3), np.zeros(3)
-        mujoco.mju_mat2Quat(turn, rotation)
-        if not self._placed:
-            self.world.move(SCOOP, position.tolist(), turn.tolist())
-            self._placed = True
-        place, turned = self.world.where(SCOOP)
-        mujoco.mju_subQuat(behind, turn, turned)  # in the axes of the grains' scoop
-        mujoco.mju_rotVecQuat(spin, behind, turned)
-        velocity = self._velocity[3:] + (position - place) / self._dt
-        spin = self._velocity[:3] + spin / self._dt
-        self.world.move(SCOOP, velocity=velocity.tolist(), spin=spin.tolist())
-
-    def _is_near(self, position: np.ndarray, rotation: np.ndarray) -> bool:
-        middle = position + rotation @ [-0.5 * self.shape.length, 0.0, 0.5 * self.shape.height]
-        away = self.world.position - middle.astype(np.float32)
-        return bool(((away**2).sum(axis=1) < NEAR**2).any())
-
-    def _moving(self) -> bool:
-        return bool(np.sqrt((self.world.velocity**2).sum(axis=1).mean()) > REST)
 
 
 def _still(fill: TrayFill, tray: Tray) -> Tool:

@@ -36,7 +36,7 @@ from sim_core.plant.servo import Servo
 from sim_core.plant.world import EntityState, World
 
 if TYPE_CHECKING:
-    from sim_core.plant.granular_tray import GranularTray
+    from sim_core.plant.grains_at_tool import GrainsAtTool
     from sim_core.plant.patient import Patient
 
 __all__ = ["MujocoPlant"]
@@ -90,7 +90,7 @@ class MujocoPlant:
         wrench_site: site with a force-torque sensor; "" for none.
         orientation_noise, gyro_noise, accelerometer_noise: of the IMU [rad], [rad/s], [m/s^2].
         patient: who lies before a robot with a stethoscope; None: nobody.
-        tray: of grains before a robot with a scoop; None: there is none.
+        tray: grains before a robot with a scoop or a bucket; None: there are none.
 
     Raises:
         PlantError: any of these cannot work; the text says what was expected.
@@ -122,7 +122,7 @@ class MujocoPlant:
         gyro_noise: float = 0.0,
         accelerometer_noise: float = 0.0,
         patient: Patient | None = None,
-        tray: GranularTray | None = None,
+        tray: GrainsAtTool | None = None,
     ) -> None:
         self.patient, self.tray = patient, tray
         self._surroundings: list[Surroundings] = [one for one in (patient, tray) if one is not None]

@@ -120,7 +120,7 @@ def test_both_simulations_have_one_scoop(tray):
         tray.press(piece.model, piece.data, piece.data.time)
         mujoco.mj_step(piece.model, piece.data)
         mujoco.mj_kinematics(piece.model, piece.data)
-        apart.append(np.linalg.norm(tray.blade.position - piece.data.site_xpos[0]))
+        apart.append(np.linalg.norm(tray.tool.position - piece.data.site_xpos[0]))
     assert max(apart) < 5e-5 and np.linalg.norm(piece.data.qvel[3:]) > 0.01
 
 
@@ -136,7 +136,7 @@ def test_where_nothing_moves_nothing_is_computed(tray):
     for _ in range(6):
         tray.press(piece.model, piece.data, piece.data.time)
     assert tray.awake and tray.world.time > before
-    assert np.allclose(tray.blade.position, piece.data.site_xpos[0], atol=1e-6)
+    assert np.allclose(tray.tool.position, piece.data.site_xpos[0], atol=1e-6)
 
 
 def test_a_scoop_that_is_put_elsewhere_throws_no_grain(tray):
