@@ -22,8 +22,9 @@ __all__ = ["FIRST", "LATER", "PileEye"]
 
 #: share of the pixels near which something of the pile has to be seen, at first and while the arm is there; how near that is, in pixels
 FIRST, LATER, NEAR = 0.9, 0.25, 3
-#: over the surface no block is so high: what is seen there is the arm [m]. Around the bucket, what is still taken for it [m].
-HIGH, AROUND = 0.1, 0.012
+#: over the surface no block is so high: what is seen there is the arm [m]. Around the bucket, what is still taken for it [m], and
+#: over the bucket, what holds it, so far from its middle [m].
+HIGH, AROUND, HOLDER = 0.07, 0.012, 0.1
 #: light on the bucket's level parts, in the mean over the lamps of the pictures that were learnt from
 LIT = 0.88
 
@@ -96,7 +97,9 @@ class PileEye:
         if pose is not None:
             b = self._bucket
             half = np.array([0.5 * b.length + b.tooth, 0.5 * b.width + b.wall, 0.5 * b.height + b.wall]) + AROUND
-            there |= (np.abs((points - pose[:3]) @ _turn(pose)) <= half).all(-1)
+            own = (points - pose[:3]) @ _turn(pose)
+            there |= (np.abs(own) <= half).all(-1)
+            there |= (own[..., 2] > half[2]) & (np.hypot(own[..., 0], own[..., 1]) < HOLDER)
         return there
 
 
