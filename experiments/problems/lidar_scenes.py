@@ -98,7 +98,7 @@ def draw_scene(axis: Any, lidar: Lidar, place: Sequence[float], title: str, rang
         axis.plot(x[some], y[some], ".", ms=2.0, color=PALETTE[depth % len(PALETTE)], label=f"{depth} surfaces before")
     if ranges is not None:
         point = lidar.points(ranges, at)
-        axis.plot(point[:, 0], point[:, 1], "+", ms=3.0, color="#444444", label="measured")
+        axis.plot(point[:, 0], point[:, 1], "+", ms=3.0, color="#444444", alpha=0.4, zorder=0.5, label="measured")
     axis.plot(place[0], place[1], "o", color="black", ms=4)
-    axis.set(title=title, xlabel="x [m]", ylabel="y [m]", aspect="equal", xlim=(-1.6, 1.9), ylim=(-1.2, 1.2))
-    axis.legend(markerscale=2, fontsize=7)
+    axis.set(title=title, xlabel="x [m]", ylabel="y [m]", aspect="equal", xlim=(-1.1, 3.0), ylim=(-1.7, 1.6))
+    axis.legend(markerscale=2, fontsize=6, loc="lower left")

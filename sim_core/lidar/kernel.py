@@ -32,7 +32,7 @@ RETURN = np.dtype([
     ("beam", "i4"), ("ray", "i4"), ("depth", "i4"), ("material", "i4"), ("body", "i4"), ("face", "i4"),
 ])  # fmt: skip
 NODE = np.dtype(
-    [("low", "f8", 3), ("high", "f8", 3), ("right", "i4"), ("first", "i4"), ("count", "i4"), ("unused", "i4")]
+    [("low", "f8", 3), ("high", "f8", 3), ("right", "i4"), ("first", "i4"), ("count", "i4"), ("axis", "i4")]
 )
 _P, _I32, _I64, _F = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_double
 

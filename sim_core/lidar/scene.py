@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from sim_core.lidar.material import Material
 
-__all__ = ["POSE", "Body", "Mesh", "Scene", "joined", "rotation"]
+__all__ = ["ORIGIN", "POSE", "Body", "Mesh", "Pose", "Scene", "joined", "outline", "rotation"]
 
 #: a pose: place [m], and turns about the fixed axes x, y, z, one after the other [rad]
 POSE = ("x", "y", "z", "roll", "pitch", "yaw")

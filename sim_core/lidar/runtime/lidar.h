@@ -18,8 +18,8 @@ enum { M_ALBEDO, M_ROUGHNESS, M_REFLECTIVITY, M_INDEX, M_TRANSMISSION };
 /* light that has lost so much is not followed */
 #define LIDAR_FAINT K(1e-9)
 
-/* Children of a node are the next one and `right`; a leaf has `count` triangles from `first`. */
-typedef struct { S low[3], high[3]; int32_t right, first, count, unused; } lidar_node;
+/* Children of a node are the next one and `right`, split along `axis`; a leaf has `count` triangles from `first`. */
+typedef struct { S low[3], high[3]; int32_t right, first, count, axis; } lidar_node;
 
 typedef struct {
   const lidar_node *nodes;
@@ -79,15 +79,15 @@ REFIT_INLINE S lidar_area(S a, S b, S c, S d) {
 /* Woop, Benthin, Wald (JCGT 2, 2013): the ray becomes the third axis. */
 typedef struct { int x, y, z; S sx, sy, sz; S o[3]; } lidar_shear;
 
-REFIT_INLINE lidar_shear lidar_sheared(const S *o, const S *d) {
+REFIT_INLINE lidar_shear lidar_sheared(const S *o, const S *d, const S *inverse) {
   lidar_shear s;
   const S a = s_fabs(d[0]), b = s_fabs(d[1]), c = s_fabs(d[2]);
   s.z = a > b ? (a > c ? 0 : 2) : (b > c ? 1 : 2);
   s.x = (s.z + 1) % 3;
   s.y = (s.z + 2) % 3;
-  s.sx = d[s.x] / d[s.z];
-  s.sy = d[s.y] / d[s.z];
-  s.sz = 1 / d[s.z];
+  s.sz = inverse[s.z];
+  s.sx = d[s.x] * s.sz;
+  s.sy = d[s.y] * s.sz;
   for (int i = 0; i < 3; i++) s.o[i] = o[i];
   return s;
 }
@@ -137,18 +137,19 @@ REFIT_FN lidar_hit lidar_nearest(const lidar_world *w, const S *u, const S *o, c
       square += to * to;
     }
     const S reach = ball[3] * (1 + K(1e-9)) + K(1e-9);
-    if (square > reach * reach && (along < 0 || square - along * along > reach * reach)) continue;
+    if (square > reach * reach && (along < 0 || along - reach > hit.t || square - along * along > reach * reach)) continue;
     for (int i = 0; i < 3; i++) inverse[i] = 1 / there[i];
-    const lidar_shear shear = lidar_sheared(here, there);
+    const lidar_shear shear = lidar_sheared(here, there, inverse);
     int top = 0;
     stack[top++] = w->root[b];
     while (top) {
       const int32_t at = stack[--top];
       const lidar_node *n = w->nodes + at;
       if (!lidar_in_box(n, here, inverse, hit.t)) continue;
-      if (!n->count) {
-        stack[top++] = n->right;
-        stack[top++] = at + 1;
+      if (!n->count) { /* the nearer child first */
+        const int back = there[n->axis] < 0;
+        stack[top++] = back ? at + 1 : n->right;
+        stack[top++] = back ? n->right : at + 1;
         continue;
       }
       for (int32_t f = n->first; f < n->first + n->count; f++) {

@@ -1,0 +1,164 @@
+"""Scenes from files: meshes as OBJ, STL or PLY, and a YAML file that says where they are and what of; or the geometry of an MJCF model.
+
+    materials:
+      plaster: {albedo: 0.6, roughness: 0.2}
+      glass: {index: 1.5, transmission: 1.0}
+    bodies:
+      - {name: walls, mesh: walls.obj, material: plaster}
+      - {name: vase, mesh: vase.stl, scale: 0.001, material: glass, pose: [0.4, 0.1, 0.0, 0.0, 0.0, 1.2], soft: true}
+
+Paths are relative to the file; lengths are in metres after `scale`; a pose is as scene.py has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from sim_core.lidar.material import Material
+from sim_core.lidar.scene import ORIGIN, Body, Mesh, Pose, Scene, joined
+
+__all__ = ["mesh_of_file", "scene_of_mjcf", "scene_of_yaml"]
+
+
+def mesh_of_file(path: str | Path, material: str, scale: float = 1.0) -> Mesh:
+    """One mesh of all that a file of triangles holds.
+
+    Raises:
+        FileNotFoundError: it is not there. ValueError: it holds no triangles.
+    """
+    import trimesh  # half a second, for those who read meshes
+
+    where = Path(path)
+    if not where.is_file():
+        raise FileNotFoundError(f"a mesh is expected at {where}, and nothing is there")
+    try:
+        found = trimesh.load_mesh(where, process=False)
+        return Mesh.of(np.asarray(found.vertices) * scale, np.asarray(found.faces), material)
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{where} holds no triangles that can be used: {error}") from error
+
+
+def scene_of_yaml(path: str | Path) -> Scene:
+    """The scene that a file describes.
+
+    Raises:
+        FileNotFoundError: the file, or a mesh. ValueError: it is not as above, or no scene (see `Scene`).
+    """
+    where = Path(path)
+    about = yaml.safe_load(where.read_text(encoding="utf-8"))
+    if not isinstance(about, Mapping) or not isinstance(about.get("bodies"), list):
+        raise ValueError(f"{where} describes a scene by 'materials' and a list of 'bodies', which it does not have")
+    materials = {str(name): _material(where, name, given) for name, given in (about.get("materials") or {}).items()}
+    bodies = []
+    for k, given in enumerate(about["bodies"]):
+        known = {"name", "mesh", "material", "scale", "pose", "soft"}
+        if not isinstance(given, Mapping) or not {"name", "mesh", "material"} <= set(given) <= known:
+            raise ValueError(
+                f"{where}: body {k} has name, mesh and material, and may have scale, pose and soft; found {given}"
+            )
+        mesh = mesh_of_file(where.parent / given["mesh"], given["material"], float(given.get("scale", 1.0)))
+        bodies.append(Body(given["name"], mesh, tuple(given.get("pose", ORIGIN)), bool(given.get("soft", False))))
+    return Scene(tuple(bodies), materials)
+
+
+def _material(where: Path, name: str, given: Any) -> Material:
+    try:
+        return Material(**given)
+    except TypeError as error:
+        names = ", ".join(Material.__dataclass_fields__)
+        raise ValueError(f"{where}: the material {name} is given by some of {names}; {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{where}: {name}: {error}") from error
+
+
+def scene_of_mjcf(
+    path: str | Path, materials: Mapping[str, Material], default: str | None = None, soft: bool = False
+) -> Scene:
+    """The geometry of an MJCF model in its first configuration; each of its bodies is one here.
+
+    Args:
+        materials: by the names of the model's materials. default: the name of what geoms are made of whose material is not among them.
+        soft: whether bodies' outlines may be softened.
+
+    Raises:
+        ValueError: a geom's material is unknown and there is no default; there is no geom; a geom's kind has no surface (height fields,
+        signed distance fields).
+    """
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    parts: dict[int, list[Mesh]] = {}
+    for geom in range(model.ngeom):
+        number = int(model.geom_matid[geom])
+        name = model.mat(number).name if number >= 0 else None
+        chosen = name if name in materials else default
+        if chosen is None:
+            called = model.geom(geom).name or f"number {geom}"
+            raise ValueError(
+                f"the geom {called} is made of {name or 'no material'}, which is none of {', '.join(materials) or 'the materials given'}; "
+                "add it, or name a default"
+            )
+        mesh = _geom(model, geom, chosen)
+        placed = mesh.vertices @ _turn(model.geom_quat[geom]).T + model.geom_pos[geom]
+        parts.setdefault(int(model.geom_bodyid[geom]), []).append(Mesh(placed, mesh.faces, mesh.material))
+    bodies = []
+    for k, meshes in parts.items():
+        x, y, z = map(float, data.xpos[k])
+        pose: Pose = (x, y, z, *_angles(data.xmat[k].reshape(3, 3)))
+        bodies.append(Body(model.body(k).name.replace(".", "_") or f"body {k}", joined(meshes), pose, soft))
+    return Scene(tuple(bodies), materials)
+
+
+def _geom(model: Any, geom: int, material: str) -> Mesh:
+    """A geom's surface in its own frame."""
+    import mujoco
+    import trimesh
+
+    kind, size = mujoco.mjtGeom(model.geom_type[geom]), model.geom_size[geom]
+    if kind == mujoco.mjtGeom.mjGEOM_MESH:
+        m = int(model.geom_dataid[geom])
+        first, count = int(model.mesh_vertadr[m]), int(model.mesh_vertnum[m])
+        start, faces = int(model.mesh_faceadr[m]), int(model.mesh_facenum[m])
+        return Mesh.of(model.mesh_vert[first : first + count], model.mesh_face[start : start + faces], material)
+    if kind == mujoco.mjtGeom.mjGEOM_PLANE:
+        x, y = (float(s) or 100.0 for s in size[:2])
+        return Mesh.of([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, y, 0]], [[0, 1, 2], [0, 2, 3]], material)
+    if kind == mujoco.mjtGeom.mjGEOM_BOX:
+        found = trimesh.creation.box(extents=2.0 * size)
+    elif kind == mujoco.mjtGeom.mjGEOM_SPHERE:
+        found = trimesh.creation.icosphere(subdivisions=3, radius=size[0])
+    elif kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID:
+        found = trimesh.creation.icosphere(subdivisions=3)
+        found.apply_scale(size)
+    elif kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
+        found = trimesh.creation.cylinder(radius=size[0], height=2.0 * size[1], sections=48)
+    elif kind == mujoco.mjtGeom.mjGEOM_CAPSULE:
+        found = trimesh.creation.capsule(radius=size[0], height=2.0 * size[1], count=(24, 24))
+        found.apply_translation(-found.bounds.mean(axis=0))
+    else:
+        raise ValueError(
+            f"a scene is made of planes, boxes, round bodies and meshes, not of {kind.name}; leave that geom out"
+        )
+    return Mesh.of(found.vertices, found.faces, material)
+
+
+def _turn(quaternion: np.ndarray) -> np.ndarray:
+    w, x, y, z = quaternion / np.linalg.norm(quaternion)
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + 2.0 * w * cross + 2.0 * cross @ cross
+
+
+def _angles(turn: np.ndarray) -> tuple[float, float, float]:
+    """Roll, pitch, yaw of a rotation."""
+    pitch = math.asin(float(np.clip(-turn[2, 0], -1.0, 1.0)))
+    if abs(turn[2, 0]) > 1.0 - 1e-12:  # straight up or down: all the rest is yaw
+        return 0.0, pitch, math.atan2(-turn[0, 1], turn[1, 1])
+    return math.atan2(turn[2, 1], turn[2, 2]), pitch, math.atan2(turn[1, 0], turn[0, 0])
