@@ -81,12 +81,13 @@ OWN = [
     DeclareLaunchArgument(
         "tray",
         default_value="",
-        description="what lies in the tray before a robot with a scoop: docs/nodes/sim_plant.md; empty: there is none",
+        description="what lies before a robot with a scoop or a bucket: docs/nodes/sim_plant.md; empty: nothing",
     ),
+    DeclareLaunchArgument("tray_seed", default_value="-1", description="of what lies there; -1: that of `seed`"),
 ]
 NAMES = (*SHARED, "scenario", "seed")
 #: arguments that are parameters of the plant
-PLANT = ("robot", "scenario", "seed", "real_time_factor", "lockstep", "patient", "patient_side", "tray")
+PLANT = ("robot", "scenario", "seed", "real_time_factor", "lockstep", "patient", "patient_side", "tray", "tray_seed")
 
 
 def robot_and_plant(context):

@@ -12,7 +12,7 @@ import sys
 from geometry_msgs.msg import WrenchStamped
 from rclpy.duration import Duration
 from refit_interfaces.msg import FootContacts, JointCommand, StethoscopeContact
-from refit_interfaces.srv import SetParameterSet
+from refit_interfaces.srv import ResetPile, SetParameterSet
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, PointCloud2
 from std_msgs.msg import String
@@ -85,7 +85,7 @@ class SimPlant(RefitNode):
             gyro_noise=c.gyro_noise,
             accelerometer_noise=c.accelerometer_noise,
             patient=_patient(c),
-            tray=_tray(c),
+            tray=_tray(c, c.seed if c.tray_seed < 0 else c.tray_seed),
         )
         self.diagnostics.hardware_id = plant.name
         self._world = PlantWorld(c.world, plant) if c.world else None
@@ -152,6 +152,7 @@ class SimPlant(RefitNode):
         )
         self.loop.start()
         self._setter = self.create_service(SetParameterSet, "~/set", self._on_set)
+        self._refill = self.create_service(ResetPile, "~/reset_pile", self._on_reset_pile) if plant.tray else None
         self._revision = 0
         self.interfaces = SimulationInterfaces(
             self, self.loop, c.frame_prefix, lambda: self.is_active, self.request_exit
@@ -209,6 +210,24 @@ class SimPlant(RefitNode):
         response.success, response.revision, response.message = True, self._revision, "in force"
         return response
 
+    def _on_reset_pile(self, request, response):
+        """Other grains before the robot, which begins anew; they settle while the old ones still lie there."""
+
+        def renew(plant: MujocoPlant) -> None:
+            plant.replace_tray(tray)
+            self._grains_told = False
+
+        try:
+            tray = _tray(self.config, request.seed)
+            self.loop.call(renew)
+            self.loop.reset()
+        except PlantError as error:
+            response.message = str(error)
+            return response
+        self.get_logger().info(f"{self.config.tray} with the seed {request.seed} lie before the robot")
+        response.success, response.message = True, f"{self.config.tray}, seed {request.seed}"
+        return response
+
     def deactivate(self) -> None:
         if self._commands is not None:
             self.destroy_subscription(self._commands)
@@ -221,6 +240,8 @@ class SimPlant(RefitNode):
         if self.loop is not None:
             self.loop.close()
             self.destroy_service(self._setter)
+            if self._refill is not None:
+                self.destroy_service(self._refill)
         for entity in self._entities:
             self.destroy_publisher(entity)
         if self._world is not None:
@@ -278,6 +299,8 @@ class SimPlant(RefitNode):
     def _publish(self, plant: MujocoPlant) -> None:
         """Everything due at the present tick; the clock first, so that no state is from the future."""
         messages, index = self._messages, round(plant.t / plant.tick_period)
+        if plant.t < self._t:
+            self._grains_told = False
         if self._world is not None:
             if plant.t < self._t:
                 self._world.rest()
@@ -367,13 +390,13 @@ def _patient(c: SimPlantConfig):
     return Patient(c.patient, c.patient_side, c.patient_position)
 
 
-def _tray(c: SimPlantConfig):
+def _tray(c: SimPlantConfig, seed: int):
     if not c.tray:
         return None
     from sim_core.plant.scene import build_model, robot_mjcf
     from sim_core.plant.tray_fills import filled_tray  # only where grains lie there
 
-    return filled_tray(c.tray, c.robot, float(build_model(robot_mjcf(c.robot)[1]).opt.timestep), c.seed)
+    return filled_tray(c.tray, c.robot, float(build_model(robot_mjcf(c.robot)[1]).opt.timestep), seed)
 
 
 def _ticks(period: float, tick: float) -> int:

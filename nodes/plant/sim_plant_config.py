@@ -107,8 +107,11 @@ class SimPlantConfig:
         "",
         "",
         None,
-        "what lies in the tray before a robot with a scoop: pebbles, gravel, damp sand, paper balls or crumbs; empty: there is none",
+        "what lies before a robot with a scoop: pebbles, gravel, damp sand, paper balls or crumbs; with a bucket: blocks; empty: nothing",
         read_only=True,
+    )
+    tray_seed: int = setting(
+        -1, "", (-1, 2**31 - 1), "of shapes and places of what lies there; -1: that of `seed`", read_only=True
     )
     require_supervisor: bool = setting(
         True,

@@ -344,6 +344,18 @@ class MujocoPlant:
         self._inputs.clear()
         self.u = np.zeros(len(self.actuators))
 
+    def replace_tray(self, tray: GrainsAtTool) -> None:
+        """Other grains instead of those that lie there, at once.
+
+        Raises:
+            PlantError: none lie there, or these do not fit before the robot; nothing changed.
+        """
+        if self.tray is None:
+            raise PlantError("No grains lie before this robot that others could replace.")
+        tray.meet(self.world.model, self.world.data, self.t)
+        self._surroundings[self._surroundings.index(self.tray)] = tray
+        self.tray = tray
+
     def set_initial_state(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
         """State after the next reset, shape (n,); None: the home keyframe, at rest."""
         n = len(self.joints)

@@ -1,7 +1,8 @@
-"""What may lie in the tray before a simulated robot that scoops, by name.
+"""What may lie before a simulated robot that scoops or digs, by name.
 
 Grains are as large as a simulation that keeps up with the robot allows: what is finer in a kitchen or a quarry is stood for by coarser
-ones. Numbers are choices; grain sizes of gravel and paper balls are those of Zhu, PhD thesis (University of Illinois 2023), section 6.4.
+ones; blocks are those of `sim_core/excavation`. Numbers are choices; grain sizes of gravel and paper balls are those of Zhu, PhD thesis
+(University of Illinois 2023), section 6.4.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ from typing import TYPE_CHECKING
 
 from sim_core.multibody import load_model
 from sim_core.plant.errors import PlantError
+from sim_core.plant.grains_at_tool import GrainsAtTool
+from sim_core.plant.granular_pile import GranularPile, PileSite
 from sim_core.plant.granular_tray import GranularTray, TrayFill
 from sim_core.scooping.arm.tray import Tray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FILLS", "filled_tray"]
+__all__ = ["BLOCKS", "FILLS", "filled_tray"]
+
+#: fill of the box before a robot that digs
+BLOCKS = "blocks"
 
 FILLS: Mapping[str, TrayFill] = {
     # balls, which roll; coarser than pebbles are
@@ -39,19 +45,23 @@ FILLS: Mapping[str, TrayFill] = {
 }
 
 
-def filled_tray(name: str, robot: str, step: float, seed: int = 0) -> GranularTray:
-    """The tray before a robot, filled and at rest.
+def filled_tray(name: str, robot: str, step: float, seed: int = 0) -> GrainsAtTool:
+    """What lies before a robot, at rest.
 
     Args:
-        name: a key of `FILLS`. robot: whose model says where the tray stands. step: of the plant's physics [s]. seed: of shapes and places.
+        name: a key of `FILLS`, or `BLOCKS`. robot: whose model says where it lies. step: of the plant's physics [s].
+        seed: of shapes and places.
 
     Raises:
-        PlantError: there is no such fill, or the robot has no tray.
+        PlantError: there is no such fill, or the robot has no place for it.
     """
-    if name not in FILLS:
-        raise PlantError(f"tray: expected one of {', '.join(FILLS)}, found '{name}'.")
+    if name not in (*FILLS, BLOCKS):
+        raise PlantError(f"tray: expected one of {', '.join((*FILLS, BLOCKS))}, found '{name}'.")
+    model = load_model(robot)
     try:
-        tray = Tray.of(load_model(robot))
+        site = PileSite.of(model) if name == BLOCKS else Tray.of(model)
     except ValueError as error:
-        raise PlantError(f"There is no tray before this robot: {error}.") from None
-    return GranularTray(replace(FILLS[name], seed=seed), tray, step)
+        raise PlantError(f"There is no place for {name} before this robot: {error}.") from None
+    if isinstance(site, PileSite):
+        return GranularPile(site, seed, step=step)
+    return GranularTray(replace(FILLS[name], seed=seed), site, step)
