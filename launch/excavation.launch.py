@@ -18,7 +18,7 @@ OWN = [
     robot_of("bucket_arm"),
     REAL_TIME_FACTOR,
     DeclareLaunchArgument("tray", default_value="blocks", description="what lies there: docs/nodes/sim_plant.md"),
-    DeclareLaunchArgument("tray_seed", default_value="0", description="of the pile"),
+    DeclareLaunchArgument("tray_seed", default_value="-1", description="of the pile; -1: that of `seed`"),
     DeclareLaunchArgument(
         "policy", default_value="bf3", description="what chooses the motions: docs/nodes/excavation.md"
     ),
