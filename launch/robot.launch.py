@@ -131,6 +131,7 @@ def started(robot, value, physical=""):
         # In lock-step the arm's time may run faster than the microphone's node does.
         "placement": {"lockstep": yes["lockstep"], **({"sound_patience": 30.0} if yes["lockstep"] else {})},
         "scoop_arm": {"lockstep": yes["lockstep"]},
+        "bucket_arm": {"lockstep": yes["lockstep"]},
     }
     if robot.controller not in controllers:
         raise ValueError(

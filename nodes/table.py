@@ -15,6 +15,7 @@ NODES = {
     "stance_controller": "nodes.control.stance_controller",
     "placement": "nodes.control.placement",
     "scoop_arm": "nodes.control.scoop_arm",
+    "bucket_arm": "nodes.control.bucket_arm",
     # supervision
     "supervisor": "nodes.supervision.supervisor",
     "recorder": "nodes.supervision.recorder",
