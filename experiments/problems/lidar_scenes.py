@@ -44,7 +44,7 @@ MIRRORS = Scene(
     MATERIALS,
 )
 #: fits among things: stages of softened outlines [rad], and residuals from which on they count by their size [m]
-AMONG_THINGS = FitOptions(huber=0.1, softness=(0.2, 0.05, 0.01, 0.0), starts=8)
+AMONG_THINGS = FitOptions(huber=0.1, gain=1e-5, softness=(0.2, 0.05, 0.01, 0.0), starts=8)
 
 
 def noise(metres: float = 0.01) -> RealSensor:
@@ -72,9 +72,12 @@ class Case:
 
 
 def located(case: Case, ranges: np.ndarray, options: FitOptions, around: Sequence[float] = (0.2, 0.2, 0.4)) -> Fit:
-    """The sensor's pose by a fit; several starts are drawn `around` the first."""
+    """The sensor's pose by a fit: it stands within the walls; several starts are drawn `around` the first."""
     start = dict(zip(FREE, case.start))
-    bounds = {n: (v - by, v + by) for (n, v), by in zip(start.items(), around)} if options.starts > 1 else {}
+    inside = [(-0.5 * s + 0.02, 0.5 * s - 0.02) for s in SIZE[:2]] + [(-np.inf, np.inf)]
+    if options.starts > 1:
+        inside = [(max(v - by, a), min(v + by, b)) for v, by, (a, b) in zip(start.values(), around, inside)]
+    bounds = dict(zip(FREE, inside))
     return fit(Lidar(case.scene), ranges, start, bounds, options)
 
 
