@@ -307,7 +307,7 @@ class Excavation(RefitNode):
             raise Stopped
         if answer.outcome == Outcome.DONE or (answer.outcome == Outcome.JAMMED and may_jam):
             return answer
-        raise Interrupted(f"{phase}: {answer.message}")
+        raise Interrupted(f"{phase}: {answer.message.rstrip('.')}")
 
     # -- what is seen ------------------------------------------------------------------------------
 

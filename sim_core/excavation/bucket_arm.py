@@ -48,6 +48,8 @@ NEAR = (1e-3, 1e-2)
 ALIGNED, NEIGHBOURHOOD, AT_HOME = 0.15, 0.3, 0.05
 #: [s] over which the force at the end of a motion is averaged
 FELT = 0.05
+#: where a bucket may be told to be: where planners may foretell it, and around that as far as one lags behind that blocks hold
+TOLD = Workspace(lower=(0.23, -0.1, -0.175, -1.6), upper=(0.72, 0.1, 0.12, 1.4))
 #: angles at which a bucket may be emptied, the first that the arm reaches [rad]
 TIPPED = (-1.9, -1.7, -1.5, -1.3, -1.1)
 
@@ -107,7 +109,7 @@ class BucketArm:
 
     Args:
         model: of the robot, whose joints are all hinges and are all driven, with a site `bucket` in the bucket's middle.
-        site: see there. limits: at which it stops itself. primitives: their sizes and speeds. workspace: of the nine primitives.
+        site: see there. limits: at which it stops itself. primitives: their sizes and speeds. workspace: of what it may be told.
         ways: see there. period: between two cycles [s]. frame: name of that site.
 
     Attributes:
@@ -125,7 +127,7 @@ class BucketArm:
         site: DigSite,
         limits: JamLimits = JamLimits(),
         primitives: PrimitiveSettings = PrimitiveSettings(),
-        workspace: Workspace = Workspace(),
+        workspace: Workspace = TOLD,
         ways: Ways = Ways(),
         period: float = PERIOD,
         frame: str = "bucket",
@@ -148,7 +150,9 @@ class BucketArm:
         self.above = self._solved(self._world(above), facing, facing, "over the middle of the pile")
         self._bias, self._above = self.above, above
         self.kp = np.full(len(home), JOINT_STIFFNESS)
-        D = 2.0 * np.real(sqrtm(JOINT_STIFFNESS * self.inertia(self.above)))  # critical in every mode, all springs being equal
+        D = 2.0 * np.real(
+            sqrtm(JOINT_STIFFNESS * self.inertia(self.above))
+        )  # critical in every mode, all springs being equal
         self.kd = np.diag(D).copy()
         self._across = D - np.diag(self.kd)  # which commands have no gains for
         self._bin, self._tipped = self._over_bin()
