@@ -3,9 +3,9 @@
     pile = GranularPile(PileSite.of(load_model("panda_bucket")), seed=3)      # with `MujocoPlant("panda_bucket", tray=pile)`
     pile.load_mass                                                            # of the blocks in the bucket [kg]
 
-It is the pile of `sim_core/excavation/pile.py`: the same blocks at the same places for the same seed, and the same contact law. Once they
-are at rest, the high walls between which they fell give way to those of a box that a bucket can be carried over. What falls beside
-box and bin falls onto the ground and stays there.
+It is the pile of `sim_core/excavation/pile.py`: for a seed the same blocks where they fell there, but for a few that roll on until all
+rest, and the same contact law. Then the high walls between which they fell give way to those of a box that a bucket can be carried
+over. What falls beside box and bin falls onto the ground and stays there.
 """
 
 from __future__ import annotations
