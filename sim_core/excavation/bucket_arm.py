@@ -49,7 +49,7 @@ ALIGNED, NEIGHBOURHOOD, AT_HOME = 0.15, 0.3, 0.05
 #: [s] over which the force at the end of a motion is averaged
 FELT = 0.05
 #: where a bucket may be told to be: where planners may foretell it, and around that as far as one lags behind that blocks hold
-TOLD = Workspace(lower=(0.23, -0.1, -0.175, -1.6), upper=(0.72, 0.1, 0.12, 1.4))
+TOLD = Workspace(lower=(0.15, -0.1, -0.3, -1.6), upper=(0.8, 0.1, 0.12, 1.4))
 #: angles at which a bucket may be emptied, the first that the arm reaches [rad]
 TIPPED = (-1.9, -1.7, -1.5, -1.3, -1.1)
 
