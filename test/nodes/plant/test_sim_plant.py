@@ -15,8 +15,9 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from refit_interfaces.msg import JointCommand, StethoscopeContact
+from refit_interfaces.srv import ResetPile
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, PointCloud2
 from simulation_interfaces.msg import SimulationState
 from simulation_interfaces.srv import (
     GetSimulationState,
@@ -433,6 +434,29 @@ def test_a_person_on_the_table_is_felt_and_told_of(ros):
             assert contact.side == "back" and contact.header.frame_id == "world"
 
 
+def test_a_new_pile_lies_there_on_request_and_the_robot_begins_anew(ros):
+    """Time is 0 and the robot at home; a seed names one pile."""
+    told = ros.listen(PointCloud2, "sim_plant/grains", LATCHED)
+    states = ros.listen(JointState, "joint_states", QoSProfile(depth=50))
+    process = ros.start("sim_plant", robot="panda_bucket", tray="blocks", tray_seed=2, tick=0.002, start_paused=True)
+    ros.up("sim_plant")
+    ros.until(lambda: told, what="the first pile")
+    piles = [bytes(told[-1].data)]
+    for seed in (3, 2):
+        ros.call(StepSimulation, "step_simulation", steps=20)
+        ros.until(lambda: stamp(states[-1]) == pytest.approx(0.04), what="the robot has moved")
+        assert states[-1].position != states[0].position
+        count = len(told)
+        answer = ros.call(ResetPile, "sim_plant/reset_pile", seed=seed)
+        assert answer.success and answer.message == f"blocks, seed {seed}"
+        ros.until(lambda: len(told) > count and stamp(states[-1]) == 0.0, what="a new pile")
+        assert states[-1].position == states[0].position and stamp(told[-1]) == 0.0
+        piles.append(bytes(told[-1].data))
+    assert piles[0] == piles[2] != piles[1]
+    code, _, output = ros.finish(process)
+    assert code == 0, output
+
+
 def test_what_cannot_be_configured_is_said(ros):
     for parameters, text in (
         (dict(robot="pandda"), "No robot named 'pandda'"),
@@ -441,6 +465,7 @@ def test_what_cannot_be_configured_is_said(ros):
         (dict(robot="panda", control_period=0.003, lockstep=True), "multiple of the servo"),
         (dict(robot="panda", wrench_site="wrist"), "sites: flange, hand_site"),
         (dict(robot="panda", patient=3), "a site 'membrane'"),
+        (dict(robot="panda", tray="blocks"), "no place for blocks before this robot"),
         (dict(robot="panda_stethoscope", scenario="[{action: patient, shift: [0, 0, 0.02]}]"), "nobody lies before"),
     ):
         node = SimPlant(
