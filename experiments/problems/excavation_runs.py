@@ -38,7 +38,7 @@ DATA, CALIBRATION, JUDGED = 0, 10_000, 50_000
 #: actions after which a trial ends; of data, of which each wiggle costs as much time as ten other motions, fewer
 LONGEST, LONGEST_OF_DATA = 100, 60
 #: force at which the arm stops while data are collected [N]: they hold what jams as well
-CAREFUL = 62.0
+CAREFUL = 70.0
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class PileSettings:
     step: float = 2.5e-4
     tick: int = 4
     primitives: PrimitiveSettings = field(default_factory=lambda: PrimitiveSettings(speed=0.1))
-    force_limit: float = 62.0
+    force_limit: float = 66.0
     patience: float = 0.02
     torque_limit: float = 60.0
     felt: float = 0.05

@@ -13,7 +13,7 @@ import numpy as np
 __all__ = ["DEPTHS", "TURN_LENGTH", "Closest", "PathSettings", "ReferencePath", "make_reference_path", "wrap"]
 
 #: depth below the surface while the bucket is dragged [m]
-DEPTHS = {"shallow": 0.045, "medium": 0.055, "deep": 0.085}
+DEPTHS = {"shallow": 0.045, "medium": 0.0525, "deep": 0.085}
 #: [m] that counts as much as a radian: the weight of the angle in the tracking distance
 TURN_LENGTH = 0.15
 TIE = 1e-7  # points that are nearer to each other than this are equally near [m]
