@@ -106,10 +106,15 @@ class Tracer:
             width = next(w for w in WIDTHS if w >= len(chunk))
             slopes = self.inputs.slopes(values, chunk, width)
             out = np.zeros((len(rows), self.settings.beams, width))
-            call = kernels(width).symbol("scans")
-            check(call(ctypes.addressof(self.data), *map(pointer, (rows, slopes, beams, out)), len(rows), threads))
+            self._run(width, rows, slopes, beams, out, threads)
             found[..., WIDTHS[-1] * k : WIDTHS[-1] * k + len(chunk)] = out[..., : len(chunk)]
         return beams, found
+
+    def _run(
+        self, width: int, rows: np.ndarray, slopes: np.ndarray, beams: np.ndarray, out: np.ndarray, threads: int
+    ) -> None:
+        call = kernels(width).symbol("scans")
+        check(call(ctypes.addressof(self.data), *map(pointer, (rows, slopes, beams, out)), len(rows), threads))
 
     def returns(self, values: np.ndarray) -> np.ndarray:
         """All returns of one scan at values (parameters,), RETURN (r,); `face` counts in the body's mesh."""

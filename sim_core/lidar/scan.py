@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sim_core.lidar.kernel import Tracer
+from sim_core.lidar.on_cuda import CudaTracer
 from sim_core.lidar.scene import Scene
 from sim_core.lidar.settings import LidarSettings
 
@@ -40,11 +41,13 @@ class Lidar:
     """A sensor in a scene.
 
     Args:
-        scene: see there. settings: of the sensor. threads: of the CPU; their number changes no result.
+        scene: see there. settings: of the sensor. threads: of the CPU; their number changes no result. device: "cpu", or "cuda" for a
+            GPU, which has the same text; single scans, and what came back in them, are better asked of the CPU.
         values: of parameters (`names`), such as the sensor's pose, over the scene's own; the sensor is else at the world's origin.
 
     Raises:
-        KeyError: a value of an unknown parameter. RuntimeError: there is no C compiler.
+        KeyError: a value of an unknown parameter. ValueError: an unknown device. RuntimeError: there is no C compiler; CudaUnavailable
+        (one of them): there is no GPU.
     """
 
     def __init__(
@@ -53,9 +56,12 @@ class Lidar:
         settings: LidarSettings = LidarSettings(),
         values: Mapping[str, float] = {},
         threads: int = 1,
+        device: str = "cpu",
     ) -> None:
-        self.scene, self.settings, self.threads = scene, settings, threads
-        self.tracer = Tracer(scene, settings)
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"a LIDAR's device is cpu or cuda, not {device!r}")
+        self.scene, self.settings, self.threads, self.device = scene, settings, threads, device
+        self.tracer = (CudaTracer if device == "cuda" else Tracer)(scene, settings)
         self.tracer.inputs.known(list(values))
         self.values: dict[str, float] = self.tracer.inputs.values | {k: float(v) for k, v in values.items()}
 
@@ -68,7 +74,7 @@ class Lidar:
         """The same with soft bodies' outlines blurred over a half angle [rad]."""
         if softness == self.settings.softness:
             return self
-        return Lidar(self.scene, replace(self.settings, softness=softness), self.values, self.threads)
+        return Lidar(self.scene, replace(self.settings, softness=softness), self.values, self.threads, self.device)
 
     def scan(self, values: Mapping[str, float] = {}, by: Sequence[str] = ()) -> Scan:
         """One scan at `values`, with derivatives by the parameters `by`. Raises KeyError: an unknown name; ValueError: a value that is

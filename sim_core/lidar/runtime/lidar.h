@@ -155,7 +155,7 @@ REFIT_FN lidar_hit lidar_nearest(const lidar_world *w, const S *u, const S *o, c
       for (int32_t f = n->first; f < n->first + n->count; f++) {
         S t;
         if (b == body && f == face) continue;
-        if (lidar_meets(&shear, w->triangle + 9 * (int64_t)f, &t) && t > LIDAR_OFF && t < hit.t) hit = (lidar_hit){t, b, f};
+        if (lidar_meets(&shear, w->triangle + 9 * (int64_t)f, &t) && t > LIDAR_OFF && t < hit.t) hit.t = t, hit.body = b, hit.face = f;
       }
     }
   }
@@ -183,9 +183,12 @@ REFIT_FN void lidar_receive(lidar_job *j, const lidar_ray *ray, dual radiance, d
       for (int i = 0; i < LIDAR_SAMPLES; i++)
         j->sample[f][i] += amplitude.v * s_sin(2 * LIDAR_PI * w->time[i] - phase.v - (f ? LIDAR_PI / 2 : 0));
   }
-  if (j->list && j->list->count < j->list->room)
-    j->list->list[j->list->count++] =
-        (lidar_return){ray->path.v, radiance.v, j->beam, j->ray, ray->depth, material, ray->body, ray->face};
+  if (j->list && j->list->count < j->list->room) {
+    lidar_return *one = j->list->list + j->list->count++;
+    one->path = ray->path.v, one->radiance = radiance.v;
+    one->beam = j->beam, one->ray = j->ray, one->depth = ray->depth;
+    one->material = material, one->body = ray->body, one->face = ray->face;
+  }
 }
 
 /* ---- surfaces ------------------------------------------------------------------------ */

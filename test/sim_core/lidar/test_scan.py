@@ -291,10 +291,11 @@ def test_where_nothing_comes_back_there_is_no_range():
 
 
 def test_a_stand_in_without_its_faults_reads_what_the_model_reads():
-    exact = real_scan(MANY, list(PLACE.values()), RealSensor(rays=7, phase_noise=0.0, bits=0))
-    mine = Lidar(MANY, LidarSettings(rays=7), PLACE).scan().range
+    few = Scene(tuple(b for b in MANY.bodies if b.name != "ball"), MATERIALS)  # whose triangles are many
+    exact = real_scan(few, list(PLACE.values()), RealSensor(rays=7, phase_noise=0.0, bits=0))
+    mine = Lidar(few, LidarSettings(rays=7), PLACE).scan().range
     assert np.quantile(np.abs(exact - mine), 0.99) < 1e-9
-    noisy = real_scan(MANY, list(PLACE.values()), RealSensor(rays=7, phase_noise=0.01))
+    noisy = real_scan(few, list(PLACE.values()), RealSensor(rays=7, phase_noise=0.01))
     assert np.median(np.abs(noisy - mine)) == pytest.approx(0.6745 * 0.01 * LIGHT / (4 * math.pi * 46.55e6), rel=0.2)
 
 
