@@ -59,15 +59,17 @@ class PileSite:
         mj = model.mj_model
         data = mujoco.MjData(mj)
         mujoco.mj_kinematics(mj, data)
-        found = []
-        for name in (PILE_SITE, BIN_SITE):
+
+        def place(name: str) -> tuple[float, float, float]:
             index = mujoco.mj_name2id(mj, mujoco.mjtObj.mjOBJ_SITE, name)
             if index < 0:
                 raise ValueError(f"expected a site '{name}' of the robot '{model.name}' for its pile, found none")
             if not np.allclose(data.site_xmat[index], np.eye(3).ravel(), atol=1e-9):
                 raise ValueError(f"expected a site '{name}' with the world's axes, found it turned")
-            found.append(tuple(float(value) for value in data.site_xpos[index]))
-        return cls(*found)
+            x, y, z = data.site_xpos[index].tolist()
+            return x, y, z
+
+        return cls(place(PILE_SITE), place(BIN_SITE))
 
 
 class GranularPile(GrainsAtTool):
