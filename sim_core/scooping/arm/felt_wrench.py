@@ -59,8 +59,13 @@ class FeltWrench:
         return np.r_[force - self._weight, torque]
 
     def feel(self, wrench: np.ndarray, rotation: np.ndarray, stamp: float) -> None:
-        """One more reading, see `external`, at a time [s]; one that is not finite, or not newer than the last, says nothing."""
+        """One more reading, see `external`, at a time [s]; one that is not finite, or not newer than the last, says nothing.
+
+        One that is older than the last by more than the patience is of a time that went back, and is the first of it.
+        """
         wrench, since = np.asarray(wrench, float), stamp - self._stamp
+        if since < -self._patience:
+            since = np.inf
         if not (np.isfinite(wrench).all() and np.isfinite(stamp) and since > 0.0):
             return
         gain = 1.0 - np.exp(-2.0 * np.pi * self._cutoff * since)

@@ -56,3 +56,13 @@ def test_a_reading_is_smoothed_and_forgotten(model):
 def test_what_is_no_rigid_piece_is_refused(model):
     with pytest.raises(ValueError, match="a joint moves the site 'blade' against the site 'tray'"):
         FeltWrench(model, "tray", "blade")
+
+
+def test_a_late_reading_from_before_time_went_back_does_not_silence_the_sensor(model):
+    felt, fresh, R = FeltWrench(model, "wrist", "blade", patience=0.05), FeltWrench(model, "wrist", "blade"), np.eye(3)
+    felt.feel(np.ones(6), R, 46.0)  # arrives after everything was forgotten
+    for stamp in (0.002, 0.004):
+        felt.feel(np.full(6, 2.0), R, stamp)
+        fresh.feel(np.full(6, 2.0), R, stamp)
+    np.testing.assert_array_equal(felt.at(0.005), fresh.at(0.005))
+    assert np.isfinite(felt.at(0.005)).all()
