@@ -58,7 +58,8 @@ class Fit:
     """What was found.
 
     Attributes:
-        values: of the free parameters by name. covariance: of them (Gauss-Newton), (free, free); NaN where undetermined.
+        values: of the free parameters by name. covariance: of them (Gauss-Newton), (free, free); NaN where undetermined. After stages
+            it is that of the least softness above 0, as are `lost` and `weak`.
         residual: simulated minus measured (beams, or scans and beams) [m]; NaN where nothing was measured.
         cost: half the sum of squares, Huber's where asked for. trace: cost before and after each iteration (iterations + 1,); a stage
             has its own cost. path: of the parameters (iterations + 1, free). converged: whether it ended by itself.
@@ -183,9 +184,16 @@ def fit(
         runs = [before.then(after) for before, after in zip(runs, found)]
     best = min(runs, key=lambda run: run.trace[-1])
     end = problem(best.path[-1][None])
-    covariance, weak = _covariance(end, int(problem.known.sum()), names)
+    # without softness a plane mirror's place along itself would seem unknown, which is told by where it begins and ends
+    blurred = min((s for s in stages if s > 0.0), default=stages[-1])
+    seen = (
+        end
+        if blurred == stages[-1]
+        else _Problem(lidar.softened(blurred), data, names, options, each)(best.path[-1][None])
+    )
+    covariance, weak = _covariance(seen, int(problem.known.sum()), names)
     owners = list(dict.fromkeys(name.split(".")[0] for name in names))
-    lost = tuple(o for o in owners if not any(s for n, s in zip(names, end.seen[0]) if n.split(".")[0] == o))
+    lost = tuple(o for o in owners if not any(s for n, s in zip(names, seen.seen[0]) if n.split(".")[0] == o))
     residual = np.where(problem.known, end.residual[0].reshape(data.shape), np.nan)
     return Fit(
         dict(zip(names, map(float, best.path[-1]))),

@@ -65,6 +65,7 @@ def test_a_mirror_is_found_by_its_softened_outline_and_not_without():
     )
     away = [math.hypot(f.values["mirror.x"] - 0.5, f.values["mirror.y"] - 0.05) for f in (soft, hard)]
     assert away[0] < 2e-3 < 0.02 < away[1]
+    assert soft.weak == () and 0.0 < np.sqrt(np.diag(soft.covariance)).max() < 0.01
     assert soft.values["mirror.yaw"] == pytest.approx(0.3, abs=2e-3)
 
 
