@@ -1,5 +1,6 @@
 """Interactive differentiable simulation: what its experiments are made of, against closed forms and differences."""
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -37,3 +38,56 @@ def test_an_arm_is_found_again_and_its_last_twist_is_not():
     assert found.errors[0] > 0.01 and found.errors[-1] < 1e-5
     with pytest.raises(ValueError, match="joint angles"):
         end_points(theta, q[:, :3])
+
+
+def test_the_layer_follows_mujoco_and_has_the_gradient_of_differences():
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    from experiments.problems.ids_layer import chain, chain_layer
+
+    layer = chain_layer(2, 0.04, (0.1, 2.0), "ball", 1.0, substeps=8)
+    model = mujoco.MjModel.from_xml_string(chain([0.7, 0.5], "ball", 0.05))
+    data = mujoco.MjData(model)
+    data.qpos[:] = np.array([0.8, 0.6, 0.0, 0.0, 0.8, 0.0, -0.6, 0.0])
+    x0 = torch.from_numpy(np.concatenate([data.qpos, data.qvel]))[None]
+    theta = torch.tensor([0.7, 0.5, 0.05], dtype=torch.float64, requires_grad=True)
+    X = layer(x0, theta, 5)
+    mujoco.mj_step(model, data, 40)
+    np.testing.assert_allclose(X[0, -1].detach().numpy(), np.concatenate([data.qpos, data.qvel]), atol=1e-4)
+    X.square().sum().backward()
+    for k, h in enumerate(np.eye(3) * 1e-6):
+        up, down = (layer(x0, theta.detach() + s * torch.from_numpy(h), 5).square().sum().item() for s in (1, -1))
+        assert theta.grad[k].item() == pytest.approx((up - down) / 2e-6, rel=1e-5)
+
+
+def test_lengths_of_a_filmed_pendulum_are_found():
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    from experiments.problems.ids_layer import chain_layer
+    from experiments.problems.ids_pendulum import DT, filmed, found_by_adam, headings
+
+    q = torch.from_numpy(np.array([np.cos(0.5), np.sin(0.5), 0.0, 0.0, np.cos(0.25), np.sin(0.25), 0.0, 0.0]))
+    wanted = [[0.0, np.sin(1.0), -np.cos(1.0)], [0.0, np.sin(1.5), -np.cos(1.5)]]
+    np.testing.assert_allclose(headings(q).numpy(), wanted, atol=1e-14)
+    data = filmed((0.7, 0.5), 0.0, 8, 0.0, np.random.default_rng(0))
+    found = found_by_adam(chain_layer(2, DT, (0.1, 2.0), "ball"), data, np.array([0.6, 0.6]), 120)
+    np.testing.assert_allclose(found.theta[-1], [0.7, 0.5], rtol=0.01)
+    assert found.loss[-1] < 1e-3 * found.loss[0]
+
+
+def test_a_mixture_draws_from_its_kernels_and_finds_what_was_observed():
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    from experiments.problems.ids_mixture import Mixture, learnt_online
+
+    means = np.array([[0.0, 1.0], [3.0, 2.0], [6.0, 0.0]])
+    mixture = Mixture(means, 1e-3)
+    drawn = mixture.draws(20000, torch.Generator().manual_seed(0)).detach().numpy()
+    # Equal shares are exchangeable, so every weight is a third on average; none leaves the triangle of the means.
+    np.testing.assert_allclose(drawn.mean(axis=0), means.mean(axis=0), atol=0.05)
+    assert np.all(drawn > means.min(axis=0) - 0.01) and np.all(drawn < means.max(axis=0) + 0.01)
+    observed = torch.tensor([[2.0, 1.0]], dtype=torch.float64).expand(20, 2)
+    epochs = learnt_online(Mixture(means, 0.5), lambda draws, k: draws, observed, 80, seed=0)
+    np.testing.assert_allclose(epochs.shares[-1] @ epochs.means[-1], [2.0, 1.0], atol=0.05)
+    assert epochs.sigmas[-1].mean() < 0.5 * epochs.sigmas[0].mean()
+    np.testing.assert_allclose(epochs.shares.sum(axis=1), 1.0)
