@@ -24,13 +24,16 @@ class Scan:
 
     Attributes:
         range: (n, beams) [m], NaN where invalid. phase: (n, beams, 2) of either frequency [rad], 0 to 2 pi.
-        amplitude: of the first wave received (n, beams). integers: whole periods that were added (n, beams, 2). valid: (n, beams).
+        amplitude: of the first wave received (n, beams). apart: by how much the ranges of both frequencies differ (n, beams) [m];
+            beyond some centimetres several returns of one beam are mixed, and the whole periods may be wrong.
+        integers: whole periods that were added (n, beams, 2). valid: (n, beams).
         names: parameters that `jacobian` is by. jacobian: of the ranges, (n, beams, names), 0 where invalid.
     """
 
     range: np.ndarray
     phase: np.ndarray
     amplitude: np.ndarray
+    apart: np.ndarray
     integers: np.ndarray
     valid: np.ndarray
     names: tuple[str, ...]
@@ -80,7 +83,9 @@ class Lidar:
         """One scan at `values`, with derivatives by the parameters `by`. Raises KeyError: an unknown name; ValueError: a value that is
         not finite."""
         many = self._scans(self.tracer.inputs.full(self.values | dict(values)), by)
-        one = {k: getattr(many, k)[0] for k in ("range", "phase", "amplitude", "integers", "valid", "jacobian")}
+        one = {
+            k: getattr(many, k)[0] for k in ("range", "phase", "amplitude", "apart", "integers", "valid", "jacobian")
+        }
         return Scan(**one, names=many.names)
 
     def scans(
@@ -112,6 +117,7 @@ class Lidar:
             np.where(valid, beams["range"], np.nan),
             beams["phase"],
             beams["amplitude"],
+            beams["apart"],
             beams["integer"],
             valid,
             tuple(by),

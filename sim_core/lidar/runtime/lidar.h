@@ -40,7 +40,7 @@ typedef struct {
 } lidar_world;
 
 /* What comes out of a beam. */
-typedef struct { S range, phase[2], amplitude; int32_t integer[2]; int32_t valid; } lidar_beam;
+typedef struct { S range, phase[2], amplitude, apart; int32_t integer[2]; int32_t valid; } lidar_beam;
 /* One return, where they are asked for. */
 typedef struct { S path, radiance; int32_t beam, ray, depth, material, body, face; } lidar_return;
 typedef struct { lidar_return *list; int64_t room, count; } lidar_list;
@@ -387,7 +387,7 @@ REFIT_INLINE void lidar_resolve(const lidar_world *w, const S *phase, lidar_beam
       const S a = LIDAR_C * (phase[0] + 2 * LIDAR_PI * n) / (4 * LIDAR_PI * w->frequency[0]);
       const S b = LIDAR_C * (phase[1] + 2 * LIDAR_PI * m) / (4 * LIDAR_PI * w->frequency[1]);
       if (s_fabs(a - b) < best) {
-        best = s_fabs(a - b);
+        best = out->apart = s_fabs(a - b);
         out->integer[0] = n;
         out->integer[1] = m;
         out->range = w->mean ? (a + b) / 2 : a;

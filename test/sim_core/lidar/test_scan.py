@@ -101,7 +101,7 @@ def test_snell_and_total_reflection_in_a_prism():
         faces = [[0, 1, 2], [3, 5, 4], [0, 4, 1], [0, 3, 4], [0, 5, 3], [0, 2, 5], [1, 5, 2], [1, 4, 5]]
         return Mesh.of(corner, faces, "glass")
 
-    for angle in (0.3, 0.6):
+    for angle in (0.3, 0.6, 0.8):
         mesh = prism(angle)
         assert mesh.open_edges() == 0
         scene = Scene(
@@ -281,6 +281,15 @@ def test_the_diode_shifts_each_return_by_its_radiance():
     found = lidar.scan({"diode.a": 0.3, "diode.b": -0.2, "diode.c": 0.05}).range[0]
     shift = 0.3 * radiance**2 - 0.2 * radiance + 0.05
     assert found == pytest.approx(1.0 - LIGHT / (4 * math.pi * 46.55e6) * shift, rel=1e-12)
+
+
+def test_beams_that_mix_two_returns_say_so():
+    """Half on an edge at 1 m, half on a wall at 2.4 m: more than a quarter of a wavelength apart, the phases disagree."""
+    near = Body("near", panel(0.4, 1.0, "near"), (1.0, 0.2, 0.0, 0.0, 0.0, 0.0))
+    found = facing(2.4, settings=LidarSettings(beams=31, rays=31, spacing=0.001), near=PAPER, others=(near,)).scan()
+    mixed = np.abs(found.range - 1.0) + np.abs(found.range - 2.4) > 1.5
+    assert found.apart[np.r_[:5, -5:0]].max() < 1e-9
+    assert mixed.any() and (found.apart[mixed] > 0.02).all()
 
 
 def test_where_nothing_comes_back_there_is_no_range():
