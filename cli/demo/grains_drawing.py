@@ -26,32 +26,29 @@ def main(folder: Path, names: Sequence[str]) -> None:
     bag = BagReader(folder / "bag")
     robot = bag.run_info()["robot"]
     joints = bag.joint_states()
-    times = np.arange(joints.t[0], joints.t[-1], EVERY)
-    q = np.stack([np.interp(times, joints.t, column) for column in joints.q.T], axis=1)
-    clouds = [(_stamp(message), message) for _, message in bag.messages("sim_plant/grains")]
+    passed = np.r_[0.0, np.cumsum(np.maximum(np.diff(joints.t), 0.0))]  # time goes back where a scene begins anew
+    times = np.arange(0.0, passed[-1], EVERY)
+    rows = np.searchsorted(passed, times, side="right") - 1
+    clouds = list(bag.messages("sim_plant/grains"))
     frames, k, grains = [], -1, None
     cameras = [RenderedCamera(robot, name, WIDTH, HEIGHT) for name in names]
-    for t, positions in zip(times, q):
-        while k + 1 < len(clouds) and clouds[k + 1][0] <= t:
+    for t, row in zip(times, rows):
+        while k + 1 < len(clouds) and 1e-9 * clouds[k + 1][0] <= joints.received[row]:
             k += 1
             grains = None
         if grains is None and k >= 0:
             grains = cloud_spheres(clouds[k][1])
         page = Image.new("RGB", (WIDTH * len(cameras), HEIGHT))
-        named = dict(zip(joints.names, positions))
+        named = dict(zip(joints.names, joints.q[row]))
         for column, camera in enumerate(cameras):
             page.paste(Image.fromarray(camera.render(named, depth=False, grains=grains).colour), (column * WIDTH, 0))
-        ImageDraw.Draw(page).text((8, 6), f"{t - times[0]:.1f} s", fill=(30, 34, 40))
+        ImageDraw.Draw(page).text((8, 6), f"{t:.1f} s", fill=(30, 34, 40))
         frames.append(page)
     for camera in cameras:
         camera.close()
     first, *others = frames
     lasts = round(1000 * SHOWN)
     first.save(folder / "film.webp", save_all=True, append_images=others, duration=lasts, loop=0, quality=60, method=2)
-
-
-def _stamp(message) -> float:
-    return message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
 
 
 if __name__ == "__main__":
