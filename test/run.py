@@ -38,7 +38,7 @@ REMEDY = {
 #: one experiment of each folder of experiments/: the shortest that shows the system at work
 EXPERIMENTS = (
     *("ampc_cartpole", "likelihood_sum_vs_product", "device_faults", "neuralsim_friction", "chaos", "robots"),
-    *("teleop_ik", "auscultation_bo"),
+    *("teleop_ik", "auscultation_bo", "lidar_mirror_tracking", "ids_arms"),
 )
 #: folders none of whose experiments is run here: each misses a number that its page names, or takes longer than this command has
 MISSED = ("excavation", "granular", "scooping")
