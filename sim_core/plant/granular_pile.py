@@ -28,8 +28,8 @@ __all__ = ["GranularPile", "PileSite"]
 BUCKET_SITE, PILE_SITE, BIN_SITE = "bucket", "pile", "bin"
 #: names of what stands still once the blocks are at rest, in their world
 RIM, REST_OF_IT = "rim", "ground"
-#: by which the box is higher than deep [m]: blocks settle to 0.03 m below the surface that was meant
-OVER = 0.03
+#: by which the box is higher than deep [m]: blocks settle to 0.03 m below the surface that was meant, and a rim of 0.04 m lets a bucket pass
+OVER = 0.01
 #: inside of the bin: half side and height [m]; thickness of walls [m]
 BIN, WALL = (0.12, 0.12), 0.05
 #: [m] of a block from the bucket's middle at which the blocks are computed
