@@ -49,11 +49,12 @@ class Layer:
         return torch.minimum(torch.maximum(theta, lower), upper)
 
 
-def chain(lengths: Sequence[float], joint: str = "hinge", damping: float = 0.0, timestep: float = 0.005) -> str:
+def chain(lengths: Sequence[float], joint: str = "hinge", damping: float = 0.0, thickness: float = 0.1) -> str:
     """MJCF of a hanging chain of massless links, each with a ball of 1 kg and 5 cm radius at its end.
 
     Args:
         lengths: of the links [m]. joint: "hinge" (all about y) or "ball". damping: of each joint [N m s].
+        thickness: radius at which a link is drawn [m].
     """
     inside = ""
     for k in reversed(range(len(lengths))):
@@ -61,10 +62,10 @@ def chain(lengths: Sequence[float], joint: str = "hinge", damping: float = 0.0, 
         inside = f"""<body name="link{k + 1}"{place}>
           <joint name="joint{k + 1}" type="{joint}" axis="0 1 0" damping="{damping}"/>
           <inertial pos="0 0 {-lengths[k]}" mass="1" diaginertia="1e-3 1e-3 1e-3"/>
-          <geom type="capsule" fromto="0 0 0 0 0 {-lengths[k]}" size="0.12" contype="0" conaffinity="0"/>{inside}</body>"""
+          <geom type="capsule" fromto="0 0 0 0 0 {-lengths[k]}" size="{thickness}" contype="0" conaffinity="0"/>{inside}</body>"""
     moved = " ".join(f"link{k + 1}" for k in range(1, len(lengths)))
     return f"""<mujoco model="chain">
-      <option timestep="{timestep}" integrator="RK4"><flag contact="disable"/></option>
+      <option timestep="0.005" integrator="RK4"><flag contact="disable"/></option>
       <custom><text name="refit_geometry" data="{moved}"/></custom>
       <worldbody>{inside}</worldbody></mujoco>"""
 
