@@ -35,7 +35,7 @@ def nodes(value, node):
     directory = value["directory"] or value["run_directory"]
     # In lock-step the arm's time may go much slower than that on the wall, while blocks are computed.
     waiting = {"patience": 600.0, "picture_patience": 60.0} if value["lockstep"] == "true" else {}
-    camera = {"robot": value["robot"], "camera": "overhead", "width": 640, "height": 480, "grains": "sim_plant/grains"}
+    camera = {"robot": value["robot"], "camera": "overhead", "width": 320, "height": 240, "grains": "sim_plant/grains"}
     return [
         node("excavation", {**planning, **waiting, **({"directory": directory} if directory else {})}),
         node("sim_camera", {**camera, "frame_id": "overhead_optical_frame", "points": False}),

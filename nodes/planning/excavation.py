@@ -51,6 +51,8 @@ Motion, Outcome = MoveBucket.Goal, MoveBucket.Result
 IN_PILE = "in the pile"
 #: by which the bucket's command may differ from where a trial left it, in m and rad
 SAME = 1e-3
+#: how a motion among the blocks may end in a trial that goes its way
+MOTION = (Outcome.DONE, Outcome.JAMMED, Outcome.OUT_OF_REACH)
 #: plans in a row that do not exist, after which a trial ends
 LOST = 3
 
@@ -228,7 +230,7 @@ class Excavation(RefitNode):
             yield from self._move(Motion.HOME, "leaving the camera's view")
             if looks:
                 yield from self._look(eye, None)
-            answer = yield from self._move(Motion.PLACE, "going to where the path starts", run.path.poses[0])
+            answer = yield from self._move(Motion.PLACE, "going to where the path starts", pose=run.path.poses[0])
             run.begin(state_of(answer, eye.picture(np.array(answer.state.pose)) if looks else None))
             self._keep(answer)
         lost = 0
@@ -237,7 +239,11 @@ class Excavation(RefitNode):
             lost = lost + 1 if isinstance(run.policy, Mpc) and run.policy.plans[-1] is None else 0
             if lost == LOST:
                 raise Interrupted(f"{LOST} times in a row no sequence of motions stays inside of the workspace")
-            answer = yield from self._move(motion, f"motion {len(run.actions) + 1}, {NAMES[motion]}", may_jam=True)
+            answer = yield from self._move(motion, f"motion {len(run.actions) + 1}, {NAMES[motion]}", MOTION)
+            if answer.outcome == Outcome.OUT_OF_REACH:
+                run.stopped = answer.message.rstrip(".")
+                self._keep()
+                return
             jammed, image = answer.outcome == Outcome.JAMMED, None
             if looks and not jammed:
                 pose = np.array(answer.state.pose)
@@ -264,14 +270,14 @@ class Excavation(RefitNode):
         there = self.arm.state
         if self.arm.where == IN_PILE and there is not None and np.allclose(there.commanded, commanded, atol=SAME):
             return
-        yield from self._move(Motion.PLACE, "going to where the trial was interrupted", commanded)
+        yield from self._move(Motion.PLACE, "going to where the trial was interrupted", pose=commanded)
 
     def _bring_out(self) -> Iterator[None]:
         """Lift, weigh, empty, and leave; after a jam the bucket comes out, and what is in it does not count."""
         jammed = self.run.jammed
         if jammed:
             self.get_logger().warning(self.run.ended)
-        answer = yield from self._move(Motion.LIFT, "lifting", may_jam=True)
+        answer = yield from self._move(Motion.LIFT, "lifting", (Outcome.DONE, Outcome.JAMMED))
         stuck = answer.outcome == Outcome.JAMMED
         load = 0.0 if jammed or stuck else float(answer.load)
         mass = max(0.0, load) if np.isfinite(load) else None
@@ -293,11 +299,11 @@ class Excavation(RefitNode):
         if answer.outcome != Outcome.DONE:
             self.get_logger().warning(f"the bucket was not lifted out: {answer.message}")
 
-    def _move(self, motion: int, phase: str, pose=(0.0, 0.0, 0.0, 0.0), may_jam: bool = False) -> Iterator[None]:
-        """The arm's answer to a motion that came about.
+    def _move(self, motion: int, phase: str, known=(Outcome.DONE,), pose=(0.0, 0.0, 0.0, 0.0)) -> Iterator[None]:
+        """The arm's answer to a motion, if it is among those that are known what to do with.
 
         Raises:
-            Interrupted: it did not. Stopped: the trial was cancelled meanwhile.
+            Interrupted: it is not. Stopped: the trial was cancelled meanwhile.
         """
         say = self._say(phase)
         say(self._force, "")
@@ -305,7 +311,7 @@ class Excavation(RefitNode):
         self._force = float(np.linalg.norm(answer.state.force))
         if self._cancelled and answer.outcome == Outcome.CANCELLED:
             raise Stopped
-        if answer.outcome == Outcome.DONE or (answer.outcome == Outcome.JAMMED and may_jam):
+        if answer.outcome in known:
             return answer
         raise Interrupted(f"{phase}: {answer.message.rstrip('.')}")
 

@@ -43,6 +43,7 @@ class TrialRun:
         states: T + 1 of them. actions: (T,). peaks, held: of each motion [N], see `pile.Outcome`. closest: index on the path
             of each state. bound: how often a point outside of the search window was nearer.
         jammed: the last motion was stopped by the pile. finished: the path's end was reached.
+        stopped: why it ends here although the policy would go on, in words; "": it does not.
     """
 
     def __init__(self, policy: Policy, path: ReferencePath, longest: int = 100, follow_end: bool = True) -> None:
@@ -54,6 +55,7 @@ class TrialRun:
         self.closest: list[int] = []
         self.bound = 0
         self.jammed = self.finished = self._silent = False
+        self.stopped = ""
         self._asked: int | None = None
 
     @property
@@ -63,6 +65,8 @@ class TrialRun:
             return f"the bucket jammed in motion {len(self.actions)}"
         if self.finished:
             return f"the path's end was reached after {len(self.actions)} motions"
+        if self.stopped:
+            return f"after {len(self.actions)} motions it was over: {self.stopped}"
         if self._silent:
             return f"the policy had no more to say after {len(self.actions)} motions"
         if len(self.actions) >= self.longest:
@@ -86,7 +90,9 @@ class TrialRun:
         """
         if not self.states:
             raise RuntimeError("expected a state to choose a motion at, found none: call begin first")
-        if self._asked is None and not self.ended:
+        if self.ended:
+            return None
+        if self._asked is None:
             self._asked = self.policy.choose(self.states[-1])
             self._silent = self._asked is None
         return self._asked
@@ -132,6 +138,7 @@ class TrialRun:
             "held": list(self.held),
             "jammed": self.jammed,
             "silent": self._silent,
+            "stopped": self.stopped,
         }
 
     @classmethod
@@ -161,7 +168,7 @@ class TrialRun:
                     jammed = k == T - 1 and bool(found["jammed"])
                     peak, held = float(found["peaks"][k]), float(found["held"][k])
                     run.settle(Outcome(states[k + 1], jammed, peak, held, np.abs(poses[k + 1] - poses[k])))
-            run._silent = bool(found["silent"])
+            run._silent, run.stopped = bool(found["silent"]), str(found["stopped"])
         except (KeyError, TypeError, IndexError) as error:
             raise ValueError(
                 f"expected the state of a trial, found none ({error!r}): was the file written by one?"

@@ -101,6 +101,12 @@ def test_it_says_why_it_ended():
     done = ended()
     assert done.finished and f"reached after {len(done.actions)} motions" in done.ended and WIGGLE not in done.actions
     assert done.progress > 0.6  # the rest is turning, which it did a little before the end
+    cut = TrialRun(shipped_policy("follow", PATH), PATH)
+    cut.begin(Spring().reset(0, PATH.poses[0]))
+    assert cut.ask() is not None
+    cut.stopped = "out of reach"
+    again = TrialRun.resume(cut.state(), shipped_policy("follow", PATH))
+    assert cut.ask() is None and "after 0 motions it was over: out of reach" in cut.ended == again.ended
     blind = ended(name="open-loop")  # nine tenths of each motion: it does not come to the end
     assert not blind.finished and "no more to say" in blind.ended
     assert TrialRun.resume(blind.state(), shipped_policy("open-loop", PATH)).ended == blind.ended
