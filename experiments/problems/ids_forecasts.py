@@ -91,7 +91,7 @@ def forecast(model: nn.Module, x0: np.ndarray, steps: int) -> np.ndarray:
     return torch.stack(x, dim=1).double().numpy()
 
 
-def energy(x: np.ndarray, lengths: np.ndarray, mass: float = 1.0, inertia: float = 1e-3) -> np.ndarray:
+def energy(x: np.ndarray, lengths: np.ndarray, mass: float = 1.0, inertia: float = 4e-3) -> np.ndarray:
     """Energy (...) [J] of a chain of balls on massless links above its hanging at rest, of states (..., 2 K).
 
     Args:

@@ -50,7 +50,7 @@ class Layer:
 
 
 def chain(lengths: Sequence[float], joint: str = "hinge", damping: float = 0.0, thickness: float = 0.1) -> str:
-    """MJCF of a hanging chain of massless links, each with a ball of 1 kg and 5 cm radius at its end.
+    """MJCF of a hanging chain of massless links, each with a ball of 1 kg and 10 cm radius at its end.
 
     Args:
         lengths: of the links [m]. joint: "hinge" (all about y) or "ball". damping: of each joint [N m s].
@@ -61,7 +61,7 @@ def chain(lengths: Sequence[float], joint: str = "hinge", damping: float = 0.0, 
         place = "" if k == 0 else f' pos="0 0 {-lengths[k - 1]}"'
         inside = f"""<body name="link{k + 1}"{place}>
           <joint name="joint{k + 1}" type="{joint}" axis="0 1 0" damping="{damping}"/>
-          <inertial pos="0 0 {-lengths[k]}" mass="1" diaginertia="1e-3 1e-3 1e-3"/>
+          <inertial pos="0 0 {-lengths[k]}" mass="1" diaginertia="4e-3 4e-3 4e-3"/>
           <geom type="capsule" fromto="0 0 0 0 0 {-lengths[k]}" size="{thickness}" contype="0" conaffinity="0"/>{inside}</body>"""
     moved = " ".join(f"link{k + 1}" for k in range(1, len(lengths)))
     return f"""<mujoco model="chain">

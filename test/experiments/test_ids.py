@@ -46,7 +46,7 @@ def pendulum():
     pytest.importorskip("torch").set_num_threads(1)
     from experiments.problems.ids_layer import chain_layer
 
-    return chain_layer(2, 0.04, (0.1, 2.0), "ball", 1.0)
+    return chain_layer(2, 0.04, (0.1, 2.0), "ball", 0.3)
 
 
 def test_the_layer_follows_mujoco_and_has_the_gradient_of_differences(pendulum):
