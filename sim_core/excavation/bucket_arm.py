@@ -50,8 +50,8 @@ ALIGNED, NEIGHBOURHOOD, AT_HOME = 0.15, 0.3, 0.05
 FELT = 0.05
 #: where a bucket may be told to be: where planners may foretell it, and around that as far as one lags behind that blocks hold
 TOLD = Workspace(lower=(0.15, -0.1, -0.3, -1.6), upper=(0.8, 0.1, 0.12, 1.4))
-#: angles at which a bucket may be emptied, the first that the arm reaches [rad]
-TIPPED = (-1.9, -1.7, -1.5, -1.3, -1.1)
+#: angles at which a bucket may be emptied, the first that the arm reaches [rad] without carrying it farther away from the bin [m]
+TIPPED, DETOUR = (-1.9, -1.7, -1.5, -1.3, -1.1), 0.1
 
 
 class Move(IntEnum):
@@ -436,7 +436,9 @@ class BucketArm:
         for angle in TIPPED:
             goal = Pose(place, (turned * Rotation.from_rotvec([0.0, angle, 0.0])).as_matrix())
             tipped, apart = self._come(goal, level.copy())
-            if apart[0] < NEAR[0] and apart[1] < NEAR[1]:
+            way = [self.kinematics.at(level + share * (tipped - level)).position for share in np.linspace(0.0, 1.0, 9)]
+            detour = np.linalg.norm(np.array(way) - place, axis=1).max()
+            if apart[0] < NEAR[0] and apart[1] < NEAR[1] and detour < DETOUR:
                 self._bias = self.above
                 return level, tipped
         raise ValueError(
