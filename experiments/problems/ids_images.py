@@ -127,7 +127,7 @@ def fitted(
     Args:
         batch: frames of an iteration. rates: of the networks' weights, and of the lengths [m]; the first grows over 30
             iterations and falls to zero along a cosine; the second grows over the first 100 iterations, while the encoder
-            learns what a state is, and halves every 20 after the first 200.
+            learns what a state is, and halves every 10 after the first 260, when the encoder has come to rest.
     """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
@@ -147,7 +147,7 @@ def fitted(
         adam,
         [
             lambda k: min(1.0, (k + 1) / 30) * (0.5 + 0.5 * np.cos(np.pi * k / iterations)),
-            lambda k: min(1.0, k / 100, 0.5 ** ((k - 200) / 20)),
+            lambda k: min(1.0, k / 100, 0.5 ** ((k - 260) / 10)),
         ],
     )
     kept, losses = [lengths.detach().numpy().copy()], []
