@@ -47,6 +47,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "demo": ("demo", "--quick", "--headless"),
     "demo auscultation": ("demo", "auscultation", "--quick", "--headless"),
     "demo scooping": ("demo", "scooping", "--quick", "--headless"),
+    "demo excavation": ("demo", "excavation", "--quick", "--headless"),
     **{name: ("experiment", name, "--quick") for name in EXPERIMENTS},
     f"bench {BENCHMARK}": ("bench", BENCHMARK, "--quick"),
 }

@@ -1,7 +1,7 @@
 """Does planning with a learnt model dig without jamming, and how much does it bring?
 
     ./refit experiment excavation_mpc            # 10 trials of each method on each path, as published
-    ./refit experiment excavation_mpc --quick    # 2 trials of some methods
+    ./refit experiment excavation_mpc --quick    # one trial of some methods
 
 A bucket is dragged through a simulated pile of blocks along three paths that the model's data do not hold: shallow, medium, deep. Three
 scripted policies and the planners choose from nine primitives; a jam, which is a contact force beyond the limit of a collaborative
@@ -39,7 +39,7 @@ from sim_core.excavation.trial import Summary, Trial, summary
 
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), table 7.2"
 OWN = "own target, after the thesis"
-TRIALS = {"quick": 2, "full": 10}
+TRIALS = {"quick": 1, "full": 10}
 PEAKS = ("BF 3 peaks", "BF 5 peaks")
 METHODS = {
     "quick": (*BASELINES, "BF 3", "BF 3 peaks", "BF 3 without wiggle"),

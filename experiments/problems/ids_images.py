@@ -119,7 +119,7 @@ def fitted(
     seed: int,
     iterations: int = 300,
     batch: int = 128,
-    rates: tuple[float, float] = (1.5e-3, 0.1),
+    rates: tuple[float, float] = (2.5e-3, 0.1),
     done: Callable[[], None] = lambda: None,
 ) -> Fitted:
     """Networks and lengths (3,) from `start`, by Adam on the sum of the three losses over the first `frames` frames.

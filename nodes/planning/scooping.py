@@ -399,10 +399,10 @@ class Scooping(RefitNode):
         self._ending = f"cancelled; the search can be resumed from {self._file}"
 
     def _end(self, success: bool, message: str, outcome: str) -> None:
-        handle, self._goal, self._steps = self._goal, None, None
-        if self._scooping is not None:
+        if self._scooping is not None:  # before the steps are let go of, which forget it
             self._scooping.cancel_goal_async()
             self._scooping = None
+        handle, self._goal, self._steps = self._goal, None, None
         self.get_logger().info(message) if success else self.get_logger().warning(message)
         self._run.finish(handle, result_of(self.search, success, message, str(self._file)), outcome)
 
