@@ -12,6 +12,8 @@ from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import PoseStamped
 from launch import LaunchDescription
 from launched import Processes, include, until
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from refit_interfaces.action import CollectSample
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -122,6 +124,19 @@ def test_grains_that_push_too_much_stop_it_and_the_scoop_comes_up_empty(graph, p
     assert not found.success and list(found.volumes) == [0.0] and "the budget of 1 scoops is used" in found.message
     (only,) = load(Path(found.checkpoint))["attempts"]
     assert only["peak"] > 5.0 and only["message"].startswith("Too much force: ")
+    watch.out_of_the_ground()
+
+
+@pytest.mark.launch(fixture=graph)
+def test_a_node_that_is_deactivated_calls_its_scoop_back(graph, probe, watch):
+    handle, called_back = watch.in_the_ground(), "Cancelled: it was called back"
+    before = graph[1].output("/scoop_arm").count(called_back)
+    request = ChangeState.Request()
+    request.transition.id = Transition.TRANSITION_DEACTIVATE
+    assert probe.call(ChangeState, "scooping/change_state", request).success
+    found, _ = watch.result(handle)
+    assert not found.success and "the node is not active any more" in found.message
+    until(lambda: graph[1].output("/scoop_arm").count(called_back) > before, "the arm calls it back")
     watch.out_of_the_ground()
 
 
