@@ -45,7 +45,7 @@ class JamLimits:
         silent: time without a force that ends a motion [s].
     """
 
-    force: float = 62.0
+    force: float = 66.0
     patience: float = 0.02
     torque: float = 60.0
     silent: float = 0.1

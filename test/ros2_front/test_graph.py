@@ -119,7 +119,7 @@ def test_echo_waits_refuses_and_gives_up():
     code, said = ros2("topic", "echo", "--once", "/points", "std_msgs/msg/String")
     assert code == 1 and "carries geometry_msgs/msg/PointStamped, not std_msgs/msg/String" in said
     # asked for a quality of service that nobody offers, nothing can come
-    code, said = ros2("topic", "echo", "--timeout", "3", "--qos-reliability", "reliable", "/points")
+    code, said = ros2("topic", "echo", "--timeout", "15", "--qos-reliability", "reliable", "/points")
     assert code == 1 and "incompatible QoS" in said
 
 

@@ -61,7 +61,7 @@ def test_its_bucket_is_the_bucket(model):
     mj, shape = model.mj_model, Bucket()
     site = mj.site("bucket")
     to_site = Rotation.from_quat(np.roll(site.quat, -1)).as_matrix()
-    body = mj.body("bucket").id
+    body = mj.body("bucket_link").id
     geoms = [g for g in range(mj.ngeom) if mj.geom_bodyid[g] == body]
     points = shape.surface(0.01) @ to_site.T + site.pos
     out = np.full(len(points), np.inf)
