@@ -189,7 +189,7 @@ def test_a_run_depends_on_neither_threads_nor_a_pause_for_saving():
 
 
 def test_a_pile_comes_to_rest_and_loses_energy():
-    w = stirred(2)
+    w = stirred(1)
     w.move("blade", position=(0.0, 0.0, 2.0))
     spent = w.settle(longest=3.0)
     assert spent < 3.0
