@@ -108,6 +108,10 @@ class BucketArmController(ArmController):
         super().forget()
         self._said = ""
 
+    def start_over(self) -> None:
+        super().start_over()
+        self.arm.jammed = False  # the pile is another one
+
     # -- the goal ----------------------------------------------------------------------------------
 
     def order_of(self, goal: MoveBucket.Goal) -> tuple[Move, tuple[float, ...]]:

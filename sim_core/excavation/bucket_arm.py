@@ -144,21 +144,22 @@ class BucketArm:
         home = k.home.copy()
         facing = home.copy()
         turned = k.at(home).rotation
-        facing[0] -= float(
-            np.arctan2(turned[1, 0], turned[0, 0])
-        )  # turned as over the pile, about the arm's first joint
+        # turned as over the pile, about the arm's first joint
+        facing[0] -= float(np.arctan2(turned[1, 0], turned[0, 0]))
         self.above = self._solved(self._world(above), facing, facing, "over the middle of the pile")
         self._bias, self._above = self.above, above
         self.kp = np.full(len(home), JOINT_STIFFNESS)
-        D = 2.0 * np.real(
-            sqrtm(JOINT_STIFFNESS * self.inertia(self.above))
-        )  # critical in every mode, all springs being equal
+        # critical in every mode, all springs being equal
+        D = 2.0 * np.real(sqrtm(JOINT_STIFFNESS * self.inertia(self.above)))
         self.kd = np.diag(D).copy()
         self._across = D - np.diag(self.kd)  # which commands have no gains for
         self._bin, self._tipped = self._over_bin()
         self.told, self._velocity = home, np.zeros_like(home)
         self.commanded, self.over_pile = np.full(4, np.nan), False
         self.motion: BucketMotion | None = None
+        # of the last motion: whether it is known where it led, what it was, and where in the pile it was to lead
+        self._settled, self._move = True, Move.HOME
+        self._end: np.ndarray | None = None
         self.jammed, self._lifted = False, False
         self._recent: deque[np.ndarray] = deque(maxlen=max(1, round(FELT / period)))
 
@@ -213,6 +214,7 @@ class BucketArm:
         self._velocity = np.zeros_like(self.told)
         if self.motion is not None:
             self.motion.stop(why or "the arm was stopped")
+        self._settled = True
         self._stand()
 
     def stop(self, why: str) -> None:
@@ -231,6 +233,7 @@ class BucketArm:
         """
         if self.busy:
             raise RuntimeError("a motion of the bucket is under way: cancel it, or wait for its end")
+        self._settle()
         if move in (Move.PLACE, Move.LIFT, Move.EMPTY, Move.HOME):
             stretches, end = self._way(move, pose)
         else:
@@ -239,7 +242,7 @@ class BucketArm:
             return stretches
         if why := self._unreachable(stretches):
             return why
-        self._end, self._move = end, move
+        self._end, self._move, self._settled = end, move, False
         self.motion = BucketMotion(move.name.lower(), stretches, self.limits)
         return self.motion
 
@@ -249,20 +252,23 @@ class BucketArm:
         if not self.over_pile:
             return f"the bucket is {self.where}, not over the pile: place it first", None
         begin, settings = self.commanded.copy(), self.primitives
-        ends = [begin + displacements(settings)[move]]
+        way = displacements(settings)[move]
+        ends = [begin + way]
         if move == Move.WIGGLE:
-            ends = [begin + [sign * settings.amplitude, 0.0, 0.0, 0.0] for sign in (1.0, -1.0)]
-        for end in ends[:1] if move != Move.WIGGLE else []:
+            aside = np.array([settings.amplitude, 0.0, 0.0, 0.0])
+            ends = [begin + aside, begin - aside]
+        for end in ends:
             if not (self.workspace.contains(end) or self._nearer(begin, end)):
-                return (
-                    f"{_said(end)} is not in the workspace, {_said(self.workspace.lower)} to {_said(self.workspace.upper)}",
-                    None,
-                )
+                return self._outside(end), None
+            if why := self._missed(self._world(end), self.told.copy(), NAMES[move])[1]:
+                return why, None
         lasts = duration(int(move), settings)
         at = lambda t: self._world(begin + offset(int(move), min(t, lasts), settings)[0])
-        return [Stretch(lasts, at, NAMES[move])], begin + (
-            0.0 if move == Move.WIGGLE else displacements(settings)[move]
-        )
+        return [Stretch(lasts, at, NAMES[move])], begin + way
+
+    def _outside(self, pose: np.ndarray) -> str:
+        """What is said of a pose (4,) that is not in the workspace."""
+        return f"{_said(pose)} is not in the workspace, {_said(self.workspace.lower)} to {_said(self.workspace.upper)}"
 
     def _nearer(self, begin: np.ndarray, end: np.ndarray) -> bool:
         """Whether a motion leads back towards the workspace."""
@@ -291,10 +297,7 @@ class BucketArm:
             if goal[2] < ways.safe and not self.workspace.contains(
                 np.r_[goal[:2], min(goal[2], self.workspace.upper[2]), goal[3]]
             ):
-                return (
-                    f"{_said(goal)} is not in the workspace, {_said(self.workspace.lower)} to {_said(self.workspace.upper)}",
-                    None,
-                )
+                return self._outside(goal), None
             if not self.over_pile:
                 way.append(self._joints(here, self.above, "going over the pile"))
                 at = self._above
@@ -322,11 +325,21 @@ class BucketArm:
             if not isinstance(goal, Pose):
                 q = np.array(goal, float)
                 continue
-            q, apart = self._come(goal, q)
-            if apart[0] > NEAR[0] or apart[1] > NEAR[1]:
-                place = np.r_[goal.position - self._origin, _turn(goal.rotation)]
-                return f"the arm comes no nearer to {_said(place)} than {1e3 * apart[0]:.0f} mm and {apart[1]:.2f} rad, {stretch.phase}"
+            q, why = self._missed(goal, q, stretch.phase)
+            if why:
+                return why
         return ""
+
+    def _missed(self, goal: Pose, q: np.ndarray, phase: str) -> tuple[np.ndarray, str]:
+        """Joints nearest to a pose, from others (n,) [rad], and by how much they miss it; "": they do not."""
+        q, apart = self._come(goal, q)
+        if apart[0] <= NEAR[0] and apart[1] <= NEAR[1]:
+            return q, ""
+        place = np.r_[goal.position - self._origin, _turn(goal.rotation)]
+        return (
+            q,
+            f"the arm comes no nearer to {_said(place)} than {1e3 * apart[0]:.0f} mm and {apart[1]:.2f} rad, {phase}",
+        )
 
     # -- the cycle ---------------------------------------------------------------------------------
 
@@ -342,13 +355,16 @@ class BucketArm:
             self._recent.append(np.array(wrench[:3]))
         else:
             self._recent.clear()
-        if not self.busy or dt == 0.0:
-            return self._hold(np.zeros_like(q), q, v, dt)
+        self._settle()
         motion = self.motion
-        assert motion is not None
+        if motion is None or motion.ended or dt == 0.0:
+            return self._hold(np.zeros_like(q), q, v, dt)
         stretch = motion.step(wrench[:3], self.kinematics.at(q).J.T @ wrench, dt)
-        if motion.ended:
-            self._settle(motion, q)
+        if (
+            motion.outcome is MotionOutcome.JAMMED
+        ):  # it stays where it is, without the force that its command has built up
+            self.told = np.clip(np.array(q, float), self.kinematics.lower, self.kinematics.upper)
+        self._settle()
         if stretch is None:
             return self._hold(np.zeros_like(q), q, v, dt)
         goal = stretch.at(motion.time)
@@ -360,19 +376,19 @@ class BucketArm:
             self.commanded = np.r_[goal.position - self._origin, _turn(goal.rotation)]
         return self._hold(step / dt, q, v, dt)
 
-    def _settle(self, motion: BucketMotion, q: np.ndarray) -> None:
-        """Where it stands after a motion."""
-        if motion.outcome is MotionOutcome.DONE:
-            self.jammed = False
-            self._lifted = self._move == Move.LIFT
-            self.over_pile = self._end is not None
-            if self._end is not None:
-                self.commanded = self._end.copy()
+    def _settle(self) -> None:
+        """Know where it stands after a motion, which may also end between two cycles: somebody calls it back."""
+        motion = self.motion
+        if self._settled or motion is None or not motion.ended:
             return
-        if motion.outcome is MotionOutcome.JAMMED:
-            self.told = np.clip(np.array(q, float), self.kinematics.lower, self.kinematics.upper)
-        self._stand()
-        self.jammed = motion.outcome is MotionOutcome.JAMMED
+        self._settled = True
+        if motion.outcome is not MotionOutcome.DONE:
+            self._stand()
+            self.jammed |= motion.outcome is MotionOutcome.JAMMED
+            return
+        self.jammed, self._lifted, self.over_pile = False, self._move == Move.LIFT, self._end is not None
+        if self._end is not None:
+            self.commanded = self._end.copy()
 
     def _stand(self) -> None:
         """It rests where it was told to be, wherever that is."""
@@ -382,7 +398,7 @@ class BucketArm:
         away = np.linalg.norm(self.commanded[:2] - self._above[:2])
         turned = np.linalg.norm(pose_error(Pose(here.position, upright), here)[3:])
         self.over_pile = bool(turned < ALIGNED and away < NEIGHBOURHOOD)
-        self.jammed = self._lifted = False
+        self._lifted = False
 
     def _hold(self, velocity: np.ndarray, q: np.ndarray, v: np.ndarray, dt: float) -> Motion:
         """At `told`, through the joints' springs; what the commanded motion itself needs is fed forward."""

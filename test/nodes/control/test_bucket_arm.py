@@ -3,35 +3,27 @@
 The pile is a force that the test puts onto the sensor; blocks are in test/launch/test_excavation.py.
 """
 
-import time
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 pytest.importorskip("rclpy")
 
 from action_msgs.msg import GoalStatus
-from geometry_msgs.msg import WrenchStamped
-from rclpy.action import ActionClient
+from led_robot import PERIOD, LedRobot
 from refit_interfaces.action import MoveBucket
-from refit_interfaces.msg import BucketJam, BucketState, ControllerStatus, JointCommand, SupervisorStatus
-from sensor_msgs.msg import JointState
+from refit_interfaces.msg import BucketJam, BucketState, SupervisorStatus
 from std_msgs.msg import String
 
 from config.description import Dig
-from config.robot import load_robot, node_settings
+from config.robot import load_robot
 from nodes.control.bucket_arm import BucketArmControllerConfig
 from nodes.control.bucket_messages import order_of
-from nodes.framework.messages import command_from_message, set_stamp
-from nodes.framework.qos import COMMAND, LATCHED, LEDGER, SENSOR, STATE
+from nodes.framework.qos import LATCHED, LEDGER, STATE
 from sim_core.excavation.bucket_arm import BucketArm, DigSite, Move
 from sim_core.excavation.pile import PileSettings
-from sim_core.gate import CommandGate
 from sim_core.multibody import load_model
-from sim_core.plant import MujocoPlant, joint_limits
 
-ROBOT, PERIOD, TICK = "panda_bucket", 0.016, 0.002
+ROBOT = "panda_bucket"
 OVER = [0.47, 0.0, 0.05, 0.0]
 O, G, S = MoveBucket.Result, MoveBucket.Goal, GoalStatus
 
@@ -71,35 +63,16 @@ def test_a_goal_that_makes_no_sense_is_refused_with_a_sentence(asked, says):
         order_of(asked)
 
 
-class Robot:
-    """The robot's servos and sensors in the test's own process, its supervisor, and a client.
-
-    Attributes:
-        push: force of the pile on the bucket in the world's axes (3,) [N]. deaf: no wrench comes.
-    """
+class Robot(LedRobot):
+    """The robot with a bucket; `push` is the pile's."""
 
     def __init__(self, ros):
-        self.ros = ros
-        own = node_settings(ROBOT, "sim_plant")
-        noise = {name: own[name] for name in ("servo_bandwidth", "stop_state", "position_noise", "velocity_noise")}
-        self.plant = MujocoPlant(ROBOT, tick=TICK, wrench_site="wrist", seed=1, **noise)
-        self.plant.gate = CommandGate(joint_limits(self.plant.world), TICK, supervised=False)
         task = load_robot(ROBOT).task_as(Dig)
         self.arm = BucketArm(load_model(ROBOT), DigSite(task.pile, task.bin))
-        self.now, self.push, self.deaf = 1.0, np.zeros(3), False
-        self.supervisor = ros.rclpy.create_node("supervisor", context=ros.context)
-        self.says = self.supervisor.create_publisher(SupervisorStatus, "supervisor/status", LATCHED)
-        self.states = ros.node.create_publisher(JointState, "joint_states", COMMAND)
-        self.wrenches = ros.node.create_publisher(WrenchStamped, "wrench", SENSOR)
-        self.commands = ros.listen(JointCommand, "joint_command", COMMAND)
-        self.status = ros.listen(ControllerStatus, "controller/status", STATE)
         self.told = ros.listen(BucketState, "bucket/state", STATE)
         self.jams = ros.listen(BucketJam, "bucket/jam", LEDGER)
         self.said = ros.listen(String, "bucket/where", LATCHED)
-        self.client = ActionClient(ros.node, MoveBucket, "bucket/move")
-        self.feedback = []
-        ros.until(lambda: self.states.get_subscription_count() and self.wrenches.get_subscription_count())
-        ros.until(self.client.server_is_ready)
+        super().__init__(ros, ROBOT, MoveBucket, "bucket/move")
 
     @property
     def pose(self):
@@ -109,56 +82,6 @@ class Robot:
     @property
     def where(self):
         return self.said[-1].data if self.said else ""
-
-    def permit(self, state, message=""):
-        """The supervisor's word, and time for it to arrive; in a halt the servos hold."""
-        if state == SupervisorStatus.STATE_HALTED:
-            self.plant.release_command()
-            for _ in range(50):
-                self.plant.tick()
-        self.says.publish(SupervisorStatus(state=state, message=message))
-        wanted = (
-            ControllerStatus.STATE_TRACKING if state == SupervisorStatus.STATE_READY else ControllerStatus.STATE_STOPPED
-        )
-        self.ros.until(lambda: self.tell() or (self.status and self.status[-1].state == wanted), what="permission")
-
-    def tell(self):
-        """The present state once more, in a time that goes on a little: nothing answers it in a halt."""
-        self.now += 0.06
-        self._publish()
-        self.ros.spin(0.02)
-
-    def _publish(self):
-        felt = self.plant.wrench()
-        wrist = self.plant.world.data.site("wrist").xmat.reshape(3, 3)
-        felt[:3] += wrist.T @ self.push
-        wrench = WrenchStamped()
-        wrench.header.frame_id = "wrist"
-        wrench.wrench.force.x, wrench.wrench.force.y, wrench.wrench.force.z = map(float, felt[:3])
-        wrench.wrench.torque.x, wrench.wrench.torque.y, wrench.wrench.torque.z = map(float, felt[3:])
-        state = JointState(name=list(self.plant.joints), position=self.plant.q.tolist(), velocity=self.plant.v.tolist())
-        for message in (wrench, state):
-            set_stamp(message.header.stamp, self.now)
-        if not self.deaf:
-            self.wrenches.publish(wrench)
-        self.states.publish(state)
-
-    def step(self):
-        """One period: wrench and state, and the command that answers them."""
-        self.now += PERIOD
-        told = time.monotonic()
-        self._publish()
-        while not self.commands:
-            self.ros.spin(0.001)
-            if time.monotonic() > told + 1.0:  # the message was lost on a busy machine
-                self._publish()
-                told = time.monotonic()
-        command = command_from_message(self.commands[-1])
-        del self.commands[:]
-        self.plant.command(replace(command, stamp=self.plant.t))
-        for _ in range(round(PERIOD / TICK)):
-            self.plant.tick()
-        assert not self.plant.stop_reason, self.plant.stop_reason
 
     def ask(self, motion, pose=(0.0,) * 4):
         """The handle of a goal that is under way."""

@@ -3,34 +3,27 @@
 The ground is a force that the test puts onto the sensor; with grains the arm is tried in test/sim_core/scooping.
 """
 
-import time
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
-from geometry_msgs.msg import PoseStamped, WrenchStamped
-from rclpy.action import ActionClient
+from geometry_msgs.msg import PoseStamped
+from led_robot import PERIOD, LedRobot
 from refit_interfaces.action import ExecuteScoop
-from refit_interfaces.msg import ControllerStatus, JointCommand, SupervisorStatus
-from sensor_msgs.msg import JointState
+from refit_interfaces.msg import SupervisorStatus
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from config.description import Scoop
-from config.robot import load_robot, node_settings
+from config.robot import load_robot
 from nodes.control.scoop_arm import ScoopArmControllerConfig
 from nodes.control.scoop_messages import action_of
-from nodes.framework.messages import command_from_message, set_stamp
-from nodes.framework.qos import COMMAND, LATCHED, SENSOR, STATE
-from sim_core.gate import CommandGate
+from nodes.framework.qos import LATCHED, STATE
 from sim_core.multibody import load_model
-from sim_core.plant import MujocoPlant, joint_limits
 from sim_core.scooping.arm.execution import ExecutionConfig
 from sim_core.scooping.arm.scoop_arm import BLADE
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 
-ROBOT, PERIOD, TICK = "ur5e_scoop", 0.016, 0.002
+ROBOT = "ur5e_scoop"
 POINT = np.array([0.5, 0.0, 0.15])
 REST = ("at home", "at the measuring pose")
 O, S = ExecuteScoop.Result, GoalStatus
@@ -82,39 +75,22 @@ def test_the_nodes_own_settings_are_those_that_the_algorithms_were_tried_with():
 # ---- the node in its graph ---------------------------------------------------------------------------------------
 
 
-class Robot:
-    """The robot's servos and sensors in the test's own process, its supervisor, and a client.
+class Robot(LedRobot):
+    """The robot with a scoop; `push` is the ground's.
 
     Attributes:
-        extra: force of the ground on the scoop [N], upwards. deaf: no wrench comes. frame: of the wrench.
-        fastest: speed of the edge so far [m/s]. commanded: joint positions that were told last (n,) [rad].
+        fastest: speed of the edge so far [m/s].
     """
 
     def __init__(self, ros):
-        self.ros = ros
-        own = node_settings(ROBOT, "sim_plant")
-        noise = {name: own[name] for name in ("servo_bandwidth", "stop_state", "position_noise", "velocity_noise")}
-        self.plant = MujocoPlant(ROBOT, tick=TICK, wrench_site="wrist", seed=1, **noise)
-        self.plant.gate = CommandGate(joint_limits(self.plant.world), TICK, supervised=False)
         self.kinematics = ArmKinematics(load_model(ROBOT), BLADE)
-        self.now = 1.0
-        self.supervisor = ros.rclpy.create_node("supervisor", context=ros.context)
-        self.says = self.supervisor.create_publisher(SupervisorStatus, "supervisor/status", LATCHED)
-        self.states = ros.node.create_publisher(JointState, "joint_states", COMMAND)
-        self.wrenches = ros.node.create_publisher(WrenchStamped, "wrench", SENSOR)
-        self.commands = ros.listen(JointCommand, "joint_command", COMMAND)
-        self.status = ros.listen(ControllerStatus, "controller/status", STATE)
         self.blades = ros.listen(PoseStamped, "scoop/blade", STATE)
         self.said = ros.listen(String, "scoop/state", LATCHED)
-        self.client = ActionClient(ros.node, ExecuteScoop, "scoop/execute")
-        self.feedback = []
-        self.calm()
-        ros.until(lambda: self.states.get_subscription_count() and self.wrenches.get_subscription_count())
-        ros.until(self.client.server_is_ready)
+        super().__init__(ros, ROBOT, ExecuteScoop, "scoop/execute")
 
     def calm(self):
-        """A good day."""
-        self.extra, self.deaf, self.fastest, self.frame = 0.0, False, 0.0, "wrist"
+        super().calm()
+        self.fastest = 0.0
 
     @property
     def place(self):
@@ -130,61 +106,10 @@ class Robot:
     def state(self):
         return self.said[-1].data if self.said else ""
 
-    def permit(self, state, message=""):
-        """The supervisor's word, and time for it to arrive; in a halt the servos hold."""
-        if state == SupervisorStatus.STATE_HALTED:
-            self.plant.release_command()
-            for _ in range(50):
-                self.plant.tick()
-        self.says.publish(SupervisorStatus(state=state, message=message))
-        wanted = (
-            ControllerStatus.STATE_TRACKING if state == SupervisorStatus.STATE_READY else ControllerStatus.STATE_STOPPED
-        )
-        self.ros.until(lambda: self.tell() or (self.status and self.status[-1].state == wanted), what="permission")
-
-    def tell(self):
-        """The present state once more, in a time that goes on a little: nothing answers it in a halt."""
-        self.now += 0.06
-        self._publish()
-        self.ros.spin(0.02)
-
-    def _publish(self):
-        felt = self.plant.wrench()
-        wrist = self.plant.world.data.site("wrist").xmat.reshape(3, 3)
-        felt[:3] += wrist.T @ [0.0, 0.0, self.extra]
-        wrench = WrenchStamped()
-        wrench.header.frame_id = self.frame
-        wrench.wrench.force.x, wrench.wrench.force.y, wrench.wrench.force.z = map(float, felt[:3])
-        wrench.wrench.torque.x, wrench.wrench.torque.y, wrench.wrench.torque.z = map(float, felt[3:])
-        state = JointState(name=list(self.plant.joints), position=self.plant.q.tolist(), velocity=self.plant.v.tolist())
-        for message in (wrench, state):
-            set_stamp(message.header.stamp, self.now)
-        if not self.deaf:
-            self.wrenches.publish(wrench)
-        self.states.publish(state)
-
     def step(self):
-        """One period: wrench and state, and the command that answers them."""
-        self.now += PERIOD
-        told = time.monotonic()
-        self._publish()
-        while not self.commands:
-            self.ros.spin(0.001)
-            if time.monotonic() > told + 1.0:  # the message was lost on a busy machine
-                self._publish()
-                told = time.monotonic()
-        command = command_from_message(self.commands[-1])
-        del self.commands[:]
-        before, self.commanded = self.place, command.position
-        self.plant.command(replace(command, stamp=self.plant.t))
-        for _ in range(round(PERIOD / TICK)):
-            self.plant.tick()
-        assert not self.plant.stop_reason, self.plant.stop_reason
+        before = self.place
+        super().step()
         self.fastest = max(self.fastest, float(np.linalg.norm(self.place - before)) / PERIOD)
-
-    def run(self, seconds):
-        for _ in range(round(seconds / PERIOD)):
-            self.step()
 
     def until(self, condition, longest=40.0):
         """Let time go on until something is so."""
@@ -253,9 +178,9 @@ def test_it_scoops_and_holds_the_load_where_it_is_measured(robot):
     handle = robot.ask()
     assert robot.ask() is None, "one at a time"
     robot.until(lambda: robot.state == "approaching the surface")
-    robot.extra = 12.0
+    robot.push[2] = 12.0
     robot.until(lambda: lowest.append(robot.place[2]) or robot.state == "going up from the ground")
-    robot.extra = 0.0
+    robot.push[2] = 0.0
     result, status = robot.result(handle)
     assert (result.outcome, status) == (O.SCOOPED, S.STATUS_SUCCEEDED), result.message
     assert result.message == f"Scooped: the ground pushed with up to {result.peak:.0f} N."
@@ -346,9 +271,9 @@ def in_the_ground(robot):
 
 def test_too_much_force_in_the_ground_and_it_comes_up(robot):
     handle = in_the_ground(robot)
-    robot.extra = 95.0
+    robot.push[2] = 95.0
     robot.until(lambda: robot.state == "going up from the ground")
-    robot.extra = 0.0
+    robot.push[2] = 0.0
     result, status = robot.result(handle)
     assert (result.outcome, status) == (O.TOO_MUCH_FORCE, S.STATUS_ABORTED)
     assert "at most 80 N may be, going into the ground" in result.message
@@ -357,12 +282,12 @@ def test_too_much_force_in_the_ground_and_it_comes_up(robot):
 
 def test_a_scoop_that_cannot_be_drawn_out_stays_and_is_fetched_by_hand(robot):
     handle = in_the_ground(robot)
-    robot.extra = 95.0
+    robot.push[2] = 95.0
     result, status = robot.result(handle)
     assert (result.outcome, status) == (O.STUCK, S.STATUS_ABORTED), result.message
     robot.ros.until(lambda: robot.state == "at rest")
     assert result.blade.position.z < POINT[2] + 0.05
-    robot.extra = 0.0
+    robot.push[2] = 0.0
     robot.home()
 
 

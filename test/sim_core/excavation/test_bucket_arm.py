@@ -242,6 +242,47 @@ def test_a_halt_ends_it_and_it_begins_where_the_joints_are(free):
     assert free.arm.where == "in the pile" and free.do(Move.DOWN).outcome is MotionOutcome.DONE
 
 
+def test_a_way_that_is_called_back_leaves_it_where_it_is(free):
+    """Commands go on from there, not from where the bucket was before the way."""
+    free.do(Move.PLACE, OVER)
+    motion = free.arm.begin(Move.HOME)
+    while motion.phase != "on the way home":
+        free.cycle()
+    free.run(0.4)
+    motion.cancel("called back")
+    there = free.pose
+    if isinstance(begun := free.arm.begin(Move.LIFT), BucketMotion):  # at once, before the next cycle
+        while not begun.ended:
+            free.cycle()
+    assert np.linalg.norm((free.pose - there)[:2]) < 0.03
+    np.testing.assert_allclose(free.arm.commanded[:2], free.pose[:2], atol=0.01)
+    assert free.do(Move.HOME).outcome is MotionOutcome.DONE
+
+
+def test_a_jam_is_one_until_the_bucket_is_lifted():
+    day = Day(JamLimits(force=30.0))
+    day.do(Move.PLACE, OVER)
+    day.push = np.array([0.0, 0.0, 60.0])
+    day.do(Move.DOWN)
+    day.push = np.zeros(3)
+    day.run(0.3)
+    day.arm.stop("an operator says so")
+    day.arm.start_at(day.plant.q)
+    assert "lift the bucket first" in day.arm.begin(Move.DOWN)
+    motion = day.arm.begin(Move.LIFT)
+    day.run(0.1)
+    motion.cancel("called back")
+    assert "lift the bucket first" in day.arm.begin(Move.DOWN)
+    assert day.do(Move.LIFT).outcome is MotionOutcome.DONE and day.do(Move.DOWN).outcome is MotionOutcome.DONE
+
+
+def test_a_wiggle_is_refused_where_one_of_its_ends_would_be_outside(free):
+    edge = free.arm.workspace.lower[0] + 0.005
+    assert free.do(Move.PLACE, (edge, *OVER[1:])).outcome is MotionOutcome.DONE
+    assert "is not in the workspace" in free.arm.begin(Move.WIGGLE)
+    free.do(Move.PLACE, OVER)
+
+
 def test_a_motion_is_called_back_and_a_silent_sensor_ends_one(free):
     free.do(Move.PLACE, OVER)
     motion = free.arm.begin(Move.LEFT)
