@@ -24,7 +24,8 @@ from nodes.frames.transforms import TransformBuffer, TransformError
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.long_action import LongAction
 from nodes.framework.qos import LATCHED, LEDGER, STATE
-from nodes.planning.bucket_client import ArmRefused, ArmSilent, BucketClient
+from nodes.planning.arm_client import ArmRefused, ArmSilent
+from nodes.planning.bucket_client import BucketClient
 from nodes.planning.excavation_config import ExcavationConfig
 from nodes.planning.excavation_messages import (
     FRAME,

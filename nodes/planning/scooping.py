@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import PoseStamped
-from rclpy.action import ActionClient
 from refit_interfaces.action import CollectSample, ExecuteScoop
 from refit_interfaces.msg import ScoopScores
 from refit_interfaces.srv import MeasureVolume, PredictScoops
@@ -28,6 +26,7 @@ from nodes.frames.transforms import TransformBuffer, TransformError
 from nodes.framework.lifecycle import RefitNode, spin_main, turn
 from nodes.framework.long_action import LongAction
 from nodes.framework.qos import LATCHED, LEDGER, STATE
+from nodes.planning.arm_client import ArmClient, ArmRefused, ArmSilent
 from nodes.planning.scooping_config import ScoopingConfig
 from nodes.planning.scooping_messages import actions_of, goal_of, pose_of, result_of, scores_of
 from nodes.planning.tray_camera import Seen, TrayCamera
@@ -57,10 +56,6 @@ STOPPED = (Outcome.TOO_MUCH_FORCE, Outcome.STUCK)
 MEASURING, AWAY = "at the measuring pose", "at home"
 
 
-class Interrupted(RuntimeError):
-    """A search cannot go on; the text says why."""
-
-
 class Scooping(RefitNode):
     """See the module's docstring."""
 
@@ -77,7 +72,7 @@ class Scooping(RefitNode):
         config = self.config
         shipped_belief(config.policy)  # now, or a sentence why not
         self.search, self._picture = None, None
-        self._goal = self._steps = self._scooping = None
+        self._goal = self._steps = None
         self._ending, self._arm, self._blade, self._phase = "", "", None, ""
         self.tray, self.meter = Tray.of(load_model(config.robot)), LoadMeter()
         self._frames = TransformBuffer()
@@ -98,7 +93,7 @@ class Scooping(RefitNode):
             "empty": self.create_client(Trigger, "scoop/empty"),
             "home": self.create_client(Trigger, "scoop/home"),
         }
-        self._execute = ActionClient(self, ExecuteScoop, "scoop/execute")
+        self.arm = ArmClient(self, ExecuteScoop, "scoop/execute", "scoop_arm", config.patience)
         self._run = LongAction(self, CollectSample, "scoop/collect_sample", self._begin, self._refusal, self._on_cancel)
 
     def stop(self) -> None:
@@ -109,7 +104,7 @@ class Scooping(RefitNode):
         if self._run is None:
             return
         self._run.destroy()
-        self._execute.destroy()
+        self.arm.destroy()
         for client in self._ways.values():
             self.destroy_client(client)
         for entity in (*self._made, self._scores, self._told):
@@ -215,7 +210,7 @@ class Scooping(RefitNode):
         return ""
 
     def _begin(self, handle) -> None:
-        self._goal, self._ending, self._scooping = handle, "", None
+        self._goal, self._ending = handle, ""
         try:
             self.search, self._file = self._search_of(handle.request)
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -248,7 +243,7 @@ class Scooping(RefitNode):
             next(self._steps)
         except StopIteration:
             self._steps = None
-        except (Interrupted, ValueError, TransformError) as error:
+        except (ArmRefused, ArmSilent, ValueError, TransformError) as error:
             self._end(False, f"{error}. The search can be resumed from {self._file}.", "abort")
         except OSError as error:
             self._end(False, f"the search's state cannot be kept: {error.strerror or error}", "abort")
@@ -308,66 +303,29 @@ class Scooping(RefitNode):
             return
 
     def _scoop(self, suggestion) -> Iterator[None]:
-        """The arm's answer to one scoop. Raises Interrupted: it refuses, or says nothing any more."""
-        yield from self._until(self._execute.server_is_ready, "the node scoop_arm serves no action scoop/execute")
-        action = np.array(suggestion.place)
-        goal = goal_of(action, self._picture, self.tray, self.config.base_frame)
-        self._heard = time.monotonic()
-
-        def on_feedback(message) -> None:
-            self._heard = time.monotonic()
-            self._feedback(suggestion, message.feedback.phase)
-
-        asked = self._execute.send_goal_async(goal, feedback_callback=on_feedback)
-        yield from self._until(asked.done, "the node scoop_arm does not answer")
-        handle = asked.result()
-        if handle is None or not handle.accepted:
-            raise Interrupted("the arm refused to scoop; the node scoop_arm says why")
-        self._scooping = handle
-        ended = handle.get_result_async()
-        cancelled = False
-        try:
-            while not ended.done():
-                if time.monotonic() - self._heard > self.config.patience:
-                    raise Interrupted(
-                        f"the node scoop_arm has said nothing for {self.config.patience:g} s, the last: {self._phase}"
-                    )
-                if self._ending and not cancelled:
-                    handle.cancel_goal_async()
-                    cancelled, self._heard = True, time.monotonic()
-                yield
-        finally:
-            self._scooping = None
-        answer = ended.result()
-        if answer is None or answer.status == GoalStatus.STATUS_UNKNOWN:
-            raise Interrupted("the node scoop_arm has gone")
-        return answer.result
+        """The arm's answer to one scoop. Raises ArmRefused, ArmSilent."""
+        goal = goal_of(np.array(suggestion.place), self._picture, self.tray, self.config.base_frame)
+        heard = lambda told: self._feedback(suggestion, told.phase)
+        return (yield from self.arm.call(goal, heard, lambda: self._ending, "to scoop"))
 
     def _go(self, way: str, there: str, phase: str) -> Iterator[None]:
         """Have the arm go somewhere, and wait until it is there."""
         self._feedback(None, phase)
         client = self._ways[way]
-        yield from self._until(client.service_is_ready, f"the node scoop_arm serves no scoop/{way}")
+        yield from self.arm.until(client.service_is_ready, f"the node scoop_arm serves no scoop/{way}")
         before, self._arm = self._arm, ""
         asked = client.call_async(Trigger.Request())
-        yield from self._until(asked.done, f"the node scoop_arm does not answer scoop/{way}")
+        yield from self.arm.until(asked.done, f"the node scoop_arm does not answer scoop/{way}")
         if not (answer := asked.result()).success:
             self._arm = self._arm or before
-            raise Interrupted(answer.message)
-        yield from self._until(lambda: self._arm == there, f"the arm did not come to be {there}")
+            raise ArmRefused(answer.message)
+        yield from self.arm.until(lambda: self._arm == there, f"the arm did not come to be {there}")
 
     def _look(self) -> Iterator[None]:
         looking = self.camera.look()
         while (seen := next(looking)) is None:
             yield
         return seen
-
-    def _until(self, is_so, otherwise: str) -> Iterator[None]:
-        began = time.monotonic()
-        while not is_so():
-            if time.monotonic() - began > self.config.patience:
-                raise Interrupted(f"{otherwise} (waited {self.config.patience:g} s)")
-            yield
 
     # -- what others are told ----------------------------------------------------------------------
 
@@ -399,9 +357,7 @@ class Scooping(RefitNode):
         self._ending = f"cancelled; the search can be resumed from {self._file}"
 
     def _end(self, success: bool, message: str, outcome: str) -> None:
-        if self._scooping is not None:  # before the steps are let go of, which forget it
-            self._scooping.cancel_goal_async()
-            self._scooping = None
+        self.arm.let_go()
         handle, self._goal, self._steps = self._goal, None, None
         self.get_logger().info(message) if success else self.get_logger().warning(message)
         self._run.finish(handle, result_of(self.search, success, message, str(self._file)), outcome)

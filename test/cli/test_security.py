@@ -147,6 +147,16 @@ def test_only_a_robot_that_is_teleoperated_has_the_bridge_which_says_what_the_op
     )
 
 
+@pytest.mark.parametrize(
+    "robot, planner, action",
+    [("ur5e_scoop", "scooping", "scoop/execute"), ("panda_bucket", "excavation", "bucket/move")],
+)
+def test_a_planner_may_ask_its_arm_and_hear_its_answer(robot, planner, action):
+    (member,) = (member for member in members(robot) if member.enclave == f"/{planner}")
+    assert f"rq/{action}/_action/send_goalRequest" in member.publishes
+    assert {f"rr/{action}/_action/get_resultReply", f"rt/{action}/_action/feedback"} <= set(member.subscribes)
+
+
 def test_nobody_but_the_operator_touches_another_namespace(keystore):
     for name, folder in enclaves(keystore).items():
         if name != "/":
