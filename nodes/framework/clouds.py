@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from sensor_msgs.msg import PointCloud2, PointField
 
 from nodes.framework.images import buffer
 
-__all__ = ["cloud_message", "cloud_points", "cloud_spheres"]
+__all__ = ["cloud_fields", "cloud_message", "cloud_points", "cloud_spheres"]
 
 #: of points without a colour
 GREY = (90, 110, 130)
@@ -47,6 +48,21 @@ def cloud_points(message: Any, most: int | None = None) -> tuple[np.ndarray, np.
     return points[known], _colours(rows)[known]
 
 
+def cloud_fields(message: Any, names: Sequence[str]) -> np.ndarray:
+    """Further fields of a cloud's points, shape (N, len(names)); all of its points, in their order.
+
+    Raises:
+        ValueError: the cloud has not all of them, of type float32.
+    """
+    fields = {field.name: field for field in message.fields}
+    if missing := [name for name in names if name not in fields or fields[name].datatype != FLOAT32]:
+        raise ValueError(
+            f"a cloud has fields {', '.join(fields) or 'none'}; expected {', '.join(missing)} of type float32 as well"
+        )
+    rows = _rows(message, fields, ["x", "y", "z", *names])
+    return np.stack([rows[name] for name in names], axis=1).astype(np.float32)
+
+
 def _rows(message: Any, fields: dict[str, Any], names: list[str]) -> np.ndarray:
     """The points as rows with these fields, and with `rgb` where they have a colour."""
     if any(axis not in fields or fields[axis].datatype != FLOAT32 for axis in "xyz"):
@@ -74,11 +90,13 @@ def cloud_message(
     frame_id: str,
     colours: np.ndarray | None = None,
     radii: np.ndarray | None = None,
+    further: Mapping[str, np.ndarray] = {},
 ) -> PointCloud2:
     """Points (n, 3) [m], and their colours (n, 3) of 0 to 255 where they have some, as depth cameras send them: 20 bytes a point then.
 
     Args:
         radii: (n,) [m], of points that stand for spheres: in what else would be padding.
+        further: name -> values (n,) of further fields, which come last.
     """
     offset = {"x": 0, "y": 4, "z": 8}
     if radii is not None:
@@ -87,6 +105,8 @@ def cloud_message(
         offset["rgb"] = 16
     formats = {"rgb": "<u4"}
     step = 20 if colours is not None else 16 if radii is not None else 12
+    for name in further:
+        offset[name], step = step, step + 4
     layout = {
         "names": list(offset),
         "formats": [formats.get(name, "<f4") for name in offset],
@@ -100,6 +120,8 @@ def cloud_message(
     if colours is not None:
         red, green, blue = np.asarray(colours, np.uint32).reshape(-1, 3).T
         rows["rgb"] = red << 16 | green << 8 | blue
+    for name, values in further.items():
+        rows[name] = values
     message = PointCloud2(height=1, width=len(rows), point_step=step, row_step=step * len(rows), is_dense=True)
     message.header.stamp, message.header.frame_id = stamp, frame_id
     message.fields = [PointField(name=name, offset=at, datatype=FLOAT32, count=1) for name, at in offset.items()]
