@@ -23,6 +23,7 @@ __all__ = [
     "Listen",
     "ListenDemo",
     "PayloadDemo",
+    "Poke",
     "Refit",
     "Robot",
     "RobotError",
@@ -58,6 +59,7 @@ CONTROLLERS = {
     "placement": ("listen",),
     "scoop_arm": ("scoop",),
     "bucket_arm": ("dig",),
+    "poke_arm": ("poke",),
 }
 WEIGHT = (0.0, 1e9)
 
@@ -201,6 +203,15 @@ class Dig:
     bin: tuple[float, float, float] = key(
         "m", (-5.0, 5.0), "where the bucket's middle is when it is emptied, in the world"
     )
+
+
+@dataclass(frozen=True)
+class Poke:
+    """A probe is pressed into a soft object where somebody asks for it."""
+
+    kind: ClassVar[str] = "poke"
+
+    frame: str = key("", None, "site of the model that is the probe's tip, its z axis from there back to the wrist")
 
 
 @dataclass(frozen=True)
@@ -387,7 +398,7 @@ class Robot:
     controller: str = key(
         choices=tuple(CONTROLLERS), purpose="node that runs it; left out: nothing does, it is a model only", default=""
     )
-    task: Track | SwingUp | Trot | Teleoperate | Listen | Scoop | Dig | None = key(
+    task: Track | SwingUp | Trot | Teleoperate | Listen | Scoop | Dig | Poke | None = key(
         "", None, "what the controller makes it do", default=None
     )
     refit: Refit | None = key("", None, "what its sensors ask of the refit", default=None)

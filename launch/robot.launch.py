@@ -132,6 +132,7 @@ def started(robot, value, physical=""):
         "placement": {"lockstep": yes["lockstep"], **({"sound_patience": 30.0} if yes["lockstep"] else {})},
         "scoop_arm": {"lockstep": yes["lockstep"]},
         "bucket_arm": {"lockstep": yes["lockstep"]},
+        "poke_arm": {"lockstep": yes["lockstep"]},
     }
     if robot.controller not in controllers:
         raise ValueError(

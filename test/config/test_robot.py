@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from config.description import Dig, Listen, PayloadDemo, Robot, RobotError, Scoop, SwingUp, Teleoperate, Track, Trot
+from config.description import Dig, Listen, PayloadDemo, Poke, Robot, RobotError, Scoop, SwingUp, Teleoperate, Track, Trot
 from config.robot import (
     load_robot,
     loadable_robots,
@@ -50,7 +50,7 @@ def test_every_robot_of_the_project_can_be_loaded():
     assert robots == loadable_robots() and all(robot.title and robot.model.is_file() for robot in robots)
     assert {robot.name for robot in robots if robot.controller} == set(runnable_robots())
     kinds = {robot.name: type(robot.task) for robot in robots if robot.task}
-    assert set(kinds.values()) == {Track, SwingUp, Trot, Teleoperate, Listen, Scoop, Dig} and set(kinds) == set(
+    assert set(kinds.values()) == {Track, SwingUp, Trot, Teleoperate, Listen, Scoop, Dig, Poke} and set(kinds) == set(
         runnable_robots()
     )
 
@@ -108,7 +108,7 @@ BROKEN = [
     (put(6, "title"), "title: expected a text, found 6"),
     (
         put("mpc", "controller"),
-        "controller: expected one of 'adaptive_mpc', 'stance_controller', 'teleop', 'placement', 'scoop_arm', 'bucket_arm', found 'mpc'",
+        "controller: expected one of 'adaptive_mpc', 'stance_controller', 'teleop', 'placement', 'scoop_arm', 'bucket_arm', 'poke_arm', found 'mpc'",
     ),
     (put("stance_controller", "controller"), "controller: a task of kind track needs adaptive_mpc"),
     (drop("controller"), "controller: a task of kind track needs adaptive_mpc, found ''"),
