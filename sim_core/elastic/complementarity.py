@@ -79,6 +79,8 @@ def exact(matrix: np.ndarray, nominal: np.ndarray) -> np.ndarray:
             stays[low & (now / np.maximum(now - wanted, 1e-300) <= share)] = False
             z[active[~stays]] = 0.0
             active = active[stays]
+        if z[enters] == 0.0:
+            return z  # its penetration is below what double precision tells
     raise RuntimeError(f"a contact of {len(nominal)} points was not solved; are two of them at one place?")
 
 

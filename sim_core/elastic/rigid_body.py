@@ -43,7 +43,9 @@ class RigidBody:
         if points.ndim != 2 or points.shape[1] != 3 or not len(points):
             raise ValueError(f"a rigid body is at least one point, of shape (m, 3), found {points.shape}")
         if not np.isfinite(points).all():
-            raise ValueError(f"points of the body {self.name!r} are finite, but {np.isnan(points).sum()} values are not")
+            raise ValueError(
+                f"points of the body {self.name!r} are finite, but {np.isnan(points).sum()} values are not"
+            )
 
     def placed(self, pose: np.ndarray) -> np.ndarray:
         """The points at poses (..., 4, 4) in the world (..., m, 3) [m]."""
@@ -95,7 +97,7 @@ PROBES = {"point": point_probe, "line": line_probe, "cylinder": cylinder_probe}
 def sample_mesh(mesh: trimesh.Trimesh, spacing: float = SPACING, name: str = "mesh") -> RigidBody:
     """A mesh as points: its corners, equally spaced points on its edges, and grids on its facets (section 4.4.1).
 
-    Of finely divided meshes, points nearer than half of the spacing to one that is kept are left out; corners are kept first, then
+    Of finely divided meshes, points nearer than 0.7 of the spacing to one that is kept are left out; corners are kept first, then
     points on edges.
 
     Args:
@@ -115,7 +117,7 @@ def sample_mesh(mesh: trimesh.Trimesh, spacing: float = SPACING, name: str = "me
     on_edges = [p + np.linspace(0.0, 1.0, n + 1)[1:-1, None] * (q - p) for p, q, n in zip(a, b, steps) if n > 1]
     on_facets = [_grid(triangle, spacing) for triangle in vertices[faces]]
     parts += [np.concatenate(found) for found in (on_edges, on_facets) if found]
-    return RigidBody(_thinned(np.concatenate(parts), 0.5 * spacing), name)
+    return RigidBody(_thinned(np.concatenate(parts), 0.7 * spacing), name)
 
 
 def _grid(triangle: np.ndarray, spacing: float) -> np.ndarray:
