@@ -114,16 +114,18 @@ class Contacts:
         of = slice(self._start[k], self._start[k + 1])
         pairs = self._pairs[of]
         return Contact(
-            self.force[k],
-            self.torque[k],
-            pairs["feature"],
-            pairs["rigid"],
-            pairs["nominal"],
-            pairs["displacement"],
-            self._forces[of],
-            bool(self.beyond[k]),
-            *(int(a[k]) for a in (self.beside, self.undercut, self.clipped)),
-            float(self.penetration[k]),
+            force=self.force[k],
+            torque=self.torque[k],
+            features=pairs["feature"],
+            rigid=pairs["rigid"],
+            nominal=pairs["nominal"],
+            displacement=pairs["displacement"],
+            point_forces=self._forces[of],
+            beyond=bool(self.beyond[k]),
+            beside=int(self.beside[k]),
+            undercut=int(self.undercut[k]),
+            clipped=int(self.clipped[k]),
+            penetration=float(self.penetration[k]),
         )
 
 
