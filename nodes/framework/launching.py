@@ -112,7 +112,7 @@ ARGUMENTS: dict[str, dict] = {
     ),
     "profile": dict(
         default_value="control",
-        choices=["full", "control", "exam", "search", "dig", "identify", "calibrate"],
+        choices=["full", "control", "exam", "search", "dig", "poke", "identify", "calibrate"],
         description="which topics are recorded: recording/profiles.yaml lists them",
     ),
     "drivers": dict(

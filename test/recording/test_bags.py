@@ -286,7 +286,7 @@ class _Failing:
 
 
 def test_profiles_know_their_topics():
-    assert set(profile_names()) == {"full", "control", "exam", "search", "dig", "identify", "calibrate"}
+    assert set(profile_names()) == {"full", "control", "exam", "search", "dig", "poke", "identify", "calibrate"}
     for name in profile_names():
         for topic in load_profile(name).topics.values():
             typestore(topic.message_type)
