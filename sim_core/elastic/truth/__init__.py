@@ -1,0 +1,1 @@
+"""What soft objects truly do: finite elements, which share nothing with the models that are fitted to them."""
