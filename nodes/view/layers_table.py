@@ -26,6 +26,7 @@ LAYERS = {
     "cloud": "nodes.view.layers.cloud:CloudLayer",
     "belief": "nodes.view.layers.belief:BeliefLayer",
     "scores": "nodes.view.layers.scores:ScoresLayer",
+    "stiffness": "nodes.view.layers.stiffness:StiffnessLayer",
     "image": "nodes.view.layers.image:ImageLayer",
     "devices": "nodes.view.layers.devices:DevicesLayer",
 }

@@ -1,6 +1,7 @@
 """What each layer draws of which messages, asked of the page itself and held against independent sums."""
 
 import ast
+import json
 import re
 import sys
 import time
@@ -27,6 +28,7 @@ from nodes.view.layers.path import PathLayer
 from nodes.view.layers.robot import RobotLayer
 from nodes.view.layers.scan import ScanLayer
 from nodes.view.layers.scores import ScoresLayer
+from nodes.view.layers.stiffness import StiffnessLayer
 from nodes.view.layers.supervisor import STATES, SupervisorLayer
 from nodes.view.layers.tracking import TrackingLayer
 from nodes.view.layers.wrench import WrenchLayer
@@ -286,6 +288,42 @@ def test_what_a_search_believes_is_painted_over_the_tray(stage):
     assert "40 ± 5 cm³" in layer._text.content and "20, failed cm³" in layer._text.content
     layer.take("scoop/scores", fields(**{**vars(scores), "score": [np.nan] * 4, "tried": [], "volumes": []}), 0.0)
     assert "No scoop is left" in layer._text.content
+
+
+def test_how_hard_an_object_is_is_painted_on_it(stage):
+    clouds = pytest.importorskip("nodes.framework.clouds")
+    points = np.stack([0.1 * np.arange(4), np.zeros(4), np.full(4, 0.2)], axis=1)
+    normals = {"normal_x": np.zeros(4), "normal_y": np.zeros(4), "normal_z": np.ones(4)}
+    told = {**normals, "force": np.arange(4.0), "deviation": np.arange(4.0)[::-1]}
+    stamp, grey = {"sec": 1, "nanosec": 0}, np.full((4, 3), 90)
+    layer = StiffnessLayer(stage)
+
+    def cloud(**further):
+        from builtin_interfaces.msg import Time
+
+        return clouds.cloud_message(points, Time(**stamp), "world", grey, further=further)
+
+    layer.take("poking/surface", cloud(**normals), 0.0)
+    assert "/stiffness/surface" not in stage.scene._handle_from_node_name  # nothing was learnt yet
+    layer.take("poking/surface", cloud(**told), 0.0)
+    bright = np.asarray(node(stage, "/stiffness/surface").colors, int).sum(axis=1)
+    assert (np.diff(bright) > 0).all()
+    np.testing.assert_allclose(np.asarray(node(stage, "/stiffness/surface").points)[:, 2], 0.202, atol=1e-3)
+    layer._paint.value = "uncertainty"
+    bright = np.asarray(node(stage, "/stiffness/surface").colors, int).sum(axis=1)
+    assert (np.diff(bright) < 0).all()
+    layer.take("poking/deformed", cloud(displacement=np.array([0.0, 0.001, 0.002, 0.0])), 0.0)
+    assert len(node(stage, "/stiffness/deformed").points) == 4
+    ends = [fields(x=0.0, y=0.0, z=0.2), fields(x=0.0, y=0.0, z=0.3)]
+    layer.take("poking/contact_forces", fields(markers=[fields(header=header(), points=ends)]), 0.0)
+    assert np.asarray(node(stage, "/stiffness/forces").points).shape == (1, 2, 3)
+    poke = {"feature": [0.1, 0.0, 0.2, 0.5, 0.5, 0.5, 0.0, 0.0, 1.0]}
+    state = {"object": "lamb", "frame": "world", "failed": 1, "left": 2, "deviations": [0.5, 0.31]}
+    state["exploration"] = {"pokes": [poke], "settings": {"depth": 0.003}}
+    layer.take("poking/exploration", fields(data=json.dumps(state)), 0.0)
+    assert len(node(stage, "/stiffness/pokes").points) == 1
+    for words in ("lamb", "1 pokes are known, 1 failed", "3 mm deep is known to **0.31 N**", "2 more are wanted"):
+        assert words in layer._text.content
 
 
 def image(encoding, array):
