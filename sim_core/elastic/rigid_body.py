@@ -110,14 +110,29 @@ def sample_mesh(mesh: trimesh.Trimesh, spacing: float = SPACING, name: str = "me
     vertices, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces)
     if not len(faces):
         raise ValueError(f"a mesh of triangles is expected, but {name!r} has none")
-    edges = np.unique(np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
+    longest = np.linalg.norm(vertices[faces] - vertices[np.roll(faces, 1, axis=1)], axis=2).max(1)
+    edges = _creases(vertices, faces)
+    # of triangles smaller than the spacing the corners are enough
+    parts = [vertices[np.unique(np.concatenate([edges.ravel(), faces[longest <= spacing].ravel()]))]]
     a, b = vertices[edges[:, 0]], vertices[edges[:, 1]]
-    parts = [vertices[np.unique(faces)]]
     steps = np.maximum(1, np.ceil(np.linalg.norm(b - a, axis=1) / spacing - 1e-9)).astype(int)
     on_edges = [p + np.linspace(0.0, 1.0, n + 1)[1:-1, None] * (q - p) for p, q, n in zip(a, b, steps) if n > 1]
-    on_facets = [_grid(triangle, spacing) for triangle in vertices[faces]]
+    on_facets = [_grid(triangle, spacing) for triangle in vertices[faces[longest > spacing]]]
     parts += [np.concatenate(found) for found in (on_edges, on_facets) if found]
     return RigidBody(_thinned(np.concatenate(parts), 0.7 * spacing), name)
+
+
+def _creases(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """Edges (e, 2) that belong to one face, or to two that are not in one plane; faces meet where their corners are at one place."""
+    place = np.unique(np.round(vertices, 9) + 0.0, axis=0, return_inverse=True)[1].reshape(-1)
+    normal = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+    sides = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
+    first, number = np.unique(np.sort(place[sides], axis=1), axis=0, return_index=True, return_inverse=True)[1:]
+    number, owner = number.reshape(-1), np.repeat(np.arange(len(faces)), 3)
+    apart = 1.0 - (normal[owner] * normal[owner[first]][number]).sum(1)
+    crease = (np.bincount(number) != 2) | (np.bincount(number, apart) > 1e-6)
+    return sides[first[crease]]
 
 
 def _grid(triangle: np.ndarray, spacing: float) -> np.ndarray:

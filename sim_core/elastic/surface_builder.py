@@ -98,8 +98,8 @@ class SurfaceQuality:
     """What is to be known before a surface is used.
 
     Attributes:
-        points: of the surface. outliers: measured points that were left out. outward: share of points whose normal points to the camera that
-            saw it. holes: share of the outline's area without points nearby. views: clouds.
+        points: of the surface. outliers: measured points that were left out. outward: share of the others where the normal points to the camera that
+            saw them. holes: share of the outline's area without points nearby. views: clouds.
     """
 
     points: int
@@ -143,6 +143,7 @@ def build_surface(
     # the mean direction back to the cameras that saw a point says which side is out
     back = np.stack([c.camera for c in clouds])[view] - points
     back /= np.maximum(np.linalg.norm(back, axis=1, keepdims=True), 1e-12)
+    measured, seen_from = points, back
     if options.voxel > 0.0:
         points, colours, back = _averaged(points, options.voxel, points, colours, back)
         if len(points) < LEAST:
@@ -152,7 +153,7 @@ def build_surface(
     near = cKDTree(points).query(points, min(options.neighbours, len(points)))[1]
     normals = _outward(_planes(points, near), back, near)
     surface = Surface(points, colours, normals)
-    outward = float(((normals * back).sum(1) > 0.0).mean())
+    outward = float(((normals[surface.nearest(measured)] * seen_from).sum(1) > 0.0).mean())
     return surface, SurfaceQuality(len(points), outliers, outward, _holes(surface, back.mean(0)), len(clouds))
 
 
