@@ -1,0 +1,1 @@
+"""Coloured soft objects of known stiffness: what a camera sees of them, and what probes feel."""
