@@ -200,9 +200,9 @@ class SoftObject:
         depth, touched, last = -STAND_OFF, None, -STAND_OFF
         while depth < self.travel - 1e-9:
             depth = min(depth + 2.0 * STEP, self.travel)
-            force = float(self.truth.press(body - depth * outward).force @ outward)
-            touched = last if touched is None and force > 0.0 else touched
-            if force >= self.probe_limit:
+            felt = float(self.truth.press(body - depth * outward).force @ outward)
+            touched = last if touched is None and felt > 0.0 else touched
+            if felt >= self.probe_limit:
                 break
             last = depth
         begin = last if touched is None else touched
