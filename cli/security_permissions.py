@@ -34,7 +34,7 @@ _GOES_WITH = {
     **dict.fromkeys(("auscultation", "sim_stethoscope"), ("placement",)),
     "scooping": ("scoop_arm",),
     "excavation": ("bucket_arm",),
-    "sim_camera": ("placement", "scoop_arm", "bucket_arm", "teleop"),
+    "sim_camera": ("placement", "scoop_arm", "bucket_arm", "poke_arm", "teleop"),
 }
 #: node -> its name in our launch files, where that is another
 _RUNS_AS = {"sim_stethoscope": "stethoscope"}

@@ -16,6 +16,7 @@ NODES = {
     "placement": "nodes.control.placement",
     "scoop_arm": "nodes.control.scoop_arm",
     "bucket_arm": "nodes.control.bucket_arm",
+    "poke_arm": "nodes.control.poke_arm",
     # supervision
     "supervisor": "nodes.supervision.supervisor",
     "recorder": "nodes.supervision.recorder",
@@ -34,6 +35,7 @@ NODES = {
     # what to try next
     "auscultation": "nodes.planning.auscultation",
     "excavation": "nodes.planning.excavation",
+    "poking": "nodes.planning.poking",
     "scooping": "nodes.planning.scooping",
     # drivers
     "ability_hand": "nodes.devices.ability_hand",

@@ -38,6 +38,7 @@ from sim_core.plant.world import EntityState, World
 if TYPE_CHECKING:
     from sim_core.plant.grains_at_tool import GrainsAtTool
     from sim_core.plant.patient import Patient
+    from sim_core.plant.soft_object import PokedObject
 
 __all__ = ["MujocoPlant"]
 
@@ -91,6 +92,7 @@ class MujocoPlant:
         orientation_noise, gyro_noise, accelerometer_noise: of the IMU [rad], [rad/s], [m/s^2].
         patient: who lies before a robot with a stethoscope; None: nobody.
         tray: grains before a robot with a scoop or a bucket; None: there are none.
+        poked: soft object before a robot with a probe; None: there is none.
 
     Raises:
         PlantError: any of these cannot work; the text says what was expected.
@@ -123,9 +125,10 @@ class MujocoPlant:
         accelerometer_noise: float = 0.0,
         patient: Patient | None = None,
         tray: GrainsAtTool | None = None,
+        poked: PokedObject | None = None,
     ) -> None:
-        self.patient, self.tray = patient, tray
-        self._surroundings: list[Surroundings] = [one for one in (patient, tray) if one is not None]
+        self.patient, self.tray, self.poked = patient, tray, poked
+        self._surroundings: list[Surroundings] = [one for one in (patient, tray, poked) if one is not None]
         self.name, self.mjcf = robot_mjcf(robot)
         values, file_delay = read_parameter_file(params_file, robot) if params_file else ({}, 0.0)
         sensor_delay = sensor_delay or file_delay

@@ -19,18 +19,18 @@ PERIOD, TICK = 0.016, 0.002
 
 
 class LedRobot:
-    """The robot, its supervisor, and a client of the controller's action.
+    """The robot, its supervisor, and a client of the controller's action; `around` is what the plant has before the robot.
 
     Attributes:
         push: force that the test puts onto the wrist's sensor, in the world's axes (3,) [N]. deaf: no wrench comes. frame: of the wrench.
         now: time [s]. commanded: joint positions that were told last (n,) [rad].
     """
 
-    def __init__(self, ros, robot, action, name):
+    def __init__(self, ros, robot, action, name, **around):
         self.ros = ros
         own = node_settings(robot, "sim_plant")
         noise = {key: own[key] for key in ("servo_bandwidth", "stop_state", "position_noise", "velocity_noise")}
-        self.plant = MujocoPlant(robot, tick=TICK, wrench_site="wrist", seed=1, **noise)
+        self.plant = MujocoPlant(robot, tick=TICK, wrench_site="wrist", seed=1, **noise, **around)
         self.plant.gate = CommandGate(joint_limits(self.plant.world), TICK, supervised=False)
         self.now, self.feedback = 1.0, []
         self.calm()
