@@ -20,7 +20,9 @@ class Extrapolated:
     """A point model that may be asked at any depth.
 
     Args:
-        model: with the deepest displacement that it has learnt from. window: share of that over which the slope is taken, 0 to 1.
+        model: with the deepest displacement that it has learnt from. Where it has a `reach` as well, the depth to which samples
+            along the last slopes were added before it was fitted, it is asked up to there. window: share of that depth over which the
+            slope is taken, 0 to 1.
 
     Raises:
         ValueError: window is not between 0 and 1.
@@ -33,13 +35,18 @@ class Extrapolated:
 
     @property
     def deepest(self) -> float:
-        """Of the model [m]; beyond it forces are a straight line."""
+        """Of the model [m]."""
         return self.model.deepest
+
+    @property
+    def end(self) -> float:
+        """Up to where the model itself answers [m]; beyond, forces are a straight line."""
+        return float(getattr(self.model, "reach", self.model.deepest))
 
     def predict(self, features: np.ndarray, displacement: np.ndarray) -> np.ndarray:
         """Normal forces (n,) [N] at features (n, 9) and displacements (n,) [m]; the model is asked once."""
         d = np.asarray(displacement, float)
-        end = float(self.model.deepest)
+        end = self.end
         deep = np.flatnonzero(d > end) if np.isfinite(end) and end > 0.0 else np.zeros(0, int)
         if not len(deep):
             return np.asarray(self.model.predict(features, d), float)

@@ -6,7 +6,7 @@ typedef struct { S *memory, *g, *u, *x, *w, *z, *d; int32_t *active; int32_t roo
 static int elastic_reserve(elastic_room *r, int32_t n) {
   if (n <= r->room) return 1;
   free(r->memory);
-  const int64_t stride = (n + 7) / 8 * 8;
+  const int64_t stride = ((n + 7) / 8 | 1) * 8; /* no power of two, by which rows would fall upon each other in the cache */
   r->memory = NULL, r->room = 0;
   if (posix_memalign((void **)&r->memory, 64, (size_t)(2 * stride * stride + 5 * stride) * sizeof(S))) return 0;
   r->room = (int32_t)stride;

@@ -7,7 +7,7 @@
 #define ELASTIC_H
 #include "batch.h"
 
-enum { ELASTIC_FEATURES = 9, ELASTIC_NEAR = 3, ELASTIC_PANEL = 8 };
+enum { ELASTIC_FEATURES = 9, ELASTIC_NEAR = 3, ELASTIC_PANEL = 8, ELASTIC_BLOCK = 32, ELASTIC_TILE = 128 };
 /* what solves the complementarity problem */
 enum { ELASTIC_EXACT, ELASTIC_PRUNED, ELASTIC_APART };
 /* pairs whose middles are nearer than this are one [m] */
@@ -125,31 +125,41 @@ REFIT_FN int32_t elastic_merge(elastic_pair *pair, int32_t count, int32_t *tied)
 
 /* ---- equations -------------------------------------------------------------------------- */
 
-/* U'U = the matrix whose upper half comes in, rows of `stride`; Cholesky, ELASTIC_PANEL rows at a time. Returns 0 where it is not positive
- * definite. */
+/* Row i less what ELASTIC_PANEL finished rows, of which r is the first, say of it, in columns from..to. */
+REFIT_INLINE void elastic_reduce(S *REFIT_RESTRICT row, const S *REFIT_RESTRICT r, int64_t stride, int32_t i, int32_t from, int32_t to) {
+  const S c0 = r[i], c1 = r[stride + i], c2 = r[2 * stride + i], c3 = r[3 * stride + i];
+  const S c4 = r[4 * stride + i], c5 = r[5 * stride + i], c6 = r[6 * stride + i], c7 = r[7 * stride + i];
+  for (int32_t j = from; j < to; j++)
+    row[j] -= c0 * r[j] + c1 * r[stride + j] + c2 * r[2 * stride + j] + c3 * r[3 * stride + j] + c4 * r[4 * stride + j] +
+              c5 * r[5 * stride + j] + c6 * r[6 * stride + j] + c7 * r[7 * stride + j];
+}
+
+/* U'U = the matrix whose upper half comes in, rows of `stride`; Cholesky by blocks of rows, and what is left of the matrix by tiles that
+ * stay in the nearest cache. Returns 0 where it is not positive definite. */
 REFIT_FN int elastic_factor(S *REFIT_RESTRICT a, int32_t n, int64_t stride) {
-  for (int32_t first = 0; first < n; first += ELASTIC_PANEL) {
-    const int32_t last = first + ELASTIC_PANEL < n ? first + ELASTIC_PANEL : n;
-    for (int32_t k = first; k < last; k++) {
-      S *row = a + k * stride;
-      if (!(row[k] > 0)) return 0;
-      const S inverse = 1 / s_sqrt(row[k]);
-      for (int32_t j = k; j < n; j++) row[j] *= inverse;
-      for (int32_t i = k + 1; i < last; i++) {
-        S *REFIT_RESTRICT to = a + i * stride;
-        const S c = row[i];
-        for (int32_t j = i; j < n; j++) to[j] -= c * row[j];
+  for (int32_t block = 0; block < n; block += ELASTIC_BLOCK) {
+    const int32_t end = block + ELASTIC_BLOCK < n ? block + ELASTIC_BLOCK : n;
+    for (int32_t first = block; first < end; first += ELASTIC_PANEL) {
+      const int32_t last = first + ELASTIC_PANEL < end ? first + ELASTIC_PANEL : end;
+      for (int32_t k = first; k < last; k++) {
+        S *row = a + k * stride;
+        if (!(row[k] > 0)) return 0;
+        const S inverse = 1 / s_sqrt(row[k]);
+        for (int32_t j = k; j < n; j++) row[j] *= inverse;
+        for (int32_t i = k + 1; i < last; i++) {
+          S *REFIT_RESTRICT to = a + i * stride;
+          const S c = row[i];
+          for (int32_t j = i; j < n; j++) to[j] -= c * row[j];
+        }
       }
+      /* panels are whole but for the very last, after which there are no rows */
+      for (int32_t i = last; i < end; i++) elastic_reduce(a + i * stride, a + first * stride, stride, i, i, n);
     }
-    if (last - first < ELASTIC_PANEL) break;
-    const S *r = a + first * stride;
-    for (int32_t i = last; i < n; i++) {
-      S *REFIT_RESTRICT to = a + i * stride;
-      const S c0 = r[i], c1 = r[stride + i], c2 = r[2 * stride + i], c3 = r[3 * stride + i];
-      const S c4 = r[4 * stride + i], c5 = r[5 * stride + i], c6 = r[6 * stride + i], c7 = r[7 * stride + i];
-      for (int32_t j = i; j < n; j++)
-        to[j] -= c0 * r[j] + c1 * r[stride + j] + c2 * r[2 * stride + j] + c3 * r[3 * stride + j] + c4 * r[4 * stride + j] +
-                 c5 * r[5 * stride + j] + c6 * r[6 * stride + j] + c7 * r[7 * stride + j];
+    for (int32_t tile = end; tile < n; tile += ELASTIC_TILE) {
+      const int32_t to = tile + ELASTIC_TILE < n ? tile + ELASTIC_TILE : n;
+      for (int32_t i = end; i < to; i++)
+        for (int32_t first = block; first < end; first += ELASTIC_PANEL)
+          elastic_reduce(a + i * stride, a + first * stride, stride, i, i > tile ? i : tile, to);
     }
   }
   return 1;

@@ -276,6 +276,11 @@ def test_forces_go_on_along_the_last_slope_beyond_what_was_learnt():
     contact = ContactSimulator(slab(), model).query(point_probe(), at(z=-0.012), DOWN)
     assert contact.beyond and contact.force[2] == pytest.approx(STIFF * 0.01**2 + slope * 0.002)
     assert not ContactSimulator(slab(), model).query(point_probe(), at(z=-0.009), DOWN).beyond
+    # a model with samples beyond its pokes is asked up to where it has them
+    model.reach = 0.02
+    slope = STIFF * (0.02**2 - 0.016**2) / 0.004
+    found = Extrapolated(model, 0.2).predict(features[:3], np.array([0.011, 0.02, 0.03]))
+    assert found == pytest.approx([STIFF * 0.011**2, STIFF * 0.02**2, STIFF * 0.02**2 + slope * 0.01])
     with pytest.raises(ValueError, match="window"):
         Extrapolated(model, 0.0)
 
