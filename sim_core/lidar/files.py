@@ -1,4 +1,4 @@
-"""Scenes from files: meshes as OBJ, STL or PLY, and a YAML file that says where they are and what of; or the geometry of an MJCF model.
+"""Scenes from files: a YAML file that says what is there, where and what of, meshes beside it; or the geometry of an MJCF model.
 
     materials:
       plaster: {albedo: 0.6, roughness: 0.2}
@@ -6,24 +6,40 @@
     bodies:
       - {name: walls, mesh: walls.obj, material: plaster}
       - {name: vase, mesh: vase.stl, scale: 0.001, material: glass, pose: [0.4, 0.1, 0.0, 0.0, 0.0, 1.2], soft: true}
+      - {name: mirror, panel: [0.4, 0.28], material: mirror, pose: [0.5, 0.0, 0.0, 0.0, 0.0, 0.3], soft: true}
+    values: {sensor.x: -0.3, diode.c: 0.01}
 
-Paths are relative to the file; lengths are in metres after `scale`; a pose is as scene.py has it.
+A body is of one mesh (OBJ, STL or PLY), or of one of the shapes of shapes.py with the numbers that its function takes; `stripes` has a
+list of materials. Paths are relative to the file; lengths are in metres after `scale`; a pose is as scene.py has it. `values` are those of
+parameters (parameters.py) beyond what bodies and materials say.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from sim_core.lidar.material import Material
+from sim_core.lidar.material import PAPER, Material
+from sim_core.lidar.parameters import Inputs
 from sim_core.lidar.scene import ORIGIN, Body, Mesh, Pose, Scene, joined
+from sim_core.lidar.shapes import ball, box, pane, panel, room, stripes
 
-__all__ = ["mesh_of_file", "scene_of_mjcf", "scene_of_yaml"]
+__all__ = ["mesh_of_file", "scene_of_file", "scene_of_mjcf", "scene_of_yaml"]
+
+#: shape -> how many numbers tell it, and its mesh of them and of its material
+SHAPES: dict[str, tuple[int, Callable[[list[float], Any], Mesh]]] = {
+    "room": (3, lambda n, material: room((n[0], n[1], n[2]), material)),
+    "box": (3, lambda n, material: box((n[0], n[1], n[2]), material)),
+    "panel": (2, lambda n, material: panel(n[0], n[1], material)),
+    "pane": (3, lambda n, material: pane(n[0], n[1], n[2], material)),
+    "ball": (1, lambda n, material: ball(n[0], material)),
+    "stripes": (3, lambda n, material: stripes(n[0], int(n[1]), n[2], tuple(np.atleast_1d(material).tolist()))),
+}
 
 
 def mesh_of_file(path: str | Path, material: str, scale: float = 1.0) -> Mesh:
@@ -44,6 +60,31 @@ def mesh_of_file(path: str | Path, material: str, scale: float = 1.0) -> Mesh:
         raise ValueError(f"{where} holds no triangles that can be used: {error}") from error
 
 
+def scene_of_file(path: str | Path) -> tuple[Scene, dict[str, float]]:
+    """The scene of a YAML file and the values of parameters that it names; or that of an MJCF model (.xml), all of paper.
+
+    Raises:
+        FileNotFoundError: the file, or a mesh. ValueError: it cannot be read, describes no scene, or a value's parameter is not there.
+    """
+    where = Path(path).expanduser()
+    if not where.is_file():
+        raise FileNotFoundError(f"a scene is expected in the file {where}, and nothing is there")
+    if where.suffix == ".xml":
+        return scene_of_mjcf(where, {"paper": PAPER}, "paper"), {}
+    scene = scene_of_yaml(where)
+    given = _read(where).get("values") or {}
+    try:
+        values = {str(name): float(value) for name, value in given.items()}
+        Inputs(scene).full(values)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{where}: 'values' are numbers by the names of parameters, found {given} ({error})"
+        ) from error
+    except KeyError as error:
+        raise ValueError(f"{where}: values: {error.args[0]}") from None
+    return scene, values
+
+
 def scene_of_yaml(path: str | Path) -> Scene:
     """The scene that a file describes.
 
@@ -51,20 +92,43 @@ def scene_of_yaml(path: str | Path) -> Scene:
         FileNotFoundError: the file, or a mesh. ValueError: it is not as above, or no scene (see `Scene`).
     """
     where = Path(path)
-    about = yaml.safe_load(where.read_text(encoding="utf-8"))
+    about = _read(where)
+    materials = {str(name): _material(where, name, given) for name, given in (about.get("materials") or {}).items()}
+    return Scene(tuple(_body(where, k, given) for k, given in enumerate(about["bodies"])), materials)
+
+
+def _read(where: Path) -> Mapping[str, Any]:
+    try:
+        about = yaml.safe_load(where.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{where} is no YAML file: {' '.join(str(error).split())}") from error
     if not isinstance(about, Mapping) or not isinstance(about.get("bodies"), list):
         raise ValueError(f"{where} describes a scene by 'materials' and a list of 'bodies', which it does not have")
-    materials = {str(name): _material(where, name, given) for name, given in (about.get("materials") or {}).items()}
-    bodies = []
-    for k, given in enumerate(about["bodies"]):
-        known = {"name", "mesh", "material", "scale", "pose", "soft"}
-        if not isinstance(given, Mapping) or not {"name", "mesh", "material"} <= set(given) <= known:
-            raise ValueError(
-                f"{where}: body {k} has name, mesh and material, and may have scale, pose and soft; found {given}"
-            )
-        mesh = mesh_of_file(where.parent / given["mesh"], given["material"], float(given.get("scale", 1.0)))
-        bodies.append(Body(given["name"], mesh, tuple(given.get("pose", ORIGIN)), bool(given.get("soft", False))))
-    return Scene(tuple(bodies), materials)
+    return about
+
+
+def _body(where: Path, k: int, given: Any) -> Body:
+    known = {"name", "mesh", "material", "scale", "pose", "soft", *SHAPES}
+    of = [key for key in ("mesh", *SHAPES) if isinstance(given, Mapping) and key in given]
+    if not isinstance(given, Mapping) or not {"name", "material"} <= set(given) <= known or len(of) != 1:
+        raise ValueError(
+            f"{where}: body {k} has name, material and one of mesh, {', '.join(SHAPES)}, and may have scale, pose and soft; "
+            f"found {given}"
+        )
+    name, (kind,) = str(given["name"]), of
+    try:
+        if kind == "mesh":
+            mesh = mesh_of_file(where.parent / given["mesh"], given["material"], float(given.get("scale", 1.0)))
+        else:
+            count, made = SHAPES[kind]
+            numbers = list(map(float, np.atleast_1d(given[kind])))
+            if len(numbers) != count:
+                raise ValueError(f"a {kind} is told by {count} numbers, found {len(numbers)}")
+            mesh = made(numbers, given["material"])
+        pose: Any = tuple(map(float, given.get("pose", ORIGIN)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: the body {name}: {error}") from error
+    return Body(name, mesh, pose, bool(given.get("soft", False)))
 
 
 def _material(where: Path, name: str, given: Any) -> Material:

@@ -7,7 +7,7 @@ it. Ranges alone do not tell the scale of radiance: albedos times s, a / s^2 and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,10 @@ from scipy.optimize import OptimizeResult, minimize
 
 from sim_core.lidar.scan import Lidar
 
-__all__ = ["Fit", "FitOptions", "fit"]
+__all__ = ["Fit", "FitOptions", "Watch", "fit"]
+
+#: told after each step: how many there were, the cost, the values of the best start; a true answer ends the fit with what there is
+Watch = Callable[[int, float, Mapping[str, float]], bool]
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,7 @@ def fit(
     bounds: Mapping[str, tuple[float, float]] = {},
     options: FitOptions = FitOptions(),
     each: Sequence[Mapping[str, float]] = ({},),
+    watch: Watch | None = None,
 ) -> Fit:
     """Fit the parameters that `start` names.
 
@@ -146,7 +150,8 @@ def fit(
         lidar: the model, with all other parameters at its values.
         measured: ranges (beams,), or (scans, beams) of several scans [m]; NaN where nothing was measured.
         start: first values of the free parameters. bounds: of any of them, low and high.
-        options: see there. each: of several scans, the values that differ in each (known poses, say).
+        options: see there. each: of several scans, the values that differ in each (known poses, say). watch: see there; None: nobody
+            looks.
 
     Raises:
         KeyError: an unknown parameter. ValueError: nothing is free or measured, shapes that do not fit, bounds the wrong way round, a
@@ -174,14 +179,19 @@ def fit(
         drawn = np.random.default_rng(options.seed).uniform(limit[:, 0], limit[:, 1], (options.starts - 1, len(names)))
         rows = np.concatenate([rows, drawn])
     descend = _marquardt if options.method == "lm" else _quasi_newton
+    looked = _Looked(watch, names)
     stages = options.softness or (lidar.settings.softness,)
     runs = [_Run([row], [], 0, False) for row in rows]
     for softness in stages:
         last = softness == stages[-1]
         here = options if last else replace(options, gain=options.coarse, step=0.1 * options.coarse)
         problem = _Problem(lidar.softened(softness), data, names, here, each)
-        found = descend(problem, np.array([run.path[-1] for run in runs]), limit)
+        found = descend(problem, np.array([run.path[-1] for run in runs]), limit, looked)
         runs = [before.then(after) for before, after in zip(runs, found)]
+        looked.steps = len(min(runs, key=lambda run: run.trace[-1]).trace) - 1
+        if looked.ended:
+            problem = problem if last else _Problem(lidar.softened(stages[-1]), data, names, options, each)
+            break
     best = min(runs, key=lambda run: run.trace[-1])
     end = problem(best.path[-1][None])
     # without softness a plane mirror's place along itself would seem unknown, which is told by where it begins and ends
@@ -202,7 +212,7 @@ def fit(
         float(end.cost[0]),
         np.array(best.trace),
         np.array(best.path),
-        best.converged,
+        best.converged and not looked.ended,
         best.evaluations,
         lost,
         weak,
@@ -224,7 +234,23 @@ class _Run:
         return _Run([*self.path, *after.path[1:]], trace, self.evaluations + after.evaluations, after.converged)
 
 
-def _marquardt(problem: _Problem, rows: np.ndarray, limit: np.ndarray) -> list[_Run]:
+@dataclass
+class _Looked:
+    """Who watches, and whether they want an end; `steps` are those of stages before."""
+
+    watch: Watch | None
+    names: tuple[str, ...]
+    steps: int = 0
+    ended: bool = False
+
+    def __call__(self, run: _Run) -> bool:
+        if self.watch is not None and not self.ended:
+            values = dict(zip(self.names, map(float, run.path[-1])))
+            self.ended = bool(self.watch(self.steps + len(run.trace) - 1, run.trace[-1], values))
+        return self.ended
+
+
+def _marquardt(problem: _Problem, rows: np.ndarray, limit: np.ndarray, looked: _Looked) -> list[_Run]:
     """All starts at once: those that are done are scanned no more."""
     options, count = problem.options, rows.shape[1]
     at = rows.copy()
@@ -235,7 +261,7 @@ def _marquardt(problem: _Problem, rows: np.ndarray, limit: np.ndarray) -> list[_
     open_ = np.ones(len(at), bool)
     for _ in range(3 * options.iterations):
         live = np.flatnonzero(open_)
-        if not len(live):
+        if not len(live) or looked(min(runs, key=lambda run: run.trace[-1])):
             break
         step = np.zeros((len(live), count))
         for row, s in enumerate(live):
@@ -282,12 +308,12 @@ def _step(at: np.ndarray, gradient: np.ndarray, normal: np.ndarray, damping: flo
     return step
 
 
-def _quasi_newton(problem: _Problem, rows: np.ndarray, limit: np.ndarray) -> list[_Run]:
+def _quasi_newton(problem: _Problem, rows: np.ndarray, limit: np.ndarray, looked: _Looked) -> list[_Run]:
     """One start after the other."""
-    return [_descent(problem, row, limit) for row in rows]
+    return [_descent(problem, row, limit, looked) for row in rows]
 
 
-def _descent(problem: _Problem, row: np.ndarray, limit: np.ndarray) -> _Run:
+def _descent(problem: _Problem, row: np.ndarray, limit: np.ndarray, looked: _Looked) -> _Run:
     """L-BFGS wants parameters of one scale, which the first Gauss-Newton matrix gives."""
     begun = problem(row[None])
     curvature = np.diag(begun.normal[0])
@@ -301,6 +327,8 @@ def _descent(problem: _Problem, row: np.ndarray, limit: np.ndarray) -> _Run:
     def note(intermediate_result: OptimizeResult) -> None:
         path.append(intermediate_result.x * scale)
         trace.append(float(intermediate_result.fun))
+        if looked(_Run(path, trace, 0, False)):
+            raise StopIteration
 
     found = minimize(
         value,

@@ -23,7 +23,8 @@ class LidarSettings:
     """Of a scan; numbers without a source are choices of ours.
 
     Attributes:
-        beams: of a scan. spacing: between them [rad]; the middle of the scan looks along the sensor's x, angles are counter-clockwise.
+        beams: of a scan. spacing: between them [rad]; angles are counter-clockwise. middle: angle of the scan's middle from the
+            sensor's x [rad]: a driver's frame may be turned by half a step.
         rays: a beam is traced by, equally weighted. divergence: half angle of a beam's cone [rad].
         depth: most surfaces a ray meets one after the other.
         frequencies: of the two modulations [Hz], as 7 to 8.
@@ -42,6 +43,7 @@ class LidarSettings:
 
     beams: int = 682
     spacing: float = 2.0 * math.pi / 1024.0
+    middle: float = 0.0
     rays: int = 3
     divergence: float = 0.005
     depth: int = 5
@@ -62,6 +64,7 @@ class LidarSettings:
         whole = {"beams": (1, 1_000_000), "rays": (1, 10_000), "depth": (1, 16)}
         real = {
             "spacing": (0.0, 2.0 * math.pi),
+            "middle": (-2.0 * math.pi, 2.0 * math.pi),
             "divergence": (0.0, 0.2),
             "gain": (1e-12, 1e12),
             "glint": (0.0, 1e6),
@@ -86,7 +89,7 @@ class LidarSettings:
     @property
     def angles(self) -> np.ndarray:
         """Of the beams, (beams,) [rad]."""
-        return (np.arange(self.beams) - 0.5 * (self.beams - 1)) * self.spacing
+        return self.middle + (np.arange(self.beams) - 0.5 * (self.beams - 1)) * self.spacing
 
     @property
     def directions(self) -> np.ndarray:
