@@ -25,7 +25,16 @@ from sim_core.planning.candidates import Candidates
 if TYPE_CHECKING:
     from sim_core.elastic.surface import Surface
 
-__all__ = ["CHOICES", "Choice", "Exploration", "ExplorationSettings", "Place", "poke_of", "poke_record", "surface_digest"]
+__all__ = [
+    "CHOICES",
+    "Choice",
+    "Exploration",
+    "ExplorationSettings",
+    "Place",
+    "poke_of",
+    "poke_record",
+    "surface_digest",
+]
 
 VERSION = 1
 OBSERVED, STEEP = "poked", "too steep"
@@ -176,28 +185,30 @@ class Exploration:
         self.candidates.close(index, reason)
 
     def add(self, pokes: Sequence[Poke], forget: bool = False) -> None:
-        """Pokes from elsewhere, instead of what was learnt before if that is to be forgotten; places stay as they are.
+        """Pokes from elsewhere; instead of what was learnt before if that is to be forgotten, and its places may be poked again.
 
         Raises:
             ValueError: they cannot be learnt from, and nothing has changed.
         """
+        before = self.pokes, self.tried, self.model
         if forget:
-            before = self.pokes, self.tried, self.model
             self.pokes, self.tried, self.model = [], [], None
-            try:
-                self._learn(list(pokes), [-1] * len(pokes))
-            except ValueError:
-                self.pokes, self.tried, self.model = before
-                raise
-        else:
+        try:
             self._learn(list(pokes), [-1] * len(pokes))
+        except ValueError:
+            self.pokes, self.tried, self.model = before
+            raise
+        if forget:
+            self.candidates.reopen(OBSERVED)
 
     def _learn(self, pokes: list[Poke], where: list[int]) -> None:
         if not pokes:
             return
         for poke in pokes:
             if not (len(poke.force) and np.isfinite(poke.force).all() and np.isfinite(poke.displacement).all()):
-                raise ValueError("a poke holds finite displacements and forces, one of each at least; say `fail` where it does not")
+                raise ValueError(
+                    "a poke holds finite displacements and forces, one of each at least; say `fail` where it does not"
+                )
         self.model = self._fit([*self.pokes, *pokes])
         self.pokes.extend(pokes)
         self.tried.extend(where)
@@ -238,7 +249,9 @@ class Exploration:
         if checkpoint["surface"] != surface_digest(surface):
             raise ValueError("the checkpoint is of another surface: build the same one, or begin a new exploration")
         said = dict(checkpoint["settings"])
-        settings = ExplorationSettings(**{**said, "upward": tuple(said["upward"]), "choice": cast(Choice, said["choice"])})
+        settings = ExplorationSettings(
+            **{**said, "upward": tuple(said["upward"]), "choice": cast(Choice, said["choice"])}
+        )
         found = cls(surface, fit, settings)
         for reason, numbers in checkpoint["closed"].items():
             found.candidates.close(np.array(numbers, int), reason)
@@ -277,6 +290,8 @@ def poke_of(record: dict[str, Any]) -> Poke:
         ValueError: it is no poke's record.
     """
     try:
-        return Poke(**{name: np.array(value, float) if isinstance(value, list) else value for name, value in record.items()})
+        return Poke(
+            **{name: np.array(value, float) if isinstance(value, list) else value for name, value in record.items()}
+        )
     except TypeError as error:
         raise ValueError(f"this is no poke's record: {error}") from None

@@ -55,7 +55,7 @@ class StiffnessProcess:
             raise ValueError("a model of stiffness needs a reading: poke the object once at least")
         if not (np.isfinite(x).all() and np.isfinite(d).all() and np.isfinite(f).all()):
             raise ValueError("places, displacements and forces are finite numbers; leave out readings that are not")
-        self.x, self.d = x, d
+        self.x, self.d, self.f = x, d, f
         self.deepest = float(d.max())
         self.reach, self.signal, self.depth, self.noise = reach, signal, depth, noise
         self._knots = np.linspace(float(d.min()), self.deepest, PIECES + 1)[:-1]
@@ -80,11 +80,18 @@ class StiffnessProcess:
             raise ValueError("a model of stiffness needs a reading: poke the object once at least")
         size = max(float(np.ptp(x[:, :3], axis=0).max()), 0.05)
         span = max(float(np.ptp(d)), 1e-3)
-        found = [
-            cls(x, d, f, reach * size, signal, depth * span, noise)
-            for reach, signal, depth, noise in product(REACHES, SIGNALS, DEPTHS, NOISES)
-        ]
-        return max(found, key=lambda one: one.log_likelihood())
+        best, chosen = -np.inf, (0.0, 0.0, 0.0, 0.0)
+        for reach, depth in product(REACHES, DEPTHS):
+            # The covariance is s^2 C + noise^2, and so one decomposition of C serves all of s and of the noise.
+            unit = cls(x, d, f, reach * size, 1.0, depth * span, 1.0)
+            values, vectors = np.linalg.eigh(unit._covariance(x, d, x, d))
+            along = (unit._residual @ vectors) ** 2
+            for signal, noise in product(SIGNALS, NOISES):
+                variance = signal**2 * np.maximum(values, 0.0) + noise**2
+                likelihood = -0.5 * float((along / variance).sum() + np.log(variance).sum())
+                if likelihood > best:
+                    best, chosen = likelihood, (reach * size, signal, depth * span, noise)
+        return cls(x, d, f, *chosen)
 
     def log_likelihood(self) -> float:
         """Of the readings, given the mean curve."""
