@@ -52,7 +52,7 @@ PLAIN_COMMANDS = {
     "launch": ("cli.launch", "launch"),
     "ros2": ("cli.ros2", "ros2"),
     "doctor": ("cli.doctor", "main"),
-    "emulate": ("hardware.emulate", "main"),
+    "emulate": ("cli.emulate", "emulate"),
 }
 
 

@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -39,8 +40,7 @@ DEVICES = {
 }
 
 
-def _parser(device: str) -> argparse.ArgumentParser:
-    module, what = DEVICES[device]
+def _parser(device: str, module: str, what: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"refit emulate {device}",
         description=f"Emulates: {what}.",
@@ -57,17 +57,21 @@ def _parser(device: str) -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the emulator that the words name until it is ended; returns the exit code."""
+def main(argv: list[str] | None = None, devices: Mapping[str, tuple[str, str]] = DEVICES) -> int:
+    """Run the emulator that the words name until it is ended; returns the exit code.
+
+    Args:
+        devices: as DEVICES; others are played by whoever computes what they sense above this package.
+    """
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help", "--list"):
         print(
             "usage: refit emulate DEVICE [options]      (DEVICE --help lists them)\n\n"
-            + "\n".join(f"  {name:14} {what}" for name, (_, what) in DEVICES.items())
+            + "\n".join(f"  {name:14} {what}" for name, (_, what) in devices.items())
         )
         return 0 if argv else 2
-    if argv[0] not in DEVICES:
-        print(f"refit emulate: no device '{argv[0]}'; there are {', '.join(DEVICES)}", file=sys.stderr)
+    if argv[0] not in devices:
+        print(f"refit emulate: no device '{argv[0]}'; there are {', '.join(devices)}", file=sys.stderr)
         return 2
     stop, running = threading.Event(), False
 
@@ -82,10 +86,11 @@ def main(argv: list[str] | None = None) -> int:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     device = argv[0]
     try:
-        options = _parser(device).parse_args(argv[1:])
+        module, what = devices[device]
+        options = _parser(device, module, what).parse_args(argv[1:])
         if options.with_parent:
             threading.Thread(target=_watch_parent, daemon=True).start()
-        emulator = importlib.import_module(DEVICES[device][0]).make(options, Faults(options.seed))
+        emulator = importlib.import_module(module).make(options, Faults(options.seed))
         if options.state:
             emulator.set(**(yaml.safe_load(options.state.read_text()) or {}))
     except (OSError, ValueError, yaml.YAMLError) as error:

@@ -28,7 +28,7 @@ class EmulatorProcess:
         *arguments: further command-line words.
         link: path of the port; None: one in a folder of its own.
         seed: of noise and faults.
-        timeout: for READY [s].
+        timeout: for READY [s]. program: module that plays the device, taking the same words as hardware.emulate.
 
     Attributes:
         link: path that clients open.
@@ -45,10 +45,11 @@ class EmulatorProcess:
         link: str | os.PathLike | None = None,
         seed: int = 0,
         timeout: float = 30.0,
+        program: str = "hardware.emulate",
     ) -> None:
         self.device = device
         self._arguments = arguments
-        self._settings: dict[str, Any] = {"link": link, "seed": seed, "timeout": timeout}
+        self._settings: dict[str, Any] = {"link": link, "seed": seed, "timeout": timeout, "program": program}
         self._folder = Path(tempfile.mkdtemp(prefix=f"refit-{device}-"))
         self.link = Path(link) if link else self._folder / "port"
         self._control = self._folder / "control"
@@ -57,7 +58,7 @@ class EmulatorProcess:
         words = ["--link", self.link, "--control", self._control, "--seed", seed, "--with-parent", *arguments]
         # A session of its own: Ctrl-C reaches whoever runs this, who ends the emulator in order.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hardware.emulate", device, *map(str, words)],
+            [sys.executable, "-m", program, device, *map(str, words)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -182,8 +182,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-codes", action="store_true", help="no error codes at edges and dark surfaces")
 
 
-def make(options: argparse.Namespace, faults: Faults) -> UrgEmulator:
+def make(
+    options: argparse.Namespace, faults: Faults, scene: Scene | None = None, kind: type[UrgEmulator] = UrgEmulator
+) -> UrgEmulator:
     """The emulator that the options describe.
+
+    Args:
+        scene: what it sees, where that is computed elsewhere; None: rays cast into the room or world of the options.
+        kind: of the emulator.
 
     Raises:
         ValueError: they do not fit together.
@@ -193,9 +199,11 @@ def make(options: argparse.Namespace, faults: Faults) -> UrgEmulator:
         raise ValueError(
             f"the URG-04LX has no rate of {options.rs232} baud, only {', '.join(str(int(r)) for r in RATES)}"
         )
-    if options.world:
+    if scene is not None:
+        pass
+    elif options.world:
         world = world_of_plant(options.world)
-        scene: Scene = MujocoScene(world.mjcf, world.joints, lambda: world.state().q, options.site)
+        scene = MujocoScene(world.mjcf, world.joints, lambda: world.state().q, options.site)
     else:
         scene = Room(options.room)
     if options.tcp is not None:
@@ -204,7 +212,7 @@ def make(options: argparse.Namespace, faults: Faults) -> UrgEmulator:
         port = PtyPort(options.link, int(rate) if options.rs232 else None)
     else:
         raise ValueError("where is it plugged in? Give --link PATH, or --tcp PORT")
-    return UrgEmulator(
+    return kind(
         port,
         scene,
         Optics(options.seed, options.noise, not options.no_codes),
