@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sim_core.elastic.rigid_body import PROBES, RigidBody, sample_mesh, sphere
+from sim_core.elastic.rigid_body import RigidBody, cylinder_probe, line_probe, point_probe, sample_mesh, sphere
 
 __all__ = ["BODIES", "load_body"]
 
 #: bodies that need no file
-BODIES = (*PROBES, "sphere")
+BODIES: dict[str, Callable[[], RigidBody]] = {
+    "point": point_probe,
+    "line": line_probe,
+    "cylinder": cylinder_probe,
+    "sphere": sphere,
+}
 
 
 def load_body(name: str) -> RigidBody:
@@ -19,9 +24,8 @@ def load_body(name: str) -> RigidBody:
     Raises:
         ValueError: there is no such body and no such file, or it holds no triangles.
     """
-    known: dict[str, Callable[[], RigidBody]] = {**PROBES, "sphere": sphere}
-    if name in known:
-        return known[name]()
+    if name in BODIES:
+        return BODIES[name]()
     file = Path(name).expanduser()
     if not name or not file.is_file():
         raise ValueError(f"there is no body '{name}'; there are {', '.join(BODIES)}, or name a mesh file")

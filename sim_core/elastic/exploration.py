@@ -289,9 +289,8 @@ def poke_of(record: dict[str, Any]) -> Poke:
     Raises:
         ValueError: it is no poke's record.
     """
+    values: dict[str, Any] = {k: np.array(v, float) if isinstance(v, list) else v for k, v in record.items()}
     try:
-        return Poke(
-            **{name: np.array(value, float) if isinstance(value, list) else value for name, value in record.items()}
-        )
+        return Poke(**values)
     except TypeError as error:
         raise ValueError(f"this is no poke's record: {error}") from None
