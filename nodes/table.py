@@ -32,6 +32,8 @@ NODES = {
     # learning
     "augmentation": "nodes.learning.augmentation",
     "inference": "nodes.learning.inference",
+    # what sensors saw, explained
+    "lidar": "nodes.perception.lidar",
     # what to try next
     "auscultation": "nodes.planning.auscultation",
     "excavation": "nodes.planning.excavation",

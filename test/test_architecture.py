@@ -79,7 +79,7 @@ FLOORS = {
     "sim_core.inference": ("data", "shooting", "fit", "bayessim", "samplers", "posterior"),
     "nodes": (
         *("framework", "frames", "view", "control", "plant", "devices", "supervision", "learning", "telepresence"),
-        "planning",
+        *("perception", "planning"),
     ),
     "nodes.view": ("stage", "layers"),
 }

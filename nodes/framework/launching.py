@@ -91,6 +91,12 @@ ARGUMENTS: dict[str, dict] = {
         choices=["robust", "literal"],
         description="how a cart-pole's physics is refitted: robustly, or as published",
     ),
+    "object": dict(
+        default_value="",
+        description="name of the soft object before a robot with a probe; a simulated plant knows "
+        "sloth, vest, lamb, shoe, bird, and categories with a number: docs/nodes/sim_plant.md; empty: none",
+    ),
+    "probe": dict(default_value="point", choices=["point", "line", "cylinder"], description="that such a robot holds"),
     "solver": dict(
         default_value="osqp",
         choices=["osqp", "neural"],
@@ -112,7 +118,7 @@ ARGUMENTS: dict[str, dict] = {
     ),
     "profile": dict(
         default_value="control",
-        choices=["full", "control", "exam", "search", "dig", "poke", "identify", "calibrate"],
+        choices=["full", "control", "exam", "search", "dig", "poke", "scan", "identify", "calibrate"],
         description="which topics are recorded: recording/profiles.yaml lists them",
     ),
     "drivers": dict(
