@@ -14,7 +14,7 @@ __all__ = ["TIERS", "MissingTierError", "require"]
 #: tier -> import names of the packages that the project asks of it directly; of one that holds data alone, its own name
 TIERS = {
     "inference": ("numpyro", "jax", "jaxlib", "cma", "distributed"),
-    "learning": ("torch",),
+    "learning": ("torch", "sklearn"),
     "calibration": ("cv2",),
     "security": ("cryptography",),
     "robots": ("pinocchio", "example-robot-data"),

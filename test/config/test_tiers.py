@@ -32,7 +32,7 @@ def test_the_sentence_names_what_is_missing_and_the_remedy(absent):
     absent("learning")
     with pytest.raises(
         MissingTierError,
-        match=r"^the method 'x' needs the packages of the tier 'learning', of which torch is not "
+        match=r"^the method 'x' needs the packages of the tier 'learning', of which torch, sklearn are not "
         r"installed; run ./refit setup learning$",
     ):
         require("learning", "the method 'x'")
