@@ -23,6 +23,7 @@ __all__ = [
     "Pool",
     "Progress",
     "augmented",
+    "batches",
     "fit_mean",
     "new_mean",
     "reproducible",
@@ -137,6 +138,22 @@ class Best:
         return self.losses[self._at]
 
 
+def batches(rows: torch.Tensor, which: torch.Tensor, fit: MeanFit, rng: np.random.Generator) -> Sequence[torch.Tensor]:
+    """Shuffled rows (k,) in steps: of all views, or, where the settings ask for it, each step of few of them.
+
+    Args:
+        which: the view of each row (k,).
+    """
+    if not fit.views:
+        return rows.split(fit.batch)
+    share = max(fit.batch // fit.views, 1)
+    parts = [part for view in torch.unique(which) for part in rows[which == view].split(share)]
+    order = rng.permutation(len(parts))
+    return [
+        torch.cat([parts[k] for k in order[start : start + fit.views]]) for start in range(0, len(order), fit.views)
+    ]
+
+
 def new_mean(factory: ExtractorFactory, settings: MetaSettings, seed: int) -> MeanModel:
     """A mean that is not fitted yet; one seed gives the same weights each time."""
     torch.manual_seed(seed)
@@ -163,11 +180,13 @@ def fit_mean(
     held_out, seen = order[:few], order[few:]
     if not len(seen):
         raise ValueError(f"expected two rows or more to fit a mean to, found {len(index)}")
+    if fit.views:
+        held_out = held_out.sort().values  # by views, each of which is encoded once or twice then
     optimiser = torch.optim.Adam(model.parameters(), fit.rate)
     best = Best(model, fit.patience)
     for epoch in range(1, fit.epochs + 1):
         shuffled = seen[torch.from_numpy(rng.permutation(len(seen)))]
-        for rows in shuffled.split(fit.batch):
+        for rows in batches(shuffled, pool.rows.which[shuffled], fit, rng):
             batch = augmented(pool.rows.take(rows), augmentation, rng, noise=True)
             loss = ((model(batch) - pool.values[rows]) ** 2).mean()
             optimiser.zero_grad(set_to_none=True)

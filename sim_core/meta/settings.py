@@ -36,6 +36,8 @@ class MeanFit:
     Attributes:
         rate: of Adam. batch: rows of a step. held_out: share of the rows that decide when to stop.
         patience: epochs without improvement after which training ends; the best weights are kept. epochs: most of them.
+        views: among which the rows of a step are, 0: all. Where many rows share a view, as the pokes of an object do, a step costs
+            as much as the views that it encodes.
     """
 
     rate: float = 5e-3
@@ -43,6 +45,7 @@ class MeanFit:
     held_out: float = 0.1
     patience: int = 5
     epochs: int = 200
+    views: int = 0
 
 
 @dataclass(frozen=True)

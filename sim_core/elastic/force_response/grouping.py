@@ -108,7 +108,7 @@ class GroupCache:
         """Of each cloud (b, n, c)."""
         found = []
         for cloud in clouds.detach().numpy():
-            key = hashlib.blake2b(np.ascontiguousarray(cloud), digest_size=16).digest()
+            key = hashlib.blake2b(cloud.tobytes(), digest_size=16).digest()
             if key not in self._kept:
                 self._kept[key] = groups_of(cloud, self.levels)
                 if len(self._kept) > self.size:

@@ -41,7 +41,7 @@ class Widths:
 #: PointNet++ as published
 FULL = Widths((Level(512, 0.2, 32, (64, 64, 128)), Level(128, 0.4, 64, (128, 128, 256))), (256, 512, 1024), (512, 256))
 #: for a few processor cores: a four-hundredth of the multiplications
-SMALL = Widths((Level(128, 0.2, 16, (16, 16, 32)), Level(32, 0.5, 16, (32, 32, 64))), (64, 64), (32,))
+SMALL = Widths((Level(64, 0.25, 16, (16, 16, 32)), Level(16, 0.6, 16, (32, 32, 64))), (64, 64), (32,))
 SIZES = {"full": FULL, "small": SMALL}
 
 

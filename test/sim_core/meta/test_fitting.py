@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from sim_core.meta.fitting import Best, augmented, reproducible
-from sim_core.meta.settings import Augmentation
+from sim_core.meta.fitting import Best, augmented, batches, reproducible
+from sim_core.meta.settings import Augmentation, MeanFit
 from sim_core.meta.tasks import Rows
 
 pytestmark = pytest.mark.pure
@@ -35,6 +35,18 @@ def test_each_view_changes_with_its_rows_or_stays_with_them():
     assert 70 < int((seen.views < 0).sum()) < 130
     noisy = augmented(rows, flips, np.random.default_rng(0), noise=True)
     assert torch.equal(noisy.views, seen.views + 0.25) and torch.equal(noisy.numbers[0], seen.numbers[0])
+
+
+def test_a_step_sees_few_views_where_it_is_asked_to_and_each_row_once_an_epoch():
+    which = torch.arange(10).repeat_interleave(40)
+    shuffled = torch.from_numpy(np.random.default_rng(0).permutation(400))
+    steps = batches(shuffled, which[shuffled], MeanFit(batch=32, views=4), np.random.default_rng(1))
+    assert torch.equal(torch.cat(list(steps)).sort().values, torch.arange(400))
+    assert max(len(rows) for rows in steps) == 32 and len(steps) == 13
+    seen = [set(which[rows].tolist()) for rows in steps]
+    assert max(len(views) for views in seen) <= 4 and len(set(map(frozenset, seen))) > 8
+    plain = batches(shuffled, which[shuffled], MeanFit(batch=32), np.random.default_rng(1))
+    assert torch.equal(torch.cat(list(plain)), shuffled)
 
 
 def test_training_takes_one_thread_and_gives_the_others_back():
