@@ -23,6 +23,7 @@ LAYERS = {
     "parameters": "nodes.view.layers.parameters:ParametersLayer",
     "wrench": "nodes.view.layers.wrench:WrenchLayer",
     "scan": "nodes.view.layers.scan:ScanLayer",
+    "lidar": "nodes.view.layers.lidar:LidarLayer",
     "cloud": "nodes.view.layers.cloud:CloudLayer",
     "belief": "nodes.view.layers.belief:BeliefLayer",
     "scores": "nodes.view.layers.scores:ScoresLayer",

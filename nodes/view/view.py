@@ -41,7 +41,9 @@ ANSWER_LIMIT = 15.0
 class ViewConfig:
     """Parameters of `view`."""
 
-    robot: str = setting("panda", "", None, "name in config/robots, or path of a model", read_only=True)
+    robot: str = setting(
+        "panda", "", None, "name in config/robots, or path of a model; empty: none is drawn", read_only=True
+    )
     port: int = setting(8080, "", (0, 65535), "of the page; 0: a free one, which the log names", read_only=True)
     host: str = setting(
         "127.0.0.1", "", None, "address to listen on; beyond loopback the page has no buttons", read_only=True
@@ -90,8 +92,8 @@ class View(RefitNode):
         self._readers: dict[tuple[Want, str], _Reader] = {}
         self._questions: list[_Question] = []
         self._verbs: dict[str, Client] = {}
-        shape = robot_shape(config.robot)
-        self._server = open_page(config.port, f"refit · {shape.name}", config.host)
+        shape = robot_shape(config.robot) if config.robot else None
+        self._server = open_page(config.port, f"refit · {shape.name if shape else 'live'}", config.host)
         # Whoever reaches a port of the network is nobody in particular: a robot is not stopped or armed from there.
         operator = self._operate if is_loopback(config.host) else None
         self._player = Player(
