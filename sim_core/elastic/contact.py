@@ -216,7 +216,7 @@ class ContactSimulator:
         centre = poses[:, :3, 3] + poses[:, :3, :3] @ np.asarray(about, float)
         owner = np.repeat(np.arange(len(poses)), outcome["count"])
         each = forces[:, None] * pairs["feature"][:, 6:]
-        moment = np.cross(pairs["rigid"] - centre[owner], each)
+        moment = _crossed(pairs["rigid"] - centre[owner], each)
         return Contacts(
             _sums(each, owner, len(poses)),
             _sums(moment, owner, len(poses)),
@@ -284,6 +284,12 @@ def _groups(ways: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     unique, inverse = np.unique(ways, axis=0, return_inverse=True)
     for k, way in enumerate(unique):
         yield way, np.flatnonzero(inverse.ravel() == k)
+
+
+def _crossed(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """As np.cross of (n, 3), in a third of its time for few."""
+    (x, y, z), (u, v, w) = a.T, b.T
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], 1)
 
 
 def _sums(each: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:

@@ -69,7 +69,8 @@ def touch(
         MemoryError: no room for a contact's equations. RuntimeError: a problem was not solved.
     """
     pairs, outcome = np.empty((len(poses), len(body)), PAIR), np.zeros(len(poses), OUTCOME)
-    arrays = map(pointer, (body, poses, pairs, outcome))
+    # of records the array interface is slow
+    arrays = (pointer(body), pointer(poses), pairs.ctypes.data, outcome.ctypes.data)
     call = kernel().symbol("touch")
     numbers = (coupling, onset, len(body), SOLVERS[solver], len(poses), threads)
     check(call(ctypes.addressof(sight), *arrays, *numbers))
