@@ -19,7 +19,7 @@ from tf2_msgs.msg import TFMessage
 from nodes.frames.robot_frames import RobotFrames
 from nodes.framework.clouds import cloud_message
 from nodes.framework.messages import set_stamp, to_stamp
-from sim_core.motion.quadruped.walking import CONTACT_FORCE
+from sim_core.motion.quadruped.gait import CONTACT_FORCE
 from sim_core.plant import MujocoPlant
 
 __all__ = ["PlantMessages"]

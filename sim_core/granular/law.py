@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 __all__ = ["Law", "Material", "longest_step", "pair_table"]
 
@@ -73,6 +72,8 @@ SHEAR = 2.0 / 7.0
 def damping_ratio(restitution: float) -> float:
     """Damping over critical damping that gives a coefficient of restitution where the dashpot never pulls (Schwager and Poeschel,
     Granular Matter 9, 2007, equation 21)."""
+
+    from scipy.optimize import brentq  # slow to load, and asked once for each material
 
     def excess(ratio: float) -> float:
         root = math.sqrt(abs(1.0 - ratio**2))

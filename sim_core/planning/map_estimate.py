@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.stats import qmc
 
 from sim_core.planning.parametric_mean import ParametricMean
 from sim_core.planning.residual_process import ResidualProcess
@@ -32,6 +31,8 @@ def _normal_draws(dimension: int, count: int) -> np.ndarray:
     """Quasi-random draws of a standard normal (count, dimension), always the same."""
     if not dimension:
         return np.zeros((count, 0))
+    from scipy.stats import qmc  # slow to load, and not every belief has a mean to fit
+
     with_zero = np.array(qmc.MultivariateNormalQMC(np.zeros(dimension), seed=0).random(count))
     with_zero[0] = 0.0
     return with_zero

@@ -20,7 +20,7 @@ CR3 of Cameron and Miller, A Practitioner's Guide to Cluster-Robust Inference (2
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from sim_core.host.threads import single_threaded
 from sim_core.inference.fit.definite import solve_definite
@@ -90,7 +90,7 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
     degrees = max(len(normal.scores) - 1.0, 2.0)
     inflation = np.sqrt(np.maximum(np.diag(jackknife) / np.diag(independent), 1.0))
     # Few segments: their scatter is itself uncertain, so normal quantiles become Student's.
-    widen = inflation * np.where(inflation > 1.0, student_t.ppf(0.975, degrees) / Z95, 1.0)
+    widen = inflation * np.where(inflation > 1.0, stdtrit(degrees, 0.975) / Z95, 1.0)
     covariance = independent * np.outer(widen, widen)
     if solution.ending is not Ending.CONVERGED:
         # The way that is left to the optimum is an error like any other.

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import norm, qmc
+from scipy.special import ndtri
 
 from config.description import RobotError
 from config.robot import load_robot
@@ -139,12 +139,14 @@ def natural_limits(source: str | Path, names: list[str]) -> tuple[RobotModel, di
     Raises:
         FreeNameError: as for `free_parameters`, or a name that has no natural quantity (sensor.delay).
     """
+    from scipy.stats import qmc  # slow to load, and only asked for here
+
     if DELAY in names:
         raise FreeNameError(
             f"'{DELAY}' is no quantity of the simulator; particles are over those (gauss-newton knows the delay)"
         )
     model, spec, _ = free_parameters(source, names)
-    draws = norm.ppf(qmc.Sobol(spec.n, seed=0).random_base2(DRAWS))
+    draws = ndtri(qmc.Sobol(spec.n, seed=0).random_base2(DRAWS))
     draws = spec.clip(spec.prior_mean + spec.prior_std * draws)
     none = np.zeros((spec.n, spec.n))
     rows = spec.report(spec.prior_mean, none)

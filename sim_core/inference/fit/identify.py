@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm, qmc
+from scipy.special import ndtri
 
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.covariance import Posterior, posterior
@@ -259,8 +259,10 @@ def _starting_points(problem: ShootingProblem, count: int, seed: int) -> np.ndar
 
     Points lie within the middle 90 % of each coordinate's prior: its tails rarely roll out.
     """
+    from scipy.stats import qmc  # slow to load, and most fits start once
+
     sobol = qmc.Sobol(problem.n, seed=seed).random_base2(int(np.ceil(np.log2(max(count - 1, 1)))))[: count - 1]
-    spread = problem.prior_mean + problem.prior_std * norm.ppf(0.05 + 0.9 * sobol)
+    spread = problem.prior_mean + problem.prior_std * ndtri(0.05 + 0.9 * sobol)
     return np.clip(np.vstack([problem.prior_mean[None], spread]), problem.lower, problem.upper)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.change_point import Change, ChangeConfig, find_changes, segment_costs
@@ -76,7 +76,7 @@ class History:
         a, b = self.stretches[i].found, self.stretches[i + 1].found
         if a is None or b is None:
             return []
-        limit = norm.ppf(1.0 - 0.5 * FALSE_ALARM / len(b.after))
+        limit = ndtri(1.0 - 0.5 * FALSE_ALARM / len(b.after))
         return [y.name for x, y in zip(a.after, b.after) if abs(y.value - x.value) > limit * np.hypot(x.std, y.std)]
 
 

@@ -1,4 +1,4 @@
-"""When each foot stands and when it swings, by the clock alone."""
+"""When each foot stands and when it swings, by the clock alone; and by which force it is said to touch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Gait", "TROT", "STAND"]
+__all__ = ["CONTACT_FORCE", "Gait", "TROT", "STAND"]
+
+CONTACT_FORCE = 5.0  # [N] from which on a foot counts as touching
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ import numpy as np
 from sim_core.command import Command, Mode
 from sim_core.motion.quadruped.controller import LegCommand, TrotController
 from sim_core.motion.quadruped.estimator import ImuSample
+from sim_core.motion.quadruped.gait import CONTACT_FORCE
 from sim_core.motion.quadruped.robot import rotation_from_quaternion
 
-__all__ = ["CONTACT_FORCE", "LeggedPlant", "Target", "Walk", "feedback_gain", "walk"]
+__all__ = ["LeggedPlant", "Target", "Walk", "feedback_gain", "walk"]
 
-CONTACT_FORCE = 5.0  # [N] from which on a foot counts as touching
 FALLEN = 0.7  # [rad] of roll or pitch, from which no trot returns
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import qr, solve_triangular
 
 from sim_core.multibody.model import build
 from sim_core.multibody.model.model import RobotModel
@@ -151,6 +150,8 @@ def identifiability(
 
 def _base(scaled: np.ndarray, scale: np.ndarray, rank: int, names: tuple[str, ...]) -> tuple[dict[str, float], ...]:
     """xi_1 + K xi_2 with K = R11^-1 R12 of the pivoted QR factorisation, in the units of xi."""
+    from scipy.linalg import qr, solve_triangular  # slow to load, and every node that reads a robot loads this module
+
     _, R, order = qr(scaled, mode="economic", pivoting=True)
     K = solve_triangular(R[:rank, :rank], R[:rank, rank:])
     first, rest = order[:rank], order[rank:]

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
 __all__ = ["ALPHAS", "GAMMAS", "KernelSum", "fit_gaussian_process", "fit_kernel_ridge"]
 
@@ -60,6 +59,8 @@ def fit_gaussian_process(x: np.ndarray, y: np.ndarray) -> KernelSum:
     Raises:
         ValueError: fewer rows than two, or other numbers of rows than targets, or a number that is none.
     """
+    from scipy.optimize import minimize  # slow to load, and whoever only follows a fitted hand has no use for it
+
     z, shift, scale = _standardised(x, y)
     mean, spread = y.mean(0), _spread(y)
     t = (y - mean) / spread
