@@ -12,15 +12,16 @@ distribution: `./refit launch poking.launch.py ...`.
 from launch.actions import DeclareLaunchArgument
 
 from nodes.framework.extended_simulation import REAL_TIME_FACTOR, extended_simulation, robot_of
-from nodes.framework.launching import typed
+from nodes.framework.launching import ARGUMENTS, typed
 from nodes.planning.poking_config import PokingConfig
 
 CAMERAS = ("scan", "scan_left", "scan_right")
 OWN = [
     robot_of("poke_arm"),
     REAL_TIME_FACTOR,
-    DeclareLaunchArgument("object", default_value="lamb", description="what lies there: docs/nodes/sim_plant.md"),
-    DeclareLaunchArgument("object_seed", default_value="0", description="of the object"),
+    DeclareLaunchArgument("object", **{**ARGUMENTS["object"], "default_value": "lamb"}),
+    DeclareLaunchArgument("object_seed", default_value="0", description="of its shape, stiffness and camera"),
+    DeclareLaunchArgument("probe", **ARGUMENTS["probe"]),
     DeclareLaunchArgument("model", default_value="process", description="what is learnt: docs/nodes/poking.md"),
     DeclareLaunchArgument("choice", default_value="variance", description="where it pokes next: docs/nodes/poking.md"),
     DeclareLaunchArgument(
@@ -36,7 +37,7 @@ def nodes(value, node):
     directory = value["directory"] or value["run_directory"]
     # In lock-step the arm's time may go much slower than that on the wall.
     waiting = {"patience": 600.0, "scan_patience": 120.0} if value["lockstep"] == "true" else {}
-    scene = {"robot": value["robot"], "width": 320, "height": 240, "depth": False}
+    scene = {"robot": value["robot"], "width": 640, "height": 480, "rate": 2.0, "depth": False}
     scene |= {"object": value["object"], "object_seed": int(value["object_seed"])}
     return [
         node("poking", {**planning, **waiting, **({"directory": directory} if directory else {})}),
@@ -49,5 +50,5 @@ def nodes(value, node):
 
 def generate_launch_description():
     return extended_simulation(
-        OWN, nodes, passed=("object", "object_seed"), here={"profile": dict(default_value="poke")}
+        OWN, nodes, passed=("object", "object_seed", "probe"), here={"profile": dict(default_value="poke")}
     )

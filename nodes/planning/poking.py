@@ -57,8 +57,9 @@ from sim_core.elastic.model_choice import fit_point_model
 from sim_core.elastic.packing import Box, HeightMap, height_map
 from sim_core.elastic.poke import Poke, downsampled
 from sim_core.elastic.rigid_body import sphere
+from sim_core.elastic.smoothing import settled
 from sim_core.elastic.surface import Surface, load_surface, save_surface
-from sim_core.elastic.surface_builder import Cloud, build_surface
+from sim_core.elastic.surface_builder import Cloud, SurfaceQuality, build_surface
 from sim_core.planning.candidates import NoCandidate
 from sim_core.planning.checkpoint import load, save
 
@@ -198,8 +199,12 @@ class Poking(RefitNode):
             raise ValueError("a cloud without points was given; leave it out, or give none to look anew")
         clouds = [self._cloud(message) for message in messages or await self._scanned()]
         config = self.config
-        surface, quality = await self._computed(lambda: build_surface(clouds, config.surface()))
-        surface = as_told(surface)
+
+        def built() -> tuple[Surface, SurfaceQuality]:
+            found, quality = build_surface(clouds, config.surface())
+            return as_told(settled(found, config.neighbours, config.voxel)), quality
+
+        surface, quality = await self._computed(built)
         response.points, response.outward, response.holes = len(surface), quality.outward, quality.holes
         if quality.outward < config.least_outward:
             raise ValueError(

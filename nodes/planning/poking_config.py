@@ -30,7 +30,9 @@ class PokingConfig:
     voxel: float = setting(
         0.003, "m", (5e-4, 0.05), "side of the cubes in which a surface's points are averaged", read_only=True
     )
-    neighbours: int = setting(40, "", (3, 500), "points by whose plane a normal is found", read_only=True)
+    neighbours: int = setting(
+        100, "", (3, 500), "points by whose plane a normal is found, and a camera's noise is settled", read_only=True
+    )
     least_outward: float = setting(
         0.9, "", (0.0, 1.0), "share of normals that must point outward, or the surface is refused", read_only=True
     )

@@ -142,7 +142,9 @@ class Camera:
 def graph(shared_ros, tmp_path_factory):
     ros = shared_ros
     ros.folder = tmp_path_factory.mktemp("poking")
-    settings = dict(patience=5.0, scan_patience=2.0, coupling=0.015, spacing=0.03, voxel=0.004, report=False)
+    settings = dict(
+        patience=5.0, scan_patience=2.0, coupling=0.015, spacing=0.03, voxel=0.004, neighbours=30, report=False
+    )
     ros.planner = ros.start("poking", directory=str(ros.folder), **settings)
     ros.surfaces = ros.listen(PointCloud2, "poking/surface", LATCHED)
     ros.deformed = ros.listen(PointCloud2, "poking/deformed", LATCHED)
