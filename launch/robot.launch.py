@@ -49,6 +49,8 @@ NAMES = (
     "log_level",
     "arm",
     "refit",
+    "object",
+    "probe",
     "free",
     "recipe",
     "lockstep",
@@ -132,7 +134,7 @@ def started(robot, value, physical=""):
         "placement": {"lockstep": yes["lockstep"], **({"sound_patience": 30.0} if yes["lockstep"] else {})},
         "scoop_arm": {"lockstep": yes["lockstep"]},
         "bucket_arm": {"lockstep": yes["lockstep"]},
-        "poke_arm": {"lockstep": yes["lockstep"]},
+        "poke_arm": {"lockstep": yes["lockstep"], "object": value["object"], "probe": value["probe"]},
     }
     if robot.controller not in controllers:
         raise ValueError(

@@ -47,6 +47,8 @@ SHARED = (
     "log_level",
     "arm",
     "refit",
+    "object",
+    "probe",
     "free",
     "recipe",
     "lockstep",
@@ -84,10 +86,16 @@ OWN = [
         description="what lies before a robot with a scoop or a bucket: docs/nodes/sim_plant.md; empty: nothing",
     ),
     DeclareLaunchArgument("tray_seed", default_value="-1", description="of what lies there; -1: that of `seed`"),
+    DeclareLaunchArgument(
+        "object_seed", default_value="0", description="of the soft object before a robot with a probe"
+    ),
 ]
 NAMES = (*SHARED, "scenario", "seed")
 #: arguments that are parameters of the plant
-PLANT = ("robot", "scenario", "seed", "real_time_factor", "lockstep", "patient", "patient_side", "tray", "tray_seed")
+PLANT = (
+    *("robot", "scenario", "seed", "real_time_factor", "lockstep", "patient", "patient_side", "tray", "tray_seed"),
+    *("object", "object_seed", "probe"),
+)
 
 
 def robot_and_plant(context):

@@ -71,6 +71,13 @@ class SimCameraConfig:
     patient_position: tuple[float, ...] = setting(
         (0.5, 0.0, 0.18), "m", (-10.0, 10.0), "where the axes of that person's body begin in the world", read_only=True
     )
+    object: str = setting(
+        "", description="soft object that stands there, as sim_plant names it; empty: none", read_only=True
+    )
+    object_seed: int = setting(0, "", (0, 2**31 - 1), "of its shape, stiffness and camera", read_only=True)
+    object_position: tuple[float, ...] = setting(
+        (0.5, 0.0, 0.1), "m", (-10.0, 10.0), "where the axes of that object begin in the world", read_only=True
+    )
     grains: str = setting(
         "",
         description="topic on which a plant tells of its grains, which are drawn as well; empty: none",
@@ -84,6 +91,8 @@ class SimCameraConfig:
     def __post_init__(self) -> None:
         if len(self.patient_position) != 3:
             raise ValueError(f"patient_position: expected three numbers, found {len(self.patient_position)}")
+        if len(self.object_position) != 3:
+            raise ValueError(f"object_position: expected three numbers, found {len(self.object_position)}")
         if not (self.camera or self.streams):
             raise ValueError("expected a camera, streams, or both; found neither: name what is to be drawn")
 
@@ -102,7 +111,11 @@ class SimCamera(RefitNode):
 
     def configure(self) -> None:
         c = self.config
-        self._people = [patient_entity(c.patient, c.patient_side, c.patient_position)] if c.patient >= 0 else []
+        self._there = [patient_entity(c.patient, c.patient_side, c.patient_position)] if c.patient >= 0 else []
+        if c.object:
+            from sim_core.plant.soft_object import soft_object_entity  # only where one stands there
+
+            self._there.append(soft_object_entity(c.object, c.object_seed, c.object_position))
         # Refused here, in words, rather than by the thread; what draws belongs to the thread that made it.
         for name in self._names():
             with self._camera(name) as camera:
@@ -185,7 +198,7 @@ class SimCamera(RefitNode):
 
     def _camera(self, name: str) -> RenderedCamera:
         c = self.config
-        return RenderedCamera(c.robot, name, c.width, c.height, self._people, c.seed)
+        return RenderedCamera(c.robot, name, c.width, c.height, self._there, c.seed)
 
     def _is_wanted(self) -> bool:
         return self._driver_is_wanted() or any(map(_listeners, self._eyes.values()))

@@ -86,6 +86,7 @@ class SimPlant(RefitNode):
             accelerometer_noise=c.accelerometer_noise,
             patient=_patient(c),
             tray=_tray(c, c.seed if c.tray_seed < 0 else c.tray_seed),
+            poked=_poked(c),
         )
         self.diagnostics.hardware_id = plant.name
         self._world = PlantWorld(c.world, plant) if c.world else None
@@ -397,6 +398,14 @@ def _tray(c: SimPlantConfig, seed: int):
     from sim_core.plant.tray_fills import filled_tray  # only where grains lie there
 
     return filled_tray(c.tray, c.robot, float(build_model(robot_mjcf(c.robot)[1]).opt.timestep), seed)
+
+
+def _poked(c: SimPlantConfig):
+    if not c.object:
+        return None
+    from sim_core.plant.soft_object import poked_object  # only where an object stands there
+
+    return poked_object(c.object, c.object_seed, c.probe, c.object_position)
 
 
 def _ticks(period: float, tick: float) -> int:

@@ -113,6 +113,19 @@ class SimPlantConfig:
     tray_seed: int = setting(
         -1, "", (-1, 2**31 - 1), "of shapes and places of what lies there; -1: that of `seed`", read_only=True
     )
+    object: str = setting(
+        "",
+        description="soft object before a robot with a probe: sloth, vest, lamb, shoe, bird, or a category and a number, "
+        "as 'boxes 3'; empty: none",
+        read_only=True,
+    )
+    object_seed: int = setting(0, "", (0, 2**31 - 1), "of its shape, stiffness and camera", read_only=True)
+    object_position: tuple[float, ...] = setting(
+        (0.5, 0.0, 0.1), "m", (-10.0, 10.0), "where the axes of that object begin in the world", read_only=True
+    )
+    probe: str = setting(
+        "point", "", None, "that the robot pokes it with", choices=("point", "line", "cylinder"), read_only=True
+    )
     require_supervisor: bool = setting(
         True,
         "",
@@ -134,5 +147,7 @@ class SimPlantConfig:
                 raise ValueError("initial_*_std needs one number, or one per joint.")
         if len(self.patient_position) != 3:
             raise ValueError(f"patient_position: expected three numbers, found {len(self.patient_position)}.")
+        if len(self.object_position) != 3:
+            raise ValueError(f"object_position: expected three numbers, found {len(self.object_position)}.")
         if self.world and self.lockstep:
             raise ValueError("emulated devices run in real time: lockstep and world exclude each other.")
