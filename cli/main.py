@@ -41,6 +41,7 @@ COMMANDS = {
     "identify": ("cli.identify", "identify"),
     "train": ("cli.train", "train"),
     "calibrate": ("cli.calibrate", "app"),
+    "localize": ("cli.localize", "localize"),
     "exam": ("cli.exam", "exam"),
     "robot": ("cli.robot", "app"),
     "security": ("cli.security", "app"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodes.framework.config import setting
-from sim_core.lidar.search import SearchOptions
+from sim_core.lidar.search import FOLLOWING, SearchOptions
 
 __all__ = ["LidarConfig"]
 
@@ -30,9 +30,11 @@ class LidarConfig:
     place: float = setting(0.2, "m", (1e-4, 10.0), "how far from a guess is looked")
     turn: float = setting(0.4, "rad", (1e-4, 3.15), "likewise of angles")
     starts: int = setting(8, "", (1, 1000), "of a fit, within that")
-    track_place: float = setting(0.05, "m", (1e-4, 10.0), "how far a body has moved between two scans at most")
-    track_turn: float = setting(0.15, "rad", (1e-4, 3.15), "likewise of angles")
-    track_starts: int = setting(3, "", (1, 1000), "of a fit while a body is followed")
+    track_place: float = setting(
+        FOLLOWING.place, "m", (1e-4, 10.0), "how far a body has moved between two scans at most"
+    )
+    track_turn: float = setting(FOLLOWING.turn, "rad", (1e-4, 3.15), "likewise of angles")
+    track_starts: int = setting(FOLLOWING.starts, "", (1, 1000), "of a fit while a body is followed")
     huber: float = setting(0.1, "m", (1e-4, 10.0), "error of a range from which on it counts by its size")
     tolerance: float = setting(0.05, "m", (1e-4, 10.0), "a beam agrees that is nearer to what is expected")
     agreement: float = setting(0.6, "", (0.0, 1.0), "least share of beams that have to agree")
@@ -57,5 +59,5 @@ class LidarConfig:
             huber=self.huber,
             tolerance=self.tolerance,
             agreement=self.agreement,
-            **({"softness": (0.05, 0.01, 0.0)} if following else {}),
+            softness=FOLLOWING.softness if following else SearchOptions.softness,
         )

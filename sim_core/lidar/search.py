@@ -17,7 +17,7 @@ from sim_core.lidar.parameters import SENSOR, SURFACE
 from sim_core.lidar.scan import Lidar
 from sim_core.lidar.scene import POSE
 
-__all__ = ["FLAT", "Found", "Learnt", "Outcome", "SearchOptions", "calibrate", "flat", "locate"]
+__all__ = ["FLAT", "FOLLOWING", "Found", "Learnt", "Outcome", "SearchOptions", "calibrate", "flat", "locate"]
 
 #: of a pose in the plane of the scan
 FLAT = ("x", "y", "yaw")
@@ -56,6 +56,10 @@ class SearchOptions:
     tolerance: float = 0.05
     agreement: float = 0.6
     seed: int = 0
+
+
+#: from one scan to the next, where a pose changes little
+FOLLOWING = SearchOptions(place=0.05, turn=0.15, starts=3, softness=(0.05, 0.01, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
