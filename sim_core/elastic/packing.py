@@ -63,16 +63,20 @@ def height_map(
     limit: float = 2.0,
     step: float = 4e-3,
     tolerance: float = 1e-4,
+    clearance: float = 0.0,
 ) -> HeightMap:
     """Lowest places of a ball in a box.
 
     Args:
         ball: its points about its middle. spacing: of the grid [m]. limit: largest force [N]. step: by which the ball first comes down [m]; a force
             that passes the limit and falls below it again within one is not seen. tolerance: of the height [m].
+        clearance: the ball could be so much deeper without passing the limit [m]: for scans and models that are not exact.
 
     Raises:
         ValueError: a value that is not positive, or a ball that does not fit into the box.
     """
+    if not (np.isfinite(clearance) and clearance >= 0.0):
+        raise ValueError(f"clearance is a length of 0 or more [m], not {clearance}")
     for name, value in {"spacing": spacing, "limit": limit, "step": step, "tolerance": tolerance}.items():
         if not (np.isfinite(value) and value > 0.0):
             raise ValueError(f"{name} is above 0, not {value}")
@@ -102,6 +106,8 @@ def height_map(
         z = 0.5 * (fall.heights[open_] + refused[open_])
         fits = fall.try_at(open_, z)
         refused[open_[~fits]] = z[~fits]
+    if clearance > 0.0:
+        fall.lift(np.flatnonzero(fall.fits), clearance, top)
     shape = across.shape
     heights, forces = (np.where(fall.fits, a, np.nan).reshape(shape) for a in (fall.heights, fall.forces))
     return HeightMap(x, y, heights, forces, (fall.beyond & fall.fits).reshape(shape), fall.queries)
@@ -122,12 +128,21 @@ class _Fall:
 
     def try_at(self, which: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Whether the ball may be at heights z of places `which`; where it may, it goes there."""
+        force, beyond = self._felt(which, z)
+        fits = force <= self.limit
+        at = which[fits]
+        self.heights[at], self.forces[at], self.beyond[at] = z[fits], force[fits], beyond[fits]
+        return fits
+
+    def lift(self, which: np.ndarray, by: float, top: float) -> None:
+        """What carries the ball lets it go up by that much, but not above the top; what lies on the floor stays."""
+        held = which[self.forces[which] > 0.0]
+        self.heights[held] = np.minimum(self.heights[held] + by, np.maximum(top, self.heights[held]))
+        self.forces[held], self.beyond[held] = self._felt(held, self.heights[held])
+
+    def _felt(self, which: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         poses = np.tile(np.eye(4), (len(which), 1, 1))
         poses[:, :2, 3], poses[:, 2, 3] = self.places[which], z
         found = self.simulator.queries(self.ball, poses, np.array(DOWN))
-        force = np.linalg.norm(found.force, axis=1)
-        fits = force <= self.limit
-        at = which[fits]
-        self.heights[at], self.forces[at], self.beyond[at] = z[fits], force[fits], found.beyond[fits]
         self.queries += len(which)
-        return fits
+        return np.linalg.norm(found.force, axis=1), found.beyond

@@ -122,3 +122,13 @@ def test_where_the_ball_is_refused_at_the_top_there_is_no_height():
 def test_what_makes_no_sense_is_refused(simulator, make, said):
     with pytest.raises(ValueError, match=said):
         make(simulator)
+
+
+def test_a_clearance_lifts_what_is_carried_and_leaves_what_lies_on_the_floor(simulator, found):
+    lifted = height_map(simulator, sphere(), BOX, spacing=0.0125, limit=LIMIT, clearance=1e-3)
+    carried = found.forces > 0.0
+    assert lifted.heights[carried] == pytest.approx(found.heights[carried] + 1e-3)
+    assert (lifted.heights[~carried] == found.heights[~carried]).all() and carried.any() and (~carried).any()
+    assert (lifted.forces[carried] < found.forces[carried]).all()
+    with pytest.raises(ValueError, match="clearance"):
+        height_map(simulator, sphere(), BOX, clearance=-1e-3)
