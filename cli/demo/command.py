@@ -24,6 +24,9 @@ SHORTEST = 9.0  # [s] of an arm's run: the payload appears at 5 s and is to be k
 FEWEST = 3  # episodes of a cart-pole
 DEMONSTRATIONS = {kind.kind: kind for kind in (PayloadDemo, SwingUpDemo, ListenDemo, ScoopDemo, DigDemo)}
 
+#: demonstrations without a robot
+ALONE = ("lidar",)
+
 
 def _names(kind: type = object) -> list[str]:
     """Names of the robots that have a demonstration of a kind."""
@@ -36,8 +39,8 @@ def demo(
         typer.Argument(
             metavar="[NAME]",
             help="the demonstration: payload (an arm learns what it holds), swing_up (a cart-pole learns all of its physics), "
-            "auscultation (an arm finds out where to listen to a person), scooping (an arm collects a sample of grains) or "
-            "excavation (an arm digs in a pile of blocks); "
+            "auscultation (an arm finds out where to listen to a person), scooping (an arm collects a sample of grains) "
+            "excavation (an arm digs in a pile of blocks) or lidar (a scanner finds itself and a mirror, without a robot); "
             "by default the one that the robot has",
         ),
     ] = None,
@@ -113,8 +116,14 @@ def demo(
     """
     if quick:
         duration, episodes = SHORTEST, FEWEST
-    if name is not None and name not in DEMONSTRATIONS:
-        raise CommandError(f"{name}: expected one of {', '.join(DEMONSTRATIONS)}; the robot is named by --robot.")
+    if name is not None and name not in (*DEMONSTRATIONS, *ALONE):
+        raise CommandError(
+            f"{name}: expected one of {', '.join((*DEMONSTRATIONS, *ALONE))}; the robot is named by --robot."
+        )
+    if name in ALONE:
+        if robot is not None or change or free is not None or payload is not None:
+            raise CommandError(f"{name} has no robot, so that --robot, --change, --free and --payload say nothing to it.")
+        return _alone(name, seed, quick, view, headless, json, output)
     if robot is None:
         robot = SHOWN[name] if name else DEFAULT
     try:
@@ -192,6 +201,37 @@ def demo(
     if page.port is not None:
         last = next(name for name in ("with_refit", "adaptive", "bag") if (folder / name).is_dir())
         console.print(f"To see it again: ./refit view {folder / last}", markup=False, highlight=False, soft_wrap=True)
+    return result.exit_code
+
+
+def _alone(
+    name: str, seed: int, quick: bool, view: bool | None, headless: bool, json: Path | None, output: Path | None
+) -> int:
+    """A demonstration without a robot."""
+    if json is not None and not json.expanduser().resolve().parent.is_dir():
+        raise CommandError(f"--json {json}: the folder does not exist; make it first.")
+    console = Console()
+    page = live_view(view, quick or headless)
+    if page.said:
+        console.print(page.said, markup=False, highlight=False, soft_wrap=True)
+    try:
+        from cli.demo.lidar import run
+        from reporting import new_run, progress_for
+
+        folder = new_run(f"demo-{name}", output, seed=seed, quick=quick)
+        with progress_for(console) as progress:
+            result = run(folder.path, progress, seed, quick, page)
+    except KeyboardInterrupt:
+        console.print("Interrupted.", markup=False)
+        return EXIT_OK
+    except OSError as error:
+        raise CommandError(f"cannot write the run directory: {error}") from error
+    except ScriptError as error:
+        raise CommandError(str(error), exit_code=1) from error
+    result.print(console)
+    if json is not None:
+        shutil.copyfile(folder / "result.json", json.expanduser())
+    console.print(f"Report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     return result.exit_code
 
 
