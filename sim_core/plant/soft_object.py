@@ -13,7 +13,6 @@ a few millimetres off, as a robot's calibration would have it: that shift is the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Protocol
 
 import mujoco
@@ -22,7 +21,7 @@ import numpy as np
 from sim_core.elastic.objects.categories import CATEGORIES, category_object
 from sim_core.elastic.objects.figures import FIGURES, figure
 from sim_core.elastic.objects.soft_object import SoftObject
-from sim_core.elastic.rigid_body import PROBES, RigidBody
+from sim_core.elastic.rigid_body import PROBES, RigidBody, cylinder_probe, line_probe
 from sim_core.plant.errors import PlantError
 from sim_core.plant.scene import Entity
 
@@ -154,8 +153,8 @@ def poked_object(name: str, seed: int = 0, probe: str = "point", position: tuple
     if probe not in PROBES:
         raise PlantError(f"There is no probe '{probe}'; there are {', '.join(PROBES)}.")
     it = soft_object(name, seed)
-    make: dict[str, Callable[[], RigidBody]] = {**PROBES, "point": lambda: RigidBody(it.tip, "point")}
-    return PokedObject(it.truth, it.truth.vertices, make[probe](), name, position)
+    bodies = {"point": RigidBody(it.tip, "point"), "line": line_probe(), "cylinder": cylinder_probe()}
+    return PokedObject(it.truth, it.truth.vertices, bodies[probe], name, position)
 
 
 def soft_object_entity(name: str, seed: int = 0, position: tuple[float, ...] = POSITION) -> Entity:
