@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,6 +52,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     **{name: ("experiment", name, "--quick") for name in EXPERIMENTS},
     f"bench {BENCHMARK}": ("bench", BENCHMARK, "--quick"),
 }
+#: commands that run one at a time, because they judge what happens in wall time: graphs that are not in lock-step, times of solutions
+TIMED = ("demo", "device_faults", "chaos", "teleop_ik", f"bench {BENCHMARK}")
+#: so many of the others run side by side
+BESIDE = 2
 
 #: a line like "==== 2900 passed, 3 skipped in 600.00s (0:10:00) ===="
 CLOSING = re.compile(r"^=*\s*(?:\d+ [a-z]+,? ?)+ in [\d.]+s.*$")
@@ -103,34 +108,80 @@ def run_pytest(words: Sequence[str]) -> tuple[int, str]:
     return process.wait(), next((line for line in reversed(lines) if CLOSING.match(line)), "")
 
 
-def run_commands() -> dict[str, Callable[[], int]]:
-    """Whole commands by name; each leaves what it writes in a folder that is kept if it fails."""
+def is_compiled(file: Path) -> bool:
+    """Whether pytest has kept a module of tests as it compiles it, with what it says of a failed assertion, and since its last change."""
+    kept = file.parent.joinpath("__pycache__").glob(f"{file.stem}.*-pytest-*.pyc")
+    return any(other.stat().st_mtime >= file.stat().st_mtime for other in kept)
 
-    def runner(name: str, words: Sequence[str]) -> int:
-        folder = tempfile.mkdtemp(prefix=f"refit-{name.replace(' ', '-')}-")
-        environment = {**os.environ, "REFIT_RUNS": folder}
-        code = subprocess.run(
-            [sys.executable, "-P", "-m", "cli.main", *words], cwd=ROOT, env=environment, check=False
-        ).returncode
-        if code == 0:
-            shutil.rmtree(folder, ignore_errors=True)
-        else:
-            print(f"refit test: {name} left its report in {folder}", flush=True)
-        return code
 
-    return {name: lambda name=name, words=words: runner(name, words) for name, words in COMMANDS.items()}
+def compile_tests() -> subprocess.Popen | None:
+    """Collect all tests once, in the background, where many are not compiled: else every worker would do all of that for itself."""
+    files = list((ROOT / "test").rglob("test_*.py"))
+    if sum(map(is_compiled, files)) > 0.8 * len(files):
+        return None
+    command = [sys.executable, "-P", "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def run_command(name: str, whole: bool) -> int:
+    """The exit code of one of COMMANDS. What it writes lies in a folder that is kept if it fails; its graph has a ROS domain of its own.
+
+    Args:
+        whole: what it says is printed in one piece once it has ended.
+    """
+    from experiments.problems.own_domain import own_domain
+
+    folder = Path(tempfile.mkdtemp(prefix=f"refit-{name.replace(' ', '-')}-"))
+    command = [sys.executable, "-P", "-m", "cli.main", *COMMANDS[name]]
+    with own_domain() as domain, (folder / "said").open("w+") as said:
+        environment = {**os.environ, "REFIT_RUNS": str(folder), "ROS_DOMAIN_ID": str(domain)}
+        output = dict(stdout=said, stderr=subprocess.STDOUT) if whole else {}
+        code = subprocess.run(command, cwd=ROOT, env=environment, check=False, **output).returncode
+        said.seek(0)
+        text = said.read()
+    if code == 0:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        text += f"refit test: {name} left its report in {folder}\n"
+    print(text, end="", flush=True)
+    return code
+
+
+def run_commands() -> list[str]:
+    """Run all COMMANDS, first those that may run side by side; returns a line about each."""
+    steps = {name: lambda name=name: run_command(name, name not in TIMED) for name in COMMANDS}
+    beside = {name: step for name, step in steps.items() if name not in TIMED}
+    return run_beside(beside) + run_steps({name: steps[name] for name in steps if name in TIMED})
+
+
+def outcome(name: str, step: Callable[[], int]) -> str:
+    """A line that says how a step went."""
+    start = time.monotonic()
+    code = step()
+    remedy = f" ({REMEDY[name]})" if code and name in REMEDY else ""
+    return f"{'ok' if code == 0 else 'FAILED':7s}{name}, {time.monotonic() - start:.0f} s{remedy}"
 
 
 def run_steps(steps: dict[str, Callable[[], int]]) -> list[str]:
-    """Run steps in order, all of them whatever fails; returns a line about each that says how it went."""
+    """Run steps in order, all of them whatever fails; returns a line about each."""
     lines = []
     for name, step in steps.items():
         print(f"refit test: {name}", flush=True)
-        start = time.monotonic()
-        code = step()
-        remedy = f" ({REMEDY[name]})" if code and name in REMEDY else ""
-        lines.append(f"{'ok' if code == 0 else 'FAILED':7s}{name}, {time.monotonic() - start:.0f} s{remedy}")
+        lines.append(outcome(name, step))
     return lines
+
+
+def run_beside(steps: dict[str, Callable[[], int]], count: int = BESIDE) -> list[str]:
+    """Run steps that print nothing before their end, so many side by side; returns a line about each, in their order.
+
+    A keyboard interrupt, which the steps' processes hear as well, lets none begin any more.
+    """
+    print(f"refit test: {', '.join(steps)}, {count} side by side", flush=True)
+    pool = ThreadPoolExecutor(count)
+    try:
+        return list(pool.map(outcome, steps, steps.values()))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def main(words: Sequence[str]) -> int:
@@ -148,12 +199,14 @@ def main(words: Sequence[str]) -> int:
     if first == "style":
         lines, closing = run_steps(style), ""
     elif first == "commands":
-        lines, closing = run_steps(run_commands()), ""
+        lines, closing = run_commands(), ""
     else:
-        closing = ""
+        closing, compiling = "", compile_tests()
 
         def tests() -> int:
             nonlocal closing
+            if compiling is not None:
+                compiling.wait()
             code, closing = run_pytest([])
             if code != 1 or failures(closing) > ALONE:
                 return code
@@ -163,7 +216,7 @@ def main(words: Sequence[str]) -> int:
             closing = f"{closing}\nthe failed ones once more, alone: {second.strip('= ')}"
             return again
 
-        lines = run_steps({**style, "tests": tests, **run_commands()})
+        lines = run_steps({**style, "tests": tests}) + run_commands()
     print("\n".join(["", "refit test:", *(f"  {line}" for line in lines), *([closing] if closing else [])]), flush=True)
     return int(any(line.startswith("FAILED") for line in lines))
 

@@ -1,6 +1,9 @@
 """What `./refit test` runs: every system has an experiment in it, every step its turn."""
 
 import importlib.util
+import os
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -57,8 +60,51 @@ def test_every_step_is_run_and_a_failure_is_told(suite, monkeypatch, capsys):
     monkeypatch.setattr(suite, "STYLE", {"lint": ("no_such_module",)})
     monkeypatch.setattr(suite, "call", lambda words: 1)
     monkeypatch.setattr(suite, "run_pytest", lambda words: (0, "== 5 passed in 1.00s =="))
-    monkeypatch.setattr(suite, "run_commands", lambda: {"demo": lambda: 0})
+    monkeypatch.setattr(suite, "compile_tests", lambda: None)
+    monkeypatch.setattr(suite, "COMMANDS", {"demo": ("demo",), "others": ("demo", "others")})
+    monkeypatch.setattr(suite, "run_command", lambda name, whole: int(name == "others") if whole else 0)
     assert suite.main([]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "== 5 passed in 1.00s =="
-    assert [line.split()[:2] for line in lines[-4:-1]] == [["FAILED", "lint,"], ["ok", "tests,"], ["ok", "demo,"]]
+    told = [["FAILED", "lint,"], ["ok", "tests,"], ["FAILED", "others,"], ["ok", "demo,"]]
+    assert [line.split()[:2] for line in lines[-5:-1]] == told
+
+
+def test_two_commands_run_side_by_side_and_are_told_in_order(suite):
+    both = threading.Barrier(2, timeout=60.0)  # neither passes without the other
+
+    def step(code):
+        both.wait()
+        return code
+
+    lines = suite.run_beside({"slow": lambda: step(1), "quick": lambda: step(0)}, 2)
+    assert [line.split()[:2] for line in lines] == [["FAILED", "slow,"], ["ok", "quick,"]]
+    assert set(suite.TIMED) < set(suite.COMMANDS)
+
+
+@pytest.mark.process
+def test_a_command_that_fails_keeps_what_it_said_and_wrote(suite, monkeypatch, capfd):
+    monkeypatch.setattr(suite, "COMMANDS", {"wrong": ("experiment", "no_such_experiment")})
+    assert suite.run_command("wrong", whole=True) == 2
+    out, err = capfd.readouterr()
+    assert "no_such_experiment" in out and err == ""
+    folder = Path(out.split("left its report in ")[1].strip())
+    assert (folder / "said").read_text() in out
+    shutil.rmtree(folder)
+
+
+def test_tests_are_compiled_beforehand_only_where_many_are_not(suite, monkeypatch, tmp_path):
+    started, file = [], tmp_path / "test" / "test_a.py"
+    monkeypatch.setattr(suite, "ROOT", tmp_path)
+    monkeypatch.setattr(suite.subprocess, "Popen", lambda *words, **options: started.append(words))
+    (file.parent / "__pycache__").mkdir(parents=True)
+    file.write_text("")
+    suite.compile_tests()
+    assert len(started) == 1
+    kept = file.parent / "__pycache__" / "test_a.cpython-311-pytest-8.4.2.pyc"
+    kept.write_text("")
+    suite.compile_tests()
+    assert len(started) == 1
+    os.utime(kept, (0, 0))  # older than the file
+    suite.compile_tests()
+    assert len(started) == 2
