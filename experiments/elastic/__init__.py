@@ -1,0 +1,1 @@
+"""Soft objects: what a few pokes tell of them."""
