@@ -34,10 +34,13 @@ _GOES_WITH = {
     **dict.fromkeys(("auscultation", "sim_stethoscope"), ("placement",)),
     "scooping": ("scoop_arm",),
     "excavation": ("bucket_arm",),
+    "poking": ("poke_arm",),
     "sim_camera": ("placement", "scoop_arm", "bucket_arm", "poke_arm", "teleop"),
 }
 #: node -> its name in our launch files, where that is another
 _RUNS_AS = {"sim_stethoscope": "stethoscope"}
+#: node and controller -> names under which our launch files start it once more
+_RUNS_ALSO_AS = {("sim_camera", "poke_arm"): ("sim_camera_left", "sim_camera_right")}
 _ACTION_SERVICES = ("send_goal", "cancel_goal", "get_result")
 _ACTION_TOPICS = ("feedback", "status")
 
@@ -67,8 +70,9 @@ def members(robot: str, namespace: str = "") -> list[Member]:
     """
     described = load_robot(robot)
     devices = [
-        Device(_RUNS_AS.get(name, name), executable=name)
+        Device(run_as, executable=name)
         for name, module in NODES.items()
+        for run_as in (_RUNS_AS.get(name, name), *_RUNS_ALSO_AS.get((name, described.controller), ()))
         if not module.startswith(_DRIVERS)
         and (name not in CONTROLLERS or name == described.controller)
         and described.controller in _GOES_WITH.get(name, (described.controller,))

@@ -23,6 +23,7 @@ __all__ = [
     "Listen",
     "ListenDemo",
     "PayloadDemo",
+    "PokeDemo",
     "Poke",
     "Refit",
     "Robot",
@@ -315,6 +316,16 @@ class DigDemo:
     launch: str = key("", None, "launch file that runs the robot", default="excavation.launch.py")
 
 
+@dataclass(frozen=True)
+class PokeDemo:
+    """The robot finds out how hard a soft object is."""
+
+    kind: ClassVar[str] = "poking"
+
+    object: str = key("", None, "what stands there, as sim_plant knows it")
+    launch: str = key("", None, "launch file that runs the robot", default="poking.launch.py")
+
+
 #: demonstrations, and the task that each is of
 DEMO_TASKS = {
     "payload": "track",
@@ -322,6 +333,7 @@ DEMO_TASKS = {
     "auscultation": "listen",
     "scooping": "scoop",
     "excavation": "dig",
+    "poking": "poke",
 }
 
 
@@ -409,7 +421,7 @@ class Robot:
     capsules: tuple[Capsule, ...] = key(
         "", None, "that enclose its links, from the root on, for whoever keeps arms apart", default=()
     )
-    demo: PayloadDemo | SwingUpDemo | ListenDemo | ScoopDemo | DigDemo | None = key(
+    demo: PayloadDemo | SwingUpDemo | ListenDemo | ScoopDemo | DigDemo | PokeDemo | None = key(
         "", None, "how refit demo shows it", default=None
     )
 

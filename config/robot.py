@@ -49,6 +49,7 @@ SHOWN = {
     "auscultation": "panda_stethoscope",
     "scooping": "ur5e_scoop",
     "excavation": "panda_bucket",
+    "poking": "panda_poker",
 }
 #: of model files that may stand for a robot
 MODEL_FILES = (".urdf", ".xacro", ".xml")

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cli.demo.live import live_view
 from cli.errors import CommandError
-from config.description import DigDemo, ListenDemo, PayloadDemo, Robot, RobotError, ScoopDemo, SwingUpDemo
+from config.description import DigDemo, ListenDemo, PayloadDemo, PokeDemo, Robot, RobotError, ScoopDemo, SwingUpDemo
 from config.robot import DEFAULT, SHOWN, load_robot, loadable_robots
 from reporting.checks import EXIT_OK
 from scripting import ScriptError
@@ -22,7 +22,7 @@ ROBOTS = [robot for robot in loadable_robots() if robot.demo]
 RECIPES = ("robust", "literal")
 SHORTEST = 9.0  # [s] of an arm's run: the payload appears at 5 s and is to be known 3 s later
 FEWEST = 3  # episodes of a cart-pole
-DEMONSTRATIONS = {kind.kind: kind for kind in (PayloadDemo, SwingUpDemo, ListenDemo, ScoopDemo, DigDemo)}
+DEMONSTRATIONS = {kind.kind: kind for kind in (PayloadDemo, SwingUpDemo, ListenDemo, ScoopDemo, DigDemo, PokeDemo)}
 
 #: demonstrations without a robot
 ALONE = ("lidar",)
@@ -39,8 +39,8 @@ def demo(
         typer.Argument(
             metavar="[NAME]",
             help="the demonstration: payload (an arm learns what it holds), swing_up (a cart-pole learns all of its physics), "
-            "auscultation (an arm finds out where to listen to a person), scooping (an arm collects a sample of grains) "
-            "excavation (an arm digs in a pile of blocks) or lidar (a scanner finds itself and a mirror, without a robot); "
+            "auscultation (an arm finds out where to listen to a person), scooping (an arm collects a sample of grains), "
+            "excavation (an arm digs in a pile of blocks), poking (an arm finds out how hard an object is) or lidar (a scanner finds itself and a mirror, without a robot); "
             "by default the one that the robot has",
         ),
     ] = None,
@@ -86,7 +86,7 @@ def demo(
         bool,
         typer.Option(
             "--quick",
-            help=f"as short as it can be: arms {SHORTEST:g} s, cart-poles {FEWEST} episodes, auscultation two regions, scooping a small sample, excavation one trial; no film, deadlines are reported but not judged",
+            help=f"as short as it can be: arms {SHORTEST:g} s, cart-poles {FEWEST} episodes, auscultation two regions, scooping a small sample, excavation one trial, poking two pokes; no film, deadlines are reported but not judged",
         ),
     ] = False,
     view: Annotated[
@@ -111,6 +111,7 @@ def demo(
     Auscultation: a person is scanned, and listened to where a planner sends the stethoscope.
     Scooping: an arm scoops in a tray of grains, where most is expected after each scoop, until a sample is large enough.
     Excavation: an arm drags a bucket through a pile of blocks, blindly along a path, and again with a plan for every motion.
+    Poking: cameras look at a soft object, an arm pokes it where that tells most, and what a line would feel is foretold.
 
     Exit code 0: every target met, or interrupted by Ctrl-C; 1: a target was missed; 2: wrong usage.
     """
@@ -122,7 +123,9 @@ def demo(
         )
     if name in ALONE:
         if robot is not None or change or free is not None or payload is not None:
-            raise CommandError(f"{name} has no robot, so that --robot, --change, --free and --payload say nothing to it.")
+            raise CommandError(
+                f"{name} has no robot, so that --robot, --change, --free and --payload say nothing to it."
+            )
         return _alone(name, seed, quick, view, headless, json, output)
     if robot is None:
         robot = SHOWN[name] if name else DEFAULT
@@ -134,7 +137,7 @@ def demo(
     arm = isinstance(shown.demo, PayloadDemo)
     if len(said) > 1 and not arm:
         raise CommandError(f"--change: {shown.name} takes one, found {len(said)}.")
-    if said and isinstance(shown.demo, ListenDemo | ScoopDemo | DigDemo):
+    if said and isinstance(shown.demo, ListenDemo | ScoopDemo | DigDemo | PokeDemo):
         raise CommandError(f"--change: {shown.name} takes none.")
     if free is not None and not arm:
         raise CommandError(

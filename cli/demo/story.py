@@ -10,7 +10,7 @@ import numpy as np
 
 from cli.demo.kernels import load_kernels
 from cli.demo.live import NO_VIEW, LiveView
-from config.description import DigDemo, ListenDemo, PayloadDemo, ScoopDemo, SwingUpDemo, Track
+from config.description import DigDemo, ListenDemo, PayloadDemo, PokeDemo, ScoopDemo, SwingUpDemo, Track
 from config.robot import load_robot
 from reporting import Result
 
@@ -53,6 +53,8 @@ def run(
         return _scooping(robot, folder, progress, seed, quick, view)
     if isinstance(shown, DigDemo):
         return _excavation(robot, folder, progress, seed, quick, view)
+    if isinstance(shown, PokeDemo):
+        return _poking(robot, folder, progress, seed, quick, view)
     if isinstance(shown, PayloadDemo):
         return _arm(robot, folder, progress, seed, changed, duration, quick, view)
     return _cartpole(robot, folder, progress, seed, episodes, change, recipe, quick, view)
@@ -125,6 +127,19 @@ def _excavation(robot, folder: Path, progress, seed, quick, view) -> Result:
     with progress.stage("drawing", None):
         film = NO_FILM if quick else excavation.film(folder)
         page = excavation.page(story, result, load_robot(robot), film)
+    _leave(folder, folder, result, page)
+    return result
+
+
+def _poking(robot, folder: Path, progress, seed, quick, view) -> Result:
+    from cli.demo import poking
+
+    poking.record(robot, folder, seed, quick, progress, view)
+    with progress.stage("reading the bag and asking the simulated object", None):
+        story = poking.tell(robot, folder)
+        result = poking.check(story, seed, quick)
+    with progress.stage("drawing", None):
+        page = poking.page(story, result, load_robot(robot))
     _leave(folder, folder, result, page)
     return result
 

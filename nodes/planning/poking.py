@@ -50,6 +50,7 @@ from nodes.planning.poking_messages import (
     wrench_message,
 )
 from sim_core.elastic.bodies import load_body
+from sim_core.elastic.cautious import Cautious
 from sim_core.elastic.contact import Contacts, ContactSimulator
 from sim_core.elastic.exploration import CHOICES, Exploration, Place
 from sim_core.elastic.kernel import kernel
@@ -349,12 +350,13 @@ class Poking(RefitNode):
             raise ValueError(
                 f"spacing: expected at most {MOST_CELLS} cells of the box, found a spacing of {request.spacing} m"
             )
-        surface, model, coupling = self.surface, known.model, self.config.coupling
+        surface, model, config = self.surface, known.model, self.config
 
         def packed() -> tuple[HeightMap, float]:
-            simulator = ContactSimulator(surface, model, coupling)
+            asked = Cautious(model, config.caution) if config.caution > 0.0 else model
+            simulator = ContactSimulator(surface, asked, config.coupling)
             began = time.perf_counter()
-            found = height_map(simulator, ball, box, request.spacing, request.limit)
+            found = height_map(simulator, ball, box, request.spacing, request.limit, clearance=config.clearance)
             return found, time.perf_counter() - began
 
         found, response.duration = await self._computed(packed)
@@ -497,7 +499,7 @@ class Poking(RefitNode):
                 self._goal.publish_feedback(feedback)
 
         heard(PokeObject.Feedback(phase="asking the arm"))
-        goal = goal_of(place, config.probe, config.force_limit, config.deepest)
+        goal = goal_of(place, config.probe, config.force_limit, config.speed, config.deepest)
         return (yield from self.arm.call(goal, heard, lambda: self._cancelled, f"poke {number}"))
 
     def _poke_of(self, answer: PokeObject.Result, place: Place) -> Poke:

@@ -47,6 +47,13 @@ class PokingConfig:
     coupling: float = setting(
         0.02, "m", (1e-4, 1.0), "distance at which a place moves half as far as its neighbour that is pressed in"
     )
+    caution: float = setting(
+        0.0,
+        "",
+        (0.0, 5.0),
+        "standard deviations of the force that packing adds, so that a ball meets no more than the limit",
+    )
+    clearance: float = setting(0.0, "m", (0.0, 0.02), "by which packing leaves a ball higher than the limit allows")
     choice: str = setting("variance", choices=CHOICES, description="how the next place is chosen")
     pokes: int = setting(10, "", (1, 500), "of an exploration, where a goal gives none")
     spacing: float = setting(0.02, "m", (2e-3, 0.2), "between places that may be poked", read_only=True)
@@ -60,6 +67,7 @@ class PokingConfig:
     samples: int = setting(8, "", (2, 100), "pairs of displacement and force that are learnt of a poke", read_only=True)
     probe: str = setting("", description="that the arm holds; empty: the arm's own", read_only=True)
     force_limit: float = setting(0.0, "N", (0.0, 50.0), "at which a poke ends; 0: the arm's own")
+    speed: float = setting(0.0, "m/s", (0.0, 0.01), "of the probe while it presses; 0: the arm's own")
     deepest: float = setting(0.0, "m", (0.0, 0.1), "at which a poke ends whatever the force; 0: the arm's own")
     patience: float = setting(
         30.0,

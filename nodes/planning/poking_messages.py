@@ -94,13 +94,14 @@ def poses_of(poses: Sequence[Pose]) -> np.ndarray:
     return X
 
 
-def goal_of(place: Place, probe: str, force_limit: float, deepest: float) -> PokeObject.Goal:
+def goal_of(place: Place, probe: str, force_limit: float, speed: float, deepest: float) -> PokeObject.Goal:
     """What the arm is asked for; see PokeObject for what 0 means."""
     return PokeObject.Goal(
         point=point_message(place.point),
         normal=_vector(place.normal),
         probe=probe,
         force_limit=force_limit,
+        speed=speed,
         deepest=deepest,
     )
 

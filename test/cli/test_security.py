@@ -149,7 +149,11 @@ def test_only_a_robot_that_is_teleoperated_has_the_bridge_which_says_what_the_op
 
 @pytest.mark.parametrize(
     "robot, planner, action",
-    [("ur5e_scoop", "scooping", "scoop/execute"), ("panda_bucket", "excavation", "bucket/move")],
+    [
+        ("ur5e_scoop", "scooping", "scoop/execute"),
+        ("panda_bucket", "excavation", "bucket/move"),
+        ("panda_poker", "poking", "poke_arm/poke"),
+    ],
 )
 def test_a_planner_may_ask_its_arm_and_hear_its_answer(robot, planner, action):
     (member,) = (member for member in members(robot) if member.enclave == f"/{planner}")

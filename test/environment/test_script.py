@@ -137,6 +137,8 @@ def test_tiers_come_on_first_need(checkout):
         ("demo --robot ur5e_scoop", ["learning"]),
         ("launch excavation.launch.py", []),
         ("demo excavation --quick", []),
+        ("launch poking.launch.py", []),
+        ("demo poking --quick", []),
         ("demo --view", ["view"]),
         ("demo --no-view", []),
         ("security create --help", []),

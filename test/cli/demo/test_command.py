@@ -20,11 +20,11 @@ def test_every_demonstration_has_a_robot_that_gives_it():
     [
         (
             dict(name="pancake"),
-            "expected one of payload, swing_up, auscultation, scooping, excavation; the robot is named by --robot",
+            "expected one of payload, swing_up, auscultation, scooping, excavation, poking, lidar; the robot is named by --robot",
         ),
         (
             dict(name="panda"),
-            "expected one of payload, swing_up, auscultation, scooping, excavation; the robot is named by --robot",
+            "expected one of payload, swing_up, auscultation, scooping, excavation, poking, lidar; the robot is named by --robot",
         ),
         (dict(name="swing_up", robot="panda"), "swing_up is a demonstration of .*cartpole.*: panda has payload"),
         (dict(name="payload", robot="cartpole"), "payload is a demonstration of .*panda.*: cartpole has swing_up"),

@@ -180,7 +180,7 @@ def test_cartpole_page(change):
     [
         (
             ("pandas", "robust", None, 10),
-            "expected one of cartpole, double_cartpole, dxl_arm, panda, panda_bucket, panda_stethoscope, ur5e_scoop, or",
+            "expected one of cartpole, double_cartpole, dxl_arm, panda, panda_bucket, panda_poker, panda_stethoscope, ur5e_scoop, or",
         ),
         (("quadruped", "robust", None, 10), "demo is missing in .*quadruped/robot.yaml"),
         (("panda", "rubost", None, 10), "expected one of robust"),
