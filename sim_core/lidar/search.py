@@ -43,7 +43,8 @@ class SearchOptions:
     Attributes:
         place, turn: how far from the guess [m], [rad]. starts: within reach. huber: residual from which on it counts by its size [m].
         softness: stages of soft outlines [rad], where the scene has soft bodies. iterations: most of each stage.
-        tolerance: a beam agrees that is nearer to what is expected [m]. agreement: least share of beams that have to.
+        tolerance: a beam agrees that is nearer to what is expected [m]. agreement: least share that has to, of the beams that depend on
+            what is looked for. evidence: least number of such beams: what is hardly seen agrees with anything.
         seed: of the starts.
     """
 
@@ -55,6 +56,7 @@ class SearchOptions:
     iterations: int = 60
     tolerance: float = 0.05
     agreement: float = 0.6
+    evidence: int = 10
     seed: int = 0
 
 
@@ -127,7 +129,7 @@ def locate(
 
     found = fit(lidar, data, values, bounds, how, ({},) * len(data), watched)
     residual, beams = _spread(found.residual)
-    share = agreement(lidar, data, found.values, options.tolerance)
+    share, depending = agreement(lidar, data, found.values, options.tolerance)
 
     def ended_as(outcome: Outcome, message: str, at: dict[str, float] = found.values) -> Found:
         return Found(outcome, message, at, found, residual, beams, share)
@@ -143,6 +145,13 @@ def locate(
             else f"No range depends on {gone}: it is out of view."
         )
         return ended_as(Outcome.LOST, said, values)
+    if depending < options.evidence * len(data):
+        seen = (
+            f"no more than {depending} beams depend on it"
+            if len(data) == 1
+            else f"{depending} beams of {len(data)} scans do"
+        )
+        return ended_as(Outcome.LOST, f"Hardly anything is seen of {what}: {seen}.", values)
     if share < options.agreement:
         within = f"within {1e3 * options.tolerance:.0f} mm of what is expected"
         return ended_as(
@@ -155,13 +164,14 @@ def locate(
     return ended_as(Outcome.FOUND, f"Found where {what} is, {rms}.")
 
 
-def agreement(lidar: Lidar, ranges: np.ndarray, values: Mapping[str, float], tolerance: float) -> float:
-    """Share of measured ranges (scans, beams) that are within `tolerance` [m], of those that depend on `values`; NaN: none does."""
+def agreement(lidar: Lidar, ranges: np.ndarray, values: Mapping[str, float], tolerance: float) -> tuple[float, int]:
+    """Of the measured ranges (scans, beams) that depend on `values`: the share that is within `tolerance` [m], NaN where there is none,
+    and how many they are."""
     scan = lidar.scan(values, tuple(values))
     depends = (scan.jacobian != 0.0).any(1) & np.isfinite(ranges)
     with np.errstate(invalid="ignore"):
         near = np.abs(ranges - scan.range) < tolerance
-    return float(near[depends].mean()) if depends.any() else float("nan")
+    return (float(near[depends].mean()) if depends.any() else float("nan")), int(depends.sum())
 
 
 def _around(name: str, value: float, reach: Mapping[str, float], options: SearchOptions) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from sim_core.lidar.files import mesh_of_file, scene_of_mjcf, scene_of_yaml
+from sim_core.lidar.files import mesh_of_file, scene_of_file, scene_of_mjcf, scene_of_yaml
 from sim_core.lidar.material import GLASS, Material
 from sim_core.lidar.scan import Lidar
 from sim_core.lidar.scene import Body, Scene, rotation
@@ -124,3 +124,44 @@ def test_a_geom_of_an_unknown_material_is_refused_or_of_the_default(tmp_path):
         scene_of_mjcf(tmp_path / "model.xml", WALL)
     assert set(scene_of_mjcf(tmp_path / "model.xml", WALL, "wall").body("round").mesh.material) == {"wall"}
     assert math.isclose(scene_of_mjcf(tmp_path / "model.xml", WALL, "wall").body("round").pose[1], 1.0)
+
+
+SHAPES = """
+materials:
+  wall: {albedo: 0.6}
+  dark: {albedo: 0.1}
+bodies:
+  - {name: walls, room: [2.0, 1.0, 0.3], material: wall}
+  - {name: board, stripes: [0.03, 4, 0.3], material: [wall, dark], pose: [0.5, 0, 0, 0, 0, 0], soft: true}
+values: {sensor.x: -0.3, diode.c: 0.01}
+"""
+
+
+def test_a_scene_of_shapes_is_that_made_in_code(tmp_path):
+    (tmp_path / "scene.yaml").write_text(SHAPES)
+    scene, values = scene_of_file(tmp_path / "scene.yaml")
+    assert values == {"sensor.x": -0.3, "diode.c": 0.01} and scene.body("board").soft
+    assert scene.body("board").mesh.material[::2] == ("wall", "dark", "wall", "dark")
+    ahead = Lidar(scene, LidarSettings(beams=1, middle=0.02), values | {"diode.c": 0.0}).scan().range[0]
+    assert ahead == pytest.approx(0.8 / math.cos(0.02), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("room: [2.0, 1.0, 0.3]", "room: [2.0, 1.0]", "a room is told by 3 numbers, found 2"),
+        ("room: [2.0, 1.0, 0.3]", "room: [2.0, -1.0, 0.3]", "positive"),
+        ("room: [2.0, 1.0, 0.3]", "cave: 3", "one of mesh"),
+        ("room: [2.0, 1.0, 0.3]", "room: [2.0, 1.0, 0.3], mesh: a.obj", "one of mesh"),
+        ("sensor.x: -0.3", "sensor.height: 1", "no parameter"),
+        ("sensor.x: -0.3", "sensor.x: .nan", "finite"),
+        ("material: wall", "material: fog", "none of the scene's materials"),
+        ("bodies:", "bodies: [", "no YAML"),
+    ],
+)
+def test_what_is_no_scene_of_shapes_is_said(tmp_path, old, new, said):
+    (tmp_path / "scene.yaml").write_text(SHAPES.replace(old, new, 1))
+    with pytest.raises(ValueError, match=said):
+        scene_of_file(tmp_path / "scene.yaml")
+    with pytest.raises(FileNotFoundError, match="nothing is there"):
+        scene_of_file(tmp_path / "other.yaml")
