@@ -61,14 +61,14 @@ def test_onset_is_learnt():
 def test_the_budget_is_kept():
     pokes = some(10, 3)
     search = fit_regressor(BudgetedSearch(Budget(fits=9, seconds=60.0, trees=20), 0), pokes).estimator
-    assert 5 <= search.fits <= 9 and np.isfinite(search.error) and isinstance(search.model, Forest)
+    assert 5 <= search.fits <= 9 and np.isfinite(search.error) and all(isinstance(m, Forest) for m in search.models)
     search = fit_regressor(BudgetedSearch(Budget(fits=10**6, seconds=0.5, trees=20), 0), pokes).estimator
     assert 1 <= search.fits < 10**4
 
 
 def test_one_poke_is_learnt_without_a_search():
     search = fit_regressor(BudgetedSearch(SMALL), some(1, 4)).estimator
-    assert search.fits == 0 and np.isnan(search.error) and search.chosen["settings"] == {}
+    assert search.fits == 0 and np.isnan(search.error) and [c["settings"] for c in search.chosen] == [{}]
 
 
 def test_more_budget_does_no_harm():
