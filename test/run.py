@@ -49,11 +49,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "demo auscultation": ("demo", "auscultation", "--quick", "--headless"),
     "demo scooping": ("demo", "scooping", "--quick", "--headless"),
     "demo excavation": ("demo", "excavation", "--quick", "--headless"),
+    "demo lidar": ("demo", "lidar", "--quick", "--headless"),
     **{name: ("experiment", name, "--quick") for name in EXPERIMENTS},
     f"bench {BENCHMARK}": ("bench", BENCHMARK, "--quick"),
 }
 #: commands that run one at a time, because they judge what happens in wall time: graphs that are not in lock-step, times of solutions
-TIMED = ("demo", "device_faults", "chaos", "teleop_ik", f"bench {BENCHMARK}")
+TIMED = ("demo", "demo lidar", "device_faults", "chaos", "teleop_ik", f"bench {BENCHMARK}")
 #: so many of the others run side by side
 BESIDE = 2
 

@@ -190,7 +190,7 @@ def _follow(graph: _Graph, way: tuple) -> dict[str, Any]:
     truth, found = [], []
     for place in way:
         graph.emulator.set(values=dict(zip(flat("mirror"), place)))
-        since = time.time() + 0.5  # a scan that has begun before is still of the old place
+        since = time.time() + 1.5  # what is under way, or waits on a busy machine, is still of the old place
         graph.client.until(
             lambda since=since: sum(_seconds(one.estimate) > since for one in heard) >= EACH,
             TIMEOUT,

@@ -91,6 +91,9 @@ class ScanLikelihood(Box):
         self.beams, self.sigma, self.miss, self.temperature = int(self._known.sum()), sigma, miss, temperature
         self.not_finite = 0
         self._loss = robust_loss(loss)
+        self._last: tuple[np.ndarray, _Rows] | None = (
+            None  # samplers ask for a place's gradient, then for its curvature
+        )
 
     def log_p(self, z: np.ndarray) -> np.ndarray:
         """Log density (N,) of z (N, M), without the constant of the noise."""
@@ -121,9 +124,15 @@ class ScanLikelihood(Box):
         return Curvature(information, np.zeros((n, 1, 0, 0)), np.zeros((n, 1, 0, m)))
 
     def _of(self, z: np.ndarray, gradient: bool = True) -> _Rows:
-        theta = self.theta(np.atleast_2d(z))
+        z = np.array(np.atleast_2d(z), float)
+        if gradient and self._last is not None and np.array_equal(self._last[0], z):
+            return self._last[1]
+        theta = self.theta(z)
         parts = [self._rows(theta[k : k + ROOM], gradient) for k in range(0, len(theta), ROOM)]
-        return _Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in _Rows.__dataclass_fields__))
+        found = _Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in _Rows.__dataclass_fields__))
+        if gradient:
+            self._last = z, found
+        return found
 
     def _rows(self, theta: np.ndarray, gradient: bool) -> _Rows:
         scan = self.lidar.scans(self.names, theta, derivatives=gradient)
