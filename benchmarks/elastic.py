@@ -202,7 +202,12 @@ def _problems(
     result.detail("complementarity problems by the number of points", rows)
     result.check("LCP at the largest contact of the packing", 1e-3 * packing, 2e-3, "<=", "s", SOURCE)
     result.check("LCP at the largest contact of the packing, own", 1e-3 * packing, 2e-4, "<=", "s", OWN)
-    some = [(float(r["points"]), r["exact, ms"]) for r in rows[1:] if float(r["points"]) >= 150]
+    x, y = (g.ravel() for g in np.meshgrid(*[np.linspace(0.0, 0.084, 15)] * 2))
+    even = coupling_matrix(np.stack([x, y, 0.0 * x], 1), COUPLING), np.full(len(x), 0.003)
+    rows.append(_sizes("225, an even patch", *even, size))
+    result.check("an even patch: active points", rows[-1]["active"], 200, ">=", "", "own target")
+    result.check("LCP of an even patch", 1e-3 * rows[-1]["exact, ms"], 0.01, "<=", "s", "own target")
+    some = [(float(r["points"]), r["exact, ms"]) for r in rows[1:-1] if float(r["points"]) >= 150]
     power = float(np.polyfit(*np.log(np.array(some)).T, 1)[0])
     result.check("LCP: power of the number of points by which time grows, 150 and more", power, 3.5, "<=", "1", "cubic")
 

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 from config.whole_file import whole_file
 
-__all__ = ["COLUMNS", "Surface", "load_surface", "save_surface"]
+__all__ = ["COLUMNS", "Surface", "export_cloud", "load_surface", "save_surface"]
 
 #: the columns of `Surface.features`
 COLUMNS = ("x", "y", "z", "red", "green", "blue", "normal_x", "normal_y", "normal_z")
@@ -75,9 +75,31 @@ class Surface:
         """Median distance of a point to its third neighbour [m]."""
         return float(np.median(self.tree.query(self.points, min(4, len(self)))[0][:, -1]))
 
+    def pressed(self, displacement: np.ndarray) -> Surface:
+        """With each point moved in along its inward normal by so much (n,) [m]; normals stay those at rest.
+
+        Raises:
+            ValueError: another number of displacements.
+        """
+        moved = np.asarray(displacement, float)
+        if moved.shape != (len(self),):
+            raise ValueError(f"a surface of {len(self)} points is pressed by as many displacements, not {moved.shape}")
+        return Surface(self.points - moved[:, None] * self.normals, self.colours, self.normals)
+
     def nearest(self, points: np.ndarray) -> np.ndarray:
         """Index of the surface's point nearest to each of points (..., 3), (...)."""
         return self.tree.query(np.asarray(points, float))[1]
+
+
+def export_cloud(path: str | os.PathLike[str], surface: Surface) -> Path:
+    """Write points and colours as a PLY file, which viewers of clouds open."""
+    import trimesh  # half a second, for those who export
+
+    colours = np.round(255.0 * np.clip(surface.colours, 0.0, 1.0)).astype(np.uint8)
+    content = trimesh.PointCloud(surface.points, colors=colours).export(file_type="ply")
+    with whole_file(path) as partial:
+        partial.write_bytes(content)
+    return Path(path)
 
 
 def save_surface(path: str | os.PathLike[str], surface: Surface) -> Path:

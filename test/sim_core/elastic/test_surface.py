@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sim_core.elastic.rigid_body import sphere
-from sim_core.elastic.surface import COLUMNS, Surface, load_surface, save_surface
+from sim_core.elastic.surface import COLUMNS, Surface, export_cloud, load_surface, save_surface
 from sim_core.elastic.surface_builder import Cloud, SurfaceOptions, build_surface
 
 pytestmark = pytest.mark.pure
@@ -108,6 +108,20 @@ def test_a_file_holds_a_surface(tmp_path, clouds):
     for name in ("text.npz", "array.npz"):
         with pytest.raises(ValueError, match="holds no surface"):
             load_surface(tmp_path / name)
+
+
+def test_a_pressed_surface_is_exported_as_a_coloured_cloud(tmp_path, clouds):
+    import trimesh
+
+    surface, _ = build_surface(clouds)
+    pressed = surface.pressed(np.where(surface.points[:, 2] > 0.02, 0.003, 0.0))
+    way = ((surface.points - pressed.points) * surface.normals).sum(1)
+    assert way == pytest.approx(np.where(surface.points[:, 2] > 0.02, 0.003, 0.0))
+    found = trimesh.load(export_cloud(tmp_path / "toy.ply", pressed))
+    assert np.asarray(found.vertices) == pytest.approx(pressed.points, abs=1e-6)
+    assert np.asarray(found.colors)[:, :3] == pytest.approx(255.0 * pressed.colours, abs=0.51)
+    with pytest.raises(ValueError, match="as many displacements"):
+        surface.pressed(np.zeros(3))
 
 
 def test_the_nearest_point_is_found(clouds):
