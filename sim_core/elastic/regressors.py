@@ -31,6 +31,8 @@ VIEWS = {
 }
 #: share of candidates that a rung keeps
 KEPT = 1.0 / 3.0
+#: pokes below which there is no search: what one poke says of another is chance
+FEWEST = 4
 #: candidates in the answer's mean, beside the defaults
 BEST = 2
 #: share of the defaults' error below which a candidate is worth a place in it; folds of few pokes say no more
@@ -91,7 +93,7 @@ class BudgetedSearch:
 
     Attributes:
         chosen: settings of the candidates in the mean, the best first. error: root mean square error of the best on pokes held out [N];
-            NaN where one poke is all there is.
+            NaN where fewer than FEWEST pokes are known.
         fits: that were made. models: fitted to everything; trees are compiled.
     """
 
@@ -175,7 +177,7 @@ class BudgetedSearch:
 def _folds(poke: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Which rows each fold holds out (n,): whole pokes, since samples of one poke tell each other."""
     count = int(poke.max()) + 1
-    if count < 2:
+    if count < FEWEST:
         return
     part = rng.permutation(count) % min(5, count)
     for k in range(min(5, count)):

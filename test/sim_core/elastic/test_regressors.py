@@ -66,8 +66,9 @@ def test_the_budget_is_kept():
     assert 1 <= search.fits < 10**4
 
 
-def test_one_poke_is_learnt_without_a_search():
-    search = fit_regressor(BudgetedSearch(SMALL), some(1, 4)).estimator
+@pytest.mark.parametrize("count", [1, 3])
+def test_few_pokes_are_learnt_without_a_search(count):
+    search = fit_regressor(BudgetedSearch(SMALL), some(count, 4)).estimator
     assert search.fits == 0 and np.isnan(search.error) and [c["settings"] for c in search.chosen] == [{}]
 
 
