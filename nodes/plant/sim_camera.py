@@ -37,7 +37,6 @@ from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND, LATCHED, SENSOR
 from sim_core.plant import PlantError
-from sim_core.plant.patient import patient_entity
 from sim_core.plant.rendered_camera import RenderedCamera, View
 
 __all__ = ["SimCamera", "SimCameraConfig", "main"]
@@ -111,7 +110,11 @@ class SimCamera(RefitNode):
 
     def configure(self) -> None:
         c = self.config
-        self._there = [patient_entity(c.patient, c.patient_side, c.patient_position)] if c.patient >= 0 else []
+        self._there = []
+        if c.patient >= 0:
+            from sim_core.plant.patient import patient_entity  # only where somebody lies there
+
+            self._there.append(patient_entity(c.patient, c.patient_side, c.patient_position))
         if c.object:
             from sim_core.plant.soft_object import soft_object_entity  # only where one stands there
 
