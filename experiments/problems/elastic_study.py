@@ -20,6 +20,7 @@ from sim_core.elastic.rigid_body import PROBES, RigidBody, cylinder_probe, line_
 from sim_core.elastic.surface import Surface
 
 __all__ = [
+    "COUPLINGS",
     "NOISE",
     "PAIRS",
     "Collected",
