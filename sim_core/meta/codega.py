@@ -193,12 +193,13 @@ def fit_kernel(
 
 
 def _seen(model: DeepGp, entry: Entry, pool: Pool, settings: MetaSettings, rng: np.random.Generator) -> torch.Tensor:
-    """Features of an entry (n, width) for one step, each row under a symmetry by chance."""
+    """Features of an entry (n, width) for one step, each view with its rows under a symmetry by chance."""
     for branch in model.branches:
         rows = pool.rows.take(pool.of[entry.task])
         return branch(augmented(rows, settings.augmentation, rng, noise=False))
     variants, n, _ = entry.features.shape
-    return entry.features[torch.from_numpy(rng.integers(variants, size=n)), torch.arange(n)]
+    views, which = torch.unique(pool.rows.which[pool.of[entry.task]], return_inverse=True)
+    return entry.features[torch.from_numpy(rng.integers(variants, size=len(views)))[which], torch.arange(n)]
 
 
 @torch.no_grad()

@@ -19,6 +19,7 @@ from sim_core.meta.model import Extractor, dense
 __all__ = ["FULL", "SIZES", "SMALL", "ForceExtractor", "Widths"]
 
 CHANNELS = 6  # position, colour
+NUMBERS = 4  # place, displacement
 DEEPEST = 0.1  # by which a poke's displacement is divided [radii], so that it is of the order of positions
 
 
@@ -28,7 +29,7 @@ class Widths:
 
     Attributes:
         levels: set abstractions from fine to coarse. whole: layers over what remains of the cloud. dense: layers behind it.
-        joined: of the layer that joins the poke. width: of the features.
+        joined: of the layer that joins the poke. width: of the features beside the poke itself.
     """
 
     levels: tuple[Level, ...]
@@ -62,7 +63,7 @@ class ForceExtractor(Extractor):
         if size not in SIZES:
             raise ValueError(f"expected a size of {', '.join(SIZES)}, found '{size}'")
         self.size, self.widths = size, SIZES[size]
-        self.width = self.widths.width
+        self.width = self.widths.width + NUMBERS
         self.cache = GroupCache(self.widths.levels)
         self.levels = nn.ModuleList()
         found = CHANNELS - 3
@@ -73,7 +74,7 @@ class ForceExtractor(Extractor):
         self.dense = dense(self.widths.whole[-1], *self.widths.dense)
         for part in (*self.levels, self.whole, self.dense):
             _keep_variance(part)
-        self.head = dense(self.widths.dense[-1] + 4, self.widths.joined, self.width)
+        self.head = dense(self.widths.dense[-1] + NUMBERS, self.widths.joined, self.widths.width)
 
     def encode(self, views: torch.Tensor) -> torch.Tensor:
         """Clouds (b, n, 6) to (b, e); points may be in any order."""
@@ -87,9 +88,14 @@ class ForceExtractor(Extractor):
         return torch.relu(self.dense(_largest(self.whole(torch.cat([points, found], 2)))))
 
     def features(self, encoded: torch.Tensor, *numbers: torch.Tensor) -> torch.Tensor:
-        """What was found in the clouds (m, e) and numbers (m, 4) to (m, width)."""
+        """What was found in the clouds (m, e) and numbers (m, 4) to (m, width), of which the last are the poke itself.
+
+        A mean has little use for the place, so that features which are trained for it alone forget it, and a kernel on them could not tell
+        places of one object apart.
+        """
         (poke,) = numbers
-        return self.head(torch.cat([encoded, poke / poke.new_tensor([1.0, 1.0, 1.0, DEEPEST])], 1))
+        scaled = poke / poke.new_tensor([1.0, 1.0, 1.0, DEEPEST])
+        return torch.cat([self.head(torch.cat([encoded, scaled], 1)), scaled], 1)
 
     def describe(self) -> dict[str, Any]:
         """See `Extractor`."""

@@ -30,7 +30,10 @@ FORCE_SCALE = 4.0
 PAIRS = 8
 #: objects of a step of the mean, each of which costs an encoding
 VIEWS = 4
-TURNS = tuple(partial(symmetries, which=k) for k in range(1, 8))
+#: epochs without improvement after which what is fitted by marginal likelihood ends: as many steps as 5 epochs of 51 terrains
+PATIENCE = 15
+#: by half a turn, mirrored along x, mirrored along y: an object that lies along x goes on to
+TURNS = tuple(partial(symmetries, which=k) for k in (2, 4, 6))
 
 METHODS: dict[str, Callable[..., MetaModel]] = {
     "CoDeGa": train_codega,
@@ -64,7 +67,7 @@ def task_of(name: str, category: str, surface: Surface, pokes: Sequence[Poke], p
 
 
 def settings_for(tasks: Sequence[Task], epochs: int = 200) -> MetaSettings:
-    """As for scoops, with one fold for each category; the objects also turned about the vertical and mirrored.
+    """As for scoops, with one fold for each category; the objects also turned and mirrored.
 
     Args:
         epochs: at most, of each training.
@@ -75,8 +78,8 @@ def settings_for(tasks: Sequence[Task], epochs: int = 200) -> MetaSettings:
         augmentation=Augmentation(TURNS),
         folds=FoldSettings(len(categories)),
         mean=MeanFit(batch=256, epochs=epochs, views=VIEWS),
-        kernel=TaskFit(epochs=epochs),
-        joint=TaskFit(epochs=epochs),
+        kernel=TaskFit(patience=PATIENCE, epochs=epochs),
+        joint=TaskFit(patience=PATIENCE, epochs=epochs),
         process=ProcessFit(support=5 * PAIRS, validation=max(len(tasks) // 6, 1), epochs=epochs),
     )
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from lines import LineExtractor, lines
 
-from sim_core.meta.codega import fit_kernel, fold_means, folds_of, residual_entries, train_codega
+from sim_core.meta.codega import Entry, _seen, fit_kernel, fold_means, folds_of, residual_entries, train_codega
 from sim_core.meta.fitting import Pool, reproducible
 from sim_core.meta.joint import new_deep_gp, train_joint
 from sim_core.meta.model_file import ModelFileError, load_model, save_model
@@ -102,6 +102,20 @@ def test_the_kernels_step_trains_the_kernel_alone(steps):
         (k, name) for k, (a, b) in enumerate(zip(before, after)) for name in a if not torch.equal(a[name], b[name])
     }
     assert changed == {(len(means), name) for name in touched}
+
+
+def test_rows_of_one_view_are_mirrored_together(steps):
+    """Places of one object that were mirrored one by one would have no distance from each other that means anything."""
+    _, _, _, _, model = steps
+    task = Task("two views", ("a",), (np.zeros((2, 18)), np.zeros((20, 1))), np.zeros(20))
+    pool = Pool([task], 1.0)
+    variants = torch.arange(4.0)[:, None, None].expand(4, 20, 3)
+    seen, rng = set(), np.random.default_rng(0)
+    for _ in range(40):
+        found = _seen(model, Entry(0, 0, torch.zeros(20), variants), pool, SHORT, rng)[:, 0]
+        assert len(found[:10].unique()) == len(found[10:].unique()) == 1
+        seen.add((int(found[0]), int(found[10])))
+    assert len(seen) > 10
 
 
 def test_the_whole_is_its_steps_and_the_last_mean_leaves_the_kernel_as_it_is():
