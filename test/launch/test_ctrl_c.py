@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from simulation_interfaces.msg import SimulationState
 from nodes.framework.qos import STATE
 
 ROOT = Path(__file__).resolve().parents[2]
+#: starts at a time
+TOGETHER = 3
 SETTINGS = """
 /**/adaptive_mpc:
   ros__parameters: {mode: track}
@@ -71,9 +74,10 @@ def terminal(domain, tmp_path):
         pytest.skip("something has changed that asks for ./refit setup")
     started = []
 
-    def start(*words: str) -> Terminal:
-        started.append(Terminal(tmp_path, *words))
-        return started[-1]
+    def start(*words: str, folder: Path = tmp_path) -> Terminal:
+        folder.mkdir(exist_ok=True)
+        started.append(terminal := Terminal(folder, *words))
+        return terminal
 
     yield start
     for one in started:
@@ -84,12 +88,23 @@ def terminal(domain, tmp_path):
 
 
 # From the script's own checks over the first imports of the launch to nodes that load their kernels; record:=true adds the recorder.
-@pytest.mark.parametrize("delay", [0.2, 0.5, 0.8, 1.2, 1.8, 2.5, 4.0])
-def test_while_starting(terminal, tmp_path, delay):
-    run = terminal("robot:=cartpole", "record:=true", f"run_directory:={tmp_path}")
-    time.sleep(delay)
-    run.ctrl_c()
-    run.assert_ended_well()
+DELAYS = (0.2, 0.5, 0.8, 1.2, 1.8, 2.5, 4.0, 6.0)
+
+
+def test_while_starting(terminal, tmp_path):
+    """A few starts at a time, each in a namespace, as they share a graph."""
+
+    def interrupted(k: int) -> None:
+        folder = tmp_path / str(k)
+        run = terminal("robot:=cartpole", "record:=true", f"run_directory:={folder}", f"namespace:=r{k}", folder=folder)
+        time.sleep(DELAYS[k])
+        run.ctrl_c()
+        run.assert_ended_well()
+
+    with ThreadPoolExecutor(TOGETHER) as several:
+        outcomes = [several.submit(interrupted, k) for k in range(len(DELAYS))]
+    failed = [f"after {delay} s: {error}" for delay, one in zip(DELAYS, outcomes) if (error := one.exception())]
+    assert not failed, "\n".join(failed)
 
 
 @pytest.mark.parametrize("presses", [1, 3])
