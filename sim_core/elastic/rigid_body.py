@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import trimesh
 
 __all__ = [
-    "PROBES", "SPACING", "RigidBody", "cylinder_probe", "line_probe", "point_probe", "punch", "sample_mesh", "sphere",
+    "PROBES", "SPACING", "RigidBody", "cylinder_probe", "line_probe", "point_probe", "probe_pose", "punch", "sample_mesh", "sphere",
 ]  # fmt: skip
 
 #: of a body's points, as published [m]
@@ -88,6 +88,19 @@ def sphere(diameter: float = 0.04, count: int = 150) -> RigidBody:
     z, turn = 1.0 - 2.0 * k / count, np.pi * (1.0 + 5.0**0.5) * k
     across = np.sqrt(1.0 - z**2)
     return RigidBody(0.5 * diameter * np.stack([across * np.cos(turn), across * np.sin(turn), z], 1), "sphere")
+
+
+def probe_pose(point: np.ndarray, outward: np.ndarray, roll: float = 0.0) -> np.ndarray:
+    """Pose (4, 4) of a probe with its tip at a point (3,), which looks against `outward` (3,), turned by `roll` about it [rad]."""
+    z = np.asarray(outward, float) / np.linalg.norm(outward)
+    x = np.cross([0.0, 1.0, 0.0] if abs(z[1]) < 0.9 else [0.0, 0.0, 1.0], z)
+    x /= np.linalg.norm(x)
+    y = np.cross(z, x)
+    pose = np.eye(4)
+    pose[:3, 0] = np.cos(roll) * x + np.sin(roll) * y
+    pose[:3, 1] = np.cross(z, pose[:3, 0])
+    pose[:3, 2], pose[:3, 3] = z, point
+    return pose
 
 
 #: probes by the names that bags and services use
