@@ -71,6 +71,7 @@ PROCESS = tuple(
         "launch",
         "nodes/framework/test_config.py",
         "nodes/framework/test_heap.py",
+        "nodes/plant/test_lidar_emulator.py",
         "pip_ros",
         "recording/test_bags.py",
         "reporting/test_phone.py",

@@ -17,9 +17,9 @@ __all__ = ["draw_plan", "film_of_search", "staircase"]
 
 WALLS = "#8a8f98"
 #: shown each [ms], and at the end
-FRAME, LAST = 220, 1500
+FRAME, LAST = 350, 1500
 #: pictures of a film at most
-FRAMES = 36
+FRAMES = 12
 
 
 def draw_plan(

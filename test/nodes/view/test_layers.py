@@ -23,6 +23,7 @@ from nodes.view.layers.cloud import CloudLayer
 from nodes.view.layers.devices import DevicesLayer
 from nodes.view.layers.ghost import GhostLayer
 from nodes.view.layers.image import ImageLayer, picture
+from nodes.view.layers.lidar import LidarLayer
 from nodes.view.layers.parameters import ParametersLayer, in_words
 from nodes.view.layers.path import PathLayer
 from nodes.view.layers.robot import RobotLayer
@@ -242,6 +243,49 @@ def test_a_scan_is_where_tf_static_has_fixed_its_scanner(stage):
     hand = stage.robot.pose("hand")
     expected = [hand[:3, :3] @ (np.array(p) + [0.1, 0, 0]) + hand[:3, 3] for p in ([1.0, 0, 0], [0.0, 2.0, 0])]
     np.testing.assert_allclose(np.asarray(node(stage, "/scan/scan").points, float), expected, atol=2e-3)
+
+
+def posed(x, y, yaw):
+    return fields(position=vector(x, y, 0.0), orientation=fields(x=0.0, y=0.0, z=np.sin(yaw / 2), w=np.cos(yaw / 2)))
+
+
+def test_a_known_scene_is_drawn_with_its_scanner_and_its_scan(stage):
+    layer = LidarLayer(stage)
+    corners = np.array([[0, -0.2, 0], [0, 0.2, 0], [0, 0.2, 0.3]], float)
+
+    def marker(name, x):
+        points = [vector(*p) for p in corners]
+        return fields(
+            ns=name, type=11, points=points, pose=posed(x, 0.1, 0.3), color=fields(r=0.5, g=0.5, b=0.5, a=0.8)
+        )
+
+    layer.take("lidar/scene", fields(markers=[marker("mirror", 0.5), marker("wall", 2.0)]), 0.0)
+    sent = node(stage, "/lidar/bodies/mirror")
+    np.testing.assert_allclose(sent.vertices, corners)
+    layer.take("lidar/scene", fields(markers=[marker("mirror", 0.6)]), 1.0)
+    assert node(stage, "/lidar/bodies/mirror") is sent and sent.position[0] == pytest.approx(
+        0.6
+    )  # moved, not sent anew
+    assert "/lidar/bodies/wall" not in stage.scene._handle_from_node_name
+    scan = fields(
+        header=header("laser"), ranges=[1.0, np.nan, 2.0], angle_min=0.0, angle_increment=np.pi / 4, range_min=0.1, range_max=4.0
+    )  # fmt: skip
+    layer.take("scan", scan, 1.0)
+    assert "/lidar/scan" not in stage.scene._handle_from_node_name  # nobody has said where it is
+    layer.take("lidar/sensor", fields(header=header(), pose=posed(-0.3, 0.2, np.pi / 2)), 1.0)
+    layer.take("scan", scan, 1.0)
+    drawn, X = node(stage, "/lidar/scan"), pose_in_world(stage, "/lidar/scan")
+    world = np.asarray(drawn.points, float) @ X[:3, :3].T + X[:3, 3]
+    np.testing.assert_allclose(world, [[-0.3, 1.2, 0.0], [-2.3, 0.2, 0.0]], atol=2e-3)
+    estimate = fields(
+        names=["mirror.x", "mirror.y"], values=[0.5, 0.1], covariance=[1e-6, 0.0, 0.0, np.nan], beams=600, residual=0.01, lost=False
+    )  # fmt: skip
+    layer.take("lidar/estimate", estimate, 1.0)
+    assert "mirror.x: 0.5000 ± 0.0020" in layer._text.content and "not determined" in layer._text.content
+    stage.frames.add_static(fixed("hand", "laser", 0.1))
+    before = layer._sensor
+    layer.take("scan", fields(**{**vars(scan), "ranges": [3.0]}), 2.0)  # the scan's own layer draws it from now on
+    assert len(node(stage, "/lidar/scan").points) == 2 and layer._sensor is before
 
 
 def test_a_cloud_is_read_by_its_fields(stage):
