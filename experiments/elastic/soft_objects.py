@@ -48,6 +48,8 @@ from sim_core.host.executors import spread
 TIERS = ("learning",)
 OWN, SCRATCH, NONE = "CoDeGa", "AutoML", "without pokes"
 SHOTS = (1, 2, 5, 10, 20)
+#: of each object
+POKES = 40
 #: share by which CoDeGa's error is to be less at most so many pokes
 MARGIN, FEW = 0.30, 2
 #: number of pokes up to which seeds are to differ less than methods do, and wrenches are judged
@@ -61,12 +63,12 @@ class Size:
     """How much is learnt and asked.
 
     Attributes:
-        seeds: models of each method. pokes: of each object at most. draws: of the pokes that are given. budget: of learning from scratch.
+        seeds: models of each method. learnt: pokes of each object that is learnt from. draws: of the pokes that are given. budget: of learning from scratch.
         rivals: other methods of meta-learning. lines: trials of each object. wrenches: pokes that wrenches are told after.
     """
 
     seeds: int
-    pokes: int
+    learnt: int
     draws: int
     budget: Budget
     rivals: tuple[str, ...]
@@ -75,8 +77,8 @@ class Size:
 
 
 SIZES = {
-    "quick": Size(1, 30, 2, Budget(12, 30.0), (), 3, (2,)),
-    "full": Size(3, 40, 3, Budget(48, 30.0), ("joint", "neural process", "mean"), 8, (1, 2, 5, 10)),
+    "quick": Size(1, 24, 1, Budget(12, 30.0), (), 3, (2,)),
+    "full": Size(3, 24, 3, Budget(24, 30.0), ("joint", "neural process", "mean"), 6, (1, 2, 5, 10)),
 }
 
 
@@ -94,8 +96,8 @@ def run(
     """
     result, chosen = Result("soft_objects", seed=seed, size=size), SIZES[size]
     learnt, judged = collection()
-    training = poked(learnt, chosen.pokes, seed, progress, executor)
-    test = poked(judged, chosen.pokes, seed, progress, executor)
+    training = [each.first(chosen.learnt) for each in poked(learnt, POKES, seed, progress, executor)]
+    test = poked(judged, POKES, seed, progress, executor)
     jobs = [(name, chosen.seeds * seed + k) for name in (OWN, *chosen.rivals) for k in range(chosen.seeds)]
     trained = models(jobs, training, "small", progress, executor)
     lines = [line_trials(each, category_object(*which, seed), chosen.lines, seed) for each, which in zip(test, judged)]

@@ -59,6 +59,10 @@ class PokedObject:
     pokes: list[Poke]
     truth: np.ndarray
 
+    def first(self, count: int) -> PokedObject:
+        """The object with its first pokes, which are any, as their order is one of chance."""
+        return replace(self, pokes=self.pokes[:count], truth=self.truth[:count])
+
 
 def collection(held_out: Sequence[str] = HELD_OUT) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Categories and numbers of 17 objects to learn from and of 4 to be judged on."""

@@ -31,19 +31,21 @@ class Kernel(nn.Module):
     Features may come from several extractors; then it is the mean of their covariances.
 
     Args:
-        width: of the features. hidden, embedding: widths of g's hidden layer and result.
+        width: of the features. hidden, embedding: widths of g's hidden layer and result. last: of the features, how many at their end
+            it sees; 0: all.
     """
 
-    def __init__(self, width: int, hidden: int = 32, embedding: int = 8) -> None:
+    def __init__(self, width: int, hidden: int = 32, embedding: int = 8, last: int = 0) -> None:
         super().__init__()
-        self.head = dense(width, hidden, embedding)
+        self.last = last
+        self.head = dense(last or width, hidden, embedding)
         self.log_signal = nn.Parameter(torch.tensor(0.5 * math.log(FIRST)))
         self.log_length = nn.Parameter(torch.tensor(math.log(FIRST)))
         self.log_noise = nn.Parameter(torch.tensor(0.5 * math.log(FIRST)))
 
     def embed(self, features: torch.Tensor) -> torch.Tensor:
         """Features of b extractors (b, n, width) to g(phi) / l (b, n, q), in double precision."""
-        return self.head(features).double() / self.log_length.double().exp()
+        return self.head(features[..., -self.last :]).double() / self.log_length.double().exp()
 
     def covariance(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Of embedded points (b, n, q) and (b, m, q), (n, m), without noise."""
@@ -77,7 +79,7 @@ class DeepGp(MetaModel):
 
     Args:
         extractor: features of the mean, and of the kernel unless it has branches. scale: see `MetaModel`.
-        hidden, embedding: see `Kernel`. branches: extractors of the kernel's own, in place of the mean's.
+        hidden, embedding, last: see `Kernel`. branches: extractors of the kernel's own, in place of the mean's.
     """
 
     kind = "deep gp"
@@ -89,12 +91,13 @@ class DeepGp(MetaModel):
         embedding: int = 8,
         scale: float = 1.0,
         branches: Sequence[Extractor] = (),
+        last: int = 0,
     ) -> None:
         super().__init__(extractor, scale)
         self.hidden, self.embedding = hidden, embedding
         self.mean_head = dense(extractor.width, hidden, 1)
         self.branches = nn.ModuleList(branches)
-        self.kernel = Kernel(extractor.width, hidden, embedding)
+        self.kernel = Kernel(extractor.width, hidden, embedding, last)
 
     def encoders(self) -> tuple[Extractor, ...]:
         """See `MetaModel`."""

@@ -20,11 +20,18 @@ __all__ = ["new_deep_gp", "train_joint"]
 
 
 def new_deep_gp(factory: ExtractorFactory, settings: MetaSettings, seed: int) -> DeepGp:
-    """A deep Gaussian process that is not fitted yet; one seed gives the same weights each time."""
+    """A deep Gaussian process that is not fitted yet; one seed gives the same weights each time.
+
+    Raises:
+        ValueError: the kernel is to see numbers alone, and the extractor's features do not end in them.
+    """
     torch.manual_seed(seed)
     extractor = factory()
     branches = [factory()] if settings.kernel_input == "branch" else []
-    return DeepGp(extractor, settings.hidden, settings.embedding, settings.scale, branches)
+    last = extractor.numbers if settings.kernel_input == "numbers" else 0
+    if settings.kernel_input == "numbers" and not last:
+        raise ValueError("expected an extractor whose features end in its numbers, for a kernel that sees those alone")
+    return DeepGp(extractor, settings.hidden, settings.embedding, settings.scale, branches, last)
 
 
 def train_joint(

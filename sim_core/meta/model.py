@@ -26,10 +26,11 @@ class Extractor(nn.Module):
     """Finds features: first in a view, then in what was found there together with numbers. Derive from it.
 
     Attributes:
-        width: of the features.
+        width: of the features. numbers: how many of them, at their end, are the numbers themselves.
     """
 
     width: int
+    numbers: int = 0
 
     def encode(self, views: torch.Tensor) -> torch.Tensor:
         """The expensive part: views (b, ...) to (b, e)."""

@@ -30,7 +30,7 @@ def save_model(path: str | os.PathLike[str], model: DeepGp | MeanModel | NeuralP
     """Write a file, whole or not at all, that `load_model` reads."""
     shape: dict[str, Any] = {"scale": model.scale, "hidden": model.hidden}
     if isinstance(model, DeepGp):
-        shape |= {"embedding": model.embedding, "branches": len(model.branches)}
+        shape |= {"embedding": model.embedding, "branches": len(model.branches), "last": model.kernel.last}
     if isinstance(model, MeanModel):
         shape["deviation"] = model.deviation
     header = {

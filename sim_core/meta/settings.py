@@ -9,10 +9,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 import torch
 
-__all__ = ["Augmentation", "FoldSettings", "MeanFit", "MetaSettings", "ProcessFit", "TaskFit"]
+__all__ = ["Augmentation", "FoldSettings", "KernelInput", "MeanFit", "MetaSettings", "ProcessFit", "TaskFit"]
 
 #: (views (b, ...), *numbers (b or n, ...)) -> the same with other contents
 Change: TypeAlias = "Callable[[tuple[torch.Tensor, ...]], tuple[torch.Tensor, ...]]"
+
+#: see `MetaSettings`
+KernelInput: TypeAlias = Literal["extractor", "folds", "branch", "numbers"]
 
 
 @dataclass(frozen=True)
@@ -100,15 +103,16 @@ class MetaSettings:
         scale: values are divided by it inside the model, so that they are of order one [unit of the values].
         hidden: width of the heads' hidden layer. embedding: dimensions in which the kernel measures distance.
         kernel_input: what the kernel sees: "extractor": the mean's, a fold's in training and the deployed mean's afterwards (the
-            published procedure). Two ways without that change: "folds": the folds' extractors are deployed too, and the
-            kernel is the mean of theirs; "branch": an extractor of its own, which is trained with the kernel.
+            published procedure). Three ways without that change: "folds": the folds' extractors are deployed too, and the
+            kernel is the mean of theirs; "branch": an extractor of its own, which is trained with the kernel. "numbers": no
+            extractor, but the numbers that features end in, which are the same in training and afterwards.
         augmentation, folds: see there. mean, kernel, joint, process: how each part is fitted.
     """
 
     scale: float = 1.0
     hidden: int = 32
     embedding: int = 8
-    kernel_input: Literal["extractor", "folds", "branch"] = "extractor"
+    kernel_input: KernelInput = "extractor"
     augmentation: Augmentation = Augmentation()
     folds: FoldSettings = FoldSettings()
     mean: MeanFit = MeanFit()

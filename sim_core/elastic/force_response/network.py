@@ -63,7 +63,7 @@ class ForceExtractor(Extractor):
         if size not in SIZES:
             raise ValueError(f"expected a size of {', '.join(SIZES)}, found '{size}'")
         self.size, self.widths = size, SIZES[size]
-        self.width = self.widths.width + NUMBERS
+        self.width, self.numbers = self.widths.width + NUMBERS, NUMBERS
         self.cache = GroupCache(self.widths.levels)
         self.levels = nn.ModuleList()
         found = CHANNELS - 3

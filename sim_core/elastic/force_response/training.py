@@ -18,7 +18,7 @@ from sim_core.meta.fitting import Progress, silent
 from sim_core.meta.joint import train_joint
 from sim_core.meta.model import MetaModel
 from sim_core.meta.neural_process import train_neural_process
-from sim_core.meta.settings import Augmentation, FoldSettings, MeanFit, MetaSettings, ProcessFit, TaskFit
+from sim_core.meta.settings import Augmentation, FoldSettings, KernelInput, MeanFit, MetaSettings, ProcessFit, TaskFit
 from sim_core.meta.supervised import train_mean
 from sim_core.meta.tasks import Task
 
@@ -66,15 +66,17 @@ def task_of(name: str, category: str, surface: Surface, pokes: Sequence[Poke], p
     return Task(name, (category,), (torch.from_numpy(cloud), torch.from_numpy(numbers)), torch.from_numpy(forces))
 
 
-def settings_for(tasks: Sequence[Task], epochs: int = 200) -> MetaSettings:
+def settings_for(tasks: Sequence[Task], epochs: int = 200, kernel_input: KernelInput = "numbers") -> MetaSettings:
     """As for scoops, with one fold for each category; the objects also turned and mirrored.
 
     Args:
-        epochs: at most, of each training.
+        epochs: at most, of each training. kernel_input: "extractor" as published. By default the kernel sees place and displacement
+            alone: of one object all else is the same, and nothing changes for it from the folds' extractors to the deployed one.
     """
     categories = {name for task in tasks for name in task.characteristics}
     return MetaSettings(
         scale=FORCE_SCALE,
+        kernel_input=kernel_input,
         augmentation=Augmentation(TURNS),
         folds=FoldSettings(len(categories)),
         mean=MeanFit(batch=256, epochs=epochs, views=VIEWS),

@@ -216,3 +216,29 @@ def test_the_joint_kernel_is_over_confident_and_codegas_is_not():
         assert inside[codega] > 0.85 and inside[joint] < 0.65
         errors = standardised_errors(joint, shots)
         assert np.sqrt(np.mean(errors**2)) > 2.0 * np.sqrt(np.mean(standardised_errors(codega, shots) ** 2))
+
+
+class Numbered(LineExtractor):
+    """Features that end in x itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.width, self.numbers = 33, 1
+
+    def features(self, encoded, *numbers):
+        return torch.cat([super().features(encoded, *numbers), *numbers], 1)
+
+
+def test_a_kernel_of_numbers_sees_nothing_else_and_is_the_same_behind_any_extractor(tmp_path):
+    settings = replace(SHORT, kernel_input="numbers")
+    model = train_codega(TASKS, Numbered, settings, 5)
+    features = torch.rand(1, 7, 33)
+    other = torch.cat([torch.rand(1, 7, 32), features[..., 32:]], 2)
+    assert torch.equal(model.kernel.embed(features), model.kernel.embed(other))
+    assert not torch.equal(model.kernel.embed(features), model.kernel.embed(features + 0.1))
+    again = load_model(save_model(tmp_path / "model.safetensors", model), Numbered)
+    support = TASKS[0].take(range(5))
+    for one, two in zip(model.condition(*support).predict(support[0]), again.condition(*support).predict(support[0])):
+        np.testing.assert_array_equal(one, two)
+    with pytest.raises(ValueError, match="end in its numbers"):
+        train_codega(TASKS, LineExtractor, settings, 5)
