@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
+from experiments.problems.elastic_study import onset_of, simulated
 from experiments.problems.force_study import NOISE, PAIRS, PokedObject
-from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.objects.categories import category_object
 from sim_core.elastic.objects.soft_object import ProbeTrial, SoftObject
 from sim_core.elastic.point_model import PointModel, fit_regressor
@@ -34,7 +34,6 @@ __all__ = [
     "scratch",
     "scratch_errors",
     "support",
-    "touch",
     "wrench_errors",
 ]
 
@@ -42,8 +41,6 @@ __all__ = [
 Fitter = Callable[[Sequence[Poke]], PointModel]
 #: published: a tissue box at a displacement of 3 mm; the target: a camera 4 mm off, five pokes
 BOX_DEPTH, BOX_OFFSET, BOX_POKES = 0.003, 0.004, 5
-#: force by which a poke is told to have touched [N]
-TOUCHED = 0.2
 #: spacing of the points with which lines truly touch [m]
 FINE = 1e-3
 
@@ -74,16 +71,6 @@ def point_errors(found: PokedObject, k: int, draw: int, fit: Fitter) -> np.ndarr
     return np.array([np.abs(force - found.truth[asked].ravel()).mean(), np.abs(force - felt).mean()])
 
 
-def touch(pokes: Sequence[Poke]) -> float:
-    """Displacement at which pokes begin to feel a force, in their mean [m]; pokes that feel none do not count."""
-    met = [
-        float(np.interp(TOUCHED, np.maximum.accumulate(poke.force), poke.displacement))
-        for poke in pokes
-        if poke.force.max() > TOUCHED
-    ]
-    return float(np.mean(met)) if met else 0.0
-
-
 def line_trials(found: PokedObject, soft: SoftObject, count: int, seed: int) -> list[ProbeTrial]:
     """A line, pressed at places that face up, rolled at random, as `soft` answers."""
     rng = np.random.default_rng([seed, 103, sum(map(ord, found.name))])
@@ -99,17 +86,10 @@ def wrench_errors(
     found: PokedObject, trials: Sequence[ProbeTrial], given: Sequence[Poke], fit: Fitter, coupling: float
 ) -> np.ndarray:
     """Mean magnitudes of the errors of force [N] and of torque about the tip [N m] (2,)."""
-    simulator = ContactSimulator(found.surface, fit(given), coupling, onset=touch(given))
-    off = []
-    for trial in trials:
-        wrench = simulator.queries(line_probe(), trial.poses, -trial.poses[0, :3, 2])
-        off.append(
-            [
-                np.linalg.norm(wrench.force - trial.force, axis=1),
-                np.linalg.norm(wrench.torque - trial.torque, axis=1),
-            ]
-        )
-    return np.mean(off, axis=(0, 2))
+    force, torque = simulated(found.surface, fit(given), trials, coupling, onset_of(given))
+    true_force, true_torque = np.array([t.force for t in trials]), np.array([t.torque for t in trials])
+    off = np.linalg.norm(force - true_force, axis=2), np.linalg.norm(torque - true_torque, axis=2)
+    return np.mean(off, axis=(1, 2))
 
 
 @dataclass(frozen=True, eq=False)

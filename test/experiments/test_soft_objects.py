@@ -7,6 +7,7 @@ pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 from experiments.elastic.soft_objects import FEW, MARGIN, OWN, SCRATCH, SHOTS, _judge_points
+from experiments.problems.elastic_study import onset_of
 from experiments.problems.force_scores import (
     BOX_DEPTH,
     BOX_OFFSET,
@@ -17,7 +18,6 @@ from experiments.problems.force_scores import (
     point_errors,
     scratch_errors,
     support,
-    touch,
     wrench_errors,
 )
 from experiments.problems.force_study import HELD_OUT, NOISE, PAIRS, PokedObject, collection, poke_all
@@ -82,15 +82,9 @@ def test_errors_of_known_models(slab):
     assert point_errors(slab, 2, 0, lambda pokes: Springs(0.7))[0] == pytest.approx(0.7)
 
 
-def test_where_pokes_begin_to_feel(slab):
-    assert touch(slab.pokes) == pytest.approx(0.002, abs=6e-4)
-    nothing = Poke(slab.pokes[0].feature, np.linspace(-0.006, 0.0, 8), np.zeros(8))
-    assert touch([nothing]) == 0.0 and touch([]) == 0.0
-
-
 def test_wrenches_of_the_right_model_are_right_and_a_turned_torque_is_not(slab):
     """Trials by the simulator itself: errors are 0 with its own model, and what is put in is found."""
-    simulator = ContactSimulator(slab.surface, Springs(), 0.01, onset=touch(slab.pokes))
+    simulator = ContactSimulator(slab.surface, Springs(), 0.01, onset=onset_of(slab.pokes))
     pose = np.eye(4)
     pose[:3, 3] = [0.02, 0.01, 0.0]
     depths = np.linspace(0.004, 0.01, 4)
