@@ -268,7 +268,7 @@ def _drake(result: Result, rng: np.random.Generator, size: str, progress) -> Non
                     "body": body.name, "depth, mm": 1e3 * depth, "force, N": float(ours.force[2]), "points": len(ours.nominal),
                     "Drake's force, N": float(force[2]), "Drake's faces": faces,
                 } | {f"{k}, ms": 1e3 * s / len(places) for k, s in took.items()})  # fmt: skip
-                ratio[body.name] = took["Drake"] / took["refit, at once"]
+                ratio[body.name] = {k: took["Drake"] / took[k] for k in ("refit", "refit, at once")}
                 result.check(
                     f"{body.name} at {1e3 * depth:.0f} mm: both push back",
                     min(force[2], ours.force[2]),
@@ -279,4 +279,7 @@ def _drake(result: Result, rng: np.random.Generator, size: str, progress) -> Non
                 )
     result.detail("a body in an even block, ours and Drake's", rows)
     for body, times in ratio.items():
-        result.check(f"{body} at 8 mm, times as fast as Drake", times, 1.0, ">=", "1", "own target")
+        result.check(
+            f"{body} at 8 mm, one by one, times as fast as Drake", times["refit"], 1.0, ">=", "1", "own target"
+        )
+        result.check(f"{body} at 8 mm, at once, times as fast", times["refit, at once"], 1.0, ">=", "1", "own target")

@@ -235,7 +235,7 @@ class ContactSimulator:
     def _touched(self, body: RigidBody, poses: np.ndarray, ways: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """PAIR (sum of counts,) of one pose after the other, and OUTCOME (b,)."""
         outcome = np.zeros(len(poses), kernel.OUTCOME)
-        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        parts: list[tuple[np.ndarray, np.ndarray]] = []  # poses, and their pairs one after the other
         at_once = max(1, ROOM // len(body.points))
         for way, which in _groups(ways):
             sight = self.sight(way)
@@ -246,10 +246,12 @@ class ContactSimulator:
                     sight.data, body.points, np.ascontiguousarray(poses[some]), *numbers
                 )
                 filled = np.arange(len(body.points)) < outcome["count"][some, None]
-                parts.append((np.repeat(some, outcome["count"][some]), pairs[filled]))
+                parts.append((some, pairs[filled]))
         if not parts:
             return np.zeros(0, kernel.PAIR), outcome
-        owner = np.concatenate([who for who, _ in parts])
+        if len(parts) == 1:
+            return parts[0][1], outcome
+        owner = np.concatenate([np.repeat(some, outcome["count"][some]) for some, _ in parts])
         return np.concatenate([pairs for _, pairs in parts])[np.argsort(owner, kind="stable")], outcome
 
     def _point_forces(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -259,7 +261,7 @@ class ContactSimulator:
         forces, beyond = np.zeros(len(pairs)), np.zeros(len(pairs), bool)
         if len(some):
             d, before = some["nominal"], some["nominal"] - some["displacement"]
-            found = self._force.predict(np.tile(some["feature"], (2, 1)), np.concatenate([d, before]))
+            found = self._force.predict(np.concatenate([some["feature"]] * 2), np.concatenate([d, before]))
             forces[active] = found[: len(d)] - found[len(d) :]
             beyond[active] = d > self.model.deepest
         return forces, beyond
