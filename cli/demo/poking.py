@@ -19,6 +19,7 @@ from config.description import PokeDemo, Robot
 from config.robot import load_robot
 from identification.elastic.exploration_report import draw_curves, draw_stiffness
 from identification.elastic.poke_files import read_pokes
+from nodes.planning.poking_config import PokingConfig
 from nodes.planning.poking_messages import surface_of
 from recording import BagReader
 from reporting import PALETTE, Report, Result, figure
@@ -48,7 +49,7 @@ DEPTHS = (0.002, 0.004, 0.006, 0.008)
 #: at most for a poke's error at places that were not poked [N], a line's force [N], and a poke's force over its limit [N]
 POINT, LINE, OVER = 0.49, 1.5, 0.5
 #: g's length, the node's own [m]
-COUPLING = 0.02
+COUPLING = PokingConfig().coupling
 ANSWERS = "answers.json"
 
 
@@ -217,7 +218,7 @@ def _elsewhere(it: SoftObject, known: Exploration) -> tuple[np.ndarray, np.ndarr
 
 def _lines(it: SoftObject, known: Exploration, answers: list[dict[str, Any]]) -> tuple[np.ndarray, ...]:
     """Forces on a line as the node said, as the offline function says, and as the object gives; torques of the first and the last."""
-    simulator, body = ContactSimulator(known.surface, known.model, COUPLING), line_probe()
+    simulator, body = ContactSimulator(known.surface, known.model, COUPLING, onset=known.onset), line_probe()
     offline, true, true_torques = [], [], []
     for answer in answers:
         poses = np.tile(np.eye(4), (len(answer["places"]), 1, 1))

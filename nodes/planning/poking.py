@@ -319,11 +319,11 @@ class Poking(RefitNode):
         if not 0 < len(poses) <= MOST_POSES:
             raise ValueError(f"expected 1 to {MOST_POSES} poses, found {len(poses)}")
         (approach,), (about,) = points_of([request.approach], "approach"), points_of([request.about], "about")
-        surface, model, coupling = self.surface, known.model, self.config.coupling
+        surface, model, coupling, onset = self.surface, known.model, self.config.coupling, known.onset
 
         def simulated() -> tuple[Contacts, np.ndarray, float]:
             body = load_body(request.body)
-            simulator = ContactSimulator(surface, model, coupling)
+            simulator = ContactSimulator(surface, model, coupling, onset=onset)
             began = time.perf_counter()
             found = simulator.queries(body, poses, approach, about)
             return found, simulator.deformed(found[-1]), time.perf_counter() - began
@@ -350,11 +350,11 @@ class Poking(RefitNode):
             raise ValueError(
                 f"spacing: expected at most {MOST_CELLS} cells of the box, found a spacing of {request.spacing} m"
             )
-        surface, model, config = self.surface, known.model, self.config
+        surface, model, config, onset = self.surface, known.model, self.config, known.onset
 
         def packed() -> tuple[HeightMap, float]:
             asked = Cautious(model, config.caution) if config.caution > 0.0 else model
-            simulator = ContactSimulator(surface, asked, config.coupling)
+            simulator = ContactSimulator(surface, asked, config.coupling, onset=onset)
             began = time.perf_counter()
             found = height_map(simulator, ball, box, request.spacing, request.limit, clearance=config.clearance)
             return found, time.perf_counter() - began
@@ -475,11 +475,13 @@ class Poking(RefitNode):
                 self.get_logger().warning(f"place {place.index}: {why}")
                 repeats = repeats + 1 if fault is Fault.EQUIPMENT else 0
                 misses = misses + 1 if fault is Fault.BODY else 0
-                if fault is not Fault.EQUIPMENT:
+                if fault in (Fault.PLACE, Fault.BODY):
                     known.fail(place.index, REASONS[answer.outcome])
             self._keep()
             if fault is None:
                 self._surfaces.publish((yield from self._waited(self._painted)))
+            if fault is Fault.STOPPED:
+                raise Interrupted(why)
             if repeats == REPEATS:
                 raise Interrupted(f"{REPEATS} pokes in a row told nothing, the last: {why}")
             if misses == MISSES:

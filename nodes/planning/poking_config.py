@@ -45,7 +45,7 @@ class PokingConfig:
     )
     model: str = setting("process", choices=POINT_MODELS, description="what is learnt from pokes", read_only=True)
     coupling: float = setting(
-        0.02, "m", (1e-4, 1.0), "distance at which a place moves half as far as its neighbour that is pressed in"
+        0.005, "m", (1e-4, 1.0), "distance at which a place moves half as far as its neighbour that is pressed in"
     )
     caution: float = setting(
         0.0,
@@ -63,8 +63,17 @@ class PokingConfig:
     upward: tuple[float, ...] = setting(
         (0.0, 0.0, 1.0), "", (-1.0, 1.0), "where the arm comes from, in the base frame", read_only=True
     )
+    margin: float = setting(
+        0.02,
+        "m",
+        (0.0, 0.2),
+        "from the surface's border within which nothing is poked, about half of it",
+        read_only=True,
+    )
     depth: float = setting(0.003, "m", (1e-4, 0.1), "displacement at which the model's sureness counts", read_only=True)
-    samples: int = setting(8, "", (2, 100), "pairs of displacement and force that are learnt of a poke", read_only=True)
+    samples: int = setting(
+        20, "", (2, 100), "pairs of displacement and force that are learnt of a poke", read_only=True
+    )
     probe: str = setting("", description="that the arm holds; empty: the arm's own", read_only=True)
     force_limit: float = setting(0.0, "N", (0.0, 50.0), "at which a poke ends; 0: the arm's own")
     speed: float = setting(0.0, "m/s", (0.0, 0.01), "of the probe while it presses; 0: the arm's own")
@@ -103,6 +112,7 @@ class PokingConfig:
             spacing=self.spacing,
             steepest=float(np.deg2rad(self.steepest)),
             upward=(x, y, z),
+            margin=self.margin,
             depth=self.depth,
             seed=self.seed,
         )

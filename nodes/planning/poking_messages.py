@@ -46,6 +46,7 @@ class Fault(Enum):
     PLACE = "the place is no good"
     BODY = "the object was not where it was seen"
     EQUIPMENT = "the place is not to blame"
+    STOPPED = "somebody or something stopped the arm, and decides whether it goes on"
 
 
 #: outcome of a poke -> what it says; what is not listed brought displacements and forces
@@ -56,7 +57,7 @@ FAULTS = {
     Outcome.SENSOR_SATURATED: Fault.PLACE,
     Outcome.SENSOR_DRIFTED: Fault.PLACE,
     Outcome.SENSOR_SILENT: Fault.EQUIPMENT,
-    Outcome.ARM_STOPPED: Fault.EQUIPMENT,
+    Outcome.ARM_STOPPED: Fault.STOPPED,
     Outcome.CANCELLED: Fault.EQUIPMENT,
 }
 

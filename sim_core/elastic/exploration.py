@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 import numpy as np
 
 from sim_core.elastic.poke import Poke
+from sim_core.elastic.scan_offset import onset
 from sim_core.planning.candidates import Candidates
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ __all__ = [
 ]
 
 VERSION = 1
-OBSERVED, STEEP = "poked", "too steep"
+OBSERVED, STEEP, BORDER = "poked", "too steep", "at the border"
+#: share of `margin` by which the middle of a place's neighbours is off it, along the surface, where that ends: a half disc's is 0.42
+ONE_SIDED = 0.25
 Choice = Literal["variance", "spread", "random"]
 #: how the next place is chosen
 CHOICES: tuple[Choice, ...] = ("variance", "spread", "random")
@@ -67,6 +70,7 @@ class ExplorationSettings:
         choice: of the next place: where the model is least sure, farthest from all pokes, or by chance.
         spacing: side of the voxels, of each of which one point is a candidate [m] (published: 15 to 30 mm).
         steepest: a candidate's normal may differ from `upward` by [rad]. upward: direction from which the arm comes (3,).
+        margin: radius of a place's neighbourhood [m]; where it lies on one side, the surface ends, and nobody pokes. 0: anywhere.
         depth: displacement at which the model's sureness counts [m].
         seed: decides what chance decides.
     """
@@ -75,16 +79,17 @@ class ExplorationSettings:
     spacing: float = 0.02
     steepest: float = 0.9
     upward: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    margin: float = 0.02
     depth: float = 0.003
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.choice not in CHOICES:
             raise ValueError(f"there is no choice '{self.choice}'; there are {', '.join(CHOICES)}")
-        if not (self.spacing > 0.0 and 0.0 < self.steepest <= np.pi and self.depth > 0.0):
+        if not (self.spacing > 0.0 and 0.0 < self.steepest <= np.pi and self.depth > 0.0 and self.margin >= 0.0):
             raise ValueError(
-                f"expected a spacing and a depth above 0 and a steepness of 0 to pi, found {self.spacing:g}, {self.depth:g}, "
-                f"{self.steepest:g}"
+                "expected a spacing and a depth above 0, a margin of 0 or more and a steepness of 0 to pi, found "
+                f"{self.spacing:g}, {self.depth:g}, {self.margin:g}, {self.steepest:g}"
             )
 
 
@@ -125,10 +130,12 @@ class Exploration:
         self.candidates = Candidates(surface.points[self.which])
         upward = np.array(settings.upward, float) / np.linalg.norm(settings.upward)
         self.candidates.close(surface.normals[self.which] @ upward < np.cos(settings.steepest), STEEP)
+        if settings.margin > 0.0:
+            self.candidates.close(self._border(), BORDER)
         if not self.candidates.open.any():
             raise ValueError(
                 f"none of {len(self.which)} places has a normal within {np.rad2deg(settings.steepest):.0f} degrees of where the "
-                "arm comes from: are the surface's normals outward?"
+                f"arm comes from and is {1e3 * settings.margin:.0f} mm from the surface's border: are its normals outward?"
             )
         self.pokes: list[Poke] = []
         self.tried: list[int] = []
@@ -168,10 +175,17 @@ class Exploration:
         return self.model.predict_with_deviation(features, np.full(len(numbers), self.settings.depth))[1]
 
     def mean_deviation(self) -> float:
-        """Over all candidates that the probe can come to [N]; NaN: nothing is believed yet."""
-        steep = np.zeros(len(self.candidates), bool)
-        steep[self.candidates.closed.get(STEEP, [])] = True
-        return float(self.deviation(np.flatnonzero(~steep)).mean())
+        """Over all candidates that may be poked or were [N]; NaN: nothing is believed yet."""
+        never = np.zeros(len(self.candidates), bool)
+        for reason in (STEEP, BORDER):
+            never[self.candidates.closed.get(reason, [])] = True
+        return float(self.deviation(np.flatnonzero(~never)).mean())
+
+    @property
+    def onset(self) -> float:
+        """Displacement at which pokes begin to be felt, their median [m]: by so much the scan is off; 0: none told."""
+        found = np.array([onset(poke) for poke in self.pokes])
+        return float(np.median(found[np.isfinite(found)])) if np.isfinite(found).any() else 0.0
 
     def tell(self, index: int, poke: Poke) -> None:
         """What a poke gave. Raises ValueError: no such candidate, or a force that is not finite."""
@@ -212,6 +226,16 @@ class Exploration:
         self.model = self._fit([*self.pokes, *pokes])
         self.pokes.extend(pokes)
         self.tried.extend(where)
+
+    def _border(self) -> np.ndarray:
+        """Which candidates are at the border of the surface (m,)."""
+        found, margin = np.zeros(len(self.which), bool), self.settings.margin
+        for k, row in enumerate(self.which):
+            off = self.surface.points[self.surface.tree.query_ball_point(self.surface.points[row], margin)].mean(axis=0)
+            off -= self.surface.points[row]
+            off -= (off @ self.surface.normals[row]) * self.surface.normals[row]
+            found[k] = np.linalg.norm(off) > ONE_SIDED * margin
+        return found
 
     def _apart(self, places: np.ndarray) -> np.ndarray:
         """Distance of places (k, 3) from the nearest poke; before any, how near to the middle they are."""

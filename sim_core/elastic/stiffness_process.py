@@ -33,6 +33,9 @@ FLOOR = 0.1
 #: between which the marginal likelihood decides: shares of the object's size; relative deviations; shares of the deepest
 #: displacement; standard deviations of a reading [N]
 REACHES, SIGNALS, DEPTHS, NOISES = (0.1, 0.2, 0.4, 0.8), (0.15, 0.4, 1.0), (0.3, 1.0, 3.0), (0.03, 0.1, 0.3)
+#: what is believed of relative deviation and reach before any poke, and how surely, as standard deviations of their logarithms: two
+#: pokes that happen to agree do not make an object even
+BELIEVED = {"signal": (0.4, 0.5), "reach": (0.2, 0.7)}
 #: queries that are computed at once, so that a large cloud needs no large memory
 ROWS = 4096
 
@@ -68,7 +71,7 @@ class StiffnessProcess:
 
     @classmethod
     def fit(cls, pokes: Sequence[Poke]) -> StiffnessProcess:
-        """The most likely of a lattice of hyperparameters.
+        """The most probable of a lattice of hyperparameters.
 
         Raises:
             ValueError: there are no pokes, or they hold what is not finite.
@@ -88,9 +91,10 @@ class StiffnessProcess:
             along = (unit._residual @ vectors) ** 2
             for signal, noise in product(SIGNALS, NOISES):
                 variance = signal**2 * np.maximum(values, 0.0) + noise**2
-                likelihood = -0.5 * float((along / variance).sum() + np.log(variance).sum())
-                if likelihood > best:
-                    best, chosen = likelihood, (reach * size, signal, depth * span, noise)
+                probable = -0.5 * float((along / variance).sum() + np.log(variance).sum())
+                probable += _log_prior("signal", signal) + _log_prior("reach", reach)
+                if probable > best:
+                    best, chosen = probable, (reach * size, signal, depth * span, noise)
         return cls(x, d, f, *chosen)
 
     def log_likelihood(self) -> float:
@@ -147,6 +151,11 @@ class StiffnessProcess:
         d_known, e_known = np.minimum(d, self.deepest), np.minimum(e, self.deepest)
         apart += ((d_known[:, None] - e_known) / self.depth) ** 2
         return self.signal**2 * np.outer(self._scale(d), self._scale(e)) * np.exp(-0.5 * apart)
+
+
+def _log_prior(name: str, value: float) -> float:
+    middle, spread = BELIEVED[name]
+    return -0.5 * (np.log(value / middle) / spread) ** 2
 
 
 def _pieces(features: np.ndarray, displacement: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -27,7 +27,7 @@ from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.exploration import Exploration
 from sim_core.elastic.model_choice import fit_point_model
 from sim_core.elastic.packing import Box, height_map
-from sim_core.elastic.poke import Poke, downsampled
+from sim_core.elastic.poke import Poke, downsampled, save_pokes
 from sim_core.elastic.rigid_body import line_probe, sphere
 from sim_core.elastic.surface import load_surface
 from sim_core.planning.checkpoint import load
@@ -143,7 +143,14 @@ def graph(shared_ros, tmp_path_factory):
     ros = shared_ros
     ros.folder = tmp_path_factory.mktemp("poking")
     settings = dict(
-        patience=5.0, scan_patience=2.0, coupling=0.015, spacing=0.03, voxel=0.004, neighbours=30, report=False
+        patience=5.0,
+        scan_patience=2.0,
+        coupling=0.015,
+        spacing=0.03,
+        voxel=0.004,
+        neighbours=30,
+        report=False,
+        samples=8,
     )
     ros.planner = ros.start("poking", directory=str(ros.folder), **settings)
     ros.surfaces = ros.listen(PointCloud2, "poking/surface", LATCHED)
@@ -281,7 +288,7 @@ def test_4_its_answers_are_those_of_the_offline_functions_to_the_bit(graph):
     np.testing.assert_array_equal(answer.beyond, d > model.deepest)
     assert any(answer.beyond) and not all(answer.beyond)
 
-    simulator = ContactSimulator(surface, model, 0.015)
+    simulator = ContactSimulator(surface, model, 0.015, onset=exploration.onset)
     heights = [0.119, 0.115, 0.1]
     down = Quaternion(w=1.0)
     poses = [Pose(position=Point(x=0.51, y=0.01, z=z), orientation=down) for z in heights]
@@ -372,16 +379,22 @@ def test_5_an_object_that_is_not_where_it_was_seen_ends_it(graph):
     assert found.result.failed == 4 and found.result.pokes == 0 and np.isnan(found.result.deviation)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.SENSOR_SILENT, Outcome.ARM_STOPPED])
-def test_5_what_is_not_the_places_fault_is_tried_once_more_and_can_be_resumed(graph, outcome):
+@pytest.mark.parametrize(
+    "failures, said",
+    [
+        ([None, Outcome.SENSOR_SILENT, Outcome.SENSOR_SILENT], "2 pokes in a row told nothing"),
+        ([None, Outcome.ARM_STOPPED], "it was told to; the exploration"),
+    ],
+)
+def test_5_what_is_not_the_places_fault_can_be_resumed_with_the_same_place(graph, failures, said):
     assert build(graph).success
-    graph.arm.failures = [None, outcome, outcome]
+    graph.arm.failures = list(failures)
     found = explore(graph, pokes=3)
     told = found.result
-    assert found.status == GoalStatus.STATUS_ABORTED and "2 pokes in a row told nothing" in told.message
+    assert found.status == GoalStatus.STATUS_ABORTED and said in told.message
     assert f"can be resumed from {told.checkpoint}" in told.message and told.pokes == 1
-    assert graph.arm.places[1] == graph.arm.places[2]
-    last = graph.arm.places[2]
+    assert len(graph.arm.places) == len(failures) and len(set(graph.arm.places)) == 2
+    last = graph.arm.places[-1]
     graph.arm.fresh()
     told = explore(graph, pokes=0, resume=told.checkpoint).result
     assert told.success and told.pokes == 3 and graph.arm.places[0] == last
@@ -468,6 +481,44 @@ def test_7_what_is_no_exploration_is_not_resumed(graph):
     file = graph.folder / "other.json"
     file.write_text("{}")
     assert "holds no exploration of this node" in explore(graph, resume=str(file)).result.message
+
+
+def test_8_pokes_come_from_files_as_well_and_what_is_none_changes_nothing(graph):
+    assert build(graph).success
+    surface, d = (
+        surface_of(graph.call(BuildSurface, "poking/build_surface", object="mound").surface),
+        np.linspace(0.0, 0.008, 30),
+    )
+    rows = [len(surface) // 3, len(surface) // 2]
+    pokes = [Poke(surface.features[k], d, stiffness(surface.points[k, 0]) * d) for k in rows]
+    save_pokes(graph.folder / "pokes.csv", pokes)
+    answer = graph.call(AddPokes, "poking/add_pokes", files=[str(graph.folder / "pokes.csv")])
+    assert answer.success and (answer.added, answer.pokes) == (2, 2), answer.message
+    known = kept(newest(graph))
+    assert [len(poke) for poke in known.pokes] == [8, 8] and known.tried == [-1, -1]
+    np.testing.assert_array_equal(known.pokes[1].feature, surface.features[rows[1]])
+    point = Point(**dict(zip("xyz", surface.points[rows[0]].tolist())))
+    found = graph.call(PredictPokes, "poking/predict", points=[point], displacement=[0.006])
+    assert found.mean[0] == pytest.approx(0.006 * stiffness(point.x), rel=0.1)
+
+    far = [Poke(np.r_[poke.feature[:3] + 0.2, poke.feature[3:]], d, poke.force) for poke in pokes]
+    save_pokes(graph.folder / "far.csv", far)
+    (graph.folder / "text.csv").write_text("nothing of the kind")
+    (graph.folder / "bag").mkdir()
+    for name, said in (
+        ("far.csv", "of another object"),
+        ("text.csv", "holds no pokes"),
+        ("bag", "bag"),
+        ("none.csv", "nothing is there"),
+    ):
+        answer = graph.call(
+            AddPokes, "poking/add_pokes", files=[str(graph.folder / "pokes.csv"), str(graph.folder / name)], forget=True
+        )
+        assert not answer.success and said in answer.message, answer.message
+    assert kept(newest(graph)).checkpoint() == known.checkpoint()
+    answer = graph.call(AddPokes, "poking/add_pokes", forget=True)
+    assert answer.success and answer.pokes == 0
+    assert "nothing was learnt yet" in graph.call(PredictPokes, "poking/predict").message
 
 
 def test_9_its_page_names_everything(documentation):

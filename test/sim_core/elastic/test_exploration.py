@@ -61,9 +61,32 @@ def test_steep_places_are_not_poked():
     exploration = Exploration(slab(), FIT)
     assert exploration.candidates.closed["too steep"]
     assert all(exploration.place(k).normal[2] == 1.0 for k in np.flatnonzero(exploration.candidates.open))
-    with pytest.raises(ValueError, match="are the surface's normals outward"):
+    with pytest.raises(ValueError, match="are its normals outward"):
         surface = slab()
         Exploration(Surface(surface.points, surface.colours, -surface.normals), FIT)
+
+
+def test_nobody_pokes_at_the_border_and_nobody_sees_one_on_a_closed_top():
+    exploration = Exploration(slab(0.2, 0.16, 0.004), FIT, ExplorationSettings(spacing=0.015, margin=0.02))
+    border = exploration.candidates.places[exploration.candidates.closed["at the border"]]
+    inner = exploration.candidates.places[exploration.candidates.open]
+    from_edge = lambda p: np.minimum.reduce([p[:, 0], 0.196 - p[:, 0], p[:, 1], 0.156 - p[:, 1]])
+    assert from_edge(inner).min() > 0.007 and from_edge(border[border[:, 2] > 0.045]).max() < 0.011
+    k = np.arange(4000) + 0.5
+    z, turn = 1.0 - 2.0 * k / 4000, np.pi * (1.0 + 5.0**0.5) * k
+    normals = np.stack([np.sqrt(1.0 - z**2) * np.cos(turn), np.sqrt(1.0 - z**2) * np.sin(turn), z], axis=1)
+    ball = Surface(0.05 * normals, np.full((4000, 3), 0.5), normals)
+    assert not Exploration(ball, FIT, ExplorationSettings()).candidates.closed["at the border"]
+
+
+def test_by_how_much_the_scan_is_off_is_the_median_of_where_pokes_begin():
+    exploration = Exploration(slab(), FIT)
+    assert exploration.onset == 0.0
+    d = np.linspace(-0.004, 0.008, 60)
+    for begin in (0.001, 0.002, 0.006):
+        place = exploration.ask()
+        exploration.tell(place.index, Poke(place.feature, d, 600.0 * np.maximum(d - begin, 0.0)))
+    assert exploration.onset == pytest.approx(0.002, abs=3e-4)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
