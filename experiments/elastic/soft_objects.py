@@ -38,7 +38,7 @@ from experiments.problems.force_scores import (
     support,
     wrench_errors,
 )
-from experiments.problems.force_study import HELD_OUT, SOURCE, PokedObject, collection, models, poked
+from experiments.problems.force_study import HELD_OUT, PUBLISHED, SOURCE, PokedObject, collection, models, poked
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.elastic.force_response.learned_model import ForceModel
 from sim_core.elastic.objects.categories import category_object
@@ -78,7 +78,7 @@ class Size:
 
 SIZES = {
     "quick": Size(1, 24, 1, Budget(12, 30.0), (), 3, (2,)),
-    "full": Size(3, 24, 3, Budget(24, 30.0), ("joint", "neural process", "mean"), 6, (1, 2, 5, 10)),
+    "full": Size(3, 24, 3, Budget(24, 30.0), (PUBLISHED, "joint", "neural process", "mean"), 6, (1, 2, 5, 10)),
 }
 
 

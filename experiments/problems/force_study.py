@@ -30,10 +30,12 @@ from sim_core.host.executors import spread
 from sim_core.meta.model_file import save_model
 from sim_core.meta.tasks import Task
 
-__all__ = ["HELD_OUT", "NOISE", "SOURCE", "PokedObject", "collection", "models", "poked", "tasks_of"]
+__all__ = ["HELD_OUT", "NOISE", "PUBLISHED", "SOURCE", "PokedObject", "collection", "models", "poked", "tasks_of"]
 
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), section 6.5"
 ROOT = Path(__file__).resolve().parents[2]
+#: CoDeGa with the kernel on the mean's features
+PUBLISHED = "CoDeGa, published kernel"
 #: categories that nothing is learnt from, with two objects each
 HELD_OUT = ("boxes", "dog toys")
 #: standard deviation of a force sensor [N]
@@ -132,14 +134,14 @@ def models(
     """(method, seed) -> model, learnt from objects; those that were learnt before are read.
 
     Args:
-        network: a key of `network.SIZES`.
+        jobs: methods are keys of `training.METHODS`, or `PUBLISHED`. network: a key of `network.SIZES`.
     """
     torch.set_num_threads(1)
     told = hashlib.sha256()
     for each in objects:
         told.update(each.name.encode() + np.stack([poke.force for poke in each.pokes]).tobytes())
     key = _digest([told.hexdigest(), network, _code(MODEL_CODE), _meta_code(), torch.__version__])
-    paths = {job: _kept() / f"{job[0].replace(' ', '-')}-{job[1]}-{key}.safetensors" for job in jobs}
+    paths = {job: _kept() / f"{job[0].replace(', ', '-').replace(' ', '-')}-{job[1]}-{key}.safetensors" for job in jobs}
     lacking = [(*job, path) for job, path in paths.items() if not path.is_file()]
     with progress.stage("models", total=len(lacking)) as stage:
         spread(partial(_fit, objects=list(objects), network=network), lacking, executor, lambda _: stage.advance())
@@ -151,8 +153,9 @@ def _fit(job: tuple[str, int, Path], objects: list[PokedObject], network: str) -
 
     method, seed, path = job
     tasks = tasks_of(objects)
+    settings = settings_for(tasks, kernel_input="extractor" if method == PUBLISHED else "numbers")
     started = time.process_time()
-    model = train_force_model(tasks, method, network, seed, settings_for(tasks))
+    model = train_force_model(tasks, "CoDeGa" if method == PUBLISHED else method, network, seed, settings)
     model.meta["processor seconds"] = time.process_time() - started
     path.parent.mkdir(parents=True, exist_ok=True)
     save_model(path, model)
