@@ -25,8 +25,6 @@ from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
 from config.tiers import MissingTierError
-from identification.elastic.exploration_report import write_exploration_report
-from identification.elastic.poke_files import read_pokes
 from nodes.frames.transforms import TransformBuffer, TransformError
 from nodes.framework.clouds import cloud_points
 from nodes.framework.joint_state_gate import seconds
@@ -300,6 +298,8 @@ class Poking(RefitNode):
         exploration, surface, samples = self.exploration, self.surface, self.config.samples
 
         def added() -> int:
+            from identification.elastic.poke_files import read_pokes  # bags, and the robot's model that is in them
+
             pokes = [poke for file in request.files for poke in read_pokes(Path(file).expanduser(), surface, samples)]
             exploration.add(pokes, request.forget)
             return len(pokes)
@@ -516,8 +516,14 @@ class Poking(RefitNode):
         if not self.config.report or self.exploration.model is None:
             return ""
         known, said = self.exploration, self._said
+
+        def drawn() -> None:
+            from identification.elastic.exploration_report import write_exploration_report  # it draws
+
+            write_exploration_report(file, known, self._object, said["deviations"])
+
         try:
-            yield from self._waited(lambda: write_exploration_report(file, known, self._object, said["deviations"]))
+            yield from self._waited(drawn)
         except (OSError, ValueError) as error:
             self.get_logger().warning(f"no report was written: {error}")
             return ""

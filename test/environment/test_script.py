@@ -138,6 +138,7 @@ def test_tiers_come_on_first_need(checkout):
         ("launch excavation.launch.py", []),
         ("demo excavation --quick", []),
         ("launch poking.launch.py", []),
+        ("launch poking.launch.py model:=extra_trees", ["learning"]),
         ("demo poking --quick", []),
         ("demo --view", ["view"]),
         ("demo --no-view", []),
