@@ -54,7 +54,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     f"bench {BENCHMARK}": ("bench", BENCHMARK, "--quick"),
 }
 #: commands that run one at a time, because they judge what happens in wall time: graphs that are not in lock-step, times of solutions
-TIMED = ("demo", "demo lidar", "device_faults", "chaos", "teleop_ik", f"bench {BENCHMARK}")
+TIMED = ("demo", "demo lidar", "ampc_cartpole", "device_faults", "chaos", "teleop_ik", f"bench {BENCHMARK}")
 #: so many of the others run side by side
 BESIDE = 2
 
