@@ -31,8 +31,9 @@ __all__ = ["POSITION", "TIP", "PokedObject", "Pressed", "Solid", "poked_object",
 TIP = "probe_tip"
 #: where the axes of an object begin, in the world [m]
 POSITION = (0.5, 0.0, 0.1)
-#: [m] around an object's surface within which it is asked, and way of the probe's points after which it is asked again
-NEAR, AGAIN = 0.02, 1e-5
+#: [m] around an object's surface within which it is asked; way of the probe's points after which it is asked again, in every second
+#: physics step, and after which it is at once [m]
+NEAR, AGAIN, AT_ONCE, STEPS = 0.02, 1e-5, 1e-4, 2
 #: between two shades of a picture's colours, 0 to 1, and faces of one shade at least
 SHADE, FEWEST = 0.09, 12
 
@@ -84,6 +85,7 @@ class PokedObject:
         """Nothing presses; it has no memory."""
         self.force, self.torque = np.zeros(3), np.zeros(3)
         self._asked: np.ndarray | None = None
+        self._since = 0
 
     def meet(self, model: mujoco.MjModel, data: mujoco.MjData, t: float) -> None:
         """Like `press`, with a robot that is new or was put elsewhere, so that where its links are has not been computed.
@@ -109,10 +111,12 @@ class PokedObject:
                 self.reset()
             applied[:] = 0.0
             return
-        # Finite elements take about as long as the robot's own steps; a probe goes 4 micrometres in one of them.
-        if self._asked is None or float(np.abs(points - self._asked).max()) > AGAIN:
+        # Finite elements take twice as long as the robot's own steps; a probe goes 4 micrometres in one of them.
+        away = np.inf if self._asked is None else float(np.abs(points - self._asked).max())
+        self._since += 1
+        if away > AT_ONCE or (away > AGAIN and self._since >= STEPS):
             pressed = self.solid.press(points - self.position)
-            self.calls, self._asked = self.calls + 1, points
+            self.calls, self._asked, self._since = self.calls + 1, points, 0
             self.force = np.asarray(pressed.force, float)
             self.torque = np.asarray(pressed.torque, float) + np.cross(self.position, self.force)
         applied[:3] = self.force
