@@ -9,6 +9,7 @@ import numpy as np
 
 from reporting import PALETTE, TRUTH, Report, Result, figure
 from sim_core.elastic.regressors import AUTO_TREES, REGRESSORS
+from sim_core.elastic.tree_spread import SpreadTrees
 
 __all__ = ["report"]
 
@@ -28,7 +29,7 @@ def report(
     page.figure(forces(found), "Pokes that the model has not seen; dots are the truth, lines what ten others say.")
     page.figure(
         painted(found),
-        "Left of each pair the true stiffness under a probe 5 mm below where forces begin, right what ten pokes (circles) say.",
+        "The object, the true force 5 mm below where forces begin, what ten pokes (circles) say, and how far the trees of plain extra trees differ in it.",
     )
     page.section("Probes").figure(
         probes(found), "Magnitudes of forces on lines and cylinders, each dot a sample; the line is equality."
@@ -83,7 +84,7 @@ def forces(found: list[dict]) -> Any:
 
 def painted(found: list[dict]) -> Any:
     """Stiffness on the objects, from above."""
-    fig, axes = figure(len(found), 3, size=(9.6, 2.6 * len(found)), squeeze=False)
+    fig, axes = figure(len(found), 4, size=(13.0, 2.6 * len(found)), squeeze=False)
     for row, one in zip(axes, found):
         surface, data = one["data"].surface, one["data"]
         depth = 0.005 + max(0.0, np.median([p.displacement[np.argmax(p.force > 0.1)] for p in data.pokes]))
@@ -102,7 +103,11 @@ def painted(found: list[dict]) -> Any:
         known = size * np.array([p.feature[:2] for p in one["known"]])
         row[2].plot(*known.T, "o", mfc="none", mec="white", ms=6)
         row[2].set(title="what ten pokes say")
-        fig.colorbar(drawn, ax=row[1:], label="force [N]", shrink=0.9)
+        fig.colorbar(drawn, ax=row[2], label="force [N]", shrink=0.9)
+        apart = SpreadTrees(one["known"]).predict_with_deviation(surface.features, np.full(len(surface), depth))[1]
+        drawn = row[3].scatter(*(size * surface.points[:, :2]).T, c=apart, s=3, lw=0, cmap="magma")
+        row[3].set(title="how far trees differ")
+        fig.colorbar(drawn, ax=row[3], label="deviation [N]", shrink=0.9)
         for ax in row:
             ax.set(aspect="equal", xlabel="x [mm]")
             ax.grid(False)
