@@ -18,7 +18,7 @@ def ellipsoid(points):
     return n / np.linalg.norm(n, axis=1, keepdims=True)
 
 
-def seen(camera, rng, count=20_000, noise=5e-4, outliers=0.01):
+def seen(camera, rng, count=10_000, noise=5e-4, outliers=0.01):
     """What a camera sees of the ellipsoid: what faces it, with noise along the ray, and some points anywhere."""
     on = 2.0 * AXES * sphere(1.0, count).points
     back = camera - on
@@ -37,8 +37,13 @@ def clouds():
     return [seen(camera, rng) for camera in CAMERAS]
 
 
-def test_normals_point_out_and_features_have_nine_columns(clouds):
-    surface, quality = build_surface(clouds)
+@pytest.fixture(scope="module")
+def built(clouds):
+    return build_surface(clouds)
+
+
+def test_normals_point_out_and_features_have_nine_columns(built):
+    surface, quality = built
     truth = ellipsoid(surface.points)
     cosine = (surface.normals * truth).sum(1)
     assert (cosine > 0.0).mean() >= 0.98 and np.median(cosine) > 0.98
@@ -54,11 +59,11 @@ def test_normals_point_out_and_features_have_nine_columns(clouds):
     assert quality.outward > 0.98 and quality.holes < 0.01 and quality.views == 3 and not quality.complaint
 
 
-def test_outliers_are_left_out(clouds):
+def test_outliers_are_left_out(clouds, built):
     wild = sum(int((np.abs(np.linalg.norm(c.points / AXES, axis=1) - 1.0) > 0.2).sum()) for c in clouds)
-    surface, quality = build_surface(clouds)
+    surface, quality = built
     left = int((np.abs(np.linalg.norm(surface.points / AXES, axis=1) - 1.0) > 0.2).sum())
-    assert wild > 200 and left < 0.1 * wild and quality.outliers > 0.8 * wild
+    assert wild > 60 and left < 0.1 * wild and quality.outliers > 0.8 * wild
 
 
 def test_points_that_were_not_measured_and_those_elsewhere_are_left_out(clouds):
@@ -71,13 +76,12 @@ def test_points_that_were_not_measured_and_those_elsewhere_are_left_out(clouds):
 
 
 def test_a_hole_is_measured(clouds):
-    surface, _ = build_surface(clouds[:1])
-    whole = build_surface(clouds[:1])[1].holes
+    surface, whole = build_surface(clouds[:1])
     cut = np.linalg.norm(clouds[0].points[:, :2], axis=1) > 0.03
     holed = Cloud(clouds[0].points[cut], clouds[0].colours[cut], CAMERAS[0])
     _, quality = build_surface([holed])
     flat = np.pi * AXES[0] * AXES[1]
-    assert quality.holes - whole == pytest.approx(np.pi * 0.03**2 / flat, rel=0.25)
+    assert quality.holes - whole.holes == pytest.approx(np.pi * 0.03**2 / flat, rel=0.25)
     assert "were not seen" in quality.complaint
     assert len(surface) > quality.points
 
@@ -97,8 +101,8 @@ def test_cameras_that_are_not_where_they_are_said_to_be_are_noticed(clouds):
     assert quality.outward < 0.9 and "where the cameras are said to be" in quality.complaint
 
 
-def test_a_file_holds_a_surface(tmp_path, clouds):
-    surface, _ = build_surface(clouds)
+def test_a_file_holds_a_surface(tmp_path, built):
+    surface, _ = built
     found = load_surface(save_surface(tmp_path / "toy.npz", surface))
     assert (found.features == surface.features).all()
     with pytest.raises(FileNotFoundError, match="expected at"):
@@ -110,10 +114,10 @@ def test_a_file_holds_a_surface(tmp_path, clouds):
             load_surface(tmp_path / name)
 
 
-def test_a_pressed_surface_is_exported_as_a_coloured_cloud(tmp_path, clouds):
+def test_a_pressed_surface_is_exported_as_a_coloured_cloud(tmp_path, built):
     import trimesh
 
-    surface, _ = build_surface(clouds)
+    surface, _ = built
     pressed = surface.pressed(np.where(surface.points[:, 2] > 0.02, 0.003, 0.0))
     way = ((surface.points - pressed.points) * surface.normals).sum(1)
     assert way == pytest.approx(np.where(surface.points[:, 2] > 0.02, 0.003, 0.0))
@@ -124,8 +128,8 @@ def test_a_pressed_surface_is_exported_as_a_coloured_cloud(tmp_path, clouds):
         surface.pressed(np.zeros(3))
 
 
-def test_the_nearest_point_is_found(clouds):
-    surface, _ = build_surface(clouds)
+def test_the_nearest_point_is_found(built):
+    surface, _ = built
     assert surface.nearest(surface.points[17] + 1e-6) == 17
     assert (surface.nearest(surface.points[:9]) == np.arange(9)).all()
 
