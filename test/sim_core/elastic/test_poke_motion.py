@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from sim_core.elastic.objects.soft_object import probe_pose
-from sim_core.elastic.poke_motion import TARE, PokeMotion, PokeOrder, PokeOutcome, PokePhase, PokeSettings
+from sim_core.elastic.poke_motion import (
+    TARE,
+    PokeMotion,
+    PokeOrder,
+    PokeOutcome,
+    PokePhase,
+    PokeSettings,
+    probe_rotation,
+)
 from sim_core.elastic.probe_reading import JointTrace, ProbeReading
 from sim_core.telepresence.clutch import Pose
 
@@ -197,6 +205,12 @@ def test_settings_that_make_no_sense_are_refused():
         PokeSettings(standoff=0.1)
     with pytest.raises(ValueError, match="leash: expected a positive number"):
         PokeSettings(leash=(0.0, 0.01))
+
+
+@pytest.mark.parametrize("normal", [NORMAL, [0.0, 0.0, 1.0], [0.1, 0.95, 0.2], [-0.7, -0.1, 0.3]])
+@pytest.mark.parametrize("roll", [0.0, 0.7, -2.0])
+def test_a_roll_means_what_it_means_to_those_who_know_the_truth(normal, roll):
+    np.testing.assert_allclose(probe_rotation(normal, roll), probe_pose(POINT, normal, roll)[:3, :3], atol=1e-12)
 
 
 def test_joints_between_two_measurements_and_at_one():
