@@ -40,7 +40,8 @@ DEVICES = {
 }
 
 
-def _parser(device: str, module: str, what: str) -> argparse.ArgumentParser:
+def _parser(device: str, devices: Mapping[str, tuple[str, str]] = DEVICES) -> argparse.ArgumentParser:
+    module, what = devices[device]
     parser = argparse.ArgumentParser(
         prog=f"refit emulate {device}",
         description=f"Emulates: {what}.",
@@ -86,11 +87,10 @@ def main(argv: list[str] | None = None, devices: Mapping[str, tuple[str, str]] =
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     device = argv[0]
     try:
-        module, what = devices[device]
-        options = _parser(device, module, what).parse_args(argv[1:])
+        options = _parser(device, devices).parse_args(argv[1:])
         if options.with_parent:
             threading.Thread(target=_watch_parent, daemon=True).start()
-        emulator = importlib.import_module(module).make(options, Faults(options.seed))
+        emulator = importlib.import_module(devices[device][0]).make(options, Faults(options.seed))
         if options.state:
             emulator.set(**(yaml.safe_load(options.state.read_text()) or {}))
     except (OSError, ValueError, yaml.YAMLError) as error:

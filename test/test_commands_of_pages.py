@@ -19,6 +19,7 @@ from cli import catalog, main
 from config.robot import robot_names
 from config.tiers import TIERS
 from hardware import emulate
+from nodes.plant import lidar_emulator
 from nodes.supervision.launch_check import check_arguments
 from nodes.table import NODES
 
@@ -124,7 +125,8 @@ def _emulated(rest):
     if not rest or rest[0].startswith("-"):
         return
     _known(rest[:1], emulate.DEVICES, "emulated device")
-    parser = emulate._parser(rest[0])
+    devices = lidar_emulator.DEVICES if "--scene" in rest else emulate.DEVICES  # as cli/emulate.py has it
+    parser = emulate._parser(rest[0], devices)
     parser.exit_on_error = False
 
     def refuse(message):
