@@ -174,12 +174,15 @@ def fit_kernel(
     trained = nn.ModuleList([model.kernel, *model.branches])
     optimiser = torch.optim.Adam(trained.parameters(), fit.rate)
     best = Best(trained, fit.patience)
-    count = sum(len(entry.residuals) for entry in entries)
+    count = sum(min(fit.rows or len(entry.residuals), len(entry.residuals)) for entry in entries)
     for epoch in range(1, fit.epochs + 1):
         total = 0.0
         for k in rng.permutation(len(entries)):
-            features = _seen(model, entries[k], pool, settings, rng)
-            loss = model.kernel.nlml(model.kernel.embed(features[None]), entries[k].residuals)
+            features, residuals = _seen(model, entries[k], pool, settings, rng), entries[k].residuals
+            if 0 < fit.rows < len(residuals):
+                some = torch.from_numpy(rng.permutation(len(residuals))[: fit.rows])
+                features, residuals = features[some], residuals[some]
+            loss = model.kernel.nlml(model.kernel.embed(features[None]), residuals)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()

@@ -53,15 +53,18 @@ class MeanFit:
 
 @dataclass(frozen=True)
 class TaskFit:
-    """How something is fitted by marginal likelihood, with Adam; a step sees all rows of one task.
+    """How something is fitted by marginal likelihood, with Adam; a step sees rows of one task.
 
     Attributes:
         rate: of Adam. patience: epochs without improvement of the training loss after which training ends. epochs: most.
+        rows: that a step of the kernel sees, at random; 0: all. The likelihood of n rows is that of each after those before it,
+            so that of many rows is the likelihood after many trials, and that of few after few.
     """
 
     rate: float = 1e-2
     patience: int = 5
     epochs: int = 200
+    rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,11 @@ FORCE_SCALE = 4.0
 PAIRS = 8
 #: objects of a step of the mean, each of which costs an encoding
 VIEWS = 4
-#: epochs without improvement after which what is fitted by marginal likelihood ends: as many steps as 5 epochs of 51 terrains
-PATIENCE = 15
+#: epochs without improvement after which what is fitted by marginal likelihood ends: more steps than 5 epochs of 51 terrains
+PATIENCE = 20
+#: of a task that a step of the kernel sees, as many as five pokes have, as it is to be used after few; of all rows the likelihood is
+#: mostly that after many pokes, and the kernel then correlates the pairs of one poke and nothing across places
+ROWS = 5 * PAIRS
 #: by half a turn, mirrored along x, mirrored along y: an object that lies along x goes on to
 TURNS = tuple(partial(symmetries, which=k) for k in (2, 4, 6))
 
@@ -80,7 +83,7 @@ def settings_for(tasks: Sequence[Task], epochs: int = 200, kernel_input: KernelI
         augmentation=Augmentation(TURNS),
         folds=FoldSettings(len(categories)),
         mean=MeanFit(batch=256, epochs=epochs, views=VIEWS),
-        kernel=TaskFit(patience=PATIENCE, epochs=epochs),
+        kernel=TaskFit(patience=PATIENCE, epochs=epochs, rows=ROWS),
         joint=TaskFit(patience=PATIENCE, epochs=epochs),
         process=ProcessFit(support=5 * PAIRS, validation=max(len(tasks) // 6, 1), epochs=epochs),
     )

@@ -118,6 +118,21 @@ def test_rows_of_one_view_are_mirrored_together(steps):
     assert len(seen) > 10
 
 
+def test_a_step_of_the_kernel_sees_so_many_rows_as_it_is_asked_to(steps, monkeypatch):
+    pool, _, _, entries, _ = steps
+    seen = []
+    for rows in (0, 5, 50):
+        model = new_deep_gp(LineExtractor, SHORT, 5)
+        nlml = model.kernel.nlml
+        monkeypatch.setattr(
+            model.kernel, "nlml", lambda e, r, nlml=nlml: seen.append((e.shape[1], len(r))) or nlml(e, r)
+        )
+        with reproducible():
+            fit_kernel(model, entries, pool, replace(SHORT, kernel=TaskFit(epochs=1, rows=rows)), 5)
+    n = len(entries)
+    assert seen[:n] == seen[2 * n :] == [(12, 12)] * n and seen[n : 2 * n] == [(5, 5)] * n
+
+
 def test_the_whole_is_its_steps_and_the_last_mean_leaves_the_kernel_as_it_is():
     with reproducible():
         pool, folds = Pool(TASKS, SHORT.scale), folds_of(TASKS, SHORT.folds, 5)
