@@ -77,8 +77,8 @@ class Size:
 
 
 SIZES = {
-    "quick": Size(1, 24, 1, Budget(12, 30.0), (), 3, (2,)),
-    "full": Size(3, 24, 3, Budget(24, 30.0), (PUBLISHED, "joint", "neural process", "mean"), 6, (1, 2, 5, 10)),
+    "quick": Size(1, 24, 1, Budget(12, 600.0), (), 3, (2,)),
+    "full": Size(3, 24, 3, Budget(24, 600.0), (PUBLISHED, "joint", "neural process", "mean"), 6, (1, 2, 5, 10)),
 }
 
 
