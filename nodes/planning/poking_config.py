@@ -45,7 +45,7 @@ class PokingConfig:
     )
     model: str = setting("process", choices=POINT_MODELS, description="what is learnt from pokes", read_only=True)
     coupling: float = setting(
-        0.005, "m", (1e-4, 1.0), "distance at which a place moves half as far as its neighbour that is pressed in"
+        0.01, "m", (1e-4, 1.0), "distance at which a place moves half as far as its neighbour that is pressed in"
     )
     caution: float = setting(
         0.0,

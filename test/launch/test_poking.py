@@ -31,7 +31,7 @@ LIMITS = """
 /**/supervisor:
   ros__parameters: {stop_timeout: 2.0}
 """
-COUPLING = 0.005
+COUPLING = 0.01
 
 
 @launch_pytest.fixture(scope="module")
