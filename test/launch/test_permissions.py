@@ -28,12 +28,12 @@ NODES = {
 
 @launch_pytest.fixture(scope="module")
 def graph(domain, tmp_path_factory):
-    """Both robots in one graph; time goes slowly, since who says what does not depend on how often it is said."""
+    """Both robots in one graph."""
     processes = Processes()
     left, right = (dict(namespace=name, robot=robot) for name, robot in ROBOTS.items())
     left = include("drivers.launch.py", use_emulators=True, devices="dynamixel,ft_sensor,urg", **left)
     folder = tmp_path_factory.mktemp("right")
-    right = include("sim.launch.py", real_time_factor=0.05, record=True, run_directory=folder, **right)
+    right = include("sim.launch.py", real_time_factor=0.3, record=True, run_directory=folder, **right)
     return LaunchDescription([*processes.handlers(), left, right]), processes
 
 
