@@ -155,5 +155,6 @@ def methods(found: list[dict], pooled: Callable[..., float]) -> Any:
             ylim=(0.0, 1.25 * values[:3].max()),
         )
         ax.set_xticklabels([one["name"] for one in found])
-    axes[0].legend()
+    handles, labels = axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside right center")
     return fig
