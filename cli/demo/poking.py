@@ -18,6 +18,7 @@ from cli.demo.live import NO_VIEW, LiveView
 from config.description import PokeDemo, Robot
 from config.robot import load_robot
 from identification.elastic.exploration_report import draw_curves, draw_stiffness
+from identification.elastic.model_choice import fit_point_model
 from identification.elastic.poke_files import read_pokes
 from nodes.planning.poking_config import PokingConfig
 from nodes.planning.poking_messages import surface_of
@@ -30,7 +31,6 @@ from scripting.launched import LaunchedGraph
 from scripting.readiness import wait_until_active
 from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.exploration import Exploration
-from sim_core.elastic.model_choice import fit_point_model
 from sim_core.elastic.objects.soft_object import SoftObject, probe_pose
 from sim_core.elastic.rigid_body import line_probe
 from sim_core.elastic.surface import Surface

@@ -25,6 +25,7 @@ from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
 from config.tiers import MissingTierError
+from identification.elastic.model_choice import fit_point_model
 from nodes.frames.transforms import TransformBuffer, TransformError
 from nodes.framework.clouds import cloud_points
 from nodes.framework.joint_state_gate import seconds
@@ -52,7 +53,6 @@ from sim_core.elastic.cautious import Cautious
 from sim_core.elastic.contact import Contacts, ContactSimulator
 from sim_core.elastic.exploration import CHOICES, Exploration, Place
 from sim_core.elastic.kernel import kernel
-from sim_core.elastic.model_choice import fit_point_model
 from sim_core.elastic.packing import Box, HeightMap, height_map
 from sim_core.elastic.poke import Poke, downsampled
 from sim_core.elastic.rigid_body import sphere

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from identification.elastic.model_choice import POINT_MODELS
 from nodes.framework.config import setting
 from sim_core.elastic.exploration import CHOICES, ExplorationSettings
-from sim_core.elastic.model_choice import POINT_MODELS
 from sim_core.elastic.surface_builder import SurfaceOptions
 
 __all__ = ["PokingConfig"]

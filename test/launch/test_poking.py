@@ -13,10 +13,10 @@ from refit_interfaces.action import ExploreObject
 from refit_interfaces.srv import BuildSurface, PackHeights, PredictPokes, SimulateContact
 from std_srvs.srv import Trigger
 
+from identification.elastic.model_choice import fit_point_model
 from nodes.planning.poking_messages import surface_of
 from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.exploration import Exploration
-from sim_core.elastic.model_choice import fit_point_model
 from sim_core.elastic.packing import Box, height_map
 from sim_core.elastic.rigid_body import line_probe, sphere
 from sim_core.elastic.surface import load_surface

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 
 from cli.demo.poking import DEPTHS, POKES, PokeStory, _places, check, page
+from identification.elastic.model_choice import fit_point_model
 from sim_core.elastic.exploration import Exploration, ExplorationSettings
-from sim_core.elastic.model_choice import fit_point_model
 from sim_core.elastic.poke import Poke
 from sim_core.elastic.surface import Surface
 

@@ -19,13 +19,13 @@ from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
+from identification.elastic.model_choice import fit_point_model
 from nodes.framework.clouds import cloud_fields, cloud_message, cloud_points
 from nodes.framework.qos import LATCHED, LEDGER, SENSOR
 from nodes.planning.poking_config import PokingConfig
 from nodes.planning.poking_messages import surface_of
 from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.exploration import Exploration
-from sim_core.elastic.model_choice import fit_point_model
 from sim_core.elastic.packing import Box, height_map
 from sim_core.elastic.poke import Poke, downsampled, save_pokes
 from sim_core.elastic.rigid_body import line_probe, sphere

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from identification.elastic.model_choice import fit_point_model
 from sim_core.elastic.exploration import CHOICES, Exploration, ExplorationSettings, voxel_sample
-from sim_core.elastic.model_choice import fit_point_model
 from sim_core.elastic.poke import Poke
 from sim_core.elastic.surface import Surface
 from sim_core.planning.candidates import NoCandidate

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from identification.elastic.model_choice import POINT_MODELS, fit_point_model
 from sim_core.elastic.exploration import Exploration, ExplorationSettings
-from sim_core.elastic.model_choice import POINT_MODELS, fit_point_model
 from sim_core.elastic.poke import Poke
 from sim_core.elastic.surface import Surface
 
