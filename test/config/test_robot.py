@@ -8,7 +8,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from config.description import Dig, Listen, PayloadDemo, Poke, Robot, RobotError, Scoop, SwingUp, Teleoperate, Track, Trot
+from config.description import (
+    Dig,
+    Listen,
+    PayloadDemo,
+    Poke,
+    Robot,
+    RobotError,
+    Scoop,
+    SwingUp,
+    Teleoperate,
+    Track,
+    Trot,
+)
 from config.robot import (
     load_robot,
     loadable_robots,
