@@ -31,8 +31,8 @@ from scripting.launched import LaunchedGraph
 from scripting.readiness import wait_until_active
 from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.exploration import Exploration
-from sim_core.elastic.objects.soft_object import SoftObject, probe_pose
-from sim_core.elastic.rigid_body import line_probe
+from sim_core.elastic.objects.soft_object import SoftObject
+from sim_core.elastic.rigid_body import line_probe, probe_pose
 from sim_core.elastic.surface import Surface
 from sim_core.plant.soft_object import POSITION, soft_object
 

@@ -36,7 +36,6 @@ __all__ = [
     "PokePhase",
     "PokeSettings",
     "air_force",
-    "probe_rotation",
 ]
 
 #: [s] before the tip advances over which the force in the air is averaged; whoever reads a bag does so as well
@@ -123,7 +122,7 @@ class PokeOrder:
     Attributes:
         point: on the surface (3,) [m]. normal: outward (3,); it need not have length 1. Both in the axes of all poses.
         force_limit: [N]. speed: of the tip while it advances [m/s]. deepest: displacement at which it turns back whatever the force [m].
-        roll: of the probe about its axis, see `probe_rotation` [rad].
+        roll: of the probe about its axis, see `probe_pose` of rigid_body.py [rad].
 
     Raises:
         ValueError: a number that makes no sense; the sentence says which.
@@ -455,16 +454,3 @@ def air_force(readings: Sequence[ProbeReading], until: float) -> np.ndarray:
     """Mean wrench (6,) of the readings of the last TARE seconds up to a stamp."""
     lately = [one.wrench for one in readings if until - TARE + SAME < one.stamp <= until]
     return np.mean(lately, axis=0)
-
-
-def probe_rotation(normal: np.ndarray, roll: float = 0.0) -> np.ndarray:
-    """Rotation (3, 3) of a probe that is pressed against a surface with an outward normal (3,), which is its z axis.
-
-    At a roll of 0 its x axis, along which a line lies, is at right angles to the world's y axis (where the normal is along that, to the
-    world's z axis); a roll [rad] turns it about the normal.
-    """
-    z = np.asarray(normal, float) / np.linalg.norm(normal)
-    x = np.cross(np.eye(3)[1 if abs(z[1]) < 0.9 else 2], z)
-    x /= np.linalg.norm(x)
-    turned = np.cos(roll) * x + np.sin(roll) * np.cross(z, x)
-    return np.stack([turned, np.cross(z, turned), z], axis=1)

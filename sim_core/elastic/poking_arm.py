@@ -21,8 +21,9 @@ from scipy.spatial.transform import Rotation
 
 from sim_core.auscultation.listening_arm import DAMPING, STIFFNESS, greatest_torques
 from sim_core.auscultation.placement import facing
-from sim_core.elastic.poke_motion import PokeMotion, PokeOrder, PokePhase, PokeSettings, probe_rotation
+from sim_core.elastic.poke_motion import PokeMotion, PokeOrder, PokePhase, PokeSettings
 from sim_core.elastic.probe_reading import Heard, JointTrace, ProbeReading, ProbeReadings
+from sim_core.elastic.rigid_body import probe_pose
 from sim_core.multibody import RobotModel
 from sim_core.telepresence.arm_ik import QpIk
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
@@ -291,7 +292,7 @@ class PokingArm:
     def _rotations(self, order: PokeOrder, symmetric: bool) -> list[np.ndarray]:
         """Of the probe, that are tried one after the other."""
         if not symmetric:
-            return [probe_rotation(order.normal, order.roll)]
+            return [probe_pose(order.point, order.normal, order.roll)[:3, :3]]
         # that of the home posture with the least turn, as the arm reaches the place: turned about its first joint
         yaw = float(np.arctan2(order.point[1], order.point[0]))
         home = self.kinematics.home.copy()

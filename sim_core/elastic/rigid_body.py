@@ -91,7 +91,11 @@ def sphere(diameter: float = 0.04, count: int = 150) -> RigidBody:
 
 
 def probe_pose(point: np.ndarray, outward: np.ndarray, roll: float = 0.0) -> np.ndarray:
-    """Pose (4, 4) of a probe with its tip at a point (3,), which looks against `outward` (3,), turned by `roll` about it [rad]."""
+    """Pose (4, 4) of a probe with its tip at a point (3,), which is pressed against a surface with an outward normal (3,), its z axis.
+
+    At a roll of 0 its x axis, along which a line lies, is at right angles to the world's y axis (where the normal is along that, to the
+    world's z axis); a roll [rad] turns it about the normal.
+    """
     z = np.asarray(outward, float) / np.linalg.norm(outward)
     x = np.cross([0.0, 1.0, 0.0] if abs(z[1]) < 0.9 else [0.0, 0.0, 1.0], z)
     x /= np.linalg.norm(x)

@@ -9,10 +9,11 @@ from experiments.elastic import elastic_objects
 from experiments.elastic.elastic_objects import Study, pooled, rmse
 from experiments.problems.elastic_rivals import PureLearning
 from experiments.problems.elastic_study import COUPLINGS, Errors, Sizes, coupling_of, onset_of, simulated, told
-from sim_core.elastic.objects.soft_object import ProbeTrial, probe_pose
+from sim_core.elastic.objects.soft_object import ProbeTrial
 from sim_core.elastic.point_model import HomogeneousStiffness
 from sim_core.elastic.poke import Poke
 from sim_core.elastic.regressors import Budget
+from sim_core.elastic.rigid_body import probe_pose
 from sim_core.elastic.surface import Surface
 
 pytestmark = pytest.mark.pure

@@ -13,10 +13,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_core.elastic.poke import Poke
+from sim_core.elastic.rigid_body import probe_pose
 from sim_core.elastic.surface import Surface
 from sim_core.elastic.truth.solid import Press
 
-__all__ = ["ProbeTrial", "SoftObject", "Truth", "camera_offset", "noisy", "probe_pose", "rounded_tip"]
+__all__ = ["ProbeTrial", "SoftObject", "Truth", "camera_offset", "noisy", "rounded_tip"]
 
 #: at which a force-torque sensor is read, and at which a probe goes in, as published
 RATE, SPEED = 250.0, 0.002
@@ -78,19 +79,6 @@ def rounded_tip(radius: float = 0.005, rings: int = 3) -> np.ndarray:
     angles = [(k / rings * 0.45 * np.pi, 2.0 * np.pi * j / (6 * k)) for k in range(1, rings + 1) for j in range(6 * k)]
     tilt, around = np.array([(0.0, 0.0), *angles]).T
     return radius * np.stack([np.sin(tilt) * np.cos(around), np.sin(tilt) * np.sin(around), 1.0 - np.cos(tilt)], 1)
-
-
-def probe_pose(point: np.ndarray, outward: np.ndarray, roll: float = 0.0) -> np.ndarray:
-    """Pose (4, 4) of a probe with its tip at a point (3,), which looks against `outward` (3,), turned by `roll` about it [rad]."""
-    z = np.asarray(outward, float) / np.linalg.norm(outward)
-    x = np.cross([0.0, 1.0, 0.0] if abs(z[1]) < 0.9 else [0.0, 0.0, 1.0], z)
-    x /= np.linalg.norm(x)
-    y = np.cross(z, x)
-    pose = np.eye(4)
-    pose[:3, 0] = np.cos(roll) * x + np.sin(roll) * y
-    pose[:3, 1] = np.cross(z, pose[:3, 0])
-    pose[:3, 2], pose[:3, 3] = z, point
-    return pose
 
 
 def camera_offset(

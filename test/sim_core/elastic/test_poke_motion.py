@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
-from sim_core.elastic.objects.soft_object import probe_pose
 from sim_core.elastic.poke_motion import (
     TARE,
     PokeMotion,
@@ -11,9 +11,9 @@ from sim_core.elastic.poke_motion import (
     PokeOutcome,
     PokePhase,
     PokeSettings,
-    probe_rotation,
 )
 from sim_core.elastic.probe_reading import JointTrace, ProbeReading
+from sim_core.elastic.rigid_body import probe_pose
 from sim_core.telepresence.clutch import Pose
 
 pytestmark = pytest.mark.pure
@@ -209,8 +209,14 @@ def test_settings_that_make_no_sense_are_refused():
 
 @pytest.mark.parametrize("normal", [NORMAL, [0.0, 0.0, 1.0], [0.1, 0.95, 0.2], [-0.7, -0.1, 0.3]])
 @pytest.mark.parametrize("roll", [0.0, 0.7, -2.0])
-def test_a_roll_means_what_it_means_to_those_who_know_the_truth(normal, roll):
-    np.testing.assert_allclose(probe_rotation(normal, roll), probe_pose(POINT, normal, roll)[:3, :3], atol=1e-12)
+def test_a_roll_turns_the_probe_about_the_normal(normal, roll):
+    level, rolled = (probe_pose(POINT, normal, angle)[:3, :3] for angle in (0.0, roll))
+    axis = np.asarray(normal) / np.linalg.norm(normal)
+    np.testing.assert_allclose(rolled, Rotation.from_rotvec(roll * axis).as_matrix() @ level, atol=1e-12)
+    np.testing.assert_allclose(rolled[:, 2], axis, atol=1e-12)
+    assert (
+        abs(level[2 if abs(axis[1]) > 0.9 else 1, 0]) < 1e-12
+    )  # at right angles to the world's y axis, or to its z axis
 
 
 def test_joints_between_two_measurements_and_at_one():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from sim_core.elastic.objects.figures import FIGURES, figure
-from sim_core.elastic.objects.soft_object import SoftObject, camera_offset, noisy, probe_pose, rounded_tip
+from sim_core.elastic.objects.soft_object import SoftObject, camera_offset, noisy, rounded_tip
+from sim_core.elastic.rigid_body import probe_pose
 from sim_core.elastic.truth.analytic import AnalyticSolid
 from sim_core.elastic.truth.solid import surface_faces
 
