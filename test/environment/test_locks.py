@@ -12,7 +12,7 @@ from config.tiers import TIERS
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 #: import name -> name of the package, where they differ
-PACKAGES = {"cv2": "opencv-python-headless", "pinocchio": "pin"}
+PACKAGES = {"sklearn": "scikit-learn", "cv2": "opencv-python-headless", "pinocchio": "pin"}
 #: what a robot that runs drivers and MPC does without
 HEAVY = {"torch", "jax", "jaxlib", "numpyro", "distributed", "dask"}
 
