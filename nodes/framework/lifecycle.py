@@ -112,6 +112,12 @@ class RefitNode(LifecycleNode):
     def cleanup(self) -> None:
         """Free what `configure` allocated; must cope with a half-done `configure`."""
 
+    def discard(self, *entities) -> None:
+        """Destroy subscriptions, timers, services and publishers of this node, of whichever kind each is."""
+        kinds = (self.destroy_subscription, self.destroy_timer, self.destroy_service, self.destroy_publisher)
+        for entity in entities:
+            any(destroy(entity) for destroy in kinds)
+
     def stop(self) -> None:
         """Reach the declared stop state now. May be called at any moment and more than once."""
 

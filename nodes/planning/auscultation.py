@@ -97,15 +97,7 @@ class Auscultation(RefitNode):
         self._run.destroy()
         self._place.destroy()
         self.destroy_client(self._homing)
-        for entity in (*self._made, self._belief, self._reading, self._scan, self._exam):
-            for destroy in (
-                self.destroy_subscription,
-                self.destroy_timer,
-                self.destroy_service,
-                self.destroy_publisher,
-            ):
-                if destroy(entity):
-                    break
+        self.discard(*self._made, self._belief, self._reading, self._scan, self._exam)
         self._run, self._made = None, []
 
     def time_jumped_back(self) -> None:

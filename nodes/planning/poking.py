@@ -131,15 +131,7 @@ class Poking(RefitNode):
         self._action.destroy()
         self.arm.destroy()
         self._thread.shutdown(wait=False, cancel_futures=True)
-        for entity in (*self._made, self._surfaces, self._deformed, self._forces, self._told):
-            for destroy in (
-                self.destroy_subscription,
-                self.destroy_timer,
-                self.destroy_service,
-                self.destroy_publisher,
-            ):
-                if destroy(entity):
-                    break
+        self.discard(*self._made, self._surfaces, self._deformed, self._forces, self._told)
         self._action, self._made = None, []
 
     def time_jumped_back(self) -> None:

@@ -107,15 +107,7 @@ class Scooping(RefitNode):
         self.arm.destroy()
         for client in self._ways.values():
             self.destroy_client(client)
-        for entity in (*self._made, self._scores, self._told):
-            for destroy in (
-                self.destroy_subscription,
-                self.destroy_timer,
-                self.destroy_service,
-                self.destroy_publisher,
-            ):
-                if destroy(entity):
-                    break
+        self.discard(*self._made, self._scores, self._told)
         self._run, self._made = None, []
 
     def time_jumped_back(self) -> None:
