@@ -4,6 +4,7 @@ docs/testing.md explains it to whoever writes a test.
 """
 
 import functools
+import math
 import os
 import random
 import signal
@@ -138,8 +139,32 @@ LONG: dict[str, float] = {
 }
 
 
+#: files whose graph computes a whole robot in lock-step, on every core that it gets: they run one after another, in one worker,
+#: since two of them side by side keep each other waiting for minutes
+CROWDING = {
+    f"test/launch/test_{name}.py"
+    for name in ("auscultation", "excavation", "placement", "poking", "poking_arm", "scooping", "scooping_interrupted")
+}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    """Files to workers as `--dist loadfile` gives them, all files of CROWDING to the same worker."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneCrowd(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "crowding" if file in CROWDING else file
+
+    return OneCrowd(config, log)
+
+
 def _length(item: pytest.Item) -> float:
-    return LONG.get(item.path.relative_to(HERE).as_posix(), 0.0)
+    file = item.path.relative_to(HERE).as_posix()
+    return math.inf if f"test/{file}" in CROWDING else LONG.get(file, 0.0)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -286,12 +286,12 @@ class _Failing:
 
 
 def test_profiles_know_their_topics():
-    assert set(profile_names()) == {"full", "control", "exam", "search", "dig", "poke", "identify", "calibrate"}
+    assert set(profile_names()) == {"full", "control", "exam", "search", "dig", "poke", "scan", "identify", "calibrate"}
     for name in profile_names():
         for topic in load_profile(name).topics.values():
             typestore(topic.message_type)
     assert {"joint_states", "robot_description"} <= set(load_profile("identify").topics)
-    with pytest.raises(KeyError, match="there are full, exam, search, dig, control, identify"):
+    with pytest.raises(KeyError, match="there are full, exam, search, dig, poke, scan, control, identify"):
         load_profile("all")
 
 
