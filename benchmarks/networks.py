@@ -27,7 +27,7 @@ from sim_core.augmentation.network import INLINED
 from sim_core.multibody import Dynamics
 
 LAYERS = {"full": [(), (5,), (5, 5), (8, 8), (16, 16), (32, 32), (64, 64)], "quick": [(5, 5), (16, 16)]}
-BATCHES, STEPS, ROUNDS = (1, 128), 100, 7
+BATCHES, STEPS, ROUNDS = (1, 128), 100, 15
 AGREE = 1e-9
 SHARING = {"full": ([(8, 8), (16, 16), (32, 32), (64, 64)], (16, 128, 1024, 4096)), "quick": ([(32, 32)], (16, 128))}
 
@@ -40,17 +40,9 @@ def run(progress=SilentProgress(), size: str = "full", seed: int = 0) -> Result:
     for hidden in progress.track(LAYERS[size], "networks"):
         hybrids = {kind: hybrid(base, hidden, kind, seed) for kind in ("inlined", "dense")}
         weights = hybrids["dense"].np_ - base.np_
-        measured, values = {}, {}
-        for kind, model in hybrids.items():
-            values[kind], measured[kind] = measure(model, seed)
-            rows.append(
-                {
-                    "hidden layers": "x".join(map(str, hidden)) or "none",
-                    "weights": weights,
-                    "form": kind,
-                    **measured[kind],
-                }
-            )
+        values, measured = measure(hybrids, seed)
+        named = {"hidden layers": "x".join(map(str, hidden)) or "none", "weights": weights}
+        rows += [{**named, "form": kind, **row} for kind, row in measured.items()]
         worst = max(worst, *(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(*values.values())))
         cost = {kind: row["128 robots: roll-out + reverse [us/robot]"] for kind, row in measured.items()}
         chosen = "inlined" if weights <= INLINED else "dense"
@@ -102,17 +94,14 @@ def sharing(base, hidden, B, seed):
     x0, U = rng.normal(size=(B, model.nx)), np.zeros((STEPS, model.nu))
     own = np.tile(p, (B, 1))
     own[1:, -1] += 1e-15  # equal rows would be recognised
-    row, gradient = {"hidden layers": "x".join(map(str, hidden)), "weights": model.np_ - base.np_, "robots": B}, {}
+    row = {"hidden layers": "x".join(map(str, hidden)), "weights": model.np_ - base.np_, "robots": B}
+    ways, gradient = {}, {}
     for name, P in (("own", own), ("shared", p)):
         X = dynamics.rollout(x0, U, P)
-        ways = {
-            "roll-out": lambda: dynamics.rollout(x0, U, P),
-            "reverse": lambda: dynamics.rollout_vjp(x0, U, P, X, X, summed=name == "shared"),
-        }
-        gradient[name] = ways["reverse"]()[2]
-        for way, call in ways.items():
-            row[f"{name}: {way} [us/robot]"] = 1e6 / B * min(timed(call) for _ in range(ROUNDS if B < 1000 else 3))
-        row[f"{name}: memory of the reverse sweep [MB]"] = largest(ways["reverse"]) / 1e6
+        ways |= rolled(dynamics, x0, U, P, X, summed=name == "shared", prefix=f"{name}: ")
+        gradient[name] = ways[f"{name}: reverse"]()[2]
+        row[f"{name}: memory of the reverse sweep [MB]"] = largest(ways[f"{name}: reverse"]) / 1e6
+    row |= {f"{way} [us/robot]": 1e6 / B * t for way, t in shortest(ways, ROUNDS if B < 1000 else 3).items()}
     total = gradient["own"].sum(axis=0)
     return row | {"difference": np.abs(gradient["shared"] - total).max() / np.abs(total).max()}
 
@@ -135,29 +124,46 @@ def hybrid(base, hidden, kind, seed):
     )
 
 
-def measure(model, seed):
-    """States and gradients of a roll-out, and a row of times."""
-    rng, dynamics, p = np.random.default_rng(seed), Dynamics(model), model.parameters.nominal
-    x0, U = rng.normal(size=(max(BATCHES), model.nx)), np.zeros((STEPS, model.nu))
-    with empty_cache():
-        begin = time.process_time() + children()
+def measure(models, seed):
+    """States and gradients of a roll-out, and a row of times, of each model by its name."""
+    rows, values, ways = {}, {}, {}
+    for kind, model in models.items():
+        rng, dynamics, p = np.random.default_rng(seed), Dynamics(model), model.parameters.nominal
+        x0, U = rng.normal(size=(max(BATCHES), model.nx)), np.zeros((STEPS, model.nu))
+        starts = {B: x0[:B] if B > 1 else x0[0] for B in BATCHES}
+        with empty_cache():
+            begin = time.process_time() + children()
+            X = {B: dynamics.rollout(x, U, p) for B, x in starts.items()}
+            for B, x in starts.items():
+                values[kind] = X[B], dynamics.rollout_vjp(x, U, p, X[B], X[B])[2]
+                dynamics.rollout_vjp(x, U, p, X[B], X[B], summed=True)
+            rows[kind] = {"compile [s]": time.process_time() + children() - begin}
+        for B, x in starts.items():
+            made = rolled(dynamics, x, U, p, X[B], summed=True)
+            ways |= {(kind, B, way): call for way, call in made.items()}
+    times = shortest(ways, ROUNDS)
+    for kind, row in rows.items():
         for B in BATCHES:
-            X = dynamics.rollout(x0[:B] if B > 1 else x0[0], U, p)
-            dynamics.rollout_vjp(x0[:B] if B > 1 else x0[0], U, p, X, X, summed=True)
-        row = {"compile [s]": time.process_time() + children() - begin}
-    for B in BATCHES:
-        x = x0[:B] if B > 1 else x0[0]
-        X = dynamics.rollout(x, U, p)
-        ways = {
-            "roll-out": lambda: dynamics.rollout(x, U, p),
-            "reverse": lambda: dynamics.rollout_vjp(x, U, p, X, X, summed=True),
-        }
-        shortest = {way: min(timed(call) for _ in range(ROUNDS)) for way, call in ways.items()}
-        row |= {f"{B} robot{'s' * (B > 1)}: {way} [us/robot]": 1e6 * t / B for way, t in shortest.items()}
-        row[f"{B} robot{'s' * (B > 1)}: roll-out + reverse [us/robot]"] = 1e6 * sum(shortest.values()) / B
-    one, many = (row[f"{B} robot{'s' * (B > 1)}: roll-out + reverse [us/robot]"] for B in BATCHES)
-    row["advantage of the batch"] = one / many
-    return (X, dynamics.rollout_vjp(x, U, p, X, X)[2]), row
+            own = {way: 1e6 / B * times[kind, B, way] for way in ("roll-out", "reverse")}
+            own["roll-out + reverse"] = sum(own.values())
+            row |= {f"{B} robot{'s' * (B > 1)}: {way} [us/robot]": t for way, t in own.items()}
+        one, many = (row[f"{B} robot{'s' * (B > 1)}: roll-out + reverse [us/robot]"] for B in BATCHES)
+        row["advantage of the batch"] = one / many
+    return values, rows
+
+
+def rolled(dynamics, x, U, p, X, summed, prefix=""):
+    """The calls that are timed, by name: a roll-out, and the reverse sweep along its states X."""
+    return {
+        f"{prefix}roll-out": lambda: dynamics.rollout(x, U, p),
+        f"{prefix}reverse": lambda: dynamics.rollout_vjp(x, U, p, X, X, summed=summed),
+    }
+
+
+def shortest(ways, rounds) -> dict:
+    """The shortest time of each call [s]. They take turns, so that what a machine is busy with falls on all of them."""
+    times = [{name: timed(call) for name, call in ways.items()} for _ in range(rounds)]
+    return {name: min(one[name] for one in times) for name in ways}
 
 
 def timed(call) -> float:

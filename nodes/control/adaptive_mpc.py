@@ -26,7 +26,7 @@ from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
 from nodes.control.episode import Episode
 from nodes.control.mpc_messages import STATE_OF, joint_command, plan_message
 from nodes.control.mpc_physics import MpcPhysics
-from nodes.control.permission import Permission
+from nodes.framework.permission import Permission
 from nodes.control.robot_task import reward_of, upright
 from nodes.framework.actuation import Actuation
 from nodes.framework.joint_state_gate import JointSample, JointStateGate, peek_stamp, seconds

@@ -23,7 +23,7 @@ from std_msgs.msg import Float64
 
 from config.description import RobotError, Trot
 from config.robot import load_robot
-from nodes.control.permission import Permission
+from nodes.framework.permission import Permission
 from nodes.framework.config import setting
 from nodes.framework.control_beat import ControlBeat
 from nodes.framework.joint_state_gate import JointStateGate, peek_stamp, seconds

@@ -15,11 +15,15 @@ from typing import Any
 from action_msgs.msg import GoalStatus
 from rclpy.action import ActionClient
 
+from nodes.framework.permission import Permission
+
 __all__ = ["ArmClient", "ArmRefused", "ArmSilent"]
+
+WORD = 0.5  # that the supervisor's word may come after the arm's refusal, which it brought about, wall time [s]
 
 
 class ArmRefused(RuntimeError):
-    """The arm did not take what it was asked for; the text says what."""
+    """The arm did not take what it was asked for; the text says what, and why if the supervisor lets nobody move."""
 
 
 class ArmSilent(RuntimeError):
@@ -39,10 +43,12 @@ class ArmClient:
         self._name, self._arm = name, arm
         self._asked = None
         self._client = ActionClient(node, action, name)
+        self._permission = Permission(node, lambda: None)  # of the arm: a refused goal brings no reason
 
     def destroy(self) -> None:
         """Free what it asks with."""
         self._client.destroy()
+        self._permission.destroy()
 
     def let_go(self) -> None:
         """Have the deed that is under way end, without waiting for that; also one that the arm has not taken yet."""
@@ -78,7 +84,8 @@ class ArmClient:
         handle = asked.result()
         if handle is None or not handle.accepted:
             self._asked = None
-            raise ArmRefused(f"the arm refused {what}; the node {self._arm} says why")
+            yield from self._wait(self._denied, WORD)
+            raise ArmRefused(f"the arm refused {what}: {self._denied() or f'the node {self._arm} says why'}")
         ended, cancelled = handle.get_result_async(), False
         while not ended.done():
             if time.monotonic() - last > self.patience:
@@ -96,10 +103,20 @@ class ArmClient:
 
     def until(self, is_so: Callable[[], object], otherwise: str) -> Iterator[None]:
         """Wait until something is so. Raises ArmSilent: it does not come to be."""
+        yield from self._wait(is_so, self.patience)
+        if not is_so():
+            raise ArmSilent(f"{otherwise} (waited {self.patience:g} s)")
+
+    def _denied(self) -> str:
+        """Why the supervisor lets nobody move; "": it does, or has not said."""
+        self._permission.attend()
+        return self._permission.denied
+
+    @staticmethod
+    def _wait(is_so: Callable[[], object], longest: float) -> Iterator[None]:
+        """Until something is so, or so long [s] on the wall clock."""
         began = time.monotonic()
-        while not is_so():
-            if time.monotonic() - began > self.patience:
-                raise ArmSilent(f"{otherwise} (waited {self.patience:g} s)")
+        while not is_so() and time.monotonic() - began <= longest:
             yield
 
 

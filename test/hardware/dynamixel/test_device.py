@@ -312,8 +312,9 @@ def test_a_missing_servo_hides_nobody_and_comes_back(emulated, grouped):
     until(lambda: len(group.samples) > before + 100 and len(looks) > 5, "samples of the others")
     begun, ended = np.array(looks[:6]).T
     assert np.diff(begun).min() > 0.49 and (ended - begun).min() < 0.4 * 0.5
-    # The cycles between the looks come at their rate, and bring everybody else.
-    assert np.median(np.diff([t for t, _, _ in group.samples[before:]])) < 1 / 60.0
+    # The cycles between the looks come at their rate, and bring everybody else: to wait for the absent one would take 50 ms more of
+    # each. A busy machine adds to many of them, not to all.
+    assert np.quantile(np.diff([t for t, _, _ in group.samples[before:]]), 0.25) < 1 / 60.0
     assert all(not valid[1] for _, _, valid in group.samples[before:])
     assert np.mean([valid[0] and valid[2] for _, _, valid in group.samples[before:]]) > 0.9
     emulator.clear("drop_id")

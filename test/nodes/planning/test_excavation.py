@@ -14,7 +14,7 @@ from geometry_msgs.msg import TransformStamped
 from nav_msgs.msg import Path as PathMessage
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
 from refit_interfaces.action import MoveBucket, RunExcavation
-from refit_interfaces.msg import BucketState, ExcavationPlan
+from refit_interfaces.msg import BucketState, ExcavationPlan, SupervisorStatus
 from sensor_msgs.msg import CameraInfo, Image
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
@@ -286,7 +286,16 @@ def test_4_what_the_arm_cannot_do_ends_the_trial_out_of_the_pile_and_it_goes_on(
 def test_4_an_arm_that_refuses_or_is_stopped_before_the_start_has_dug_nothing(graph):
     graph.arm.refuses = True
     told = dig(graph).result
-    assert "the arm refused motion 13" in told.message and "nothing was dug" in told.message and not graph.arm.goals
+    assert "the arm refused motion 13: the node bucket_arm says why" in told.message
+    assert "nothing was dug" in told.message and not graph.arm.goals
+    # A refused goal brings no reason: if the supervisor lets nobody move, that is said.
+    supervisor = graph.rclpy.create_node("supervisor", context=graph.context)
+    says = supervisor.create_publisher(SupervisorStatus, "supervisor/status", LATCHED)
+    says.publish(SupervisorStatus(state=SupervisorStatus.STATE_HALTED, message="stopped by an operator"))
+    graph.until(says.get_subscription_count, what="somebody listens to the supervisor")
+    told = dig(graph).result
+    assert "the arm refused motion 13: halted by the supervisor: stopped by an operator" in told.message
+    supervisor.destroy_node()
     graph.arm.refuses, graph.arm.failures = False, {"place": Outcome.JAMMED}
     told = dig(graph).result
     assert "going to where the path starts" in told.message and graph.arm.motions[-1] == Motion.LIFT

@@ -8,7 +8,7 @@ pytest.importorskip("rclpy")
 
 from refit_interfaces.msg import SupervisorStatus
 
-from nodes.control.permission import Permission
+from nodes.framework.permission import Permission
 from nodes.framework.speakers import NAMELESS
 
 
