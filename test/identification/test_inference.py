@@ -130,7 +130,8 @@ def test_a_model_that_does_not_explain_the_recording_says_so():
 
 def test_errors_that_are_fitted_hold_the_truth_where_an_assumed_noise_does_not(tmp_path):
     """Gears with friction that the model has not: it is taken for damping, and the intervals know nothing of it."""
-    recording = Recording(steps=400, noise=1e-3, truth=TRUTH | {"slider.friction": 0.3})
+    # Twice as much friction and the damping that stands for it leans on its limit, on some seeds: refused, rightly.
+    recording = Recording(steps=400, noise=1e-3, truth=TRUTH | {"slider.friction": 0.15})
     truth = np.array(list(TRUTH.values()))
 
     def off(found):
@@ -138,8 +139,7 @@ def test_errors_that_are_fitted_hold_the_truth_where_an_assumed_noise_does_not(t
 
     options = dict(method="emcee", windows=1, particles=60, length=1.0, sigma_obs=0.01, iterations=600)
     assumed = infer([recording], config(**options))
-    # Of four seeds two are refused, rightly: walkers are left behind, or lean on the limit of the damping. This one comes through.
-    fitted = infer([recording], config(**options, errors="fitted", seed=1))
+    fitted = infer([recording], config(**options, errors="fitted"))
     assert off(assumed).max() > 5.0 > 3.0 > off(fitted).max()
     assert any("does not explain" in text and "--errors fitted" in text for text in inference_warnings(assumed))
     result = inference_result(fitted)
