@@ -240,19 +240,25 @@ def test_time_that_stands_still_is_waited_for_and_one_that_goes_on_without_conta
 
 
 def test_time_that_goes_back_ends_a_recording_and_sounds_as_before(body):
+    """Ten seconds are heard twice, so that some of them still are by a node that a busy machine held up meanwhile."""
     body.t = 1000.0
-    body.run(lambda: seconds(body.stamped[-1].header.stamp) > 1001.0, "sound at 1001 s")
+    body.run(lambda: seconds(body.stamped[-1].header.stamp) > 1010.0, "sound at 1010 s")
     first = {seconds(message.header.stamp): message.audio.data.tobytes() for message in body.stamped}
     result = body.goal(3600.0).get_result_async()
     begun = len(body.stamped)
     body.run(lambda: len(body.stamped) > begun + 5, "half a second of the recording")
-    begun, body.t = len(body.stamped), 1000.2
+    body.t = 1000.2
     body.run(result.done, "the end of the recording")
     found = result.result().result
     assert not found.success and "simulated time went back after" in found.message and found.samples > 0
-    body.run(lambda: 1000.9 < seconds(body.stamped[-1].header.stamp) < 1100.0, "sound of the second time")
-    again = [m for m in body.stamped[begun:] if seconds(m.header.stamp) in first and seconds(m.header.stamp) > 1000.5]
-    assert again and all(m.audio.data.tobytes() == first[seconds(m.header.stamp)] for m in again)
+
+    def again():
+        stamps = np.array([seconds(message.header.stamp) for message in body.stamped])
+        second = np.flatnonzero(np.diff(stamps) < 0)[-1] + 1
+        return [m for m in body.stamped[second:] if 1000.5 < seconds(m.header.stamp) < 1010.0]
+
+    body.run(lambda: len(again()) > 3, "sound of the second time")
+    assert all(m.audio.data.tobytes() == first[seconds(m.header.stamp)] for m in again())
 
 
 def test_contacts_of_another_side_or_of_no_numbers_are_refused_with_a_sentence(body):
@@ -283,6 +289,7 @@ def test_the_audio_node_serves_the_same_action_under_the_same_name(ros, tmp_path
     ros.start("audio", "-r", "__node:=stethoscope", source="synth", sample_rate=RATE, record_directory=str(tmp_path))
     ros.up("stethoscope")
     body = Body(ros)
+    ros.until(lambda: body.stamped, what="sound")
     result = body.goal(0.5).get_result_async()
     ros.until(result.done, what="the recording")
     assert result.result().result.success and result.result().result.samples == RATE // 2
