@@ -1,8 +1,9 @@
 """Adaptive MPC against reinforcement learning: how many steps of a cart-pole do SAC and DDPG need for the same swing-up?
 
     ./refit experiment ids_against_rl --quick   # cart-pole, one seed
-    ./refit experiment ids_against_rl           # both robots, five seeds
+    ./refit experiment ids_against_rl           # both robots, five seeds, settings searched on each: hours on one core
 
+The rivals' settings are searched on each robot, with a seed that judges nobody; `--quick` takes those that such a search chose.
 All learn on the same plant from the same starts, with the same state, reward, force bounds and control period. The score of
 adaptive MPC's third episode, after 420 steps, is to be reached: by any training episode, or by any episode that the
 policy plays without noise after it from adaptive MPC's own start. Such episodes are not counted, all other steps are.
@@ -14,6 +15,7 @@ sample efficient; on the single pole SAC and DDPG exceed it in the end. No numbe
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +28,7 @@ from reporting import PALETTE, TRUTH, Progress, Report, Result, SilentProgress, 
 from sim_core.host.executors import spread
 
 if TYPE_CHECKING:
-    from experiments.problems.ids_rivals import Learnt
+    from experiments.problems.ids_rivals import Job, Learnt, Settings
 
 TIERS = ("learning",)
 SOURCE = "own target, after Heiden, PhD thesis (USC 2022), section 2.2.5"
@@ -34,6 +36,8 @@ ALGORITHMS = ("SAC", "DDPG")
 SEEDS = {"quick": 1, "full": 5}
 #: steps of the plant for each learner; the double one's are the 120 episodes that the source plots
 BUDGET = {"quick": {"cartpole": 4340}, "full": {"cartpole": 28_000, "double_cartpole": 16_800}}
+#: steps for each setting of the search; 0: none is made
+SEARCH = {"quick": 0, "full": 9800}
 TIMES = 10
 
 
@@ -55,22 +59,16 @@ def run(
     if not is_here:
         return result
     require("learning", "reinforcement learning")
-    from experiments.problems.ids_rivals import AMPC_STEPS, BEST, JUDGED, TRIED, Job, learnt, mean_cost
+    from experiments.problems.ids_rivals import AMPC_STEPS, CHOSEN, JUDGED, Job, last_ten, mean_cost
 
     seeds = range(seed, seed + SEEDS[size])
-    result.detail("settings tried", [{"settings": f"{s.algorithm}: {s}", **found} for s, found in TRIED.items()])
     for robot, budget in BUDGET[size].items():
         lab = lab_of(robot)
         ours = [play(lab.adaptive(), s, range(EPISODES)) for s in seeds]
         frozen = [max(scores(play(lab.fixed(lab.start()), s, range(2)))) for s in seeds]
         goals = [e[JUDGED].score for e in ours]
-        jobs = [Job(robot, BEST[a], s, budget) for a in ALGORITHMS for s in seeds]
-        episodes = budget // STEPS
-        with progress.stage(robot, total=episodes * len(jobs)) as stage:
-            if executor is None:  # here every episode can be told
-                found = [learnt(job, lambda steps: stage.advance()) for job in jobs]
-            else:
-                found = spread(learnt, jobs, executor, lambda count: stage.advance(episodes))
+        best = _searched(result, robot, SEARCH[size], progress, executor) if SEARCH[size] else CHOSEN
+        found = _learn([Job(robot, best[a], s, budget) for a in ALGORITHMS for s in seeds], robot, progress, executor)
         rows = []
         for a in ALGORITHMS:
             of = [one for one in found if one.settings.algorithm == a]
@@ -79,6 +77,7 @@ def run(
             rows += [
                 {
                     "algorithm": a,
+                    "settings": str(one.settings),
                     "seed": one.seed,
                     "score to be reached": goal,
                     "steps until reached": s if s is not None else f"not within {budget}",
@@ -86,7 +85,7 @@ def run(
                     "best of adaptive MPC": max(scores(mine)),
                     "exceeds it": one.best > max(scores(mine)),
                     "mean of the last ten": float(np.mean(one.training[-10:])),
-                    "the same without noise": float(np.mean(one.evaluated[-10:])),
+                    "the same without noise": last_ten(one),
                     "negative cost without noise, best": -min(one.cost),
                 }
                 for one, goal, s, mine in zip(of, goals, steps, ours)
@@ -108,6 +107,37 @@ def run(
     if run_directory is not None:
         report(result).write(Path(run_directory) / "report.html")
     return result
+
+
+def _searched(
+    result: Result, robot: str, steps: int, progress: Progress, executor: Executor | None
+) -> dict[str, Settings]:
+    """The settings of each algorithm that did best on a robot within so many steps, and a table of all."""
+    from experiments.problems.ids_rivals import CANDIDATES, SEARCHED, Job, best_of, last_ten
+
+    found = _learn(
+        [Job(robot, s, SEARCHED, steps) for s in CANDIDATES], f"{robot}, search of settings", progress, executor
+    )
+    best = best_of(found)
+    result.detail(f"settings tried: {robot}, {steps} steps, seed {SEARCHED}", [
+        {
+            "algorithm": one.settings.algorithm, "settings": str(one.settings), "best score of any episode": one.best,
+            "mean of the last ten without noise": last_ten(one), "taken": one.settings in best.values(),
+        }
+        for one in found
+    ])  # fmt: skip
+    return best
+
+
+def _learn(jobs: Sequence[Job], name: str, progress: Progress, executor: Executor | None) -> list[Learnt]:
+    """All learners, in order."""
+    from experiments.problems.ids_rivals import learnt
+
+    episodes = [job.steps // STEPS for job in jobs]
+    with progress.stage(name, total=sum(episodes)) as stage:
+        if executor is None:  # here every episode can be told
+            return [learnt(job, lambda steps: stage.advance()) for job in jobs]
+        return spread(learnt, jobs, executor, lambda count: stage.advance(episodes[0]))
 
 
 def _judge(result: Result, robot: str, algorithm: str, steps: list[int | None], budget: int, ours: int) -> None:

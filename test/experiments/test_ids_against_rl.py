@@ -5,9 +5,20 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
-from experiments.ids.ids_against_rl import _judge
+from experiments.ids.ids_against_rl import ALGORITHMS, _judge
 from experiments.problems.ampc_study import STEPS, episode_seed, lab_of, play
-from experiments.problems.ids_rivals import Job, Learnt, Settings, SwingUp, features, learnt, mean_cost
+from experiments.problems.ids_rivals import (
+    CANDIDATES,
+    CHOSEN,
+    Job,
+    Learnt,
+    Settings,
+    SwingUp,
+    best_of,
+    features,
+    learnt,
+    mean_cost,
+)
 from reporting import Result
 
 pytestmark = pytest.mark.pure
@@ -63,6 +74,19 @@ def test_the_fastest_seed_is_judged():
     assert [check.value for check in result.checks] == [5.0, 4340 / 420, 1, 0]
     assert [check.passed for check in result.checks] == [False, True, False, True]
     assert "not reached within 4340 steps by 1 of 2 seeds" in result.checks[0].name
+
+
+def test_a_search_takes_what_ends_best_of_each_algorithm():
+    ends = {
+        Settings("SAC"): 0.2,
+        Settings("SAC", gradients=2): 0.4,
+        Settings("DDPG"): 0.3,
+        Settings("DDPG", width=8): 0.1,
+    }
+    found = [Learnt("cartpole", s, 0, [140], [0.9], [end]) for s, end in ends.items()]
+    assert best_of(found) == {"SAC": Settings("SAC", gradients=2), "DDPG": Settings("DDPG")}
+    assert set(CHOSEN.values()) <= set(CANDIDATES) and len(set(CANDIDATES)) == len(CANDIDATES)
+    assert all(CHOSEN[name].algorithm == name for name in ALGORITHMS)
 
 
 @pytest.mark.parametrize("algorithm", ["SAC", "DDPG"])
