@@ -66,7 +66,6 @@ class Study:
 
 SIZES = {
     "quick": Study(("lamb", "bird"), Sizes(24, 4000, 0.6, 1, 12), 2, 1, Budget(9, 2.0, 40)),
-    "reduced": Study(FIGURES, Sizes(30, 4000, 1.0, 1, 12), 2, 1, Budget(6, 30.0, 50)),
     "full": Study(FIGURES, Sizes(94, 20_000, 1.0, 3), 10, 3, Budget(60, 30.0, 100)),
 }
 

@@ -26,13 +26,13 @@ from nodes.control.adaptive_mpc_config import AdaptiveMpcConfig
 from nodes.control.episode import Episode
 from nodes.control.mpc_messages import STATE_OF, joint_command, plan_message
 from nodes.control.mpc_physics import MpcPhysics
-from nodes.framework.permission import Permission
 from nodes.control.robot_task import reward_of, upright
 from nodes.framework.actuation import Actuation
 from nodes.framework.joint_state_gate import JointSample, JointStateGate, peek_stamp, seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.long_action import LongAction, Request
 from nodes.framework.parameter_book import Source
+from nodes.framework.permission import Permission
 from nodes.framework.qos import COMMAND, LEDGER, STATE
 from sim_core.control.ampc import Command, CommandSource
 from sim_core.control.path_follower import PathFollower, PathSettings, PathStep

@@ -24,11 +24,11 @@ from refit_interfaces.msg import ControllerStatus, JointCommand
 from sensor_msgs.msg import JointState
 
 from nodes.control.feedback_command import command_of
-from nodes.framework.permission import Permission
 from nodes.framework.config import setting
 from nodes.framework.control_beat import ControlBeat
 from nodes.framework.joint_state_gate import JointSample, JointStateGate, peek_stamp
 from nodes.framework.lifecycle import RefitNode
+from nodes.framework.permission import Permission
 from nodes.framework.qos import COMMAND, STATE
 from sim_core.telepresence.avatar import Motion
 

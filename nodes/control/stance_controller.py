@@ -23,11 +23,11 @@ from std_msgs.msg import Float64
 
 from config.description import RobotError, Trot
 from config.robot import load_robot
-from nodes.framework.permission import Permission
 from nodes.framework.config import setting
 from nodes.framework.control_beat import ControlBeat
 from nodes.framework.joint_state_gate import JointStateGate, peek_stamp, seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
+from nodes.framework.permission import Permission
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND, STATE
 from sim_core.motion.quadruped.controller import LegCommand, TrotConfig, TrotController
