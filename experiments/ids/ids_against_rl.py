@@ -196,5 +196,5 @@ def _figure(curves: dict[str, dict[str, list]]):
         axis.fill_between(curve["steps"], values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15)
     axis.axhline(np.mean([s[2] for s in curves["adaptive MPC"]["scores"]]), color=TRUTH, lw=0.8, ls="--")
     axis.set(xscale="log", xlabel="steps of the plant", ylabel="score", ylim=(0, 1))
-    axis.legend(loc="upper left")
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return made
