@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
+
+from nodes.plant.emulator_program import emulator_program
 
 __all__ = ["emulate"]
 
 
 def emulate(words: Sequence[str]) -> int:
     """Play the device that the words name; returns the exit code."""
-    if words[:1] == ["urg"] and any(word.partition("=")[0] == "--scene" for word in words):
-        from nodes.plant.lidar_emulator import main
-    else:
-        from hardware.emulate import main
-    return main(list(words))
+    return importlib.import_module(emulator_program(list(words))).main(list(words))

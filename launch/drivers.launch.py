@@ -33,6 +33,7 @@ from config.robot import node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
 from nodes.framework.launching import ARGUMENTS, parameter_files, shield, typed
 from nodes.framework.security import enclave_arguments, variables
+from nodes.plant.emulator_program import emulator_program
 from nodes.plant.sim_plant_config import SimPlantConfig
 from nodes.supervision.launch_check import check_arguments
 
@@ -135,7 +136,7 @@ def _frames(value, files):
 
 def _emulator(device):
     return ExecuteProcess(
-        cmd=[sys.executable, "-m", "hardware.emulate", *device.emulator],
+        cmd=[sys.executable, "-m", emulator_program(list(device.emulator)), *device.emulator],
         name=f"emulated_{device.node}",
         output="screen",
         prefix=f"{shield()} nice -n -10",

@@ -30,7 +30,7 @@ NAMES = ("mirror.x", "mirror.y", "mirror.yaw")
 PLACE, TRUTH = (-0.3, 0.0, 0.0), (0.5, 0.05, 0.3)
 #: as published
 ITERATIONS = 6
-OPTIONS = FitOptions(huber=0.1, softness=(0.05, 0.005, 0.0), starts=8)
+OPTIONS = FitOptions(huber=0.1, softness=(0.05, 0.005), starts=8)
 #: half widths of where starts are drawn, of the place [m] and the heading [rad]
 AROUND = (0.07, 0.07, 0.2)
 SIZES = {"quick": (4, 10), "full": (16, 40)}
@@ -70,7 +70,7 @@ def followed(scans: int, seed: int) -> tuple[np.ndarray, list[Fit]]:
     truth, fits = way(scans), []
     at = truth[0]
     for k, pose in enumerate(truth):
-        fits.append(found_from(at, tuple(pose), seed + k, replace(OPTIONS, starts=4, softness=(0.02, 0.005, 0.0))))
+        fits.append(found_from(at, tuple(pose), seed + k, replace(OPTIONS, starts=4, softness=(0.02, 0.005))))
         at = np.array(list(fits[-1].values.values()))
     return truth, fits
 

@@ -254,6 +254,6 @@ class ChaosGraph:
 def _name(pid: int) -> str:
     """Of a node, or "emulator"; "" for what is neither."""
     words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    if b"hardware.emulate" in words:
+    if b"hardware.emulate" in words or b"nodes.plant.lidar_emulator" in words:
         return "emulator"
     return next((w[8:].decode() for w in words if w.startswith(b"__node:=")), "")

@@ -44,7 +44,7 @@ MIRRORS = Scene(
     MATERIALS,
 )
 #: fits among things: stages of softened outlines [rad], and residuals from which on they count by their size [m]
-AMONG_THINGS = FitOptions(huber=0.1, gain=1e-5, softness=(0.2, 0.05, 0.01, 0.0), starts=8)
+AMONG_THINGS = FitOptions(huber=0.1, gain=1e-5, softness=(0.2, 0.05, 0.01, 0.005), starts=8)
 
 
 def noise(metres: float = 0.01) -> RealSensor:

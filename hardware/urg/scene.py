@@ -124,9 +124,13 @@ class MujocoScene:
         shiny[coloured] = self.model.mat_reflectance[self.model.geom_matid[coloured]] > 0.8
         self._surfaces = np.where(shiny, MIRROR, np.where(rgba.max(axis=1) < self.DARK_BELOW, DARK, NORMAL))
 
-    def cast(self, angles: np.ndarray) -> Hits:
+    def follow(self) -> None:
+        """Pose the model as the plant says."""
         self.data.qpos[self._addresses] = self._positions()
         self._mujoco.mj_kinematics(self.model, self.data)
+
+    def cast(self, angles: np.ndarray) -> Hits:
+        self.follow()
         n = len(angles)
         rotation = self.data.site_xmat[self._site].reshape(3, 3)
         rays = np.stack((np.cos(angles), np.sin(angles), np.zeros(n)), axis=1) @ rotation.T

@@ -1,4 +1,4 @@
-"""Scenes from files: a YAML file that says what is there, where and what of, meshes beside it; or the geometry of an MJCF model.
+"""Scenes from files: a YAML file that says what is there, where and what of, meshes beside it; or an MJCF model (of_mjcf.py).
 
     materials:
       plaster: {albedo: 0.6, roughness: 0.2}
@@ -16,7 +16,6 @@ parameters (parameters.py) beyond what bodies and materials say.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,12 @@ import numpy as np
 import yaml
 
 from sim_core.lidar.material import PAPER, Material
+from sim_core.lidar.of_mjcf import scene_of_mjcf
 from sim_core.lidar.parameters import Inputs
-from sim_core.lidar.scene import ORIGIN, Body, Mesh, Pose, Scene, joined
+from sim_core.lidar.scene import ORIGIN, Body, Mesh, Scene
 from sim_core.lidar.shapes import ball, box, pane, panel, room, stripes
 
-__all__ = ["mesh_of_file", "scene_of_file", "scene_of_mjcf", "scene_of_yaml"]
+__all__ = ["materials_of_file", "mesh_of_file", "scene_of_file", "scene_of_yaml"]
 
 #: shape -> how many numbers tell it, and its mesh of them and of its material
 SHAPES: dict[str, tuple[int, Callable[[list[float], Any], Mesh]]] = {
@@ -93,18 +93,34 @@ def scene_of_yaml(path: str | Path) -> Scene:
     """
     where = Path(path)
     about = _read(where)
-    materials = {str(name): _material(where, name, given) for name, given in (about.get("materials") or {}).items()}
-    return Scene(tuple(_body(where, k, given) for k, given in enumerate(about["bodies"])), materials)
+    return Scene(tuple(_body(where, k, given) for k, given in enumerate(about["bodies"])), _materials(where, about))
 
 
-def _read(where: Path) -> Mapping[str, Any]:
+def materials_of_file(path: str | Path) -> dict[str, Material]:
+    """By their names, of a file with `materials` as above.
+
+    Raises:
+        FileNotFoundError: the file. ValueError: it has no materials, or one of them is none.
+    """
+    where = Path(path).expanduser()
+    if not where.is_file():
+        raise FileNotFoundError(f"materials are expected in the file {where}, and nothing is there")
+    return _materials(where, _read(where, "materials", Mapping))
+
+
+def _read(where: Path, key: str = "bodies", kind: type = list) -> Mapping[str, Any]:
     try:
         about = yaml.safe_load(where.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{where} is no YAML file: {' '.join(str(error).split())}") from error
-    if not isinstance(about, Mapping) or not isinstance(about.get("bodies"), list):
-        raise ValueError(f"{where} describes a scene by 'materials' and a list of 'bodies', which it does not have")
+    if not isinstance(about, Mapping) or not isinstance(about.get(key), kind):
+        what = "a scene by 'materials' and a list of 'bodies'" if key == "bodies" else "'materials' by their names"
+        raise ValueError(f"{where} describes {what}, which it does not have")
     return about
+
+
+def _materials(where: Path, about: Mapping[str, Any]) -> dict[str, Material]:
+    return {str(name): _material(where, name, given) for name, given in (about.get("materials") or {}).items()}
 
 
 def _body(where: Path, k: int, given: Any) -> Body:
@@ -139,90 +155,3 @@ def _material(where: Path, name: str, given: Any) -> Material:
         raise ValueError(f"{where}: the material {name} is given by some of {names}; {error}") from error
     except ValueError as error:
         raise ValueError(f"{where}: {name}: {error}") from error
-
-
-def scene_of_mjcf(
-    path: str | Path, materials: Mapping[str, Material], default: str | None = None, soft: bool = False
-) -> Scene:
-    """The geometry of an MJCF model in its first configuration; each of its bodies is one here.
-
-    Args:
-        materials: by the names of the model's materials. default: the name of what geoms are made of whose material is not among them.
-        soft: whether bodies' outlines may be softened.
-
-    Raises:
-        ValueError: a geom's material is unknown and there is no default; there is no geom; a geom's kind has no surface (height fields,
-        signed distance fields).
-    """
-    import mujoco
-
-    model = mujoco.MjModel.from_xml_path(str(path))
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    parts: dict[int, list[Mesh]] = {}
-    for geom in range(model.ngeom):
-        number = int(model.geom_matid[geom])
-        name = model.mat(number).name if number >= 0 else None
-        chosen = name if name in materials else default
-        if chosen is None:
-            called = model.geom(geom).name or f"number {geom}"
-            raise ValueError(
-                f"the geom {called} is made of {name or 'no material'}, which is none of {', '.join(materials) or 'the materials given'}; "
-                "add it, or name a default"
-            )
-        mesh = _geom(model, geom, chosen)
-        placed = mesh.vertices @ _turn(model.geom_quat[geom]).T + model.geom_pos[geom]
-        parts.setdefault(int(model.geom_bodyid[geom]), []).append(Mesh(placed, mesh.faces, mesh.material))
-    bodies = []
-    for k, meshes in parts.items():
-        x, y, z = map(float, data.xpos[k])
-        pose: Pose = (x, y, z, *_angles(data.xmat[k].reshape(3, 3)))
-        bodies.append(Body(model.body(k).name.replace(".", "_") or f"body {k}", joined(meshes), pose, soft))
-    return Scene(tuple(bodies), materials)
-
-
-def _geom(model: Any, geom: int, material: str) -> Mesh:
-    """A geom's surface in its own frame."""
-    import mujoco
-    import trimesh
-
-    kind, size = mujoco.mjtGeom(model.geom_type[geom]), model.geom_size[geom]
-    if kind == mujoco.mjtGeom.mjGEOM_MESH:
-        m = int(model.geom_dataid[geom])
-        first, count = int(model.mesh_vertadr[m]), int(model.mesh_vertnum[m])
-        start, faces = int(model.mesh_faceadr[m]), int(model.mesh_facenum[m])
-        return Mesh.of(model.mesh_vert[first : first + count], model.mesh_face[start : start + faces], material)
-    if kind == mujoco.mjtGeom.mjGEOM_PLANE:
-        x, y = (float(s) or 100.0 for s in size[:2])
-        return Mesh.of([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, y, 0]], [[0, 1, 2], [0, 2, 3]], material)
-    if kind == mujoco.mjtGeom.mjGEOM_BOX:
-        found = trimesh.creation.box(extents=2.0 * size)
-    elif kind == mujoco.mjtGeom.mjGEOM_SPHERE:
-        found = trimesh.creation.icosphere(subdivisions=3, radius=size[0])
-    elif kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID:
-        found = trimesh.creation.icosphere(subdivisions=3)
-        found.apply_scale(size)
-    elif kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
-        found = trimesh.creation.cylinder(radius=size[0], height=2.0 * size[1], sections=48)
-    elif kind == mujoco.mjtGeom.mjGEOM_CAPSULE:
-        found = trimesh.creation.capsule(radius=size[0], height=2.0 * size[1], count=(24, 24))
-        found.apply_translation(-found.bounds.mean(axis=0))
-    else:
-        raise ValueError(
-            f"a scene is made of planes, boxes, round bodies and meshes, not of {kind.name}; leave that geom out"
-        )
-    return Mesh.of(found.vertices, found.faces, material)
-
-
-def _turn(quaternion: np.ndarray) -> np.ndarray:
-    w, x, y, z = quaternion / np.linalg.norm(quaternion)
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + 2.0 * w * cross + 2.0 * cross @ cross
-
-
-def _angles(turn: np.ndarray) -> tuple[float, float, float]:
-    """Roll, pitch, yaw of a rotation."""
-    pitch = math.asin(float(np.clip(-turn[2, 0], -1.0, 1.0)))
-    if abs(turn[2, 0]) > 1.0 - 1e-12:  # straight up or down: all the rest is yaw
-        return 0.0, pitch, math.atan2(-turn[0, 1], turn[1, 1])
-    return math.atan2(turn[2, 1], turn[2, 2]), pitch, math.atan2(turn[1, 0], turn[0, 0])

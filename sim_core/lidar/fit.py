@@ -30,8 +30,9 @@ class FitOptions:
         huber: residual from which on it counts by its size and not its square [m]; inf: never.
         miss: residual of a beam that was measured and of which the model sees nothing [m].
         gain: relative fall of the cost below which a fit has converged. step: likewise of the parameters, over 1 + their size.
-        softness: of soft bodies' outlines [rad], in stages one after the other; none: as the lidar's settings have it. coarse: `gain`
-            and a tenth of it `step` of all stages but the last.
+        softness: of soft bodies' outlines [rad], in stages one after the other; none: as the lidar's settings have it. The last one
+            best is the beam's own half angle (settings), with which outlines count as they do in a real beam. coarse: `gain` and a
+            tenth of it `step` of all stages but the last.
         starts: of a fit with bounds, how many; all but the first are drawn within them. seed: of the draw.
 
     Raises:

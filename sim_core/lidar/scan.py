@@ -74,10 +74,16 @@ class Lidar:
         return tuple(self.values)
 
     def softened(self, softness: float) -> Lidar:
-        """The same with soft bodies' outlines blurred over a half angle [rad]."""
+        """The same with soft bodies' outlines blurred over a half angle [rad].
+
+        Within the beam's own half angle a beam is one ray, of which an outline covers what it covers of the whole beam: several rays
+        would blur it twice.
+        """
         if softness == self.settings.softness:
             return self
-        return Lidar(self.scene, replace(self.settings, softness=softness), self.values, self.threads, self.device)
+        rays = 1 if 0.0 < softness <= self.settings.divergence else self.settings.rays
+        settings = replace(self.settings, softness=softness, rays=rays)
+        return Lidar(self.scene, settings, self.values, self.threads, self.device)
 
     def scan(self, values: Mapping[str, float] = {}, by: Sequence[str] = ()) -> Scan:
         """One scan at `values`, with derivatives by the parameters `by`. Raises KeyError: an unknown name; ValueError: a value that is

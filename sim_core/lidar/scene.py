@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sim_core.lidar.material import Material
 
-__all__ = ["ORIGIN", "POSE", "Body", "Mesh", "Pose", "Scene", "joined", "outline", "rotation"]
+__all__ = ["ORIGIN", "POSE", "Body", "Mesh", "Pose", "Scene", "joined", "outline", "rotation", "turns"]
 
 #: a pose: place [m], and turns about the fixed axes x, y, z, one after the other [rad]
 POSE = ("x", "y", "z", "roll", "pitch", "yaw")
@@ -173,6 +174,14 @@ def rotation(turns: ArrayLike) -> np.ndarray:
         [-sp, cp * sr, cp * cr],
     ]
     return np.stack([np.stack(row, -1) for row in rows], -2)
+
+
+def turns(matrix: np.ndarray) -> tuple[float, float, float]:
+    """Roll, pitch, yaw of a rotation matrix (3, 3) [rad]."""
+    pitch = math.asin(float(np.clip(-matrix[2, 0], -1.0, 1.0)))
+    if abs(matrix[2, 0]) > 1.0 - 1e-12:  # straight up or down: all the rest is yaw
+        return 0.0, pitch, math.atan2(-matrix[0, 1], matrix[1, 1])
+    return math.atan2(matrix[2, 1], matrix[2, 2]), pitch, math.atan2(matrix[1, 0], matrix[0, 0])
 
 
 def outline(mesh: Mesh) -> np.ndarray:

@@ -52,7 +52,7 @@ class SearchOptions:
     turn: float = 0.4
     starts: int = 8
     huber: float = 0.1
-    softness: tuple[float, ...] = (0.2, 0.05, 0.01, 0.0)
+    softness: tuple[float, ...] = (0.2, 0.05, 0.01, 0.005)
     iterations: int = 60
     tolerance: float = 0.05
     agreement: float = 0.6
@@ -61,7 +61,7 @@ class SearchOptions:
 
 
 #: from one scan to the next, where a pose changes little
-FOLLOWING = SearchOptions(place=0.05, turn=0.15, starts=3, softness=(0.05, 0.01, 0.0))
+FOLLOWING = SearchOptions(place=0.05, turn=0.15, starts=3, softness=(0.05, 0.01, 0.005))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,10 @@ from experiments.lidar.lidar_checkerboard import DISTANCES, board, step
 from experiments.lidar.lidar_localization import cloud
 from experiments.lidar.lidar_mirror_tracking import PLACE, found_from, way
 from experiments.lidar.lidar_mirrors import guess
+from experiments.lidar.lidar_posterior import Job, judge, solved
 from experiments.problems.lidar_scenes import AMONG_THINGS, BOX, MIRRORS, Case, located, measured, noise
 from experiments.problems.scan_registration import METHODS, available, best_registration, moved, pose_error
+from reporting import Result
 from sim_core.lidar.scan import Lidar
 from sim_core.lidar.stand_in import RealSensor
 
@@ -48,6 +50,22 @@ def test_a_sensor_among_mirrors_is_located():
     found = located(case, measured(case.scene, case.truth, case.sensor, case.seed), AMONG_THINGS)
     place, heading = pose_error(np.array(list(found.values.values())), np.array(case.truth))
     assert place < 0.005 and heading < math.radians(0.3)
+
+
+def test_a_mirrors_posterior_is_as_wide_as_its_fits_scatter_and_is_judged():
+    rows = [solved(Job("mirror", seed, chain=seed == 0)) for seed in range(3)]
+    for row in rows:
+        assert row["outcome"] == "FOUND" and ((row["rank"] >= 0.0) & (row["rank"] <= 1.0)).all()
+        assert row["std"] == pytest.approx(row["told"], rel=0.5)
+        assert (np.abs(row["mean"]) < 4.0 * row["std"]).all()
+    result = Result("lidar_posterior", seed=0, size="quick")
+    judge(result, "mirror", rows)
+    assert len(result.checks) == 4 and result.details["mirror"][0]["parameter"] == "mirror.x"
+    # A posterior that is a hundred times too narrow misses: the truth is at an end of its ranks.
+    narrow = [row | {"rank": np.ones(3)} for row in rows]
+    result = Result("lidar_posterior", seed=0, size="quick")
+    judge(result, "mirror", narrow)
+    assert not any(check.passed for check in result.checks[:3])
 
 
 def test_a_mirror_behind_the_sensor_is_lost_and_its_way_stays_in_sight():

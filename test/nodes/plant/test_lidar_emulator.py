@@ -9,9 +9,12 @@ import pytest
 
 from hardware.emulation.process import EmulatorProcess
 from hardware.urg.device import UrgDevice, UrgSettings
-from sim_core.lidar.files import scene_of_file
+from hardware.urg.scene import MujocoScene
+from nodes.plant.lidar_emulator import LidarWorld
+from sim_core.lidar.files import materials_of_file, scene_of_file
 from sim_core.lidar.measured import seen_by
 from sim_core.lidar.scan import Lidar
+from sim_core.plant import robot_mjcf
 
 SCENE = Path(__file__).resolve().parents[3] / "data" / "lidar" / "mirror.yaml"
 STEP = 2.0 * np.pi / 1024.0
@@ -55,9 +58,55 @@ def test_a_driver_reads_what_the_model_says():
             device.close()
 
 
+ANGLES = (np.arange(682) - 340) * STEP
+WORLD = """<mujoco><asset><material name="tin" rgba="0.7 0.7 0.7 1"/><material name="shiny" reflectance="0.9"/></asset><worldbody>
+  <geom name="wall" type="box" pos="2.1 0 0" size="0.1 9 1" rgba="0.6 0.6 0.6 1"/>
+  <geom name="behind" type="box" pos="-3.1 0 0" size="0.1 9 1" rgba="0.6 0.6 0.6 1"/>
+  <body name="door" pos="0 0 0"><joint name="slide" type="slide" axis="1 0 0"/><geom type="box" pos="1 0 0" size="0.01 0.4 1" material="tin"/></body>
+  <body name="base"><joint name="turn" type="hinge" axis="0 0 1"/><geom type="sphere" size="0.1"/>
+    <site name="urg" pos="0 0 0.05"/></body></worldbody></mujoco>"""
+
+
+def test_a_robots_world_is_seen_as_plain_rays_see_it_where_nothing_shines():
+    mjcf = robot_mjcf("dxl_arm")[1]
+    plain, model = (
+        MujocoScene(mjcf, [], lambda: np.zeros(0)),
+        LidarWorld(mjcf, [], lambda: np.zeros(0), "urg", {}, ANGLES),
+    )
+    away = np.abs(plain.cast(ANGLES).distance - model.cast(ANGLES).distance)
+    # Beams have a width, and round things here have facets.
+    assert np.median(away) < 1e-4 and np.quantile(away, 0.9) < 1e-3
+
+
+def test_a_mirror_in_a_robots_world_shows_what_is_before_it_and_moves_with_its_joint(tmp_path):
+    file = tmp_path / "materials.yaml"
+    file.write_text("materials:\n  tin: {reflectivity: 0.95}\n")
+    q = np.zeros(2)  # slide, turn
+    dull, mirror = (
+        LidarWorld(WORLD, ["slide", "turn"], lambda: q, "urg", of, ANGLES) for of in ({}, materials_of_file(file))
+    )
+    oblique = int(np.argmin(np.abs(ANGLES - 0.3)))  # met off the right angle, at which a mirror returns itself
+    angle = ANGLES[oblique]
+    face = 0.99 / np.cos(angle)
+    assert dull.cast(ANGLES).distance[oblique] == pytest.approx(face, abs=1e-3)
+    through = (2.0 * 0.99 + 3.0) / np.cos(angle)  # to the mirror, and back past the sensor to the wall behind it
+    assert mirror.cast(ANGLES).distance[oblique] == pytest.approx(through, abs=5e-3)
+    q[0] = -0.2
+    assert dull.cast(ANGLES).distance[oblique] == pytest.approx(0.79 / np.cos(angle), abs=1e-3)
+    q[1] = np.pi  # turned round, it faces the other wall
+    assert dull.cast(ANGLES).distance[340] == pytest.approx(3.0, abs=1e-3)
+    # What a model's own materials reflect needs no file.
+    shiny = LidarWorld(
+        WORLD.replace('material="tin"', 'material="shiny"'), ["slide", "turn"], lambda: 0.0 * q, "urg", {}, ANGLES
+    )
+    assert shiny.cast(ANGLES).distance[oblique] == pytest.approx(through, abs=5e-3)
+
+
 @pytest.mark.parametrize(
     "words, said",
     [
+        ((), "--scene takes the place"),
+        (("--optics",), "of the world of --world"),
         (("--scene", "nowhere.yaml"), "nothing is there"),
         (("--scene", SCENE, "--room", "room.yaml"), "takes the place"),
         (("--scene", SCENE, "--value", "sensor.x"), "NAME=VALUE"),

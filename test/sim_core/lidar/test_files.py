@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import trimesh
 
-from sim_core.lidar.files import mesh_of_file, scene_of_file, scene_of_mjcf, scene_of_yaml
+from sim_core.lidar.files import mesh_of_file, scene_of_file, scene_of_yaml
 from sim_core.lidar.material import GLASS, Material
+from sim_core.lidar.of_mjcf import scene_of_mjcf
 from sim_core.lidar.scan import Lidar
 from sim_core.lidar.scene import Body, Scene, rotation
 from sim_core.lidar.settings import LidarSettings

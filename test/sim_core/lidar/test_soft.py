@@ -62,6 +62,16 @@ def test_a_body_that_a_beam_is_about_to_meet_has_a_derivative(shape):
         assert beside(y, 0.0, shape).scan(by=names).jacobian[0, 0] == 0.0
 
 
+def test_with_the_beams_own_half_angle_one_ray_is_the_whole_cone():
+    """Softened to its half angle, a beam reads what one of 2000 rays reads, however much of it an outline covers."""
+    for share in (-1.2, -0.8, -0.35, 0.05, 0.4, 0.9):
+        lidar = beside(math.tan(0.005 * share), 0.0)
+        whole = Lidar(lidar.scene, LidarSettings(beams=1, rays=2000, glint=0.0)).scan().range[0]
+        one = Lidar(lidar.scene, LidarSettings(beams=1, glint=0.0)).softened(0.005)
+        assert one.settings.rays == 1
+        assert one.scan().range[0] == pytest.approx(whole, abs=2e-3), share
+
+
 def test_a_body_that_is_not_soft_or_hidden_leaves_the_scan_as_it_is():
     hidden = Body("hidden", panel(0.2, 0.2, "paper"), (2.0, 0.0, 0.0, 0.0, 0.0, 0.0), soft=True)
     wall = Body("wall", panel(9.0, 9.0, "paper"), (1.5, 0, 0, 0, 0, 0))
