@@ -10,11 +10,14 @@ import numpy as np
 
 from sim_core.lidar.material import MIRROR, Material
 from sim_core.lidar.scene import Body, Mesh, Pose, Scene, joined, turns
+from sim_core.lidar.shapes import ball, box, capsule, cylinder
 
 __all__ = ["looks", "pose_of", "scene_of_mjcf", "scene_of_model"]
 
 #: reflectance of an MJCF material above which it is a mirror; darkest and brightest albedo of a colour
 SHINY, DARKEST, BRIGHTEST = 0.8, 0.02, 0.95
+#: rings of a ball's triangles from pole to pole
+ROUND = 20
 
 
 def scene_of_mjcf(
@@ -113,7 +116,6 @@ def _material(model: Any, geom: int) -> str | None:
 def _geom(model: Any, geom: int, material: str) -> Mesh:
     """A geom's surface in its own frame."""
     import mujoco
-    import trimesh
 
     kind, size = mujoco.mjtGeom(model.geom_type[geom]), model.geom_size[geom]
     if kind == mujoco.mjtGeom.mjGEOM_MESH:
@@ -125,19 +127,17 @@ def _geom(model: Any, geom: int, material: str) -> Mesh:
         x, y = (float(s) or 100.0 for s in size[:2])
         return Mesh.of([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, y, 0]], [[0, 1, 2], [0, 2, 3]], material)
     if kind == mujoco.mjtGeom.mjGEOM_BOX:
-        found = trimesh.creation.box(extents=2.0 * size)
-    elif kind == mujoco.mjtGeom.mjGEOM_SPHERE:
-        found = trimesh.creation.icosphere(subdivisions=3, radius=size[0])
-    elif kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID:
-        found = trimesh.creation.icosphere(subdivisions=3)
-        found.apply_scale(size)
-    elif kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
-        found = trimesh.creation.cylinder(radius=size[0], height=2.0 * size[1], sections=48)
-    elif kind == mujoco.mjtGeom.mjGEOM_CAPSULE:
-        found = trimesh.creation.capsule(radius=size[0], height=2.0 * size[1], count=(24, 24))
-        found.apply_translation(-found.bounds.mean(axis=0))
-    else:
-        raise ValueError(
-            f"a scene is made of planes, boxes, round bodies and meshes, not of {kind.name}; leave that geom out"
-        )
-    return Mesh.of(found.vertices, found.faces, material)
+        x, y, z = map(float, 2.0 * size)
+        return box((x, y, z), material)
+    if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
+        return ball(float(size[0]), material, ROUND)
+    if kind == mujoco.mjtGeom.mjGEOM_ELLIPSOID:
+        whole = ball(1.0, material, ROUND)
+        return Mesh.of(whole.vertices * size, whole.faces, material)
+    if kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
+        return cylinder(float(size[0]), float(2.0 * size[1]), material)
+    if kind == mujoco.mjtGeom.mjGEOM_CAPSULE:
+        return capsule(float(size[0]), float(2.0 * size[1]), material)
+    raise ValueError(
+        f"a scene is made of planes, boxes, round bodies and meshes, not of {kind.name}; leave that geom out"
+    )

@@ -1,4 +1,7 @@
-"""Meshes made in code: rooms, panels, panes, boards."""
+"""Meshes made in code: rooms, panels, panes, boards, round things.
+
+Our own rather than trimesh's: its import takes half a second of an emulated scanner's start, beside servos that hold an arm.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import numpy as np
 
 from sim_core.lidar.scene import Mesh, joined
 
-__all__ = ["ball", "box", "panel", "pane", "room", "stripes"]
+__all__ = ["ball", "box", "capsule", "cylinder", "panel", "pane", "room", "stripes", "turned"]
 
 #: corners of a cube from -1 to 1, and its sides as triangles, counter-clockwise from outside
 CUBE = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
@@ -52,20 +55,42 @@ def stripes(pitch: float, count: int, height: float, materials: tuple[str, ...])
 def ball(radius: float, material: str, rings: int = 12) -> Mesh:
     """A closed sphere of triangles, `rings` from pole to pole."""
     (radius,) = _positive((radius,))
-    polar, around = np.pi * np.arange(1, rings) / rings, np.pi * np.arange(2 * rings) / rings
-    mid = np.stack([
-        np.sin(polar)[:, None] * np.cos(around), np.sin(polar)[:, None] * np.sin(around), np.cos(polar)[:, None] + 0.0 * around,
-    ], -1).reshape(-1, 3)  # fmt: skip
-    m, last = 2 * rings, len(mid)
-    k = np.arange(m)
-    after = (k + 1) % m
-    faces = [np.stack([np.full(m, last), k, after], 1)]
-    for ring in range(rings - 2):
-        a, b = ring * m, (ring + 1) * m
+    polar = np.pi * np.arange(1, rings) / rings
+    return turned(radius * np.stack([np.sin(polar), np.cos(polar)], 1), (radius, -radius), 2 * rings, material)
+
+
+def cylinder(radius: float, length: float, material: str, around: int = 48) -> Mesh:
+    """A closed cylinder about z and the origin, `around` sides."""
+    radius, length = _positive((radius, length))
+    half = 0.5 * length
+    return turned(np.array([[radius, half], [radius, -half]]), (half, -half), around, material)
+
+
+def capsule(radius: float, length: float, material: str, rings: int = 24) -> Mesh:
+    """A closed cylinder of `length` [m] about z and the origin with half a ball on either end, `rings` from pole to pole."""
+    radius, length = _positive((radius, length))
+    quarter = 0.5 * np.pi * np.arange(1, rings // 2 + 1) / (rings // 2)
+    cap = radius * np.stack([np.sin(quarter), np.cos(quarter)], 1) + [0.0, 0.5 * length]
+    end = radius + 0.5 * length
+    return turned(np.concatenate([cap, (cap * [1.0, -1.0])[::-1]]), (end, -end), rings, material)
+
+
+def turned(profile: np.ndarray, poles: tuple[float, float], around: int, material: str) -> Mesh:
+    """A closed surface of revolution about z, through rings of (radius, z) (r, 2) [m] from top to bottom between poles at two z."""
+    angle = 2.0 * np.pi * np.arange(around) / around
+    radius, height = profile[:, :1], profile[:, 1:]
+    mid = np.stack([radius * np.cos(angle), radius * np.sin(angle), height + 0.0 * angle], -1).reshape(-1, 3)
+    top, bottom = len(mid), len(mid) + 1
+    k = np.arange(around)
+    after = (k + 1) % around
+    faces = [np.stack([np.full(around, top), k, after], 1)]
+    for ring in range(len(profile) - 1):
+        a, b = ring * around, (ring + 1) * around
         faces += [np.stack([a + k, b + k, b + after], 1), np.stack([a + k, b + after, a + after], 1)]
-    a = (rings - 2) * m
-    faces.append(np.stack([np.full(m, last + 1), a + after, a + k], 1))
-    return Mesh.of(radius * np.concatenate([mid, [[0, 0, 1], [0, 0, -1]]]), np.concatenate(faces), material)
+    a = (len(profile) - 1) * around
+    faces.append(np.stack([np.full(around, bottom), a + after, a + k], 1))
+    ends = [[0.0, 0.0, poles[0]], [0.0, 0.0, poles[1]]]
+    return Mesh.of(np.concatenate([mid, ends]), np.concatenate(faces), material)
 
 
 def _positive(sizes: tuple[float, ...]) -> tuple[float, ...]:

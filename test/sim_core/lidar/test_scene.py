@@ -7,7 +7,7 @@ import pytest
 
 from sim_core.lidar.material import GLASS, MIRROR, Material
 from sim_core.lidar.scene import Body, Mesh, Scene, joined, outline, rotation
-from sim_core.lidar.shapes import ball, box, pane, panel, room, stripes
+from sim_core.lidar.shapes import ball, box, capsule, cylinder, pane, panel, room, stripes
 from sim_core.lidar.stand_in import warped
 
 pytestmark = pytest.mark.pure
@@ -17,6 +17,11 @@ def test_shapes_enclose_their_volumes_and_normals_point_out():
     assert (box((0.2, 0.3, 0.4), "wall")).volume() == pytest.approx(0.024)
     assert (ball(0.5, "glass", rings=60)).volume() == pytest.approx(4.0 / 3.0 * math.pi * 0.125, rel=5e-3)
     assert (room((2.0, 1.0, 0.5), "wall", ends=True)).volume() == pytest.approx(-1.0)
+    assert cylinder(0.2, 0.6, "wall", around=200).volume() == pytest.approx(math.pi * 0.04 * 0.6, rel=1e-3)
+    whole = math.pi * 0.04 * 0.6 + 4.0 / 3.0 * math.pi * 0.008
+    assert capsule(0.2, 0.6, "wall", rings=80).volume() == pytest.approx(whole, rel=5e-3)
+    for round_thing in (cylinder(0.2, 0.6, "wall"), capsule(0.2, 0.6, "wall")):
+        assert round_thing.open_edges() == 0 and round_thing.vertices.mean(0) == pytest.approx(np.zeros(3), abs=1e-12)
     assert pane(0.2, 0.3, 0.01, "glass").open_edges() == ball(0.1, "glass").open_edges() == 0
     assert panel(0.2, 0.1, "wall").open_edges() > 0
 
