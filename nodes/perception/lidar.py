@@ -22,6 +22,7 @@ from refit_interfaces.action import CalibrateScanner, LocalizeScan, TrackObject
 from refit_interfaces.msg import ScanEstimate
 from refit_interfaces.srv import SetScanScene, SimulateScans
 from sensor_msgs.msg import LaserScan, PointCloud2
+from std_msgs.msg import Float32MultiArray
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
@@ -30,7 +31,7 @@ from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.long_action import LongAction
 from nodes.framework.qos import LATCHED, LEDGER, SENSOR, STATE
 from nodes.perception.lidar_config import LidarConfig
-from nodes.perception.lidar_messages import estimate_of, pose_of, returns_of, scan_of, scene_of, transform_of
+from nodes.perception.lidar_messages import estimate_of, phases_of, pose_of, returns_of, scan_of, scene_of, transform_of
 from sim_core.lidar.files import scene_of_file
 from sim_core.lidar.measured import measured_ranges, seen_by, valid_scan
 from sim_core.lidar.scan import Lidar as Model
@@ -126,6 +127,7 @@ class Lidar(RefitNode):
         self._bodies = self.create_publisher(MarkerArray, "lidar/scene", LATCHED)
         self._pose = self.create_publisher(PoseStamped, "lidar/sensor", LATCHED)
         self._returns = self.create_publisher(PointCloud2, "lidar/returns", LATCHED)
+        self._phases = self.create_publisher(Float32MultiArray, "lidar/phases", LATCHED)
         self._tf = self.create_publisher(TFMessage, "/tf", STATE) if config.broadcast else None
         self._made = [
             self.create_subscription(LaserScan, "scan", self._on_scan, SENSOR),
@@ -167,7 +169,7 @@ class Lidar(RefitNode):
         self.destroy_subscription(subscription)
         for service in services:
             self.destroy_service(service)
-        for publisher in (self._estimates, self._bodies, self._pose, self._returns, self._tf):
+        for publisher in (self._estimates, self._bodies, self._pose, self._returns, self._phases, self._tf):
             if publisher is not None:
                 self.destroy_publisher(publisher)
 
@@ -212,6 +214,7 @@ class Lidar(RefitNode):
         message.header.stamp, message.header.frame_id = stamp, frame
         self._pose.publish(message)
         self._returns.publish(returns_of(self._model, self._values, stamp, frame))
+        self._phases.publish(phases_of(self._model, self._values))
         if self._tf is not None and self._sensor_frame:
             self._tf.publish(TFMessage(transforms=[transform_of(values, stamp, frame, self._sensor_frame)]))
 

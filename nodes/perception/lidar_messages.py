@@ -12,7 +12,7 @@ from geometry_msgs.msg import Point, Pose, Quaternion, TransformStamped
 from refit_interfaces.msg import ScanEstimate
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import LaserScan, PointCloud2
-from std_msgs.msg import ColorRGBA
+from std_msgs.msg import ColorRGBA, Float32MultiArray, MultiArrayDimension, MultiArrayLayout
 from visualization_msgs.msg import Marker, MarkerArray
 
 from nodes.framework.clouds import cloud_message
@@ -23,7 +23,7 @@ from sim_core.lidar.search import Found
 from sim_core.lidar.settings import LidarSettings
 
 __all__ = [
-    "DEPTHS", "estimate_of", "pose_of", "returns_of", "scan_of", "scene_of", "transform_of",
+    "DEPTHS", "estimate_of", "phases_of", "pose_of", "returns_of", "scan_of", "scene_of", "transform_of",
 ]  # fmt: skip
 
 #: colours of returns by how many surfaces the light met before: blue, orange, green, red, purple
@@ -86,6 +86,19 @@ def returns_of(lidar: Lidar, values: Mapping[str, float], stamp: Any, frame_id: 
     aim = np.stack([np.cos(angles), np.sin(angles), 0.0 * angles], 1)
     points = (ranges[:, None] * aim) @ turn.T + np.array([pose[f"sensor.{q}"] for q in POSE[:3]])
     return cloud_message(points, stamp, frame_id, DEPTHS[np.minimum(back["depth"], len(DEPTHS) - 1)])
+
+
+def phases_of(lidar: Lidar, values: Mapping[str, float]) -> Float32MultiArray:
+    """Phases of the waves that are expected (2, beams) [rad]; NaN where nothing comes back. Rows are labelled by their frequencies."""
+    scan = lidar.scan(values)
+    told = np.where(scan.valid[:, None], scan.phase, np.nan).T
+    first, second = (f"{1e-6 * f:g} MHz" for f in lidar.settings.frequencies)
+    rows, beams = (
+        MultiArrayDimension(label=label, size=size, stride=stride)
+        for label, size, stride in ((f"{first}, {second}", 2, told.size), ("beam", told.shape[1], told.shape[1]))
+    )
+    data = array.array("f", np.ascontiguousarray(told, np.float32).tobytes())
+    return Float32MultiArray(layout=MultiArrayLayout(dim=[rows, beams]), data=data)
 
 
 def scene_of(lidar: Lidar, values: Mapping[str, float], stamp: Any, frame_id: str) -> MarkerArray:

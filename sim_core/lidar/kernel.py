@@ -25,7 +25,7 @@ RUNTIME = Path(__file__).parent / "runtime"
 WIDTHS = (0, 3, 6, 12)
 #: `lidar_beam`, `lidar_return` and `lidar_node` of the C text
 BEAM = np.dtype([
-    ("range", "f8"), ("phase", "f8", 2), ("amplitude", "f8"), ("apart", "f8"), ("integer", "i4", 2), ("valid", "i4"), ("unused", "i4"),
+    ("range", "f8"), ("phase", "f8", 2), ("amplitude", "f8"), ("offset", "f8"), ("apart", "f8"), ("integer", "i4", 2), ("valid", "i4"), ("unused", "i4"),
 ])  # fmt: skip
 RETURN = np.dtype([
     ("path", "f8"), ("radiance", "f8"),

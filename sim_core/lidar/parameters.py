@@ -16,7 +16,7 @@ __all__ = ["DIODE", "SENSOR", "SURFACE", "Inputs"]
 
 SENSOR, DIODE = "sensor", ("a", "b", "c")
 #: of a material, in the kernel's order
-SURFACE = ("albedo", "roughness", "reflectivity", "index", "transmission")
+SURFACE = ("albedo", "roughness", "reflectivity", "index", "transmission", "emission")
 
 
 class Inputs:

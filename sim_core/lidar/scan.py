@@ -24,7 +24,7 @@ class Scan:
 
     Attributes:
         range: (n, beams) [m], NaN where invalid. phase: (n, beams, 2) of either frequency [rad], 0 to 2 pi.
-        amplitude: of the first wave received (n, beams). apart: by how much the ranges of both frequencies differ (n, beams) [m];
+        amplitude: of the first wave received (n, beams). offset: of what is received, by surfaces that emit (n, beams). apart: by how much the ranges of both frequencies differ (n, beams) [m];
             beyond some centimetres several returns of one beam are mixed, and the whole periods may be wrong.
         integers: whole periods that were added (n, beams, 2). valid: (n, beams).
         names: parameters that `jacobian` is by. jacobian: of the ranges, (n, beams, names), 0 where invalid.
@@ -33,6 +33,7 @@ class Scan:
     range: np.ndarray
     phase: np.ndarray
     amplitude: np.ndarray
+    offset: np.ndarray
     apart: np.ndarray
     integers: np.ndarray
     valid: np.ndarray
@@ -90,7 +91,8 @@ class Lidar:
         not finite."""
         many = self._scans(self.tracer.inputs.full(self.values | dict(values)), by)
         one = {
-            k: getattr(many, k)[0] for k in ("range", "phase", "amplitude", "apart", "integers", "valid", "jacobian")
+            k: getattr(many, k)[0]
+            for k in ("range", "phase", "amplitude", "offset", "apart", "integers", "valid", "jacobian")
         }
         return Scan(**one, names=many.names)
 
@@ -123,6 +125,7 @@ class Lidar:
             np.where(valid, beams["range"], np.nan),
             beams["phase"],
             beams["amplitude"],
+            beams["offset"],
             beams["apart"],
             beams["integer"],
             valid,

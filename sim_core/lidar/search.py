@@ -180,7 +180,11 @@ def _around(name: str, value: float, reach: Mapping[str, float], options: Search
     if not by > 0.0:
         raise ValueError(f"{name} is looked for within a positive reach, not {by}")
     low, high = value - by, value + by
-    return (max(low, 0.0), min(high, 1.0)) if quantity in SURFACE and quantity != "index" else (low, high)
+    return (
+        (max(low, 0.0), min(high, 1.0))
+        if quantity in SURFACE and quantity not in ("index", "emission")
+        else (low, high)
+    )
 
 
 def _spread(residual: np.ndarray) -> tuple[float, int]:
@@ -237,7 +241,7 @@ def _limits(name: str) -> tuple[float, float]:
     quantity = name.split(".")[1]
     if quantity == "albedo":
         return DARKEST, 1.0
-    return (0.0, 1.0) if quantity in SURFACE and quantity != "index" else (-np.inf, np.inf)
+    return (0.0, 1.0) if quantity in SURFACE and quantity not in ("index", "emission") else (-np.inf, np.inf)
 
 
 def _unseen(found: Fit) -> list[str]:

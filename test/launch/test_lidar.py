@@ -49,5 +49,5 @@ def test_nothing_is_left_but_the_bag(graph, folder):
     graph[1].assert_ended_well()
     assert {path for path in ports if path.exists()} < ports  # this launch's folder is gone
     bag = BagReader(folder / "bag")
-    bag.require("scan", "lidar/estimate", "lidar/scene", "lidar/sensor", "lidar/returns")
+    bag.require("scan", "lidar/estimate", "lidar/scene", "lidar/sensor", "lidar/returns", "lidar/phases")
     assert not bag.truncated

@@ -8,9 +8,9 @@
 #define LIDAR_H
 #include "dual.h"
 
-enum { LIDAR_POSE = 12, LIDAR_MATERIAL = 5, LIDAR_SAMPLES = 30, LIDAR_DEEPEST = 16, LIDAR_EDGE = 19, LIDAR_STACK = 64 };
+enum { LIDAR_POSE = 12, LIDAR_MATERIAL = 6, LIDAR_SAMPLES = 30, LIDAR_DEEPEST = 16, LIDAR_EDGE = 19, LIDAR_STACK = 64 };
 /* of a material, in this order */
-enum { M_ALBEDO, M_ROUGHNESS, M_REFLECTIVITY, M_INDEX, M_TRANSMISSION };
+enum { M_ALBEDO, M_ROUGHNESS, M_REFLECTIVITY, M_INDEX, M_TRANSMISSION, M_EMISSION };
 #define LIDAR_C K(299792458.0)
 #define LIDAR_PI K(3.14159265358979323846)
 /* a ray starts this far from the surface that it leaves [m] */
@@ -40,7 +40,7 @@ typedef struct {
 } lidar_world;
 
 /* What comes out of a beam. */
-typedef struct { S range, phase[2], amplitude, apart; int32_t integer[2]; int32_t valid; } lidar_beam;
+typedef struct { S range, phase[2], amplitude, offset, apart; int32_t integer[2]; int32_t valid; } lidar_beam;
 /* One return, where they are asked for. */
 typedef struct { S path, radiance; int32_t beam, ray, depth, material, body, face; } lidar_return;
 typedef struct { lidar_return *list; int64_t room, count; } lidar_list;
@@ -50,6 +50,7 @@ typedef struct {
   const S *u, *t;           /* inputs; derivatives (inputs, LIDAR_P) */
   dual re[2], im[2];        /* sum of the waves at either frequency */
   S sample[2][LIDAR_SAMPLES];
+  S offset;                 /* light that is not modulated */
   lidar_list *list;
   int32_t beam, ray;
 } lidar_job;
@@ -244,6 +245,8 @@ REFIT_FN void lidar_trace(lidar_job *j, const lidar_ray *first, dual part, int32
     const int32_t kind = w->material[hit.face];
     const int64_t m = lidar_material_at(w, kind);
     const int enters = slope.v < 0;
+    /* what a surface emits comes back once along the way, and its radiance does not fall with the distance */
+    j->offset += part.v * ray.share.v * j->u[m + M_EMISSION];
     dual c = slope;
     if (enters) {
       c = d_scale(slope, -1);
@@ -397,7 +400,7 @@ REFIT_INLINE void lidar_resolve(const lidar_world *w, const S *phase, lidar_beam
 
 REFIT_FN void lidar_scan_beam(const lidar_world *w, const S *u, const S *t, int32_t beam, lidar_beam *out, S *slope, lidar_list *list) {
   lidar_job job;
-  job.w = w, job.u = u, job.t = t, job.list = list, job.beam = beam;
+  job.w = w, job.u = u, job.t = t, job.list = list, job.beam = beam, job.offset = 0;
   for (int f = 0; f < 2; f++) {
     job.re[f] = job.im[f] = d_of(0);
     for (int i = 0; i < LIDAR_SAMPLES; i++) job.sample[f][i] = 0;
@@ -443,7 +446,8 @@ REFIT_FN void lidar_scan_beam(const lidar_world *w, const S *u, const S *t, int3
       for (int i = 0; i < LIDAR_SAMPLES; i++) {
         S sine, cosine;
         s_sincos(2 * LIDAR_PI * w->time[i], &sine, &cosine);
-        c += job.sample[f][i] * cosine, s += job.sample[f][i] * sine;
+        const S received = job.sample[f][i] + job.offset;
+        c += received * cosine, s += received * sine;
         c0 += sine * cosine, s0 += sine * sine;
       }
       phase[f].v = s_atan2(c0, s0) - s_atan2(c, s) - (f ? LIDAR_PI / 2 : 0);
@@ -456,6 +460,7 @@ REFIT_FN void lidar_scan_beam(const lidar_world *w, const S *u, const S *t, int3
     out->phase[f] = measured[f];
   }
   out->amplitude = s_hypot(job.re[0].v, job.im[0].v);
+  out->offset = job.offset;
   out->range = 0;
   out->integer[0] = out->integer[1] = 0;
   lidar_resolve(w, measured, out);

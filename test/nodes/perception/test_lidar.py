@@ -15,6 +15,7 @@ from refit_interfaces.action import CalibrateScanner, LocalizeScan, TrackObject
 from refit_interfaces.msg import ScanEstimate
 from refit_interfaces.srv import SetScanScene, SimulateScans
 from sensor_msgs.msg import LaserScan, PointCloud2
+from std_msgs.msg import Float32MultiArray
 from visualization_msgs.msg import MarkerArray
 
 from hardware.emulation.process import EmulatorProcess
@@ -38,6 +39,7 @@ class Chain:
         self.estimates = ros.listen(ScanEstimate, "lidar/estimate", LEDGER)
         self.scenes = ros.listen(MarkerArray, "lidar/scene", LATCHED)
         self.returns = ros.listen(PointCloud2, "lidar/returns", LATCHED)
+        self.phases = ros.listen(Float32MultiArray, "lidar/phases", LATCHED)
         kinds = {"localize": LocalizeScan, "track_object": TrackObject, "calibrate": CalibrateScanner}
         self.kinds, self.clients = (
             kinds,
@@ -91,6 +93,11 @@ def test_the_page_names_everything(documentation):
     assert documentation.missing("lidar.md", LidarConfig, "nodes/perception/lidar.py") == []
 
 
+def phases(chain):
+    """Of the newest message (2, beams)."""
+    return np.reshape(chain.phases[-1].data, (2, -1)) if chain.phases else np.zeros((2, 682))
+
+
 def test_a_scanner_is_found_with_the_numbers_of_the_same_fit_offline(chain):
     steps = []
     found = chain.do("localize", steps, guess=[-0.25, 0.05, 0.2])
@@ -117,6 +124,11 @@ def test_a_scanner_is_found_with_the_numbers_of_the_same_fit_offline(chain):
     assert again.fit.covariance.ravel().tolist() == list(found.estimate.covariance)
     assert chain.estimates[-1].header.frame_id == "world" and len(chain.scenes[-1].markers) == 3
     assert chain.returns[-1].width > 3 * 600
+    # The phases that are expected from there are those of the ranges (modulo either frequency's span).
+    expected = Lidar(scene, settings, given).scan(again.values)
+    chain.ros.until(lambda: np.allclose(phases(chain), expected.phase.T, atol=1e-5, equal_nan=True), what="the phases")
+    rows, beams = chain.phases[-1].layout.dim
+    assert (rows.label, rows.size, beams.size) == ("46.55 MHz, 53.2 MHz", 2, 682)
 
 
 def test_a_mirror_is_followed_and_missed_where_it_is_gone(chain):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sim_core.lidar.material import ACRYLIC, GLASS, MIRROR, PAPER, Material
+from sim_core.lidar.material import ACRYLIC, GLASS, MIRROR, PAPER, Material, black_body
 from sim_core.lidar.scan import Lidar
 from sim_core.lidar.scene import POSE, Body, Mesh, Scene, rotation
 from sim_core.lidar.settings import LIGHT, LidarSettings, sample_times, spots
@@ -51,6 +51,29 @@ def test_sampled_and_closed_phases_agree_on_all_surfaces():
     scans = [Lidar(MANY, LidarSettings(sampled=s), PLACE).scan() for s in (False, True)]
     apart = np.exp(1j * scans[0].phase) - np.exp(1j * scans[1].phase)
     assert np.abs(apart).max() < 1e-9
+
+
+def test_what_a_surface_emits_is_an_offset_that_the_phases_do_not_see():
+    hot = Scene(MANY.bodies, MATERIALS | {"wall": Material(0.6, 0.2, emission=3.0)})
+    cold, warm = (Lidar(s, LidarSettings(sampled=True), PLACE).scan() for s in (MANY, hot))
+    assert (cold.offset == 0.0).all() and warm.offset.max() == pytest.approx(3.0)
+    assert np.abs(np.exp(1j * cold.phase) - np.exp(1j * warm.phase)).max() < 1e-9
+    # Its radiance is the same from any distance; in a mirror, what that reflects of it, once.
+    near, far = (facing(d, Material(0.6, emission=2.0)).scan().offset[0] for d in (0.5, 3.0))
+    assert near == far == 2.0
+    glowing = Body("behind", panel(9.0, 9.0, "glowing"), (-2.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    seen = facing(1.0, MIRROR, others=(glowing,), glowing=Material(emission=2.0)).scan().offset[0]
+    assert seen == pytest.approx(2.0 * MIRROR.reflectivity)
+
+
+def test_a_black_body_has_plancks_radiance():
+    wavelength = np.geomspace(1e-7, 1e-3, 20001)
+    spectrum = np.array([black_body(1500.0, w) for w in wavelength])
+    # Stefan and Boltzmann: sigma T^4 / pi over all wavelengths; Wien: where it is largest.
+    assert np.trapezoid(spectrum, wavelength) == pytest.approx(5.670374e-8 * 1500.0**4 / math.pi, rel=1e-4)
+    assert wavelength[spectrum.argmax()] * 1500.0 == pytest.approx(2.897772e-3, rel=1e-3)
+    with pytest.raises(ValueError, match="positive"):
+        black_body(0.0)
 
 
 @pytest.mark.parametrize("frequency", LidarSettings().frequencies)
