@@ -19,23 +19,16 @@ import numpy as np
 from sim_core.auscultation.placement import MARGIN, Placement, PlacementConfig, facing
 from sim_core.multibody import RobotModel
 from sim_core.telepresence.arm_ik import PERIOD, QpIk
+from sim_core.telepresence.arm_joints import greatest_torques, joint_springs, step_time, turned_posture, unhurried
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
 from sim_core.telepresence.avatar import Motion
 from sim_core.telepresence.clutch import Pose
 from sim_core.telepresence.model_forces import ModelForces
 
-__all__ = ["DAMPING", "STIFFNESS", "ArmLimits", "ListeningArm"]
+__all__ = ["ArmLimits", "ListeningArm"]
 
-#: of a joint, over the root of its greatest torque: 900 N m/rad and 70 N m s/rad where that is 87 N m, 330 and 26 where it is 12
-STIFFNESS, DAMPING = 96.0, 7.5
 #: steps in which the inverse kinematics settle where they come to a goal
 SETTLING = 200
-#: periods that a step lasts at most: after a longer pause the arm does not hurry
-LONGEST = 2.5
-#: [m^2/rad^2, 1] by which a direction in which the arm hardly moves is left to the posture
-SINGULAR = 1e-6
-#: of a joint's greatest velocity that is asked of it
-SHARE = 0.6
 #: [rad] of a joint that counts as being there; [rad] that a joint on its way home is waited for
 THERE, BEHIND = 1e-3, 0.05
 
@@ -89,7 +82,7 @@ class ListeningArm:
         self._forces = ModelForces(model)
         self.effort = greatest_torques(model)
         self._speed = np.asarray(model.v_limit, float)
-        self.kp, self.kd = STIFFNESS * np.sqrt(self.effort), DAMPING * np.sqrt(self.effort)
+        self.kp, self.kd = joint_springs(self.effort)
         self.told = k.home.copy()
         self.placement: Placement | None = None
         self._homing = False
@@ -190,26 +183,19 @@ class ListeningArm:
             q, v: as measured (n,) [rad], [rad/s]. force: see `PressingForce`; not finite: it is not known.
             dt: since the last cycle [s].
         """
-        dt, before = float(np.clip(dt, 0.0, LONGEST * self.period)), self.told
+        dt, before = step_time(dt, self.period), self.told
         if self.placement is not None and self.busy and dt > 0.0:
             target = self.placement.step(self.pose(q), force, dt)
             step = self._ik.step(target, self.told, self._preferred(self.told)) - self.told
-            # Near the edge of its reach the elbow may want to go faster than the robot's gate lets it.
-            self.told = self.told + step / max(1.0, float(np.max(np.abs(step) / (SHARE * self._speed * dt))))
+            self.told = self.told + unhurried(step, self._speed, dt)
         elif self._homing and dt > 0.0:
             self._home(q, force, dt)
         velocity = (self.told - before) / dt if dt > 0.0 else np.zeros_like(before)
         return Motion(self.told.copy(), velocity, self._forces(q, v, np.zeros_like(q)), self.kp, self.kd)
 
     def _preferred(self, q: np.ndarray) -> np.ndarray:
-        """The posture that the inverse kinematics prefer at joint positions q (n,) [rad].
-
-        It is home's, wherever the arm is turned to by its first joint. What of it would move the membrane is left out: a pull
-        towards it kept the membrane 5 mm from where it was told to be.
-        """
-        wish, J = self.kinematics.home - q, self.kinematics.at(q).J
-        wish[0] = 0.0
-        return q + wish - J.T @ np.linalg.solve(J @ J.T + SINGULAR * np.eye(6), J @ wish)
+        """The posture that the inverse kinematics prefer at joint positions q (n,) [rad]: home's, see `turned_posture`."""
+        return turned_posture(self.kinematics.home, q, self.kinematics.at(q).J)
 
     def _home(self, q: np.ndarray, force: float, dt: float) -> None:
         """Up from the body first, with all joints but the first, then aside with that one."""
@@ -244,17 +230,3 @@ class ListeningArm:
         if near < min(self.limits.aside, float(np.linalg.norm(start[:2]))):
             return f"it would come within {near:.2f} m of the base's axis (at least {self.limits.aside:g} m)"
         return ""
-
-
-def greatest_torques(model: RobotModel) -> np.ndarray:
-    """That each joint's motor exerts (n,) [N m].
-
-    Raises:
-        ValueError: a joint has no motor, or one without a limit.
-    """
-    most = np.zeros(model.nv)
-    for k, actuator in enumerate(model.actuators):
-        most[actuator.v_index] += abs(actuator.gain[0]) * min(-model.u_lower[k], model.u_upper[k])
-    if not (np.isfinite(most).all() and (most > 0.0).all()):
-        raise ValueError(f"{model.name}: expected a motor with a limited torque at every joint, found {most.tolist()}")
-    return most

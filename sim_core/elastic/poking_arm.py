@@ -19,13 +19,13 @@ from typing import TypeVar
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim_core.auscultation.listening_arm import DAMPING, STIFFNESS, greatest_torques
 from sim_core.auscultation.placement import facing
 from sim_core.elastic.poke_motion import PokeMotion, PokeOrder, PokePhase, PokeSettings
 from sim_core.elastic.probe_reading import Heard, JointTrace, ProbeReading, ProbeReadings
 from sim_core.elastic.rigid_body import probe_pose
 from sim_core.multibody import RobotModel
 from sim_core.telepresence.arm_ik import QpIk
+from sim_core.telepresence.arm_joints import greatest_torques, joint_springs, step_time, turned_posture, unhurried
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
 from sim_core.telepresence.avatar import Motion
 from sim_core.telepresence.clutch import Pose
@@ -37,12 +37,6 @@ Found = TypeVar("Found")
 
 #: [s] between two cycles, that of the published log
 PERIOD = 0.004
-#: periods that a step lasts at most: after a longer pause the arm does not hurry
-LONGEST = 2.5
-#: of a joint's greatest velocity that is asked of it
-SHARE = 0.6
-#: [m^2/rad^2, 1] by which a direction in which the arm hardly moves is left to the posture
-SINGULAR = 1e-6
 #: [Hz] of the low pass of what is fed forward; [s] without a reading after which it fades
 CUTOFF, FADES = 25.0, 0.02
 #: steps of the inverse kinematics that bring the tip no nearer, after which it comes no nearer; steps in a cycle
@@ -102,7 +96,7 @@ class PokingArm:
         self._at_leisure = QpIk(k, damping=1e-4, pull=1e-5, period=np.inf)
         self._forces = ModelForces(model)
         self.effort, self._speed = greatest_torques(model), np.asarray(model.v_limit, float)
-        self.kp, self.kd = STIFFNESS * np.sqrt(self.effort), DAMPING * np.sqrt(self.effort)
+        self.kp, self.kd = joint_springs(self.effort)
         self.told = k.home.copy()
         self.motion: PokeMotion | None = None
         self._homing: list[np.ndarray] = []
@@ -196,7 +190,7 @@ class PokingArm:
         Args:
             q, v: as measured (n,) [rad], [rad/s]. heard: what the sensor said since the last cycle. dt: since that [s].
         """
-        dt, before = float(np.clip(dt, 0.0, LONGEST * self.period)), self.told
+        dt, before = step_time(dt, self.period), self.told
         self._hear(q, heard)
         motion = self.motion
         if motion is not None and motion.phase is PokePhase.REACH:
@@ -204,8 +198,7 @@ class PokingArm:
         if motion is not None and self.busy and dt > 0.0:
             target = motion.step(self.pose(q), dt)
             step = self._ik.step(target, self.told, self._preferred(self.told)) - self.told
-            # Near the edge of its reach the elbow may want to go faster than the robot's gate lets it.
-            self.told = self.told + step / max(1.0, float(np.max(np.abs(step) / (SHARE * self._speed * dt))))
+            self.told = self.told + unhurried(step, self._speed, dt)
         elif self._homing and dt > 0.0:
             self._home(dt)
         velocity = (self.told - before) / dt if dt > 0.0 else np.zeros_like(before)
@@ -252,9 +245,7 @@ class PokingArm:
 
     def _preferred(self, q: np.ndarray) -> np.ndarray:
         """The posture that the inverse kinematics prefer at joint positions q (n,) [rad]: that of home, less what would move the tip."""
-        wish, J = self._bias - q, self.kinematics.at(q).J
-        wish[0] = 0.0
-        return q + wish - J.T @ np.linalg.solve(J @ J.T + SINGULAR * np.eye(6), J @ wish)
+        return turned_posture(self._bias, q, self.kinematics.at(q).J)
 
     def _home(self, dt: float) -> None:
         """Evenly to one posture after the other."""

@@ -22,13 +22,13 @@ import numpy as np
 from scipy.linalg import sqrtm
 from scipy.spatial.transform import Rotation
 
-from sim_core.auscultation.listening_arm import greatest_torques
 from sim_core.excavation.arm_spring import JOINT_STIFFNESS
 from sim_core.excavation.bucket_motion import BucketMotion, JamLimits, MotionOutcome, Stretch
 from sim_core.excavation.costs import Workspace
 from sim_core.excavation.primitives import NAMES, PrimitiveSettings, displacements, duration, offset
 from sim_core.multibody import RobotModel
 from sim_core.telepresence.arm_ik import PERIOD, QpIk
+from sim_core.telepresence.arm_joints import greatest_torques, step_time, unhurried
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
 from sim_core.telepresence.avatar import Motion
 from sim_core.telepresence.clutch import Pose
@@ -36,10 +36,6 @@ from sim_core.telepresence.model_forces import ModelForces
 
 __all__ = ["BucketArm", "DigSite", "Move", "Ways"]
 
-#: periods that a step lasts at most: after a longer pause the arm does not hurry
-LONGEST = 2.5
-#: of a joint's greatest velocity that is asked of it
-SHARE = 0.6
 #: [rad/s^2] of the joints that are made up for at most
 SUDDEN = 30.0
 #: by which inverse kinematics may miss a pose that counts as reached [m], [rad]
@@ -350,7 +346,7 @@ class BucketArm:
             q, v: as measured (n,) [rad], [rad/s]. wrench: of the pile on the bucket about its middle (6,) [N], [N m], in the world's axes;
                 not finite: it is not known. dt: since the last cycle [s].
         """
-        dt = float(np.clip(dt, 0.0, LONGEST * self.period))
+        dt = step_time(dt, self.period)
         if np.isfinite(wrench).all():
             self._recent.append(np.array(wrench[:3]))
         else:
@@ -369,8 +365,7 @@ class BucketArm:
             return self._hold(np.zeros_like(q), q, v, dt)
         goal = stretch.at(motion.time)
         aim = self._ik.step(goal, self.told, self._bias) if isinstance(goal, Pose) else np.asarray(goal, float)
-        step = aim - self.told
-        step = step / max(1.0, float(np.max(np.abs(step) / (SHARE * self._speed * dt))))
+        step = unhurried(aim - self.told, self._speed, dt)
         self.told = self.told + step
         if isinstance(goal, Pose):
             self.commanded = np.r_[goal.position - self._origin, _turn(goal.rotation)]

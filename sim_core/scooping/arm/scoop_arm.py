@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_core.auscultation.listening_arm import DAMPING, STIFFNESS, greatest_torques
 from sim_core.multibody import RobotModel
 from sim_core.scooping.arm.blade_path import LEAST, BladePath, Place, place_of
 from sim_core.scooping.arm.execution import ExecutionConfig, ScoopExecution
@@ -27,6 +26,7 @@ from sim_core.scooping.arm.primitive import ScoopAction, ScoopTrajectory
 from sim_core.scooping.arm.reach import ArmLimits, Reach
 from sim_core.scooping.arm.tray import Tray
 from sim_core.telepresence.arm_ik import PERIOD, QpIk
+from sim_core.telepresence.arm_joints import greatest_torques, joint_springs, step_time, unhurried
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 from sim_core.telepresence.avatar import Motion
 from sim_core.telepresence.clutch import Pose
@@ -36,10 +36,6 @@ __all__ = ["BLADE", "WRIST", "ArmPlaces", "ScoopArm"]
 
 #: sites of a robot's model: the middle of the scoop's edge, and its force-torque sensor
 BLADE, WRIST = "blade", "wrist"
-#: periods that a step lasts at most: after a longer pause the arm does not hurry
-LONGEST = 2.5
-#: of a joint's greatest velocity that is asked of it
-SHARE = 0.6
 #: [s] for which the edge points down over the bin; at the end of a way, in which the joints come to where they were told to be
 POURING, SETTLING = 1.0, 0.3
 #: [m/s^2], [rad/s^2] of a target that are made up for at most: a scoop that stops need not stop at once
@@ -93,7 +89,7 @@ class ScoopArm:
         self._forces = ModelForces(model)
         self._impedance = CartesianImpedance(model, k, self.effort)
         self._reach = Reach(k, self.tray, limits)
-        self.kp, self.kd = STIFFNESS * np.sqrt(self.effort), DAMPING * np.sqrt(self.effort)
+        self.kp, self.kd = joint_springs(self.effort)
         closed = config.primitive.closing
         self.places = places or ArmPlaces(Place(np.array([0.0, -0.52, config.safe]), -np.pi / 2.0, closed))
         self.told = k.home.copy()
@@ -209,7 +205,7 @@ class ScoopArm:
             q, v: as measured (n,) [rad], [rad/s]. wrench: of the ground on the scoop about its edge (6,) [N], [N m], see
                 `FeltWrench`; not finite: it is not known. dt: since the last cycle [s].
         """
-        dt = float(np.clip(dt, 0.0, LONGEST * self.period))
+        dt = step_time(dt, self.period)
         if self.execution is not None and self.busy and dt > 0.0:
             target = self.execution.step(self.pose(q), float(np.linalg.norm(wrench[:3])), dt)
             self._yaw = place_of(target.pose, self._yaw).yaw
@@ -241,8 +237,7 @@ class ScoopArm:
 
     def _follow(self, pose: Pose, q: np.ndarray, v: np.ndarray, dt: float) -> Motion:
         """Stiffly, by inverse kinematics."""
-        step = self._ik.step(pose, self.told, self.told) - self.told
-        step = step / max(1.0, float(np.max(np.abs(step) / (SHARE * self._speed * dt))))
+        step = unhurried(self._ik.step(pose, self.told, self.told) - self.told, self._speed, dt)
         self.told = self.told + step
         return self._hold(step / dt, q, v)
 

@@ -4,11 +4,12 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_core.auscultation.listening_arm import ListeningArm, greatest_torques
+from sim_core.auscultation.listening_arm import ListeningArm
 from sim_core.auscultation.placement import Outcome, Phase, Placement, PlacementConfig
 from sim_core.auscultation.pressing_force import PressingForce, WristLoad, wrist_load
 from sim_core.multibody import load_model
 from sim_core.telepresence.arm_ik import QpIk
+from sim_core.telepresence.arm_joints import greatest_torques
 from sim_core.telepresence.clutch import Pose
 
 DT = 0.008

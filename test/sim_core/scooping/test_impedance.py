@@ -4,11 +4,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_core.auscultation.listening_arm import greatest_torques
 from sim_core.multibody import load_model
 from sim_core.scooping.arm.impedance import IMPEDANCE, CartesianImpedance, Impedance
 from sim_core.scooping.arm.primitive import blade_rotation
 from sim_core.telepresence.arm_ik import QpIk
+from sim_core.telepresence.arm_joints import greatest_torques
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
 from sim_core.telepresence.clutch import Pose
 
