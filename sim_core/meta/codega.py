@@ -9,7 +9,7 @@ Manipulating Granular Materials Under Domain Shift", RSS 2023.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,11 @@ from torch import nn
 
 from sim_core.meta.deep_gp import DeepGp
 from sim_core.meta.fitting import (
-    Best,
     ExtractorFactory,
     Pool,
     Progress,
     augmented,
+    descend,
     fit_mean,
     new_mean,
     reproducible,
@@ -172,27 +172,20 @@ def fit_kernel(
     """
     fit, rng = settings.kernel, np.random.default_rng([seed, 77])
     trained = nn.ModuleList([model.kernel, *model.branches])
-    optimiser = torch.optim.Adam(trained.parameters(), fit.rate)
-    best = Best(trained, fit.patience)
     count = sum(min(fit.rows or len(entry.residuals), len(entry.residuals)) for entry in entries)
-    for epoch in range(1, fit.epochs + 1):
-        total = 0.0
+
+    def steps() -> Iterator[torch.Tensor]:
         for k in rng.permutation(len(entries)):
             features, residuals = _seen(model, entries[k], pool, settings, rng), entries[k].residuals
             if 0 < fit.rows < len(residuals):
                 some = torch.from_numpy(rng.permutation(len(residuals))[: fit.rows])
                 features, residuals = features[some], residuals[some]
-            loss = model.kernel.nlml(model.kernel.embed(features[None]), residuals)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            optimiser.step()
-            total += float(loss.detach())
-        done = best.stop(total / count)
-        progress(f"kernel: epoch {epoch}, loss per row {best.losses[-1]:.3f}")
-        if done:
-            break
-    best.restore()
-    return best.losses
+            yield model.kernel.nlml(model.kernel.embed(features[None]), residuals)
+
+    def tell(epoch: int, loss: float) -> None:
+        progress(f"kernel: epoch {epoch}, loss per row {loss:.3f}")
+
+    return descend(trained, fit, steps, lambda total: total / count, tell)
 
 
 def _seen(model: DeepGp, entry: Entry, pool: Pool, settings: MetaSettings, rng: np.random.Generator) -> torch.Tensor:

@@ -1,11 +1,11 @@
-"""What all training shares: one thread and one seed, all tasks in one pool, changed inputs, and when to stop."""
+"""What all training shares: one thread and one seed, all tasks in one pool, changed inputs, the descent, and when to stop."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import nn
 
 from config.tiers import require
 from sim_core.meta.model import Extractor, MeanModel
-from sim_core.meta.settings import Augmentation, MeanFit, MetaSettings
+from sim_core.meta.settings import Augmentation, MeanFit, MetaSettings, ProcessFit, TaskFit
 from sim_core.meta.tasks import Rows, Task
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Progress",
     "augmented",
     "batches",
+    "descend",
     "fit_mean",
     "new_mean",
     "reproducible",
@@ -138,6 +139,43 @@ class Best:
         return self.losses[self._at]
 
 
+def descend(
+    trained: nn.Module,
+    fit: MeanFit | TaskFit | ProcessFit,
+    steps: Callable[[], Iterable[torch.Tensor]],
+    judge: Callable[[float], float],
+    tell: Callable[[int, float], None],
+) -> list[float]:
+    """Train a module with Adam until nothing has become better for long; it has its best weights afterwards.
+
+    Args:
+        steps: the losses of the steps of one epoch; each is asked for when the step before it has been taken.
+        judge: from the sum of an epoch's losses to the loss that decides when to stop.
+        tell: called with each epoch and that loss.
+
+    Returns:
+        That loss after each epoch; the weights are those of the least.
+
+    Raises:
+        ValueError: the loss that decides is not finite.
+    """
+    optimiser = torch.optim.Adam(trained.parameters(), fit.rate)
+    best = Best(trained, fit.patience)
+    for epoch in range(1, fit.epochs + 1):
+        total = 0.0
+        for loss in steps():
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            optimiser.step()
+            total += float(loss.detach())
+        done = best.stop(judge(total))
+        tell(epoch, best.losses[-1])
+        if done:
+            break
+    best.restore()
+    return best.losses
+
+
 def batches(rows: torch.Tensor, which: torch.Tensor, fit: MeanFit, rng: np.random.Generator) -> Sequence[torch.Tensor]:
     """Shuffled rows (k,) in steps: of all views, or, where the settings ask for it, each step of few of them.
 
@@ -182,21 +220,20 @@ def fit_mean(
         raise ValueError(f"expected two rows or more to fit a mean to, found {len(index)}")
     if fit.views:
         held_out = held_out.sort().values  # by views, each of which is encoded once or twice then
-    optimiser = torch.optim.Adam(model.parameters(), fit.rate)
-    best = Best(model, fit.patience)
-    for epoch in range(1, fit.epochs + 1):
+
+    def steps() -> Iterator[torch.Tensor]:
         shuffled = seen[torch.from_numpy(rng.permutation(len(seen)))]
         for rows in batches(shuffled, pool.rows.which[shuffled], fit, rng):
             batch = augmented(pool.rows.take(rows), augmentation, rng, noise=True)
-            loss = ((model(batch) - pool.values[rows]) ** 2).mean()
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            optimiser.step()
-        with torch.no_grad():
-            left = torch.cat([model(pool.rows.take(rows)) - pool.values[rows] for rows in held_out.split(256)])
-        done = best.stop(float((left**2).mean()))
-        progress(f"{name}: epoch {epoch}, held-out error {math.sqrt(best.losses[-1]):.3f}")
-        if done:
-            break
-    model.deviation = model.scale * math.sqrt(best.restore())
+            yield ((model(batch) - pool.values[rows]) ** 2).mean()
+
+    @torch.no_grad()
+    def error(_: float) -> float:
+        left = torch.cat([model(pool.rows.take(rows)) - pool.values[rows] for rows in held_out.split(256)])
+        return float((left**2).mean())
+
+    def tell(epoch: int, loss: float) -> None:
+        progress(f"{name}: epoch {epoch}, held-out error {math.sqrt(loss):.3f}")
+
+    model.deviation = model.scale * math.sqrt(min(descend(model, fit, steps, error, tell)))
     return model

@@ -6,13 +6,13 @@ Source: Zhu, PhD thesis (University of Illinois 2023), sections 6.3.1 and 6.4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 
 from sim_core.meta.deep_gp import DeepGp
-from sim_core.meta.fitting import Best, ExtractorFactory, Pool, Progress, augmented, reproducible, silent
+from sim_core.meta.fitting import ExtractorFactory, Pool, Progress, augmented, descend, reproducible, silent
 from sim_core.meta.settings import MetaSettings
 from sim_core.meta.tasks import Task
 
@@ -51,22 +51,16 @@ def train_joint(
         pool = Pool(tasks, settings.scale)
         model = new_deep_gp(extractor_factory, settings, seed)
         rng = np.random.default_rng([seed, 73])
-        optimiser = torch.optim.Adam(model.parameters(), settings.joint.rate)
-        best = Best(model, settings.joint.patience)
-        for epoch in range(1, settings.joint.epochs + 1):
-            total = 0.0
+
+        def steps() -> Iterator[torch.Tensor]:
             for k in rng.permutation(len(tasks)):
                 rows = pool.of[k]
                 mean, embedded = model(augmented(pool.rows.take(rows), settings.augmentation, rng, noise=False))
-                loss = model.kernel.nlml(embedded, pool.values[rows] - mean)
-                optimiser.zero_grad(set_to_none=True)
-                loss.backward()
-                optimiser.step()
-                total += float(loss.detach())
-            done = best.stop(total / len(pool.values))
-            progress(f"mean and kernel jointly: epoch {epoch}, loss per row {best.losses[-1]:.3f}")
-            if done:
-                break
-        best.restore()
-        model.meta = {"method": "joint", "seed": seed, "tasks": len(tasks), "epochs": len(best.losses)}
+                yield model.kernel.nlml(embedded, pool.values[rows] - mean)
+
+        def tell(epoch: int, loss: float) -> None:
+            progress(f"mean and kernel jointly: epoch {epoch}, loss per row {loss:.3f}")
+
+        losses = descend(model, settings.joint, steps, lambda total: total / len(pool.values), tell)
+        model.meta = {"method": "joint", "seed": seed, "tasks": len(tasks), "epochs": len(losses)}
         return model

@@ -7,12 +7,12 @@ features. Sources: Garnelo et al., "Conditional neural processes", ICML 2018; se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 
-from sim_core.meta.fitting import Best, ExtractorFactory, Pool, Progress, augmented, reproducible, silent
+from sim_core.meta.fitting import ExtractorFactory, Pool, Progress, augmented, descend, reproducible, silent
 from sim_core.meta.model import Extractor, MetaModel, dense
 from sim_core.meta.settings import MetaSettings
 from sim_core.meta.tasks import Array, Inputs, Rows, Task
@@ -95,34 +95,27 @@ def train_neural_process(
         rng = np.random.default_rng([seed, 79])
         order = rng.permutation(len(tasks))
         validation, training = order[: fit.validation], order[fit.validation :]
-        optimiser = torch.optim.Adam(model.parameters(), fit.rate)
-        best = Best(model, fit.patience)
-        for epoch in range(1, fit.epochs + 1):
+
+        def steps() -> Iterator[torch.Tensor]:
             for k in rng.permutation(training):
-                rows = pool.rows.take(pool.of[k])
-                loss = _loss(
-                    model,
-                    augmented(rows, settings.augmentation, rng, noise=False),
-                    pool.values[pool.of[k]],
-                    fit.support,
-                    rng,
-                )
-                optimiser.zero_grad(set_to_none=True)
-                loss.backward()
-                optimiser.step()
+                rows = augmented(pool.rows.take(pool.of[k]), settings.augmentation, rng, noise=False)
+                yield _loss(model, rows, pool.values[pool.of[k]], fit.support, rng)
+
+        @torch.no_grad()
+        def on_others(_: float) -> float:
             # The same splits each time: what changes from epoch to epoch is the network.
             splits = np.random.default_rng([seed, 81])
-            with torch.no_grad():
-                losses = [
-                    _loss(model, pool.rows.take(pool.of[k]), pool.values[pool.of[k]], fit.support, splits)
-                    for k in validation
-                ]
-            done = best.stop(float(torch.stack(losses).mean()))
-            progress(f"neural process: epoch {epoch}, loss on other tasks {best.losses[-1]:.3f}")
-            if done:
-                break
-        best.restore()
-        model.meta = {"method": "neural process", "seed": seed, "tasks": len(tasks), "epochs": len(best.losses)}
+            each = [
+                _loss(model, pool.rows.take(pool.of[k]), pool.values[pool.of[k]], fit.support, splits)
+                for k in validation
+            ]
+            return float(torch.stack(each).mean())
+
+        def tell(epoch: int, loss: float) -> None:
+            progress(f"neural process: epoch {epoch}, loss on other tasks {loss:.3f}")
+
+        losses = descend(model, fit, steps, on_others, tell)
+        model.meta = {"method": "neural process", "seed": seed, "tasks": len(tasks), "epochs": len(losses)}
         return model
 
 
