@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,17 +23,18 @@ from refit_interfaces.srv import EstimateQuality, RegisterPatient, SetLandmarks
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
-from tf2_msgs.msg import TFMessage
 
-from nodes.frames.transforms import TransformBuffer, TransformError
+from nodes.frames.transform_listener import TransformListener
+from nodes.frames.transforms import TransformError
 from nodes.framework.clouds import cloud_message, cloud_points
 from nodes.framework.joint_state_gate import seconds
 from nodes.framework.lifecycle import RefitNode, spin_main, turn
-from nodes.framework.long_action import LongAction
 from nodes.framework.polled import create_polled_subscription, take
-from nodes.framework.qos import LATCHED, LEDGER, SENSOR, STATE
+from nodes.framework.qos import LATCHED, LEDGER, SENSOR
 from nodes.planning.auscultation_config import AuscultationConfig
 from nodes.planning.auscultation_messages import FAULTS, belief_of, exam_result, goal_of, point_message, reading_of
+from nodes.planning.planned_goal import PlannedGoal
+from nodes.planning.run_folder import new_folder
 from recording.auscultation.wav_file import CollectionError, read_wav
 from sim_core.auscultation.exam import ROBOT, ExamConfig
 from sim_core.auscultation.examination import Examination, Fault, Target, Trial, parse_regions, spell
@@ -58,8 +60,9 @@ class Auscultation(RefitNode):
     name = "auscultation"
     Config = AuscultationConfig
     live_parameters = True
-    _run: LongAction | None = None
-    _goal = _placing = _target = None
+    goal: PlannedGoal | None = None
+    _made: Sequence = ()  # subscriptions, publishers, services and timers; none: it is not configured
+    _placing = _target = None
     registration: Registration | None = None
     examination: Examination | None = None
 
@@ -67,17 +70,15 @@ class Auscultation(RefitNode):
 
     def configure(self) -> None:
         self.registration = self.examination = None
-        self._goal = self._placing = self._target = None
-        self._frames = TransformBuffer()
+        self._placing = self._target = None
         for structure in ("heart", "lung"):
             shipped_estimator(structure, self.config.estimator)  # now, or a sentence why not
+        self._frames = TransformListener(self)
         self._belief = self.create_publisher(AuscultationBelief, "auscultation/belief", LEDGER)
         self._reading = self.create_publisher(AuscultationReading, "auscultation/reading", LEDGER)
         self._scan = self.create_publisher(PointCloud2, "auscultation/scan", LATCHED)
         self._exam = self.create_publisher(String, "auscultation/exam", LATCHED)
         self._made = [
-            self.create_subscription(TFMessage, "/tf", self._frames.add, STATE),
-            self.create_subscription(TFMessage, "/tf_static", self._frames.add_static, LEDGER),
             self.create_service(RegisterPatient, "auscultation/register_patient", self._on_register),
             self.create_service(SetLandmarks, "auscultation/set_landmarks", self._on_landmarks),
             self.create_service(EstimateQuality, "auscultation/estimate_quality", self._on_estimate),
@@ -85,31 +86,33 @@ class Auscultation(RefitNode):
         ]
         self._homing = self.create_client(Trigger, "auscultation/home")
         self._place = ActionClient(self, PlaceAndRecord, "auscultation/place_and_record")
-        self._run = LongAction(self, RunExam, "auscultation/run_exam", self._begin, self._refusal, self._on_cancel)
+        self.goal = PlannedGoal(
+            self, RunExam, "auscultation/run_exam", "an exam", self._begin, self._refusal, self._on_cancel
+        )
 
     def stop(self) -> None:
-        if self._goal is not None:
+        if self.goal is not None and self.goal.under_way:
             self._end(False, "the node is not active any more; the exam can be resumed", "abort")
 
     def cleanup(self) -> None:
-        if self._run is None:
+        if not self._made:
             return
-        self._run.destroy()
-        self._place.destroy()
+        for made in (self.goal, self._place, self._frames):
+            made.destroy()
         self.destroy_client(self._homing)
         self.discard(*self._made, self._belief, self._reading, self._scan, self._exam)
-        self._run, self._made = None, []
+        self._made = []
 
     def time_jumped_back(self) -> None:
-        if self._run is not None:
+        if self._made:
             self._frames.clear()
 
     def diagnose(self) -> None:
-        if self._run is None:
+        if not self._made:
             return
         say, found = self.diagnostics.set, self.registration
         say("registered", "nobody" if found is None else f"{found.side}: {found.why or 'accepted'}")
-        say("exam", "none" if self._goal is None else "under way")
+        say("exam", self.goal.doing(""))
         if self.examination is not None:
             say("trials", len(self.examination.trials))
 
@@ -135,7 +138,7 @@ class Auscultation(RefitNode):
         """Raises ValueError, TransformError: there is nothing to register; the text says why."""
         if not self.is_active:
             raise ValueError("the node is not active; activate it first")
-        if self._goal is not None:
+        if self.goal.under_way:
             raise ValueError("an exam is under way; cancel it first")
         if request.side not in ("front", "back"):
             raise ValueError(f"side: expected front or back, found '{request.side}'")
@@ -167,7 +170,7 @@ class Auscultation(RefitNode):
         try:
             if self.registration is None:
                 raise ValueError("nobody was scanned; call register_patient first, landmarks are put onto its scan")
-            if self._goal is not None:
+            if self.goal.under_way:
                 raise ValueError("an exam is under way; cancel it first")
             if len(request.regions) != len(request.landmarks) or not request.regions:
                 raise ValueError(
@@ -213,10 +216,6 @@ class Auscultation(RefitNode):
     # -- an exam -----------------------------------------------------------------------------------
 
     def _refusal(self, goal: RunExam.Goal) -> str:
-        if not self.is_active:
-            return "the node is not active; activate it first"
-        if self._goal is not None:
-            return "an exam is under way; wait for its end or cancel it"
         if self.registration is None and not goal.resume:
             return "nobody was registered; call register_patient first"
         if goal.acquisition and goal.acquisition not in ACQUISITIONS:
@@ -227,18 +226,15 @@ class Auscultation(RefitNode):
             return str(error)
         return ""
 
-    def _begin(self, handle) -> None:
-        self._goal, self._ending = handle, ""
+    def _begin(self, goal: RunExam.Goal) -> None:
         self._target = self._placing = None
         self._score_before, self._phase, self._heard = NAN, "", time.monotonic()
         try:
-            self.examination, self._file = self._examination(handle.request)
+            self.examination, self._file = self._examination(goal)
             self._file.parent.mkdir(parents=True, exist_ok=True)
             self._next()
         except (ValueError, OSError) as error:
-            self.get_logger().error(str(error))
-            self._goal = None
-            self._run.finish(handle, RunExam.Result(message=str(error)), "abort")
+            self.goal.fail(RunExam.Result(message=str(error)))
 
     def _examination(self, goal: RunExam.Goal) -> tuple[Examination, Path]:
         """The exam that is asked for, and the file of its state."""
@@ -259,10 +255,7 @@ class Auscultation(RefitNode):
         )
         regions = parse_regions(goal.regions)
         made = Examination.begin(found, regions, config, c.base_frame, c.seed)
-        folder = Path(c.directory).expanduser() / f"exam-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-        while folder.exists():
-            folder = folder.with_name(f"{folder.name}x")
-        return made, folder / "exam.json"
+        return made, new_folder(c.directory, "exam") / "exam.json"
 
     def _next(self) -> None:
         """Keep what is known, and go on: to the next place, or to the end."""
@@ -270,8 +263,8 @@ class Auscultation(RefitNode):
         state = exam.state()
         save(state, self._file)
         self._exam.publish(String(data=json.dumps(state)))
-        if self._ending:
-            self._end(False, self._ending, "canceled")
+        if self.goal.cancelled:
+            self._end_cancelled()
             return
         if exam.interrupted:
             self._end(False, f"{exam.interrupted}. The exam can be resumed from {self._file}.", "abort")
@@ -305,7 +298,7 @@ class Auscultation(RefitNode):
 
     def _on_answer(self, future) -> None:
         handle = future.result()
-        if self._goal is None:
+        if not self.goal.under_way:
             if handle is not None and handle.accepted:
                 handle.cancel_goal_async()  # the exam ended while the goal was on its way
             return
@@ -313,7 +306,7 @@ class Auscultation(RefitNode):
             self._settled(PlaceAndRecord.Result.ARM_STOPPED, "the arm refused to go there; the node placement says why")
             return
         self._placing, self._heard = handle, time.monotonic()
-        if self._ending:
+        if self.goal.cancelled:
             handle.cancel_goal_async()
         handle.get_result_async().add_done_callback(self._on_placed)
 
@@ -322,16 +315,16 @@ class Auscultation(RefitNode):
         self._feedback(message.feedback.phase)
 
     def _feedback(self, phase: str) -> None:
-        if self._goal is None or self._target is None:
+        if not self.goal.under_way or self._target is None:
             return
         visit, self._phase = self._target.visit, phase
-        self._goal.publish_feedback(
+        self.goal.tell(
             RunExam.Feedback(region=spell(visit.region), reading=visit.reading, score=self._score_before, phase=phase)
         )
 
     def _on_placed(self, future) -> None:
         self._placing = None
-        if self._goal is None:
+        if not self.goal.under_way:
             return
         answer = future.result()
         if answer is None or answer.status == GoalStatus.STATUS_UNKNOWN:
@@ -343,7 +336,7 @@ class Auscultation(RefitNode):
     def _settled(self, outcome: int, message: str, file: str = "", force: np.ndarray = np.zeros(0)) -> None:
         """What came of the target."""
         trial = self._trial(self._target, outcome, message, file, force)
-        cancelled = self._ending and outcome == PlaceAndRecord.Result.CANCELLED
+        cancelled = self.goal.cancelled and outcome == PlaceAndRecord.Result.CANCELLED
         if not cancelled:  # else nothing was tried
             self.examination.settle(self._target, trial)
             self._score_before = NAN if trial.score is None else trial.score
@@ -376,7 +369,7 @@ class Auscultation(RefitNode):
 
     def _watch(self) -> None:
         """On the wall clock: an arm that says nothing any more ends the exam."""
-        if self._goal is None:
+        if not self.goal.under_way:
             return
         if not self._asked:
             self._ask_arm()
@@ -389,20 +382,20 @@ class Auscultation(RefitNode):
             "abort",
         )
 
-    def _on_cancel(self, handle) -> None:
-        self._ending = f"cancelled; the exam can be resumed from {self._file}"
+    def _on_cancel(self) -> None:
         if not self._asked:
-            self._end(False, self._ending, "canceled")
+            self._end_cancelled()
         elif self._placing is not None:
             self._placing.cancel_goal_async()  # its result, after the way back, ends the exam
 
+    def _end_cancelled(self) -> None:
+        self._end(False, f"cancelled; the exam can be resumed from {self._file}", "canceled")
+
     def _end(self, success: bool, message: str, outcome: str) -> None:
-        handle, self._goal = self._goal, None
         if self._placing is not None:
             self._placing.cancel_goal_async()
             self._placing = None
-        self.get_logger().info(message) if success else self.get_logger().warning(message)
-        self._run.finish(handle, exam_result(self.examination, success, message, str(self._file)), outcome)
+        self.goal.end(exam_result(self.examination, success, message, str(self._file)), outcome)
         if self._homing.service_is_ready():
             self._homing.call_async(Trigger.Request())
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,11 @@ from nav_msgs.msg import Path as PathMessage
 from refit_interfaces.action import MoveBucket, RunExcavation
 from refit_interfaces.msg import ExcavationPlan
 from std_msgs.msg import String
-from tf2_msgs.msg import TFMessage
 
-from nodes.frames.transforms import TransformBuffer, TransformError
+from nodes.frames.transform_listener import TransformListener
+from nodes.frames.transforms import TransformError
 from nodes.framework.lifecycle import RefitNode, spin_main
-from nodes.framework.long_action import LongAction
-from nodes.framework.qos import LATCHED, LEDGER, STATE
+from nodes.framework.qos import LATCHED, LEDGER
 from nodes.planning.arm_client import ArmRefused, ArmSilent
 from nodes.planning.bucket_client import BucketClient
 from nodes.planning.excavation_config import ExcavationConfig
@@ -36,6 +34,9 @@ from nodes.planning.excavation_messages import (
     state_of,
     told_of,
 )
+from nodes.planning.planned_goal import PlannedGoal
+from nodes.planning.run_folder import new_folder
+from nodes.planning.steps import SideThread
 from nodes.planning.tray_camera import TrayCamera
 from sim_core.excavation.mpc import Mpc
 from sim_core.excavation.pile_eye import PileEye
@@ -72,8 +73,8 @@ class Excavation(RefitNode):
     name = "excavation"
     Config = ExcavationConfig
     live_parameters = True
-    _action: LongAction | None = None
-    _goal = _steps = None
+    goal: PlannedGoal | None = None
+    _made: Sequence = ()  # subscriptions, publishers, services and timers; none: it is not configured
     run: TrialRun | None = None
 
     # -- lifecycle ---------------------------------------------------------------------------------
@@ -81,50 +82,39 @@ class Excavation(RefitNode):
     def configure(self) -> None:
         config = self.config
         shipped_policy(config.policy, make_reference_path())  # now, or a sentence why not
-        self.run, self._goal, self._steps = None, None, None
-        self._cancelled, self._phase, self._force = False, "", 0.0
+        self.run, self._phase, self._force = None, "", 0.0
         self._times: list[float] = []
-        self._frames = TransformBuffer()
-        self._thread = ThreadPoolExecutor(1, "decision")
+        self._frames, self._thread = TransformListener(self), SideThread("decision")
         self.arm, self.camera = BucketClient(self, config.patience), TrayCamera(self, config.picture_patience)
         self._plans = self.create_publisher(ExcavationPlan, "excavation/plan", LEDGER)
         self._paths = self.create_publisher(PathMessage, "excavation/reference_path", LATCHED)
         self._told = self.create_publisher(String, "excavation/state", LATCHED)
-        self._made = [
-            self.create_subscription(TFMessage, "/tf", self._frames.add, STATE),
-            self.create_subscription(TFMessage, "/tf_static", self._frames.add_static, LEDGER),
-        ]
-        self._timer = self.create_timer(0.02, self._turn, clock=self.steady_clock)
-        self._action = LongAction(
-            self, RunExcavation, "excavation/run_trial", self._begin, self._refusal, self._on_cancel
+        self._made = [self._plans, self._paths, self._told]
+        self.goal = PlannedGoal(
+            self, RunExcavation, "excavation/run_trial", "a trial", self._begin, self._refusal, period=0.02
         )
 
     def stop(self) -> None:
-        if self._goal is not None:
+        if self.goal is not None and self.goal.under_way:
             self._end(False, f"the node is not active any more; {self._goes_on()}", "abort")
 
     def cleanup(self) -> None:
-        if self._action is None:
+        if not self._made:
             return
-        self._action.destroy()
-        self.arm.destroy()
-        self._thread.shutdown(wait=False, cancel_futures=True)
-        self.destroy_timer(self._timer)
-        for reader in self._made:
-            self.destroy_subscription(reader)
-        for publisher in (self._plans, self._paths, self._told):
-            self.destroy_publisher(publisher)
-        self._action, self._made = None, []
+        for made in (self.goal, self.arm, self._frames, self._thread):
+            made.destroy()
+        self.discard(*self._made)
+        self._made = []
 
     def time_jumped_back(self) -> None:
-        if self._action is not None:
+        if self._made:
             self._frames.clear()
 
     def diagnose(self) -> None:
-        if self._action is None:
+        if not self._made:
             return
         say = self.diagnostics.set
-        say("trial", "none" if self._goal is None else self._phase or "under way")
+        say("trial", self.goal.doing(self._phase))
         say("bucket", self.arm.where or "the arm has not said")
         self.diagnostics.set_percentiles("decision", self._times)
         if self.run is not None:
@@ -133,28 +123,22 @@ class Excavation(RefitNode):
     # -- a trial -----------------------------------------------------------------------------------
 
     def _refusal(self, goal: RunExcavation.Goal) -> str:
-        if not self.is_active:
-            return "the node is not active; activate it first"
-        if self._goal is not None:
-            return "a trial is under way; wait for its end or cancel it"
         if goal.policy and goal.policy not in POLICIES:
             return f"there is no policy '{goal.policy}'; there are {', '.join(POLICIES)}"
         if not goal.resume and goal.path not in DEPTHS:
             return f"there is no path '{goal.path}'; there are {', '.join(DEPTHS)}"
         return ""
 
-    def _begin(self, handle) -> None:
-        self._goal, self._cancelled, self.run = handle, False, None
+    def _begin(self, goal: RunExcavation.Goal) -> None:
+        self.run = None
         try:
-            self._set_up(handle.request)
+            self._set_up(goal)
             self._file.parent.mkdir(parents=True, exist_ok=True)
         except (ValueError, OSError) as error:
-            self.get_logger().error(str(error))
-            self._goal = None
-            self._action.finish(handle, result_of(None, False, str(error), ""), "abort")
+            self.goal.fail(result_of(None, False, str(error), ""))
             return
         self._paths.publish(path_message(self.run.path, self.stamp_now()))
-        self._steps = self._whole_trial()
+        self.goal.go_on_with(self._whole_trial())
 
     def _set_up(self, goal: RunExcavation.Goal) -> None:
         """The trial that is asked for, what it is called, and the file of its state."""
@@ -176,19 +160,7 @@ class Excavation(RefitNode):
         path = make_reference_path(PathSettings(depth=DEPTHS[goal.path]))
         self.run = TrialRun(shipped_policy(name, path, seed=seed), path, goal.longest or config.longest)
         self._said = {"policy": name, "path": goal.path, "seed": seed, "commanded": [], "lifted": None}
-        folder = Path(config.directory).expanduser() / f"trial-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-        while folder.exists():
-            folder = folder.with_name(f"{folder.name}x")
-        self._file = folder / "trial.json"
-
-    def _turn(self) -> None:
-        """On the wall clock: the trial goes on as far as it can."""
-        if self._steps is None:
-            return
-        try:
-            next(self._steps)
-        except StopIteration:
-            self._steps = None
+        self._file = new_folder(config.directory, "trial") / "trial.json"
 
     def _whole_trial(self) -> Iterator[None]:
         """The whole trial, which pauses wherever it waits for somebody; it comes to a declared end whatever happens."""
@@ -217,7 +189,7 @@ class Excavation(RefitNode):
             brought = "nothing was lifted" if self.run.jammed else "the bucket jammed while it was lifted"
         else:
             brought = "the load was not weighed" if mass is None else f"{1e3 * mass:.0f} g were lifted"
-        outcome = "canceled" if self._cancelled else "succeed" if success else "abort"
+        outcome = "canceled" if self.goal.cancelled else "succeed" if success else "abort"
         self._end(success, f"{self.run.ended}; {brought}", outcome)
 
     def _dig(self) -> Iterator[None]:
@@ -260,7 +232,7 @@ class Excavation(RefitNode):
         asked = self._thread.submit(self.run.ask)
         while not asked.done():
             yield
-        if self._cancelled:
+        if self.goal.cancelled:
             raise Stopped
         self._times = [*self._times[-199:], time.perf_counter() - began]
         return asked.result()
@@ -308,9 +280,9 @@ class Excavation(RefitNode):
         """
         say = self._say(phase)
         say(self._force, "")
-        answer = yield from self.arm.move(motion, pose, say, lambda: self._cancelled)
+        answer = yield from self.arm.move(motion, pose, say, lambda: self.goal.cancelled)
         self._force = float(np.linalg.norm(answer.state.force))
-        if self._cancelled and answer.outcome == Outcome.CANCELLED:
+        if self.goal.cancelled and answer.outcome == Outcome.CANCELLED:
             raise Stopped
         if answer.outcome in known:
             return answer
@@ -321,9 +293,7 @@ class Excavation(RefitNode):
     def _look(self, eye: PileEye, pose: np.ndarray | None) -> Iterator[None]:
         """A picture from now on. Raises ValueError, TransformError."""
         self._phase = "looking at the pile"
-        looking = self.camera.look()
-        while (seen := next(looking)) is None:
-            yield
+        seen = yield from self.camera.look()
         eye.look(seen.colour, seen.depth, seen.K, self._frames.lookup(FRAME, seen.frame), pose)
 
     # -- what others are told ----------------------------------------------------------------------
@@ -344,11 +314,11 @@ class Excavation(RefitNode):
     def _say(self, phase: str):
         def say(force: float, detail: str) -> None:
             self._phase, self._force = f"{phase}: {detail}" if detail else phase, force
-            if self._goal is None:
+            if not self.goal.under_way:
                 return
             told = RunExcavation.Feedback(step=len(self.run.actions), phase=self._phase, force=float(force))
             told.progress = self.run.progress
-            self._goal.publish_feedback(told)
+            self.goal.tell(told)
 
         return say
 
@@ -357,15 +327,9 @@ class Excavation(RefitNode):
             return f"before that {self.run.ended}"
         return f"the trial can be resumed from {self._file}" if self._file.is_file() else "nothing was dug yet"
 
-    def _on_cancel(self, handle) -> None:
-        self._cancelled = True
-
     def _end(self, success: bool, message: str, outcome: str) -> None:
         self.arm.let_go()
-        handle, self._goal, self._steps = self._goal, None, None
-        self.get_logger().info(message) if success else self.get_logger().warning(message)
-        result = result_of(self.run, success, message, str(self._file), self._said["lifted"])
-        self._action.finish(handle, result, outcome)
+        self.goal.end(result_of(self.run, success, message, str(self._file), self._said["lifted"]), outcome)
 
 
 def main(args=None) -> int:

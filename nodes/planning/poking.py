@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,19 +20,19 @@ from refit_interfaces.action import ExploreObject, PokeObject
 from refit_interfaces.srv import AddPokes, BuildSurface, PackHeights, PredictPokes, SimulateContact
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
-from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
 from config.tiers import MissingTierError
 from identification.elastic.model_choice import fit_point_model
-from nodes.frames.transforms import TransformBuffer, TransformError
+from nodes.frames.transform_listener import TransformListener
+from nodes.frames.transforms import TransformError
 from nodes.framework.clouds import cloud_points
 from nodes.framework.joint_state_gate import seconds
 from nodes.framework.lifecycle import RefitNode, spin_main, turn
-from nodes.framework.long_action import LongAction
 from nodes.framework.polled import create_polled_subscription, take
-from nodes.framework.qos import LATCHED, LEDGER, SENSOR, STATE
+from nodes.framework.qos import LATCHED, SENSOR
 from nodes.planning.arm_client import ArmClient, ArmRefused, ArmSilent
+from nodes.planning.planned_goal import PlannedGoal
 from nodes.planning.poking_config import PokingConfig
 from nodes.planning.poking_messages import (
     FAULTS,
@@ -48,6 +47,8 @@ from nodes.planning.poking_messages import (
     surface_message,
     wrench_message,
 )
+from nodes.planning.run_folder import new_folder
+from nodes.planning.steps import SideThread, awaited
 from sim_core.elastic.bodies import load_body
 from sim_core.elastic.cautious import Cautious
 from sim_core.elastic.contact import Contacts, ContactSimulator
@@ -89,8 +90,8 @@ class Poking(RefitNode):
     name = "poking"
     Config = PokingConfig
     live_parameters = True
-    _action: LongAction | None = None
-    _goal = _steps = None
+    goal: PlannedGoal | None = None
+    _made: Sequence = ()  # subscriptions, publishers, services and timers; none: it is not configured
     surface: Surface | None = None
     exploration: Exploration | None = None
 
@@ -100,50 +101,47 @@ class Poking(RefitNode):
         fit_point_model(self.config.model)  # now, or a sentence why not
         kernel()  # likewise
         self.surface = self.exploration = None
-        self._goal, self._steps, self._cancelled, self._phase = None, None, False, ""
-        self._object, self._model, self._file, self._said = "", self.config.model, None, {}
-        self._frames = TransformBuffer()
-        self._thread = ThreadPoolExecutor(1, "elastic")  # one: nothing is learnt while something is computed from it
+        self._object, self._model, self._file, self._said, self._phase = "", self.config.model, None, {}, ""
+        self._frames = TransformListener(self)
+        self._thread = SideThread("elastic")  # one: nothing is learnt while something is computed from it
         self.arm = ArmClient(self, PokeObject, "poke_arm/poke", "poke_arm", self.config.patience)
         self._surfaces = self.create_publisher(PointCloud2, "poking/surface", LATCHED)
         self._deformed = self.create_publisher(PointCloud2, "poking/deformed", LATCHED)
         self._forces = self.create_publisher(MarkerArray, "poking/contact_forces", LATCHED)
         self._told = self.create_publisher(String, "poking/exploration", LATCHED)
         self._made = [
-            self.create_subscription(TFMessage, "/tf", self._frames.add, STATE),
-            self.create_subscription(TFMessage, "/tf_static", self._frames.add_static, LEDGER),
             self.create_service(BuildSurface, "poking/build_surface", self._on_build),
             self.create_service(PredictPokes, "poking/predict", self._on_predict),
             self.create_service(AddPokes, "poking/add_pokes", self._on_add),
             self.create_service(SimulateContact, "poking/simulate_contact", self._on_simulate),
             self.create_service(PackHeights, "poking/pack", self._on_pack),
-            self.create_timer(0.02, self._turn, clock=self.steady_clock),
         ]
-        self._action = LongAction(self, ExploreObject, "poking/explore", self._begin, self._refusal, self._on_cancel)
+        self.goal = PlannedGoal(
+            self, ExploreObject, "poking/explore", "an exploration", self._begin, self._refusal, period=0.02
+        )
 
     def stop(self) -> None:
-        if self._goal is not None:
+        if self.goal is not None and self.goal.under_way:
             self._end(False, f"the node is not active any more; {self._goes_on()}", "abort")
 
     def cleanup(self) -> None:
-        if self._action is None:
+        if not self._made:
             return
-        self._action.destroy()
-        self.arm.destroy()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        for made in (self.goal, self.arm, self._frames, self._thread):
+            made.destroy()
         self.discard(*self._made, self._surfaces, self._deformed, self._forces, self._told)
-        self._action, self._made = None, []
+        self._made = []
 
     def time_jumped_back(self) -> None:
-        if self._action is not None:
+        if self._made:
             self._frames.clear()
 
     def diagnose(self) -> None:
-        if self._action is None:
+        if not self._made:
             return
         say, found = self.diagnostics.set, self.exploration
         say("surface", "none" if self.surface is None else f"{self._object}: {len(self.surface)} points")
-        say("exploration", "none" if self._goal is None else self._phase or "under way")
+        say("exploration", self.goal.doing(self._phase))
         if found is not None:
             say("pokes", len(found.pokes))
             say("places_left", int(found.candidates.open.sum()))
@@ -164,13 +162,10 @@ class Poking(RefitNode):
 
     async def _computed(self, deed: Callable[[], Any]) -> Any:
         """What a function returns, computed beside the node's other business."""
-        asked = self._thread.submit(deed)
-        while not asked.done():
-            await turn()
-        return asked.result()
+        return await awaited(self._thread.waited(deed))
 
     def _require_idle(self) -> None:
-        if self._goal is not None:
+        if self.goal.under_way:
             raise ValueError("an exploration is under way; cancel it first")
 
     def _require_model(self) -> Exploration:
@@ -255,10 +250,7 @@ class Poking(RefitNode):
 
     def _folder(self, name: str) -> Path:
         word = "".join(letter if letter.isalnum() else "_" for letter in name) or "object"
-        folder = Path(self.config.directory).expanduser() / f"{word}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-        while folder.exists():
-            folder = folder.with_name(f"{folder.name}x")
-        return folder
+        return new_folder(self.config.directory, word)
 
     async def _on_predict(self, request: PredictPokes.Request, response: PredictPokes.Response):
         return await self._answered(response, lambda answer: self._predict(request, answer))
@@ -362,10 +354,6 @@ class Poking(RefitNode):
     # -- an exploration ----------------------------------------------------------------------------
 
     def _refusal(self, goal: ExploreObject.Goal) -> str:
-        if not self.is_active:
-            return "the node is not active; activate it first"
-        if self._goal is not None:
-            return "an exploration is under way; wait for its end or cancel it"
         if self.exploration is None and not goal.resume:
             return "there is no surface; call build_surface first"
         if goal.choice and goal.choice not in CHOICES:
@@ -374,23 +362,13 @@ class Poking(RefitNode):
             return f"deviation: expected a force of 0 or more [N], found {goal.deviation}"
         return ""
 
-    def _begin(self, handle) -> None:
-        self._goal, self._cancelled = handle, False
-        self._steps = self._whole_exploration()
+    def _begin(self, goal: ExploreObject.Goal) -> None:
+        self.goal.go_on_with(self._whole_exploration(goal))
 
-    def _turn(self) -> None:
-        """On the wall clock: the exploration goes on as far as it can."""
-        if self._steps is None:
-            return
-        try:
-            next(self._steps)
-        except StopIteration:
-            self._steps = None
-
-    def _whole_exploration(self) -> Iterator[None]:
+    def _whole_exploration(self, goal: ExploreObject.Goal) -> Iterator[None]:
         """All of it, which pauses wherever it waits for somebody; it comes to a declared end whatever happens."""
         try:
-            yield from self._set_up(self._goal.request)
+            yield from self._set_up(goal)
             message = yield from self._explore()
         except Stopped:
             self._end(False, f"cancelled; {self._goes_on()}", "canceled")
@@ -425,39 +403,32 @@ class Poking(RefitNode):
             fit = fit_point_model(state["model"], surface, self.config.seed)
             return surface, Exploration.resume(state["exploration"], surface, fit)
 
-        self.surface, self.exploration = yield from self._waited(resumed)
+        self.surface, self.exploration = yield from self._thread.waited(resumed)
         self._file, self._object, self._model = file, state["object"], state["model"]
         self._said = {word: state[word] for word in SAID}
-        self._surfaces.publish((yield from self._waited(self._painted)))
-
-    def _waited(self, deed: Callable[[], Any]) -> Iterator[None]:
-        """As `_computed`, for a generator."""
-        asked = self._thread.submit(deed)
-        while not asked.done():
-            yield
-        return asked.result()
+        self._surfaces.publish((yield from self._thread.waited(self._painted)))
 
     def _explore(self) -> Iterator[None]:
         """Poke after poke; returns in a sentence why it ended."""
         known, said, repeats, misses = self.exploration, self._said, 0, 0
         while said["left"] > 0:
-            if self._cancelled:
+            if self.goal.cancelled:
                 raise Stopped
             if known.model is not None and known.mean_deviation() < said["deviation"]:
                 return f"the predicted force is known to {known.mean_deviation():.2f} N"
             try:
-                place = yield from self._waited(known.ask)
+                place = yield from self._thread.waited(known.ask)
             except NoCandidate as error:
                 return f"no place is left: {error}"
             answer = yield from self._poke(place)
-            if self._cancelled and answer.outcome == Outcome.CANCELLED:
+            if self.goal.cancelled and answer.outcome == Outcome.CANCELLED:
                 raise Stopped  # nothing was tried
             fault = FAULTS.get(answer.outcome)
             why = answer.message.rstrip(".")
             if fault is None:
                 repeats = misses = 0
                 poke = self._poke_of(answer, place)
-                yield from self._waited(lambda: known.tell(place.index, poke))
+                yield from self._thread.waited(lambda: known.tell(place.index, poke))
                 said["left"] -= 1
                 said["deviations"].append(known.mean_deviation())
                 self.diagnostics.tick("pokes_made")
@@ -471,7 +442,7 @@ class Poking(RefitNode):
                     known.fail(place.index, REASONS[answer.outcome])
             self._keep()
             if fault is None:
-                self._surfaces.publish((yield from self._waited(self._painted)))
+                self._surfaces.publish((yield from self._thread.waited(self._painted)))
             if fault is Fault.STOPPED:
                 raise Interrupted(why)
             if repeats == REPEATS:
@@ -487,14 +458,14 @@ class Poking(RefitNode):
 
         def heard(told: PokeObject.Feedback) -> None:
             self._phase = f"poke {number}, place {place.index}: {told.phase}"
-            if self._goal is not None:
+            if self.goal.under_way:
                 feedback = ExploreObject.Feedback(poke=number, deviation=place.deviation, phase=self._phase)
                 feedback.point.x, feedback.point.y, feedback.point.z = place.point.tolist()
-                self._goal.publish_feedback(feedback)
+                self.goal.tell(feedback)
 
         heard(PokeObject.Feedback(phase="asking the arm"))
         goal = goal_of(place, config.probe, config.force_limit, config.speed, config.deepest)
-        return (yield from self.arm.call(goal, heard, lambda: self._cancelled, f"poke {number}"))
+        return (yield from self.arm.call(goal, heard, lambda: self.goal.cancelled, f"poke {number}"))
 
     def _poke_of(self, answer: PokeObject.Result, place: Place) -> Poke:
         """What the arm felt, thinned out evenly. Raises ValueError: nothing."""
@@ -515,7 +486,7 @@ class Poking(RefitNode):
             write_exploration_report(file, known, self._object, said["deviations"])
 
         try:
-            yield from self._waited(drawn)
+            yield from self._thread.waited(drawn)
         except (OSError, ValueError) as error:
             self.get_logger().warning(f"no report was written: {error}")
             return ""
@@ -540,15 +511,10 @@ class Poking(RefitNode):
             return f"the exploration can be resumed from {self._file}"
         return "nothing was begun"
 
-    def _on_cancel(self, handle) -> None:
-        self._cancelled = True
-
     def _end(self, success: bool, message: str, outcome: str, page: str = "") -> None:
         self.arm.let_go()
-        handle, self._goal, self._steps = self._goal, None, None
-        self.get_logger().info(message) if success else self.get_logger().warning(message)
         failed, file = self._said.get("failed", 0), str(self._file or "")
-        self._action.finish(handle, explored(self.exploration, failed, success, message, file, page), outcome)
+        self.goal.end(explored(self.exploration, failed, success, message, file, page), outcome)
 
 
 #: outcome of a poke -> why its place is out

@@ -8,8 +8,7 @@ The algorithms are `sim_core/scooping`, `sim_core/meta` and `sim_core/planning`.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +18,18 @@ from refit_interfaces.msg import ScoopScores
 from refit_interfaces.srv import MeasureVolume, PredictScoops
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
-from tf2_msgs.msg import TFMessage
 
 from config.tiers import MissingTierError
-from nodes.frames.transforms import TransformBuffer, TransformError
-from nodes.framework.lifecycle import RefitNode, spin_main, turn
-from nodes.framework.long_action import LongAction
+from nodes.frames.transform_listener import TransformListener
+from nodes.frames.transforms import TransformError
+from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.qos import LATCHED, LEDGER, STATE
 from nodes.planning.arm_client import ArmClient, ArmRefused, ArmSilent
+from nodes.planning.planned_goal import PlannedGoal
+from nodes.planning.run_folder import new_folder
 from nodes.planning.scooping_config import ScoopingConfig
 from nodes.planning.scooping_messages import actions_of, goal_of, pose_of, result_of, scores_of
+from nodes.planning.steps import awaited
 from nodes.planning.tray_camera import Seen, TrayCamera
 from sim_core.multibody import load_model
 from sim_core.planning.checkpoint import load, save
@@ -62,8 +63,8 @@ class Scooping(RefitNode):
     name = "scooping"
     Config = ScoopingConfig
     live_parameters = True
-    _run: LongAction | None = None
-    _goal = _steps = None
+    goal: PlannedGoal | None = None
+    _made: Sequence = ()  # subscriptions, publishers, services and timers; none: it is not configured
     search: Search | None = None
 
     # -- lifecycle ---------------------------------------------------------------------------------
@@ -72,21 +73,17 @@ class Scooping(RefitNode):
         config = self.config
         shipped_belief(config.policy)  # now, or a sentence why not
         self.search, self._picture = None, None
-        self._goal = self._steps = None
-        self._ending, self._arm, self._blade, self._phase = "", "", None, ""
+        self._arm, self._blade, self._phase = "", None, ""
         self.tray, self.meter = Tray.of(load_model(config.robot)), LoadMeter()
-        self._frames = TransformBuffer()
+        self._frames = TransformListener(self)
         self.camera = TrayCamera(self, config.picture_patience)
         self._scores = self.create_publisher(ScoopScores, "scoop/scores", LEDGER)
         self._told = self.create_publisher(String, "scoop/search", LATCHED)
         self._made = [
-            self.create_subscription(TFMessage, "/tf", self._frames.add, STATE),
-            self.create_subscription(TFMessage, "/tf_static", self._frames.add_static, LEDGER),
             self.create_subscription(String, "scoop/state", self._on_arm, LATCHED),
             self.create_subscription(PoseStamped, "scoop/blade", self._on_blade, STATE),
             self.create_service(PredictScoops, "scoop/predict", self._on_predict),
             self.create_service(MeasureVolume, "scoop/measure_volume", self._on_measure),
-            self.create_timer(0.05, self._turn, clock=self.steady_clock),
         ]
         self._ways = {
             "measure_pose": self.create_client(Trigger, "scoop/measure_pose"),
@@ -94,31 +91,33 @@ class Scooping(RefitNode):
             "home": self.create_client(Trigger, "scoop/home"),
         }
         self.arm = ArmClient(self, ExecuteScoop, "scoop/execute", "scoop_arm", config.patience)
-        self._run = LongAction(self, CollectSample, "scoop/collect_sample", self._begin, self._refusal, self._on_cancel)
+        self.goal = PlannedGoal(
+            self, CollectSample, "scoop/collect_sample", "a search", self._begin, self._refusal, period=0.05
+        )
 
     def stop(self) -> None:
-        if self._goal is not None:
+        if self.goal is not None and self.goal.under_way:
             self._end(False, "the node is not active any more; the search can be resumed", "abort")
 
     def cleanup(self) -> None:
-        if self._run is None:
+        if not self._made:
             return
-        self._run.destroy()
-        self.arm.destroy()
+        for made in (self.goal, self.arm, self._frames):
+            made.destroy()
         for client in self._ways.values():
             self.destroy_client(client)
         self.discard(*self._made, self._scores, self._told)
-        self._run, self._made = None, []
+        self._made = []
 
     def time_jumped_back(self) -> None:
-        if self._run is not None:
+        if self._made:
             self._frames.clear()
 
     def diagnose(self) -> None:
-        if self._run is None:
+        if not self._made:
             return
         say = self.diagnostics.set
-        say("search", "none" if self._goal is None else self._phase or "under way")
+        say("search", self.goal.doing(self._phase))
         say("empty scoop", "not measured yet" if self.meter.empty is None else "known")
         if self.search is not None:
             say("attempts", len(self.search.attempts))
@@ -153,7 +152,7 @@ class Scooping(RefitNode):
             if self._arm not in (AWAY, ""):  # silent: an arm that something else drives may well be out of view
                 raise ValueError(f"the arm is {self._arm}, where it may hide the tray: call scoop/home first")
             actions = actions_of(np.array(request.actions), self.tray)
-            picture = self._rectified(await self._fresh())
+            picture = self._rectified(await awaited(self.camera.look()))
             belief, size = shipped_belief(self.config.policy)
             trials = self.search.planner.trials if self.search is not None else None
             planner = ScoopPlanner(actions, belief, size=size)
@@ -173,26 +172,15 @@ class Scooping(RefitNode):
                 raise ValueError(
                     f"the scoop is not {MEASURING}, the arm is {self._arm or 'silent'}: call scoop/measure_pose first"
                 )
-            response.volume = self.meter.volume(self._load(await self._fresh()))
+            response.volume = self.meter.volume(self._load(await awaited(self.camera.look())))
             response.success = True
         except (ValueError, TransformError, RuntimeError) as error:
             response.message = str(error)
         return response
 
-    async def _fresh(self) -> Seen:
-        """A picture that was asked for now. Raises ValueError: none came."""
-        looking = self.camera.look()
-        while (seen := next(looking)) is None:
-            await turn()
-        return seen
-
     # -- a search ----------------------------------------------------------------------------------
 
     def _refusal(self, goal: CollectSample.Goal) -> str:
-        if not self.is_active:
-            return "the node is not active; activate it first"
-        if self._goal is not None:
-            return "a search is under way; wait for its end or cancel it"
         if goal.policy and goal.policy not in POLICIES:
             return f"there is no policy '{goal.policy}'; there are {', '.join(POLICIES)}"
         if not goal.resume and not (np.isfinite(goal.threshold) and goal.threshold > 0.0):
@@ -201,17 +189,14 @@ class Scooping(RefitNode):
             return f"gamma: expected a finite number, found {goal.gamma}"
         return ""
 
-    def _begin(self, handle) -> None:
-        self._goal, self._ending = handle, ""
+    def _begin(self, goal: CollectSample.Goal) -> None:
         try:
-            self.search, self._file = self._search_of(handle.request)
+            self.search, self._file = self._search_of(goal)
             self._file.parent.mkdir(parents=True, exist_ok=True)
         except (ValueError, OSError, MissingTierError) as error:
-            self.get_logger().error(str(error))
-            self._goal = None
-            self._run.finish(handle, result_of(None, False, str(error), ""), "abort")
+            self.goal.fail(result_of(None, False, str(error), ""))
             return
-        self._steps = self._whole_search()
+        self.goal.go_on_with(self._whole_search())
 
     def _search_of(self, goal: CollectSample.Goal) -> tuple[Search, Path]:
         """The search that is asked for, and the file of its state."""
@@ -222,44 +207,39 @@ class Scooping(RefitNode):
             return Search.resume(load(file), grid(), belief), file
         gamma = config.gamma if goal.gamma < 0.0 else goal.gamma
         planner = ScoopPlanner(grid(), belief, size=size, beta=gamma, threshold=goal.threshold, seed=config.seed)
-        folder = Path(config.directory).expanduser() / f"search-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-        while folder.exists():
-            folder = folder.with_name(f"{folder.name}x")
-        return Search(planner, goal.threshold, goal.budget or config.budget), folder / "search.json"
+        search = Search(planner, goal.threshold, goal.budget or config.budget)
+        return search, new_folder(config.directory, "search") / "search.json"
 
-    def _turn(self) -> None:
-        """On the wall clock: the search goes on as far as it can."""
-        if self._steps is None:
-            return
+    def _whole_search(self) -> Iterator[None]:
+        """The whole search, which pauses wherever it waits for somebody; it comes to a declared end whatever happens."""
+        search = self.search
         try:
-            next(self._steps)
-        except StopIteration:
-            self._steps = None
+            yield from self._scoops(search)
         except (ArmRefused, ArmSilent, ValueError, TransformError) as error:
             self._end(False, f"{error}. The search can be resumed from {self._file}.", "abort")
         except OSError as error:
             self._end(False, f"the search's state cannot be kept: {error.strerror or error}", "abort")
+        else:
+            if self.goal.cancelled:
+                self._end(False, f"cancelled; the search can be resumed from {self._file}", "canceled")
+            else:
+                self._end(search.success, search.ended, "succeed" if search.success else "abort")
 
-    def _whole_search(self) -> Iterator[None]:
-        """The whole search, which pauses wherever it waits for somebody."""
-        search = self.search
+    def _scoops(self, search: Search) -> Iterator[None]:
+        """Scoop after scoop, until one was enough, or no more may be made."""
         if self.meter.empty is None:
             yield from self._go("measure_pose", MEASURING, "measuring the empty scoop")
-            seen = yield from self._look()
+            seen = yield from self.camera.look()
             self.meter.calibrate(self._load(seen))
-        while not (search.ended or self._ending):
+        while not (search.ended or self.goal.cancelled):
             yield from self._go("home", AWAY, "looking at the tray")
-            seen = yield from self._look()
+            seen = yield from self.camera.look()
             self._picture = self._rectified(seen)
             search.observe(self._picture, self._room(search.planner.actions, self._picture))
             yield from self._attempt(search)
             self._keep()
-            if not (search.success or self._ending) and self._arm == MEASURING:
+            if not (search.success or self.goal.cancelled) and self._arm == MEASURING:
                 yield from self._go("empty", MEASURING, "emptying the scoop")
-        if self._ending:
-            self._end(False, self._ending, "canceled")
-        else:
-            self._end(search.success, search.ended, "succeed" if search.success else "abort")
 
     def _room(self, actions: Actions, picture: Picture) -> np.ndarray:
         """Which scoops would meet neither floor nor walls, which the arm would refuse one by one (n,)."""
@@ -268,7 +248,7 @@ class Scooping(RefitNode):
 
     def _attempt(self, search: Search) -> Iterator[None]:
         """One scoop that can be made, and what it brought."""
-        while not self._ending and (suggestion := search.ask()) is not None:
+        while not self.goal.cancelled and (suggestion := search.ask()) is not None:
             self._show(search)
             self._feedback(suggestion, "asking the arm")
             answer = yield from self._scoop(suggestion)
@@ -276,11 +256,11 @@ class Scooping(RefitNode):
                 search.refuse(suggestion, answer.message)
                 self.diagnostics.tick("out_of_reach")
                 continue
-            if answer.outcome == Outcome.CANCELLED and self._ending:
+            if answer.outcome == Outcome.CANCELLED and self.goal.cancelled:
                 return
             if answer.outcome == Outcome.SCOOPED:
                 try:
-                    seen = yield from self._look()
+                    seen = yield from self.camera.look()
                     volume = self.meter.volume(self._load(seen))
                     search.settle(suggestion, volume, peak=answer.peak)
                     self.get_logger().info(f"scoop {len(search.attempts)}: {1e6 * volume:.0f} cm3")
@@ -298,7 +278,7 @@ class Scooping(RefitNode):
         """The arm's answer to one scoop. Raises ArmRefused, ArmSilent."""
         goal = goal_of(np.array(suggestion.place), self._picture, self.tray, self.config.base_frame)
         heard = lambda told: self._feedback(suggestion, told.phase)
-        return (yield from self.arm.call(goal, heard, lambda: self._ending, "to scoop"))
+        return (yield from self.arm.call(goal, heard, lambda: self.goal.cancelled, "to scoop"))
 
     def _go(self, way: str, there: str, phase: str) -> Iterator[None]:
         """Have the arm go somewhere, and wait until it is there."""
@@ -312,12 +292,6 @@ class Scooping(RefitNode):
             self._arm = self._arm or before
             raise ArmRefused(answer.message)
         yield from self.arm.until(lambda: self._arm == there, f"the arm did not come to be {there}")
-
-    def _look(self) -> Iterator[None]:
-        looking = self.camera.look()
-        while (seen := next(looking)) is None:
-            yield
-        return seen
 
     # -- what others are told ----------------------------------------------------------------------
 
@@ -334,7 +308,7 @@ class Scooping(RefitNode):
 
     def _feedback(self, suggestion, phase: str) -> None:
         self._phase = phase
-        if self._goal is None:
+        if not self.goal.under_way:
             return
         attempts = self.search.attempts
         told = CollectSample.Feedback(attempt=len(attempts) + 1, phase=phase, volume=NAN)
@@ -343,16 +317,11 @@ class Scooping(RefitNode):
         if suggestion is not None:
             told.action = [float(number) for number in suggestion.place]
             told.mean, told.deviation = suggestion.mean, suggestion.deviation
-        self._goal.publish_feedback(told)
-
-    def _on_cancel(self, handle) -> None:
-        self._ending = f"cancelled; the search can be resumed from {self._file}"
+        self.goal.tell(told)
 
     def _end(self, success: bool, message: str, outcome: str) -> None:
         self.arm.let_go()
-        handle, self._goal, self._steps = self._goal, None, None
-        self.get_logger().info(message) if success else self.get_logger().warning(message)
-        self._run.finish(handle, result_of(self.search, success, message, str(self._file)), outcome)
+        self.goal.end(result_of(self.search, success, message, str(self._file)), outcome)
 
 
 def main(args=None) -> int:

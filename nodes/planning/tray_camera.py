@@ -44,8 +44,8 @@ class TrayCamera:
     def __init__(self, node, patience: float) -> None:
         self._node, self._patience = node, patience
 
-    def look(self) -> Iterator[Seen | None]:
-        """None until a picture has come whose three messages are of one moment from now on, and then that.
+    def look(self) -> Iterator[None]:
+        """Steps that return a picture (`Seen`) whose three messages are of one moment from now on.
 
         Raises:
             ValueError: none comes, or one is not as a driver of a depth camera sends it.
@@ -61,15 +61,14 @@ class TrayCamera:
                     }
                 if common := set(found[COLOUR]) & set(found[DEPTH]) & set(found[INFO]):
                     stamp = max(common)
-                    yield _seen(*(found[topic][stamp] for topic in (COLOUR, DEPTH, INFO)))
-                    return
+                    return _seen(*(found[topic][stamp] for topic in (COLOUR, DEPTH, INFO)))
                 if time.monotonic() - began > self._patience:
                     missing = [topic for topic, messages in found.items() if not messages]
                     raise ValueError(
                         f"no picture came within {self._patience:g} s ({', '.join(missing) or 'its parts are of different moments'}): "
                         "is the camera running, and does it send depth aligned to colour?"
                     )
-                yield None
+                yield
         finally:
             for reader in readers.values():
                 self._node.destroy_subscription(reader)
