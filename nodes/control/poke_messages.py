@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from geometry_msgs.msg import Wrench
 from refit_interfaces.action import PokeObject
 from refit_interfaces.msg import PokeMeta, PokeSample
 
 from nodes.control.arm_messages import WORLD
+from nodes.framework.geometry_messages import wrench_message
 from nodes.framework.messages import set_stamp
 from sim_core.elastic.poke_motion import PokeLog, PokeMotion, PokeOrder, PokeOutcome, PokePhase
 
@@ -85,7 +85,7 @@ def sample_message(log: PokeLog, k: int, number: int) -> PokeSample:
         poke=number,
         displacement=float(log.displacement[k]),
         force=float(log.force[k]),
-        wrench=_wrench(log.wrench[k]),
+        wrench=wrench_message(log.wrench[k][:3], log.wrench[k][3:]),
     )
     set_stamp(message.header.stamp, log.stamp[k])
     message.header.frame_id = WORLD
@@ -103,12 +103,5 @@ def result_of(outcome: PokeOutcome, why: str, motion: PokeMotion | None, number:
     log = motion.log
     result.poke, result.peak, result.drift = number, float(motion.peak), float(log.drift)
     result.displacement, result.force = log.displacement, log.force
-    result.wrench = [_wrench(row) for row in log.wrench]
+    result.wrench = [wrench_message(row[:3], row[3:]) for row in log.wrench]
     return result
-
-
-def _wrench(row: np.ndarray) -> Wrench:
-    message = Wrench()
-    message.force.x, message.force.y, message.force.z = (float(x) for x in row[:3])
-    message.torque.x, message.torque.y, message.torque.z = (float(x) for x in row[3:])
-    return message

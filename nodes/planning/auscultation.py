@@ -27,12 +27,13 @@ from std_srvs.srv import Trigger
 from nodes.frames.transform_listener import TransformListener
 from nodes.frames.transforms import TransformError
 from nodes.framework.clouds import cloud_message, cloud_points
+from nodes.framework.geometry_messages import point_message
 from nodes.framework.joint_state_gate import seconds
 from nodes.framework.lifecycle import RefitNode, spin_main, turn
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, LEDGER, SENSOR
 from nodes.planning.auscultation_config import AuscultationConfig
-from nodes.planning.auscultation_messages import FAULTS, belief_of, exam_result, goal_of, point_message, reading_of
+from nodes.planning.auscultation_messages import FAULTS, belief_of, exam_result, goal_of, reading_of
 from nodes.planning.planned_goal import PlannedGoal
 from nodes.planning.run_folder import new_folder
 from recording.auscultation.wav_file import CollectionError, read_wav

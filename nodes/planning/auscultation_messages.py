@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-from geometry_msgs.msg import Point, Vector3
 from refit_interfaces.action import PlaceAndRecord, RunExam
 from refit_interfaces.msg import AuscultationBelief, AuscultationReading
 
+from nodes.framework.geometry_messages import point_message, vector_message
 from sim_core.auscultation.examination import Examination, Fault, Target, Trial, spell
 from sim_core.auscultation.regions import Region
 
-__all__ = ["FAULTS", "belief_of", "exam_result", "goal_of", "point_message", "reading_of"]
+__all__ = ["FAULTS", "belief_of", "exam_result", "goal_of", "reading_of"]
 
 Outcome = PlaceAndRecord.Result
 NAN = float("nan")
@@ -28,22 +27,11 @@ FAULTS = {
 }
 
 
-def point_message(point: np.ndarray) -> Point:
-    """Of (3,) [m]."""
-    x, y, z = (float(value) for value in point)
-    return Point(x=x, y=y, z=z)
-
-
-def _vector(vector: np.ndarray) -> Vector3:
-    x, y, z = (float(value) for value in vector)
-    return Vector3(x=x, y=y, z=z)
-
-
 def goal_of(target: Target, frame: str, file: str, duration: float) -> PlaceAndRecord.Goal:
     """What the arm is asked for."""
     goal = PlaceAndRecord.Goal(
         point=point_message(target.point),
-        normal=_vector(target.normal),
+        normal=vector_message(target.normal),
         structure=target.visit.region[0],
         duration=duration,
         file=file,
@@ -63,7 +51,7 @@ def reading_of(target: Target, trial: Trial, outcome: int, frame: str) -> Auscul
         candidate=trial.candidate,
         place=[float(x) for x in target.visit.suggestion.place],
         point=point_message(target.point),
-        normal=_vector(target.normal),
+        normal=vector_message(target.normal),
         outcome=outcome,
         message=trial.message,
         score=NAN if trial.score is None else trial.score,

@@ -27,6 +27,7 @@ from identification.elastic.model_choice import fit_point_model
 from nodes.frames.transform_listener import TransformListener
 from nodes.frames.transforms import TransformError
 from nodes.framework.clouds import cloud_points
+from nodes.framework.geometry_messages import wrench_message
 from nodes.framework.joint_state_gate import seconds
 from nodes.framework.lifecycle import RefitNode, spin_main, turn
 from nodes.framework.polled import create_polled_subscription, take
@@ -40,12 +41,11 @@ from nodes.planning.poking_messages import (
     as_told,
     deformed_message,
     explored,
+    finite_points,
     forces_message,
     goal_of,
-    points_of,
     poses_of,
     surface_message,
-    wrench_message,
 )
 from nodes.planning.run_folder import new_folder
 from nodes.planning.steps import SideThread, awaited
@@ -257,7 +257,7 @@ class Poking(RefitNode):
 
     async def _predict(self, request: PredictPokes.Request, response: PredictPokes.Response) -> str:
         known = self._require_model()
-        points, d = points_of(request.points), np.array(request.displacement, float)
+        points, d = finite_points(request.points), np.array(request.displacement, float)
         if len(d) != len(points) or not np.isfinite(d).all():
             raise ValueError(f"expected a finite displacement for each of {len(points)} points, found {len(d)}")
         rows = self.surface.nearest(points)
@@ -302,7 +302,7 @@ class Poking(RefitNode):
         poses = poses_of(request.poses)
         if not 0 < len(poses) <= MOST_POSES:
             raise ValueError(f"expected 1 to {MOST_POSES} poses, found {len(poses)}")
-        (approach,), (about,) = points_of([request.approach], "approach"), points_of([request.about], "about")
+        (approach,), (about,) = finite_points([request.approach], "approach"), finite_points([request.about], "about")
         surface, model, coupling, onset = self.surface, known.model, self.config.coupling, known.onset
 
         def simulated() -> tuple[Contacts, np.ndarray, float]:
@@ -328,7 +328,7 @@ class Poking(RefitNode):
 
     async def _pack(self, request: PackHeights.Request, response: PackHeights.Response) -> str:
         known = self._require_model()
-        (corner,), (size,) = points_of([request.corner], "corner"), points_of([request.size], "size")
+        (corner,), (size,) = finite_points([request.corner], "corner"), finite_points([request.size], "size")
         ball, box = sphere(request.diameter), Box(tuple(corner.tolist()), tuple(size.tolist()))
         if not request.spacing > 0.0 or np.prod(size[:2] / request.spacing) > MOST_CELLS:
             raise ValueError(

@@ -7,13 +7,14 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Point, Pose, Vector3, Wrench
+from geometry_msgs.msg import Pose
 from refit_interfaces.action import ExploreObject, PokeObject
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import Marker, MarkerArray
 
 from nodes.framework.clouds import cloud_fields, cloud_message, cloud_points
+from nodes.framework.geometry_messages import point_message, points_of, vector_message
 from sim_core.elastic.contact import Contact
 from sim_core.elastic.exploration import Exploration, Place
 from sim_core.elastic.surface import Surface
@@ -26,12 +27,10 @@ __all__ = [
     "explored",
     "forces_message",
     "goal_of",
-    "point_message",
-    "points_of",
+    "finite_points",
     "poses_of",
     "surface_message",
     "surface_of",
-    "wrench_message",
 ]
 
 NAN = float("nan")
@@ -62,20 +61,9 @@ FAULTS = {
 }
 
 
-def point_message(point: np.ndarray) -> Point:
-    """Of (3,) [m]."""
-    x, y, z = (float(value) for value in point)
-    return Point(x=x, y=y, z=z)
-
-
-def _vector(vector: np.ndarray) -> Vector3:
-    x, y, z = (float(value) for value in vector)
-    return Vector3(x=x, y=y, z=z)
-
-
-def points_of(points: Sequence[Any], what: str = "points") -> np.ndarray:
+def finite_points(points: Sequence[Any], what: str = "points") -> np.ndarray:
     """Points or vectors of a request, shape (n, 3). Raises ValueError: one is not finite."""
-    found = np.array([[p.x, p.y, p.z] for p in points], float).reshape(-1, 3)
+    found = points_of(points)
     if not np.isfinite(found).all():
         raise ValueError(f"{what}: expected finite numbers, found {found[~np.isfinite(found).all(axis=1)][0].tolist()}")
     return found
@@ -83,7 +71,7 @@ def points_of(points: Sequence[Any], what: str = "points") -> np.ndarray:
 
 def poses_of(poses: Sequence[Pose]) -> np.ndarray:
     """Poses of a request, shape (b, 4, 4). Raises ValueError: one is not finite, or its quaternion has no length of 1."""
-    places = points_of([pose.position for pose in poses], "poses")
+    places = finite_points([pose.position for pose in poses], "poses")
     turns = np.array([[q.x, q.y, q.z, q.w] for q in (pose.orientation for pose in poses)], float).reshape(-1, 4)
     length = np.linalg.norm(turns, axis=1)
     if not np.isfinite(length).all() or np.any(np.abs(length - 1.0) > 1e-3):
@@ -99,7 +87,7 @@ def goal_of(place: Place, probe: str, force_limit: float, speed: float, deepest:
     """What the arm is asked for; see PokeObject for what 0 means."""
     return PokeObject.Goal(
         point=point_message(place.point),
-        normal=_vector(place.normal),
+        normal=vector_message(place.normal),
         probe=probe,
         force_limit=force_limit,
         speed=speed,
@@ -152,11 +140,6 @@ def forces_message(contact: Contact, stamp: Any, frame: str) -> MarkerArray:
     if not lines.points:
         lines.action = Marker.DELETE
     return MarkerArray(markers=[lines])
-
-
-def wrench_message(force: np.ndarray, torque: np.ndarray) -> Wrench:
-    """Of (3,) [N] and (3,) [N m]."""
-    return Wrench(force=_vector(force), torque=_vector(torque))
 
 
 def explored(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from geometry_msgs.msg import Point, PoseStamped
+from geometry_msgs.msg import PoseStamped
 from refit_interfaces.action import CollectSample, ExecuteScoop
 from refit_interfaces.msg import ScoopScores
 from scipy.spatial.transform import Rotation
 
+from nodes.framework.geometry_messages import point_message
 from sim_core.scooping.arm.tray import Tray
 from sim_core.scooping.bed.actions import Actions
 from sim_core.scooping.bed.rendering import Picture
@@ -18,12 +19,6 @@ from sim_core.telepresence.clutch import Pose
 __all__ = ["actions_of", "goal_of", "pose_of", "result_of", "scores_of", "start_of"]
 
 NAN = float("nan")
-
-
-def point_message(point: np.ndarray) -> Point:
-    """Of (3,) [m]."""
-    x, y, z = (float(value) for value in point)
-    return Point(x=x, y=y, z=z)
 
 
 def pose_of(message: PoseStamped) -> Pose:

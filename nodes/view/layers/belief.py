@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nodes.framework.geometry_messages import points_of
 from nodes.view.stage.layer import Keep, Layer, Want
 from nodes.view.stage.points import draw_points
 from nodes.view.stage.stage import Stage
@@ -31,7 +32,7 @@ class BeliefLayer(Layer):
             self._text = stage.gui.add_markdown("No exam has begun.")
 
     def take(self, topic: str, message: Any, time: float) -> None:
-        points = np.array([[p.x, p.y, p.z] for p in message.points], float).reshape(-1, 3)
+        points = points_of(message.points)
         mean = np.asarray(message.mean, float)
         there = np.isfinite(points).all(axis=1)
         frame, name = message.header.frame_id, f"/belief/{message.structure}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nodes.framework.geometry_messages import points_of
 from nodes.view.stage.layer import Keep, Layer, Want
 from nodes.view.stage.points import draw_points
 from nodes.view.stage.stage import Stage
@@ -31,22 +32,18 @@ class ScoresLayer(Layer):
             self._text = stage.gui.add_markdown("No search has begun.")
 
     def take(self, topic: str, message: Any, time: float) -> None:
-        points, score = _points(message.points), np.asarray(message.score, float)
+        points, score = points_of(message.points), np.asarray(message.score, float)
         known = np.isfinite(score)
         low, high = (score[known].min(), score[known].max()) if known.any() else (0.0, 1.0)
         share = (score[known] - low) / max(high - low, 1e-9)
         frame = message.header.frame_id
         draw_points(self.stage, "/scores/expected", frame, points[known] + PAINT, _colours(share), 0.012)
         volumes = np.asarray(message.volumes, float)
-        tried = _points(message.tried) + RAISED
+        tried = points_of(message.tried) + RAISED
         brought = np.nan_to_num(volumes / max(float(np.nanmax(volumes, initial=0.0)), 1e-9))
         colours = np.where(np.isnan(volumes)[:, None], FAILED, _colours(brought)).astype(np.uint8)
         draw_points(self.stage, "/scores/tried", frame, tried, colours, 0.02)
         self._text.content = _told(message, score[known], volumes)
-
-
-def _points(points: Any) -> np.ndarray:
-    return np.array([[p.x, p.y, p.z] for p in points], float).reshape(-1, 3)
 
 
 def _colours(share: np.ndarray) -> np.ndarray:

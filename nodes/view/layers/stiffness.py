@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nodes.framework.clouds import cloud_fields, cloud_points
+from nodes.framework.geometry_messages import points_of
 from nodes.view.stage.layer import Keep, Layer, Want
 from nodes.view.stage.points import draw_points
 from nodes.view.stage.stage import Stage
@@ -81,7 +82,7 @@ class StiffnessLayer(Layer):
 
     def _draw_forces(self, message: Any) -> None:
         for marker in message.markers:
-            ends = np.array([[p.x, p.y, p.z] for p in marker.points], float).reshape(-1, 2, 3)
+            ends = points_of(marker.points).reshape(-1, 2, 3)
             X = self.stage.frames.pose(marker.header.frame_id)
             if X is not None:
                 ends = (ends @ X[:3, :3].T + X[:3, 3]).astype(np.float32)
