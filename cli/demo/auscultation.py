@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,9 @@ from action_msgs.msg import GoalStatus
 from refit_interfaces.action import RunExam
 from refit_interfaces.srv import RegisterPatient
 
+from cli.demo.graph import IN_STEP, begin_goal, demo_graph, end_goal
 from cli.demo.live import NO_VIEW, LiveView
+from cli.demo.page import warn_of_misses
 from config.description import ListenDemo, Robot
 from config.robot import load_robot
 from identification.exam.record import ExamRecord, read_exam
@@ -21,8 +22,6 @@ from reporting import Report, Result, figure
 from reporting.progress import SilentProgress
 from scripting import GraphError
 from scripting.client import GraphClient
-from scripting.launched import LaunchedGraph
-from scripting.readiness import wait_until_active
 from sim_core.auscultation.hidden_rating import hidden_rating
 from sim_core.auscultation.regions import REGIONS, Region
 from sim_core.auscultation.simulated_patient import SimulatedPatient
@@ -31,6 +30,8 @@ from sim_core.plant.patient import body_pose
 
 __all__ = ["ExamStory", "check", "page", "record", "tell"]
 
+#: what is done after the run, for people
+READING = "reading the bag and deciding again"
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023)"
 NODES = ("sim_plant", "placement", "supervisor", "sim_camera", "stethoscope", "auscultation", "recorder")
 START_TIMEOUT, SCAN_TIMEOUT = 120.0, 120.0  # [s], wall time
@@ -69,49 +70,32 @@ def record(
         scripting.ScriptError: the graph failed, the scan was rejected, or the exam was interrupted.
     """
     scene = load_robot(robot).demo_as(ListenDemo)
-    domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100))
-    arguments = dict(robot=robot, patient=scene.patient, seed=seed, lockstep=True, real_time_factor=0.0)
-    arguments |= dict(record=True, run_directory=folder, readings=2 if quick else 4, duration=5.0 if quick else 10.0)
-    graph = LaunchedGraph(scene.launch, {**arguments, **view.arguments()}, domain, folder)
-    client = GraphClient(domain, "", graph.check_alive, graph.error)
-    try:
-        with progress.stage("starting nodes", None):
-            wait_until_active(client, NODES, START_TIMEOUT, graph.dead_nodes)
+    arguments = dict(robot=robot, patient=scene.patient, seed=seed, **IN_STEP)
+    arguments |= dict(readings=2 if quick else 4, duration=5.0 if quick else 10.0)
+    with demo_graph(scene.launch, arguments, NODES, folder, START_TIMEOUT, progress, view) as client:
         with progress.stage("scanning the person", None):
             request = RegisterPatient.Request(side="front")
             scan = client.call(RegisterPatient, "auscultation/register_patient", request, SCAN_TIMEOUT)
             if not scan.success:
-                raise graph.error(f"the scan was not accepted: {scan.message}")
+                raise client.error(f"the scan was not accepted: {scan.message}")
         return _exam(client, list(QUICK) if quick else ["front"], progress)
-    finally:
-        graph.close()
-        client.close()
 
 
 def _exam(client: GraphClient, regions: list[str], progress) -> Path:
-    name, action = "auscultation/run_exam", client.action(RunExam, "auscultation/run_exam")
-    if not client.until(action.server_is_ready, START_TIMEOUT, f"while looking for action {name}"):
-        raise client.error(f"nobody serves {name}")
-    client.introduce(name)
     order = ["/".join(region) for region in REGIONS if region[1] == "front"] if regions == ["front"] else regions
     with progress.stage("listening", len(order)) as stage:
         done = 0
 
-        def advance(message) -> None:
+        def advance(told: RunExam.Feedback) -> None:
             nonlocal done
-            now = order.index(message.feedback.region)
+            now = order.index(told.region)
             if now > done:
                 stage.advance(now - done)
                 done = now
 
         goal = RunExam.Goal(regions=regions)
-        handle = client.wait(client.send(lambda: action.send_goal_async(goal, advance)), START_TIMEOUT)
-        if handle is None or not handle.accepted:
-            raise client.error("the exam was not begun; the log says why")
-        timeout = REGION_TIMEOUT * len(order)
-        answer = client.wait(client.send(handle.get_result_async), timeout, "while the robot listened")
-        if answer is None:
-            raise client.error(f"the exam did not end within {timeout:g} s")
+        handle = begin_goal(client, RunExam, "auscultation/run_exam", goal, "the exam", START_TIMEOUT, advance)
+        answer = end_goal(client, handle, "the exam", REGION_TIMEOUT * len(order), "while the robot listened")
         stage.advance(len(order) - done)
     if answer.status != GoalStatus.STATUS_SUCCEEDED:
         raise GraphError(f"the exam was interrupted: {answer.result.message}")
@@ -165,9 +149,7 @@ def page(story: ExamStory, result: Result, description: Robot) -> Report:
         "A robot finds out where to listen",
         f"{description.title}, simulated person {story.patient.body}: scanned, registered, and listened to.",
     )
-    for one in result.checks:
-        if not one.passed:
-            report.warning(f"{one.name}: {one.value} {one.unit}, wanted {one.relation} {one.target}.")
+    warn_of_misses(report, result)
     heard, marks = np.array(list(story.truth.values())).T
     report.numbers(
         {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ import numpy as np
 from refit_interfaces.action import RunExcavation
 from refit_interfaces.srv import ResetPile
 
+from cli.demo.graph import IN_STEP, begin_goal, demo_graph, end_goal
 from cli.demo.live import NO_VIEW, LiveView
+from cli.demo.page import film_of_grains, show_film, warn_of_misses
 from config.description import DigDemo, Robot
 from config.robot import load_robot
 from nodes.frames.transforms import TransformBuffer
@@ -22,15 +23,14 @@ from reporting import PALETTE, Report, Result, figure
 from reporting.progress import SilentProgress
 from scripting import GraphError
 from scripting.client import GraphClient
-from scripting.launched import LaunchedGraph
-from scripting.readiness import wait_until_active
 from sim_core.excavation.bucket import Bucket
 from sim_core.excavation.pile import PileSettings
 from sim_core.excavation.trial_run import path_of
-from sim_core.host.offscreen import draw_in_child
 
 __all__ = ["DigStory", "Dug", "check", "film", "page", "record", "tell"]
 
+#: what is done after the run, for people
+READING = "reading the bag"
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), section 7.6"
 NODES = ("sim_plant", "bucket_arm", "supervisor", "sim_camera", "excavation", "recorder")
 START_TIMEOUT, RESET_TIMEOUT, TRIAL_TIMEOUT = 180.0, 300.0, 3600.0  # [s], wall time
@@ -106,14 +106,8 @@ def record(robot: str, folder: Path, seed: int, quick: bool, progress=SilentProg
         scripting.ScriptError: the graph failed, or a trial was interrupted.
     """
     scene = load_robot(robot).demo_as(DigDemo)
-    domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100))
-    arguments = dict(robot=robot, tray=scene.tray, tray_seed=seed, seed=seed, lockstep=True, real_time_factor=0.0)
-    arguments |= dict(record=True, run_directory=folder)
-    graph = LaunchedGraph(scene.launch, {**arguments, **view.arguments()}, domain, folder)
-    client = GraphClient(domain, "", graph.check_alive, graph.error)
-    try:
-        with progress.stage("starting nodes", None):
-            wait_until_active(client, NODES, START_TIMEOUT, graph.dead_nodes)
+    arguments = dict(robot=robot, tray=scene.tray, tray_seed=seed, seed=seed, **IN_STEP)
+    with demo_graph(scene.launch, arguments, NODES, folder, START_TIMEOUT, progress, view) as client:
         for k, (policy, path) in enumerate(TRIALS["quick" if quick else "full"]):
             if k:
                 answer = client.call(ResetPile, "sim_plant/reset_pile", ResetPile.Request(seed=seed), RESET_TIMEOUT)
@@ -121,30 +115,18 @@ def record(robot: str, folder: Path, seed: int, quick: bool, progress=SilentProg
                     raise client.error(f"the pile was not made anew: {answer.message}")
             with progress.stage(f"digging: {policy}, {path}", None):
                 _trial(client, policy, path, seed)
-    finally:
-        graph.close()
-        client.close()
 
 
 def _trial(client: GraphClient, policy: str, path: str, seed: int) -> None:
-    name = "excavation/run_trial"
-    action = client.action(RunExcavation, name)
-    if not client.until(action.server_is_ready, START_TIMEOUT, f"while looking for action {name}"):
-        raise client.error(f"nobody serves {name}")
-    client.introduce(name)
     goal = RunExcavation.Goal(path=path, policy=policy, seed=seed)
-    handle = client.wait(client.send(lambda: action.send_goal_async(goal)), START_TIMEOUT)
-    if handle is None or not handle.accepted:
-        raise client.error("the trial was not begun; the log says why")
-    answer = client.wait(client.send(handle.get_result_async), TRIAL_TIMEOUT, "while the robot dug")
-    if answer is None:
-        raise client.error(f"the trial did not end within {TRIAL_TIMEOUT:g} s")
+    handle = begin_goal(client, RunExcavation, "excavation/run_trial", goal, "the trial", START_TIMEOUT)
+    answer = end_goal(client, handle, "the trial", TRIAL_TIMEOUT, "while the robot dug")
     if "resumed" in answer.result.message or not answer.result.motions:
         raise GraphError(f"the trial was interrupted: {answer.result.message}")
 
 
-def tell(folder: Path) -> DigStory:
-    """What the bag in `folder` says, beside the truth about the simulated blocks."""
+def tell(robot: str, folder: Path) -> DigStory:
+    """What the bag in `folder` says of a run of this robot, beside the truth about the simulated blocks."""
     bag = BagReader(folder / "bag")
     told = [json.loads(message.data) for _, message in bag.messages("excavation/state")]
     plans = [message for _, message in bag.messages("excavation/plan")]
@@ -237,9 +219,8 @@ def check(story: DigStory, seed: int, quick: bool) -> Result:
 
 
 def film(folder: Path) -> bytes | str:
-    """What the cameras over and beside the pile saw, as the contents of an animated picture, or the sentence why there is none."""
-    why = draw_in_child("cli.demo.grains_drawing", (str(folder), "overhead", "side"), timeout=900.0)
-    return why or (folder / "film.webp").read_bytes()
+    """What the cameras over and beside the pile saw, see `film_of_grains`."""
+    return film_of_grains(folder, ("overhead", "side"), timeout=900.0)
 
 
 def page(story: DigStory, result: Result, description: Robot, shown: bytes | str) -> Report:
@@ -247,9 +228,7 @@ def page(story: DigStory, result: Result, description: Robot, shown: bytes | str
     report = Report(
         "A robot digs in a pile of blocks", f"{description.title}, which stops itself where blocks hold it."
     )
-    for one in result.checks:
-        if not one.passed:
-            report.warning(f"{one.name}: {one.value} {one.unit}, wanted {one.relation} {one.target}.")
+    warn_of_misses(report, result)
     report.section("Targets").checks(result)
     report.section("Trials, on the same pile")
     rows = [
@@ -272,12 +251,7 @@ def page(story: DigStory, result: Result, description: Robot, shown: bytes | str
         *("blocks in the bucket [g]", "decision [s]", "how it ended"),
     ]
     report.table(headers, rows)
-    if isinstance(shown, str):
-        report.text(shown)
-    else:
-        report.section("What the cameras saw").image(
-            shown, "From above, and from the side; ten times as fast as it was."
-        )
+    show_film(report, shown, "From above, and from the side; ten times as fast as it was.")
     _ways(report, story)
     _forces(report, story)
     return report

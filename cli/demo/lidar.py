@@ -5,10 +5,11 @@ The scanner is played by the model of its optics behind a serial port; driver, n
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-import os
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from typing import Any
 import numpy as np
 from refit_interfaces.action import CalibrateScanner, LocalizeScan, TrackObject
 
+from cli.demo.graph import begin_goal, demo_graph, end_goal
 from cli.demo.live import NO_VIEW, LiveView
+from cli.demo.page import warn_of_misses
 from config.share import shared_folder
 from hardware.emulation.process import EmulatorProcess
 from identification.scans.bag_scans import BagPoses, BagSettings, poses_of_bag
@@ -25,8 +28,6 @@ from recording import BagReader
 from reporting import PALETTE, Report, Result, figure
 from reporting.progress import SilentProgress
 from scripting.client import GraphClient
-from scripting.launched import LaunchedGraph
-from scripting.readiness import wait_until_active
 from sim_core.lidar.files import scene_of_file
 from sim_core.lidar.measured import measured_ranges, seen_by
 from sim_core.lidar.scan import Lidar
@@ -89,84 +90,54 @@ def run(
 def record(folder: Path, seed: int, quick: bool, progress=SilentProgress(), view: LiveView = NO_VIEW) -> None:
     """Run both graphs, one with the mirror and one with the checkerboard; leaves story.json and the bags."""
     scenes = shared_folder("data/lidar")
-    domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100))
     told: dict[str, Any] = {}
-    with _Graph(
-        folder / "mirror", scenes / "mirror.yaml", scenes / "mirror.yaml", domain, seed, progress, view
-    ) as graph:
+    mirror, board, truth = (scenes / f"{name}.yaml" for name in ("mirror", "checkerboard", "checkerboard_true"))
+    with _scanner(folder / "mirror", mirror, mirror, seed, progress, view) as scanner:
         with progress.stage("finding the scanner", None):
-            told["localize"] = _plain(graph.do(LocalizeScan, "localize", LocalizeScan.Goal(guess=list(GUESS))))
+            told["localize"] = _plain(scanner.do(LocalizeScan, "localize", LocalizeScan.Goal(guess=list(GUESS))))
         with progress.stage("following the mirror", None):
-            told["track"] = _follow(graph, WAYS["quick" if quick else "full"])
-    with _Graph(
-        folder / "board", scenes / "checkerboard.yaml", scenes / "checkerboard_true.yaml", domain, seed, progress
-    ) as graph:
+            told["track"] = _follow(scanner, WAYS["quick" if quick else "full"])
+    with _scanner(folder / "board", board, truth, seed, progress) as scanner:
         with progress.stage("learning diode and black", None):
             goal = CalibrateScanner.Goal(names=list(LEARNT), scans=10 if quick else 30, apply=True)
-            answer = graph.do(CalibrateScanner, "calibrate", goal)
+            answer = scanner.do(CalibrateScanner, "calibrate", goal)
             told["calibrate"] = _plain(answer) | {"before": answer.before, "after": answer.after}
     (folder / "story.json").write_text(json.dumps(told, indent=1))
 
 
-class _Graph:
-    """A scanner on its port and the graph above it, with a bag; a context manager."""
+@dataclass(frozen=True)
+class _Scanner:
+    """A scanner that is played, and a client of the graph above it."""
 
-    def __init__(
-        self, folder: Path, scene: Path, seen: Path, domain: int, seed: int, progress, view: LiveView = NO_VIEW
-    ) -> None:
-        words = ("--scene", seen, "--no-codes")
-        self.emulator = EmulatorProcess("urg", *words, seed=seed, program="nodes.plant.lidar_emulator")
-        arguments = dict(scene=scene, port=self.emulator.link, record=True, run_directory=folder, **view.arguments())
-        arguments.pop("view_reference", None)
-        self._graph = LaunchedGraph("lidar.launch.py", arguments, domain, folder)
-        self.client = GraphClient(domain, "", self._graph.check_alive, self._graph.error)
-        try:
-            with progress.stage("starting nodes", None):
-                wait_until_active(self.client, NODES, START_TIMEOUT, self._graph.dead_nodes)
-        except BaseException:
-            self.close()
-            raise
+    emulator: EmulatorProcess
+    client: GraphClient
 
-    def begin(self, kind: type, name: str, goal: Any, feedback: list | None = None) -> Any:
+    def begin(self, kind: type, name: str, goal: Any, heard: Callable[[Any], None] | None = None) -> Any:
         """The handle of a goal that was accepted."""
-        name = f"lidar/{name}"
-        action = self.client.action(kind, name)
-        if not self.client.until(action.server_is_ready, START_TIMEOUT, f"while looking for action {name}"):
-            raise self.client.error(f"nobody serves {name}")
-        self.client.introduce(name)
-
-        def heard(message: Any) -> None:
-            if feedback is not None:
-                feedback.append(message.feedback)
-
-        handle = self.client.wait(
-            self.client.send(lambda: action.send_goal_async(goal, feedback_callback=heard)), START_TIMEOUT
-        )
-        if handle is None or not handle.accepted:
-            raise self.client.error(f"{name} was not begun; the log says why")
-        return handle
+        return begin_goal(self.client, kind, f"lidar/{name}", goal, f"lidar/{name}", START_TIMEOUT, heard)
 
     def end(self, handle: Any) -> Any:
-        answer = self.client.wait(self.client.send(handle.get_result_async), TIMEOUT)
-        if answer is None:
-            raise self.client.error(f"a goal did not end within {TIMEOUT:g} s")
-        return answer.result
+        """A goal's result."""
+        return end_goal(self.client, handle, "a goal", TIMEOUT, "while waiting for an answer").result
 
     def do(self, kind: type, name: str, goal: Any) -> Any:
+        """The result of a goal that is begun now."""
         return self.end(self.begin(kind, name, goal))
 
-    def close(self) -> None:
-        self._graph.close()
-        client = getattr(self, "client", None)
-        if client is not None:
-            client.close()
-        self.emulator.stop()
 
-    def __enter__(self) -> _Graph:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+@contextlib.contextmanager
+def _scanner(
+    folder: Path, scene: Path, seen: Path, seed: int, progress, view: LiveView = NO_VIEW
+) -> Iterator[_Scanner]:
+    """A scanner on its port that stands in the scene of the file `seen`, and the graph above it that believes in `scene`; with a bag."""
+    words = ("--scene", seen, "--no-codes")
+    emulator = EmulatorProcess("urg", *words, seed=seed, program="nodes.plant.lidar_emulator")
+    try:
+        arguments = dict(scene=scene, port=emulator.link)
+        with demo_graph("lidar.launch.py", arguments, NODES, folder, START_TIMEOUT, progress, view) as client:
+            yield _Scanner(emulator, client)
+    finally:
+        emulator.stop()
 
 
 def _plain(result: Any) -> dict[str, Any]:
@@ -182,16 +153,16 @@ def _plain(result: Any) -> dict[str, Any]:
     }
 
 
-def _follow(graph: _Graph, way: tuple) -> dict[str, Any]:
+def _follow(scanner: _Scanner, way: tuple) -> dict[str, Any]:
     """Where the mirror was and where it was found, place by place; at last it goes out of view."""
     heard: list = []
     goal = TrackObject.Goal(body="mirror", patience=3)
-    handle = graph.begin(TrackObject, "track_object", goal, heard)
+    handle = scanner.begin(TrackObject, "track_object", goal, heard.append)
     truth, found = [], []
     for place in way:
-        graph.emulator.set(values=dict(zip(flat("mirror"), place)))
+        scanner.emulator.set(values=dict(zip(flat("mirror"), place)))
         since = time.time() + 1.5  # what is under way, or waits on a busy machine, is still of the old place
-        graph.client.until(
+        scanner.client.until(
             lambda since=since: sum(_seconds(one.estimate) > since for one in heard) >= EACH,
             TIMEOUT,
             "while the mirror moved",
@@ -199,8 +170,8 @@ def _follow(graph: _Graph, way: tuple) -> dict[str, Any]:
         late = [one.estimate for one in heard if _seconds(one.estimate) > since]
         truth += [list(place)] * len(late)
         found += [list(one.values) for one in late]
-    graph.emulator.set(values={"mirror.x": GONE})
-    result = graph.end(handle)
+    scanner.emulator.set(values={"mirror.x": GONE})
+    result = scanner.end(handle)
     return {
         "truth": truth, "found": found, "outcome": int(result.outcome), "message": result.message,
         "tracked": int(result.tracked), "missed": int(result.missed),
@@ -280,9 +251,7 @@ def page(story: LidarStory, result: Result) -> Report:
         "A scanner that explains what it sees",
         "Played by the model of its optics, behind its own driver; found, followed and learnt by fits.",
     )
-    for one in result.checks:
-        if not one.passed:
-            report.warning(f"{one.name}: {one.value} {one.unit}, wanted {one.relation} {one.target}.")
+    warn_of_misses(report, result)
     report.section("Targets").checks(result)
     report.section("Where it stands")
     found = story.again.scans[0].found

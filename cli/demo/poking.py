@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,9 @@ from refit_interfaces.action import ExploreObject
 from refit_interfaces.srv import BuildSurface, SimulateContact
 from scipy.spatial.transform import Rotation
 
+from cli.demo.graph import IN_STEP, begin_goal, demo_graph, end_goal
 from cli.demo.live import NO_VIEW, LiveView
+from cli.demo.page import warn_of_misses
 from config.description import PokeDemo, Robot
 from config.robot import load_robot
 from identification.elastic.exploration_report import draw_curves, draw_stiffness
@@ -27,8 +28,6 @@ from reporting import PALETTE, Report, Result, figure
 from reporting.progress import SilentProgress
 from scripting import GraphError
 from scripting.client import GraphClient
-from scripting.launched import LaunchedGraph
-from scripting.readiness import wait_until_active
 from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.exploration import Exploration
 from sim_core.elastic.objects.soft_object import SoftObject
@@ -38,6 +37,8 @@ from sim_core.plant.soft_object import POSITION, soft_object
 
 __all__ = ["PokeStory", "check", "page", "record", "tell"]
 
+#: what is done after the run, for people
+READING = "reading the bag and asking the simulated object"
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), sections 4.3 to 4.5"
 CAMERAS = ("sim_camera", "sim_camera_left", "sim_camera_right")
 NODES = ("sim_plant", "poke_arm", "supervisor", *CAMERAS, "poking", "recorder")
@@ -85,14 +86,8 @@ def record(robot: str, folder: Path, seed: int, quick: bool, progress=SilentProg
         scripting.ScriptError: the graph failed, there is no surface, or the exploration was interrupted.
     """
     scene, size = load_robot(robot).demo_as(PokeDemo), "quick" if quick else "full"
-    domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100))
-    arguments = dict(robot=robot, object=scene.object, seed=seed, lockstep=True, real_time_factor=0.0)
-    arguments |= dict(record=True, run_directory=folder)
-    graph = LaunchedGraph(scene.launch, {**arguments, **view.arguments()}, domain, folder)
-    client = GraphClient(domain, "", graph.check_alive, graph.error)
-    try:
-        with progress.stage("starting nodes", None):
-            wait_until_active(client, NODES, START_TIMEOUT, graph.dead_nodes)
+    arguments = dict(robot=robot, object=scene.object, seed=seed, **IN_STEP)
+    with demo_graph(scene.launch, arguments, NODES, folder, START_TIMEOUT, progress, view) as client:
         with progress.stage("looking at the object", None):
             request = BuildSurface.Request(object=scene.object)
             seen = client.call(BuildSurface, "poking/build_surface", request, SCAN_TIMEOUT)
@@ -103,24 +98,12 @@ def record(robot: str, folder: Path, seed: int, quick: bool, progress=SilentProg
         with progress.stage("pressing a line into it, in thought", None):
             answers = [_line(client, pose, normal) for pose, normal in _places(surface_of(seen.surface), LINES[size])]
             (folder / ANSWERS).write_text(json.dumps(answers))
-    finally:
-        graph.close()
-        client.close()
 
 
 def _explore(client: GraphClient, pokes: int) -> None:
-    name = "poking/explore"
-    action = client.action(ExploreObject, name)
-    if not client.until(action.server_is_ready, START_TIMEOUT, f"while looking for action {name}"):
-        raise client.error(f"nobody serves {name}")
-    client.introduce(name)
-    goal = ExploreObject.Goal(pokes=pokes)
-    handle = client.wait(client.send(lambda: action.send_goal_async(goal)), START_TIMEOUT)
-    if handle is None or not handle.accepted:
-        raise client.error("the exploration was not begun; the log says why")
-    answer = client.wait(client.send(handle.get_result_async), POKE_TIMEOUT * pokes, "while the robot poked")
-    if answer is None:
-        raise client.error(f"the exploration did not end within {POKE_TIMEOUT * pokes:g} s")
+    goal, what = ExploreObject.Goal(pokes=pokes), "the exploration"
+    handle = begin_goal(client, ExploreObject, "poking/explore", goal, what, START_TIMEOUT)
+    answer = end_goal(client, handle, what, POKE_TIMEOUT * pokes, "while the robot poked")
     if not answer.result.success:
         raise GraphError(f"the exploration was interrupted: {answer.result.message}")
 
@@ -271,9 +254,7 @@ def _rms(values: np.ndarray) -> float:
 def page(story: PokeStory, result: Result, description: Robot) -> Report:
     """What a person reads."""
     report = Report("A robot finds out how hard a soft object is", f"{description.title}, three depth cameras.")
-    for one in result.checks:
-        if not one.passed:
-            report.warning(f"{one.name}: {one.value} {one.unit}, wanted {one.relation} {one.target}.")
+    warn_of_misses(report, result)
     report.section("Targets").checks(result)
     depth = 1e3 * story.exploration.settings.depth
     report.section("Where it is hard, and where that is not known")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ import numpy as np
 from action_msgs.msg import GoalStatus
 from refit_interfaces.action import CollectSample
 
+from cli.demo.graph import IN_STEP, begin_goal, demo_graph, end_goal
 from cli.demo.live import NO_VIEW, LiveView
+from cli.demo.page import film_of_grains, show_film, warn_of_misses
 from config.description import Robot, ScoopDemo
 from config.robot import load_robot
 from recording import BagReader
@@ -20,13 +21,12 @@ from reporting import PALETTE, Report, Result, figure
 from reporting.progress import SilentProgress
 from scripting import GraphError
 from scripting.client import GraphClient
-from scripting.launched import LaunchedGraph
-from scripting.readiness import wait_until_active
-from sim_core.host.offscreen import draw_in_child
 from sim_core.scooping.arm.scoop_shape import ScoopShape
 
 __all__ = ["SampleStory", "check", "film", "page", "record", "tell"]
 
+#: what is done after the run, for people
+READING = "reading the bag"
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), section 6.4"
 NODES = ("sim_plant", "scoop_arm", "supervisor", "sim_camera", "scooping", "recorder")
 START_TIMEOUT, SEARCH_TIMEOUT = 180.0, 3600.0  # [s], wall time
@@ -74,42 +74,25 @@ def record(
         scripting.ScriptError: the graph failed, or the search was interrupted.
     """
     scene = load_robot(robot).demo_as(ScoopDemo)
-    domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100))
-    arguments = dict(robot=robot, tray=scene.tray, seed=seed, lockstep=True, real_time_factor=0.0)
-    arguments |= dict(record=True, run_directory=folder)
-    graph = LaunchedGraph(scene.launch, {**arguments, **view.arguments()}, domain, folder)
-    client = GraphClient(domain, "", graph.check_alive, graph.error)
-    try:
-        with progress.stage("starting nodes", None):
-            wait_until_active(client, NODES, START_TIMEOUT, graph.dead_nodes)
+    arguments = dict(robot=robot, tray=scene.tray, seed=seed, **IN_STEP)
+    with demo_graph(scene.launch, arguments, NODES, folder, START_TIMEOUT, progress, view) as client:
         threshold, budget = scene.threshold * (SMALL if quick else 1.0), BUDGET["quick" if quick else "full"]
         return _search(client, threshold, budget, progress)
-    finally:
-        graph.close()
-        client.close()
 
 
 def _search(client: GraphClient, threshold: float, budget: int, progress) -> Path:
-    name, action = "scoop/collect_sample", client.action(CollectSample, "scoop/collect_sample")
-    if not client.until(action.server_is_ready, START_TIMEOUT, f"while looking for action {name}"):
-        raise client.error(f"nobody serves {name}")
-    client.introduce(name)
     with progress.stage("scooping", budget) as stage:
         done = 0
 
-        def advance(message) -> None:
+        def advance(told: CollectSample.Feedback) -> None:
             nonlocal done
-            if (now := message.feedback.attempt - 1) > done:
+            if (now := told.attempt - 1) > done:
                 stage.advance(now - done)
                 done = now
 
         goal = CollectSample.Goal(threshold=threshold, budget=budget, gamma=-1.0)
-        handle = client.wait(client.send(lambda: action.send_goal_async(goal, advance)), START_TIMEOUT)
-        if handle is None or not handle.accepted:
-            raise client.error("the search was not begun; the log says why")
-        answer = client.wait(client.send(handle.get_result_async), SEARCH_TIMEOUT, "while the robot scooped")
-        if answer is None:
-            raise client.error(f"the search did not end within {SEARCH_TIMEOUT:g} s")
+        handle = begin_goal(client, CollectSample, "scoop/collect_sample", goal, "the search", START_TIMEOUT, advance)
+        answer = end_goal(client, handle, "the search", SEARCH_TIMEOUT, "while the robot scooped")
         stage.advance(budget - done)
     if answer.status != GoalStatus.STATUS_SUCCEEDED and "budget" not in answer.result.message:
         raise GraphError(f"the search was interrupted: {answer.result.message}")
@@ -188,10 +171,9 @@ def check(story: SampleStory, seed: int, quick: bool) -> Result:
     return result
 
 
-def film(story: SampleStory, folder: Path) -> bytes | str:
-    """What the overhead camera and the one on the wrist saw, as the contents of an animated picture, or the sentence why there is none."""
-    why = draw_in_child("cli.demo.grains_drawing", (str(folder), "overhead", "wrist"), timeout=600.0)
-    return why or (folder / "film.webp").read_bytes()
+def film(folder: Path) -> bytes | str:
+    """What the overhead camera and the one on the wrist saw, see `film_of_grains`."""
+    return film_of_grains(folder, ("overhead", "wrist"), timeout=600.0)
 
 
 def page(story: SampleStory, result: Result, description: Robot, shown: bytes | str) -> Report:
@@ -201,9 +183,7 @@ def page(story: SampleStory, result: Result, description: Robot, shown: bytes | 
         "A robot collects a sample",
         f"{description.title} before a tray of {scene.tray}, from which {1e6 * story.threshold:.0f} cm3 are wanted.",
     )
-    for one in result.checks:
-        if not one.passed:
-            report.warning(f"{one.name}: {one.value} {one.unit}, wanted {one.relation} {one.target}.")
+    warn_of_misses(report, result)
     volumes = [one["volume"] for one in story.attempts]
     report.numbers(
         {
@@ -214,12 +194,7 @@ def page(story: SampleStory, result: Result, description: Robot, shown: bytes | 
         }
     )
     report.section("Targets").checks(result)
-    if isinstance(shown, str):
-        report.text(shown)
-    else:
-        report.section("What the cameras saw").image(
-            shown, "From above, and from the wrist; ten times as fast as it was."
-        )
+    show_film(report, shown, "From above, and from the wrist; ten times as fast as it was.")
     _attempts(report, story)
     _maps(report, story)
     return report

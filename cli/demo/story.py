@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 BEFORE, AFTER = 2.0, 5.0  # the change, that an arm's film shows [s]: before it the runs are the same
+#: kind of a robot's demonstration -> module that tells it, where a planner leads the robot
+PLANNERS = {ListenDemo: "auscultation", ScoopDemo: "scooping", DigDemo: "excavation", PokeDemo: "poking"}
 NO_FILM = "No film was drawn, because the demonstration ran with --quick."
 
 
@@ -47,14 +50,8 @@ def run(
         scripting.ScriptError: the graph failed, or the robot was halted.
     """
     shown = load_robot(robot).demo
-    if isinstance(shown, ListenDemo):
-        return _auscultation(robot, folder, progress, seed, quick, view)
-    if isinstance(shown, ScoopDemo):
-        return _scooping(robot, folder, progress, seed, quick, view)
-    if isinstance(shown, DigDemo):
-        return _excavation(robot, folder, progress, seed, quick, view)
-    if isinstance(shown, PokeDemo):
-        return _poking(robot, folder, progress, seed, quick, view)
+    if type(shown) in PLANNERS:
+        return _planner(PLANNERS[type(shown)], robot, folder, progress, seed, quick, view)
     if isinstance(shown, PayloadDemo):
         return _arm(robot, folder, progress, seed, changed, duration, quick, view)
     return _cartpole(robot, folder, progress, seed, episodes, change, recipe, quick, view)
@@ -90,56 +87,16 @@ def _cartpole(robot, folder: Path, progress, seed, episodes, change, recipe, qui
     return result
 
 
-def _auscultation(robot, folder: Path, progress, seed, quick, view) -> Result:
-    from cli.demo import auscultation
-
-    auscultation.record(robot, folder, seed, quick, progress, view)
-    with progress.stage("reading the bag and deciding again", None):
-        story = auscultation.tell(robot, folder)
-        result = auscultation.check(story, seed, quick)
+def _planner(name: str, robot, folder: Path, progress, seed, quick, view) -> Result:
+    """One whose module has record, tell, check and page, and perhaps a film."""
+    demo = import_module(f"cli.demo.{name}")
+    demo.record(robot, folder, seed, quick, progress, view)
+    with progress.stage(demo.READING, None):
+        story = demo.tell(robot, folder)
+        result = demo.check(story, seed, quick)
     with progress.stage("drawing", None):
-        page = auscultation.page(story, result, load_robot(robot))
-    _leave(folder, folder, result, page)
-    return result
-
-
-def _scooping(robot, folder: Path, progress, seed, quick, view) -> Result:
-    from cli.demo import scooping
-
-    scooping.record(robot, folder, seed, quick, progress, view)
-    with progress.stage("reading the bag", None):
-        story = scooping.tell(robot, folder)
-        result = scooping.check(story, seed, quick)
-    with progress.stage("drawing", None):
-        film = NO_FILM if quick else scooping.film(story, folder)
-        page = scooping.page(story, result, load_robot(robot), film)
-    _leave(folder, folder, result, page)
-    return result
-
-
-def _excavation(robot, folder: Path, progress, seed, quick, view) -> Result:
-    from cli.demo import excavation
-
-    excavation.record(robot, folder, seed, quick, progress, view)
-    with progress.stage("reading the bag", None):
-        story = excavation.tell(folder)
-        result = excavation.check(story, seed, quick)
-    with progress.stage("drawing", None):
-        film = NO_FILM if quick else excavation.film(folder)
-        page = excavation.page(story, result, load_robot(robot), film)
-    _leave(folder, folder, result, page)
-    return result
-
-
-def _poking(robot, folder: Path, progress, seed, quick, view) -> Result:
-    from cli.demo import poking
-
-    poking.record(robot, folder, seed, quick, progress, view)
-    with progress.stage("reading the bag and asking the simulated object", None):
-        story = poking.tell(robot, folder)
-        result = poking.check(story, seed, quick)
-    with progress.stage("drawing", None):
-        page = poking.page(story, result, load_robot(robot))
+        film = [NO_FILM if quick else demo.film(folder)] if hasattr(demo, "film") else []
+        page = demo.page(story, result, load_robot(robot), *film)
     _leave(folder, folder, result, page)
     return result
 
