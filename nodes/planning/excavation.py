@@ -34,7 +34,7 @@ from nodes.planning.excavation_messages import (
     state_of,
     told_of,
 )
-from nodes.planning.planned_goal import PlannedGoal
+from nodes.planning.planned_goal import Interrupted, PlannedGoal, Stopped
 from nodes.planning.run_folder import new_folder
 from nodes.planning.steps import SideThread
 from nodes.planning.tray_camera import TrayCamera
@@ -57,14 +57,6 @@ SAME = 1e-3
 MOTION = (Outcome.DONE, Outcome.JAMMED, Outcome.OUT_OF_REACH)
 #: plans in a row that do not exist, after which a trial ends
 LOST = 3
-
-
-class Interrupted(RuntimeError):
-    """A trial cannot go on; the text says why."""
-
-
-class Stopped(Exception):
-    """Somebody cancelled the trial, and the arm's motion has ended."""
 
 
 class Excavation(RefitNode):

@@ -21,7 +21,15 @@ from typing import Any
 
 from nodes.framework.long_action import LongAction
 
-__all__ = ["PlannedGoal"]
+__all__ = ["Interrupted", "PlannedGoal", "Stopped"]
+
+
+class Interrupted(RuntimeError):
+    """The steps of a goal cannot go on; the text says why."""
+
+
+class Stopped(Exception):
+    """Somebody cancelled the goal, and what the arm was doing for it has ended."""
 
 
 class PlannedGoal:

@@ -33,7 +33,7 @@ from nodes.framework.lifecycle import RefitNode, spin_main, turn
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, SENSOR
 from nodes.planning.arm_client import ArmClient, ArmRefused, ArmSilent
-from nodes.planning.planned_goal import PlannedGoal
+from nodes.planning.planned_goal import Interrupted, PlannedGoal, Stopped
 from nodes.planning.poking_config import PokingConfig
 from nodes.planning.poking_messages import (
     FAULTS,
@@ -74,14 +74,6 @@ SAID = ("left", "failed", "deviation", "deviations")
 AWAY = 0.02
 #: poses of a body, and cells of a map, in one request
 MOST_POSES, MOST_CELLS = 10_000, 100_000
-
-
-class Stopped(Exception):
-    """Somebody cancelled the exploration, and the arm's poke has ended."""
-
-
-class Interrupted(RuntimeError):
-    """An exploration cannot go on; the text says why."""
 
 
 class Poking(RefitNode):

@@ -370,4 +370,5 @@ def test_91_a_planner_that_is_killed_leaves_an_exam_that_goes_on(graph, points):
 
 
 def test_9_its_page_names_everything(documentation):
-    assert not documentation.missing("auscultation.md", AuscultationConfig, "nodes/planning/auscultation.py")
+    files = ("nodes/planning/auscultation.py", "nodes/frames/transform_listener.py")
+    assert not documentation.missing("auscultation.md", AuscultationConfig, *files)

@@ -424,7 +424,5 @@ def test_8_a_planner_that_sees_needs_a_camera_that_does(graph):
 
 
 def test_9_its_page_names_everything(documentation):
-    files = ("excavation", "bucket_client", "tray_camera")
-    assert not documentation.missing(
-        "excavation.md", ExcavationConfig, *(f"nodes/planning/{name}.py" for name in files)
-    )
+    files = ("planning/excavation", "planning/bucket_client", "planning/tray_camera", "frames/transform_listener")
+    assert not documentation.missing("excavation.md", ExcavationConfig, *(f"nodes/{name}.py" for name in files))

@@ -522,5 +522,5 @@ def test_8_pokes_come_from_files_as_well_and_what_is_none_changes_nothing(graph)
 
 
 def test_9_its_page_names_everything(documentation):
-    files = ("poking", "arm_client")
-    assert not documentation.missing("poking.md", PokingConfig, *(f"nodes/planning/{name}.py" for name in files))
+    files = ("planning/poking", "planning/arm_client", "frames/transform_listener")
+    assert not documentation.missing("poking.md", PokingConfig, *(f"nodes/{name}.py" for name in files))
