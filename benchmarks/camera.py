@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from experiments.problems.device_bench import DeviceBench, Played, Usage
-from experiments.problems.own_domain import own_domain
 from nodes.framework.heap import keep_freed_memory
 from reporting.checks import Result
 from reporting.progress import SilentProgress
+from scripting.own_domain import own_domain
 
 SOURCE = "own target"
 SECONDS = {"quick": 4.0, "full": 15.0}

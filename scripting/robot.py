@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from config.robot import node_parameters
 from scripting.errors import GraphError, ScriptError, UsageError
 from scripting.learnt import Learnt
+from scripting.own_domain import given_or_own_domain
 from scripting.results import EpisodeResult, PathResult
 from scripting.tasks import OneAtATime, Task
 from sim_core.adoption import AdoptionError, adopted
@@ -29,8 +29,6 @@ JOIN_TIMEOUT = 10.0  # [s] for the nodes of a running graph to be discovered
 EPISODE_TIMEOUT = 300.0  # [s] for one episode and its refits
 LEARNT_TIMEOUT = 60.0  # [s] for a proposal under way to be judged
 
-_started = itertools.count()  # robots of this process, for domains of their own
-
 
 class Robot:
     """See docs/scripting.md. Made by `start` or `join`; ends with the `with` block, or by `close`.
@@ -44,10 +42,17 @@ class Robot:
     """
 
     def __init__(
-        self, connect: Callable[[], Connection], name: str, domain: int, namespace: str, graph: LaunchedGraph | None
+        self,
+        connect: Callable[[], Connection],
+        name: str,
+        domain: int,
+        namespace: str,
+        graph: LaunchedGraph | None,
+        claim: contextlib.ExitStack,
     ) -> None:
         self.name, self.domain, self.namespace = name, domain, namespace
         self._connect, self._graph = connect, graph
+        self._claim = claim  # of the domain
         self._connection: Connection | None = None
         self._closed = False
         self._state = threading.RLock()  # of the attributes above
@@ -73,7 +78,7 @@ class Robot:
             record: folder for the bag, accepted parameter sets and `graph.log`; None: nothing is kept.
             launch: launch file. A simulation starts with its time standing still (`paused=True`), the drivers of a real or
                 emulated robot (`robot.launch.py`) are switched on by the first verb that moves it (`drivers="by_hand"`).
-            domain: ROS domain; None: ROS_DOMAIN_ID, else one that no other robot of this script has.
+            domain: ROS domain; None: ROS_DOMAIN_ID, else one that nobody of this machine has who asks in the same way.
             namespace: of all nodes.
             **arguments: of the launch file (`./refit launch sim --show-args` lists them), as bools, numbers and texts.
 
@@ -87,8 +92,9 @@ class Robot:
             name = node_parameters(robot).parent.name
         except (FileNotFoundError, AdoptionError) as error:
             raise UsageError(str(error)) from None
+        claim = contextlib.ExitStack()
         if domain is None:
-            domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + (os.getpid() + next(_started)) % 100))
+            domain = claim.enter_context(given_or_own_domain())
         first = ("paused", True) if Path(launch).name.startswith("sim") else ("drivers", "by_hand")
         given: dict[str, object] = {"robot": robot, "namespace": namespace, first[0]: first[1], **arguments}
         if record is not None:
@@ -100,7 +106,7 @@ class Robot:
 
             return Connection.to_launched(graph, robot, domain, namespace, given)
 
-        return cls(connect, name, domain, namespace, graph)
+        return cls(connect, name, domain, namespace, graph, claim)
 
     @classmethod
     def join(cls, *, namespace: str = "", domain: int | None = None, timeout: float = JOIN_TIMEOUT) -> Robot:
@@ -118,7 +124,7 @@ class Robot:
 
         domain = int(os.environ.get("ROS_DOMAIN_ID", 0)) if domain is None else domain
         connection = Connection.to_running(domain, namespace, timeout)
-        made = cls(lambda: connection, connection.facts.robot, domain, namespace, None)
+        made = cls(lambda: connection, connection.facts.robot, domain, namespace, None, contextlib.ExitStack())
         made._connection = connection
         return made
 
@@ -136,6 +142,7 @@ class Robot:
         try:
             if self._graph is not None:
                 self._graph.close()
+            self._claim.close()
             # What moves a robot that was joined stands before it is left alone; with its graph a task has ended anyway.
             with contextlib.suppress(Exception):
                 self._verbs.cancel()

@@ -130,7 +130,7 @@ def run_command(name: str, whole: bool) -> int:
     Args:
         whole: what it says is printed in one piece once it has ended.
     """
-    from experiments.problems.own_domain import own_domain
+    from scripting.own_domain import own_domain
 
     folder = Path(tempfile.mkdtemp(prefix=f"refit-{name.replace(' ', '-')}-"))
     command = [sys.executable, "-P", "-m", "cli.main", *COMMANDS[name]]

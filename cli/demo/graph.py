@@ -8,7 +8,6 @@ with demo_graph(scene.launch, dict(robot=robot, seed=seed), NODES, folder, START
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from cli.demo.live import NO_VIEW, LiveView
 from reporting.progress import SilentProgress
 from scripting.client import GraphClient
 from scripting.launched import LaunchedGraph
+from scripting.own_domain import given_or_own_domain
 from scripting.readiness import wait_until_active
 
 __all__ = ["IN_STEP", "begin_goal", "demo_graph", "end_goal"]
@@ -44,17 +44,17 @@ def demo_graph(
     Raises:
         scripting.ScriptError: the graph failed.
     """
-    domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100))
     whole = {**arguments, "record": True, "run_directory": folder, **view.arguments()}
-    graph = LaunchedGraph(launch, whole, domain, folder)
-    client = GraphClient(domain, "", graph.check_alive, graph.error)
-    try:
-        with progress.stage("starting nodes", None):
-            wait_until_active(client, nodes, timeout, graph.dead_nodes)
-        yield client
-    finally:
-        graph.close()
-        client.close()
+    with given_or_own_domain() as domain:
+        graph = LaunchedGraph(launch, whole, domain, folder)
+        client = GraphClient(domain, "", graph.check_alive, graph.error)
+        try:
+            with progress.stage("starting nodes", None):
+                wait_until_active(client, nodes, timeout, graph.dead_nodes)
+            yield client
+        finally:
+            graph.close()
+            client.close()
 
 
 def begin_goal(

@@ -25,8 +25,8 @@ from experiments.problems.device_bench import KILLED, DeviceBench, Injection, Pl
 from experiments.problems.device_faults_report import write_report
 from experiments.problems.device_signs import OK, STALE, Health, Telling
 from experiments.problems.devices import DEVICES
-from experiments.problems.own_domain import own_domain
 from reporting import Result, SilentProgress
+from scripting.own_domain import own_domain
 
 SOURCE = "own target"
 #: phase -> [s] of faults

@@ -16,10 +16,10 @@ from experiments.problems.chaos_graph import ChaosGraph, Recovery
 from experiments.problems.chaos_injections import Done, Injection, inject
 from experiments.problems.chaos_judge import Limits, after_stop, closed, lost_at, mastered, objection, silences, worst
 from experiments.problems.chaos_observer import HALTED, Observer
-from experiments.problems.own_domain import own_domain
 from recording import BagReader
 from recording.bag_reader import BagError
 from scripting.errors import GraphError
+from scripting.own_domain import own_domain
 
 __all__ = ["NOT_DONE", "VERDICTS", "Outcome", "perform", "study"]
 

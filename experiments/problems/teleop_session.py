@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.problems.own_domain import own_domain
 from nodes.telepresence.protocol import Hand, Hello, Offer, Ping, Pong, Sample, write
 from nodes.telepresence.protocol_robot import Answer, Refused, Status, Welcome, parse_robot
+from scripting.own_domain import own_domain
 
 __all__ = ["command_path", "glass_to_glass"]
 

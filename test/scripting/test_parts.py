@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from scripting import EpisodeResult, Learnt, Outcome, PathResult, Robot, ScriptError, UsageError
+from scripting.own_domain import given_or_own_domain
 from scripting.tasks import OneAtATime, Task
 
 
@@ -23,6 +24,15 @@ def test_robots_that_cannot_be_started(robot, sentence):
     with pytest.raises(UsageError, match=sentence) as caught:
         Robot.start(robot)
     assert "\n" not in str(caught.value)
+
+
+def test_graphs_of_one_machine_have_domains_of_their_own(monkeypatch):
+    monkeypatch.delenv("ROS_DOMAIN_ID", raising=False)
+    with given_or_own_domain() as first, given_or_own_domain() as second:
+        assert first != second and {first, second} <= set(range(20, 101))
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(first))
+        with given_or_own_domain() as third:  # what a person gives is not a claim
+            assert third == first
 
 
 def test_every_outcome_but_success_says_what_to_do():
