@@ -29,9 +29,11 @@ from visualization_msgs.msg import MarkerArray
 from config.whole_file import whole_file
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.long_action import LongAction
+from nodes.framework.messages import seconds
 from nodes.framework.qos import LATCHED, LEDGER, SENSOR, STATE
 from nodes.perception.lidar_config import LidarConfig
 from nodes.perception.lidar_messages import estimate_of, phases_of, pose_of, returns_of, scan_of, scene_of, transform_of
+from nodes.perception.lidar_page import page_of_goal
 from sim_core.lidar.files import scene_of_file
 from sim_core.lidar.measured import measured_ranges, seen_by, valid_scan
 from sim_core.lidar.scan import Lidar as Model
@@ -427,7 +429,16 @@ class Lidar(RefitNode):
         if task.action == "calibrate":
             task.work = _Work(lambda work: calibrate(model, scans, names, watch=work.watch))
         else:
-            task.work = _Work(lambda work: locate(model, scans, guess, reach, options, work.watch))
+            page = Path(self.config.directory) if task.action == "localize" and task.handle.request.report else None
+            stamp = seconds(task.stamp)
+
+            def searched(work: _Work) -> tuple[Found, str, str]:
+                found = locate(model, scans, guess, reach, options, work.watch)
+                return found, *(
+                    ("", "") if page is None or work.cancelled else page_of_goal(page, stamp, model, scans, found)
+                )
+
+            task.work = _Work(searched)
         if task.body:
             task.scans, task.until = [], now + self.config.patience
 
@@ -443,9 +454,14 @@ class Lidar(RefitNode):
             kind.Feedback(iteration=step, cost=cost, values=[values[name] for name in task.names])
         )
 
-    def _localized(self, task: _Task, found: Found) -> None:
+    def _localized(self, task: _Task, searched: tuple[Found, str, str]) -> None:
+        found, report, why = searched
+        if why:
+            self.diagnostics.error(f"the page of a goal is not kept: {why}")
         estimate = estimate_of(task.names, found.values, task.stamp, self.config.frame_id, found)
-        result = LocalizeScan.Result(outcome=int(found.outcome), message=found.message, estimate=estimate)
+        result = LocalizeScan.Result(
+            outcome=int(found.outcome), message=found.message, estimate=estimate, report=report
+        )
         if found.outcome == Outcome.FOUND:
             self._values |= found.values
             self._estimates.publish(estimate)
@@ -453,7 +469,8 @@ class Lidar(RefitNode):
         ending = "canceled" if task.cancelled else "succeed" if found.outcome == Outcome.FOUND else "abort"
         self._finish(result, ending)
 
-    def _followed(self, task: _Task, found: Found) -> None:
+    def _followed(self, task: _Task, searched: tuple[Found, str, str]) -> None:
+        found = searched[0]
         if task.cancelled:
             self._finish(self._ended("cancelled on request"), "canceled")
             return

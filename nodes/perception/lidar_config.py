@@ -43,7 +43,9 @@ class LidarConfig:
         ("diode.a", "diode.b", "diode.c"), description="parameters that a calibration learns unless its goal names some"
     )
     calibration_scans: int = setting(20, "scans", (1, 1000), "that a calibration averages over unless its goal says")
-    directory: str = setting("runs/lidar", description="where a calibration's values go", read_only=True)
+    directory: str = setting(
+        "runs/lidar", description="where a calibration's values and goals' pages go", read_only=True
+    )
     threads: int = setting(1, "", (1, 64), "of the CPU; their number changes no result", read_only=True)
 
     def search(self, following: bool = False) -> SearchOptions:
