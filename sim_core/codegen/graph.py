@@ -108,25 +108,28 @@ def read(function: ca.Function) -> Graph:
     out_dense = [_row_major(function.sparsity_out(i)) for i in range(function.n_out())]
     graph.outputs = [[None] * (r * c) for r, c in graph.out_shapes]
 
-    number: dict[Value, int] = {}
+    number: dict[tuple[str, tuple[Any, ...]], int] = {}  # plain pairs: a dataclass takes thrice as long to look up
 
     def value(op: str, *args: Any) -> int:
         if op in COMMUTATIVE and args[0] > args[1]:
             args = args[::-1]
-        key = Value(op, args)
-        if key not in number:
-            number[key] = len(graph.values)
-            graph.values.append(key)
-        return number[key]
+        found = number.setdefault((op, args), len(graph.values))
+        if found == len(graph.values):
+            graph.values.append(Value(op, args))
+        return found
 
     calls = [ca.SX(0)] * function.n_instructions()
     if function.find_functions():
         calls = ca.vertsplit(function.instructions_sx())
     slot: dict[int, int] = {}  # CasADi work slot -> value held now
+    instruction, reads, writes = function.instruction_id, function.instruction_input, function.instruction_output
     for k in range(function.n_instructions()):
-        op = function.instruction_id(k)
-        i, o = function.instruction_input(k), function.instruction_output(k)
-        if op == ca.OP_INPUT:
+        op, i, o = instruction(k), reads(k), writes(k)
+        # What most instructions are comes first.
+        if op in OPERATIONS:
+            name, arity = OPERATIONS[op]
+            slot[o[0]] = value(name, *(slot[a] for a in i[:arity]))
+        elif op == ca.OP_INPUT:
             slot[o[0]] = value("input", i[0], in_dense[i[0]][i[1]])
         elif op == ca.OP_OUTPUT:
             graph.outputs[o[0]][out_dense[o[0]][o[1]]] = slot[i[0]]
@@ -135,9 +138,6 @@ def read(function: ca.Function) -> Graph:
             slot[o[0]] = value("const", repr(function.instruction_constant(k)))
         elif op in (ca.OP_ASSIGN, ca.OP_LIFT):
             slot[o[0]] = slot[i[0]]
-        elif op in OPERATIONS:
-            name, arity = OPERATIONS[op]
-            slot[o[0]] = value(name, *(slot[a] for a in i[:arity]))
         elif op == ca.OP_CALL and block_of_call((called := calls[k].which_function()).name()):
             arguments, results = _split(i, called.nnz_in, called.n_in()), _split(o, called.nnz_out, called.n_out())
             call = value("call", called.name(), *(tuple(slot[a] for a in argument) for argument in arguments))
