@@ -21,19 +21,31 @@ from launch.event_handlers import OnProcessExit, OnProcessIO, OnProcessStart
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from lifecycle_msgs.msg import State
 from lifecycle_msgs.srv import GetState
-from rcl_interfaces.srv import GetParameters
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.action import ActionClient
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node, NodeNameNonExistentError
+from rclpy.parameter import Parameter
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import SetSimulationState
 
 from nodes.framework.qos import STATE
 
-__all__ = ["DEADLINE", "LAUNCH", "Messages", "Probe", "Processes", "include", "seconds", "settled", "until"]
+__all__ = [
+    *("DEADLINE", "LAUNCH", "SPARING", "SPARING_SERVOS", "Messages", "Probe", "Processes"),
+    *("include", "seconds", "settled", "until"),
+]
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 DEADLINE = 180.0  # [s] of wall time, for anything that has to happen
+#: Settings of an arm's plant in lock-step where no test counts what it says: clock and transforms more seldom than by default, a wrench
+#: for every second tick. To say and to hear all of that is half of what such a graph costs.
+SPARING = """
+/**/sim_plant:
+  ros__parameters: {clock_period: 0.04, tf_period: 0.1, wrench_period: 0.004}
+"""
+#: The same with servos at half their rate, and so half as many joint states: for the UR5e with its scoop; a Panda falls behind like that.
+SPARING_SERVOS = SPARING.replace("{", "{tick: 0.004, ")
 
 
 def include(name: str, **arguments) -> GroupAction:
@@ -279,6 +291,12 @@ class Probe:
         request = SetSimulationState.Request(state=SimulationState(state=state))
         result = self.call(SetSimulationState, "set_simulation_state", request).result
         assert result.result == Result.RESULT_OK, result.error_message
+
+    def set_pace(self, factor: float) -> None:
+        """Simulated per wall time, 0: as fast as possible. Where nothing moves the plant need not take a core from whoever computes."""
+        request = SetParameters.Request(parameters=[Parameter("real_time_factor", value=factor).to_parameter_msg()])
+        answer = self.call(SetParameters, "sim_plant/set_parameters", request).results[0]
+        assert answer.successful, answer.reason
 
     def forget(self) -> None:
         """Make clients anew at their next use: those of a graph that has ended may lose the next one's answers."""

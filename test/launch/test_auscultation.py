@@ -7,7 +7,7 @@ import launch_pytest
 import numpy as np
 import pytest
 from launch import LaunchDescription
-from launched import Processes, include, until
+from launched import SPARING, Processes, include, until
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from refit_interfaces.action import PlaceAndRecord, RunExam
@@ -25,6 +25,8 @@ PATIENT, REGION = 4, "heart/front/aortic"
 
 @launch_pytest.fixture(scope="module")
 def graph(domain, tmp_path_factory):
+    settings = tmp_path_factory.mktemp("auscultation") / "settings.yaml"
+    settings.write_text(SPARING)
     processes = Processes()
     exam = include(
         "auscultation.launch.py",
@@ -32,7 +34,8 @@ def graph(domain, tmp_path_factory):
         readings=1,
         duration=5.0,
         lockstep=True,
-        real_time_factor=0.0,
+        real_time_factor=0.5,  # until somebody moves
+        params_file=settings,
         directory=tmp_path_factory.mktemp("exams"),
     )
     return LaunchDescription([*processes.handlers(), exam]), processes
@@ -77,6 +80,7 @@ def test_a_camera_without_depth_registers_nobody(graph, probe):
 
 @pytest.mark.launch(fixture=graph)
 def test_a_silent_microphone_ends_the_exam_which_goes_on_when_it_is_mended(graph, probe, heard):
+    probe.set_pace(0.0)
     set_fault(probe, "stethoscope", "silent")
     goal = RunExam.Goal(regions=[REGION])
     found = probe.result(probe.send_goal(RunExam, "auscultation/run_exam", goal))

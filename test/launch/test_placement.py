@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
 from launch import LaunchDescription
-from launched import Processes, include, seconds, until
+from launched import SPARING, Processes, include, seconds, until
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from refit_interfaces.action import PlaceAndRecord, RecordAudio
@@ -33,7 +33,7 @@ O, S = PlaceAndRecord.Result, GoalStatus
 @launch_pytest.fixture(scope="module")
 def graph(domain, tmp_path_factory):
     settings = tmp_path_factory.mktemp("placement") / "limits.yaml"
-    settings.write_text(LIMITS)
+    settings.write_text(LIMITS + SPARING)
     processes = Processes()
     robot = include(
         "sim.launch.py",

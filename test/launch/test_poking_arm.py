@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
 from launch import LaunchDescription
-from launched import Processes, include, seconds, until
+from launched import SPARING, Processes, include, seconds, until
 from refit_interfaces.action import PokeObject
 from refit_interfaces.msg import PokeMeta, PokeSample, SupervisorStatus
 from std_srvs.srv import Trigger
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 @launch_pytest.fixture(scope="module")
 def graph(domain, folder):
     settings = folder / "settings.yaml"
-    settings.write_text(SETTINGS)
+    settings.write_text(SETTINGS + SPARING)
     processes = Processes()
     robot = include(
         "sim.launch.py",
