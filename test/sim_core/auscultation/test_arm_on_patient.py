@@ -48,6 +48,7 @@ class Day:
         self.arm = ListeningArm(model, "membrane")
         self.felt = PressingForce(wrist_load(model, "wrist", "membrane"))
         self.arm.start_at(self.plant.q)
+        self.membrane = self.arm.kinematics.at(self.plant.true_q).position
         self.force, self.speed, self.phase, self.depth, self.where = [], [], [], [], []
 
     def cycle(self, commanded=True, deaf=False):
@@ -59,13 +60,13 @@ class Day:
             gain = np.hstack([np.diag(m.kp), np.diag(m.kd)])
             plant.command(Command(Mode.FEEDBACK, plant.t, plant.joints, m.effort, m.position, m.velocity, gain))
         for _ in range(round(PERIOD / plant.tick_period)):
-            before = arm.pose(plant.true_q).position
             plant.tick()
             now = self.patient.contact
             self.force.append(now.force)
             self.depth.append(now.depth)
             self.where.append(now.place)
-            self.speed.append(np.linalg.norm(arm.pose(plant.true_q).position - before) / plant.tick_period)
+            before, self.membrane = self.membrane, arm.kinematics.at(plant.true_q).position
+            self.speed.append(np.linalg.norm(self.membrane - before) / plant.tick_period)
             self.phase.append("none" if arm.placement is None else arm.placement.phase.name)
 
     def place(self, point, normal, config=SHORT, meanwhile=lambda day: {}, longest=60.0):
