@@ -100,12 +100,12 @@ def test_a_run_that_has_not_arrived_says_so_and_writes_no_parameters(recording, 
 
 def test_a_posterior_beyond_the_prior_s_limits_widens_them_and_one_beyond_those_given_is_refused(recording):
     """The slider's damping is a thousand times the model's."""
-    found = infer([recording], config("emcee", windows=1, limits={}, free=("slider.damping",)))
+    found = infer([recording], config("emcee", windows=1, iterations=800, limits={}, free=("slider.damping",)))
     upper = natural_limits("cartpole", ["slider.damping"])[1]["slider.damping"][1]
     assert upper < 0.01 and "widened: slider.damping" in found.notes[-1]
     assert found.posterior.upper[0] > TRUTH["slider.damping"]
     assert not any("At a limit" in text for text in inference_warnings(found))
-    held = infer([recording], config("emcee", windows=1, limits={"slider.damping": (0.0, upper)}))
+    held = infer([recording], config("emcee", windows=1, iterations=800, limits={"slider.damping": (0.0, upper)}))
     (verdict,) = (v for v in held.verdicts if not v.passed and "lean on a limit" in v.check.name)
     assert verdict.binding and verdict.sentence.startswith("At a limit: slider.damping.")
     assert not inference_result(held).passed
@@ -151,7 +151,9 @@ def test_errors_that_are_fitted_hold_the_truth_where_an_assumed_noise_does_not(t
 
 
 def test_errors_are_fitted_to_particles_and_widen_the_prior_s_limits(recording):
-    found = infer([recording], config("emcee", windows=1, limits={}, free=("slider.damping",), errors="fitted"))
+    found = infer(
+        [recording], config("emcee", windows=1, iterations=800, limits={}, free=("slider.damping",), errors="fitted")
+    )
     assert found.posterior.lower[0] <= TRUTH["slider.damping"] <= found.posterior.upper[0]
     assert abs(found.posterior.mean[0] - TRUTH["slider.damping"]) < 3 * found.posterior.std[0]
     assert found.config.finish == 300
