@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import trimesh
 
 from sim_core.elastic.objects.soft_object import SoftObject, camera_offset
 from sim_core.elastic.truth.analytic import AnalyticSolid
@@ -143,6 +142,8 @@ def category_object(category: str, index: int, seed: int = 0, offset: np.ndarray
     """
     if category not in BODIES:
         raise ValueError(f"there is no category {category!r}; there are {', '.join(CATEGORIES)}")
+    import trimesh  # half a second, for those who make one
+
     rng = np.random.default_rng([seed, CATEGORIES.index(category), index, 97])
     sphere = trimesh.creation.icosphere(subdivisions=4)
     body = BODIES[category](np.asarray(sphere.vertices), rng)
