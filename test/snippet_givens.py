@@ -33,7 +33,7 @@ def models_with_contacts(names, folder):
 
 
 def a_double_cart_pole_s_recording(names, folder):
-    """trajectories of a double cart-pole with friction, 20 steps."""
+    """trajectories of a double cart-pole with friction, 8 steps."""
     from sim_core.inference.data.trajectories import Trajectories
     from sim_core.multibody import Dynamics, load_model
 
@@ -42,18 +42,18 @@ def a_double_cart_pole_s_recording(names, folder):
     p = dynamics.nominal.copy()
     for joint in model.joint_names:
         p[model.parameters.index(f"{joint}.frictionloss")] = 0.05
-    u = 5.0 * np.sin(0.3 * np.arange(20))[None, :, None]
+    u = 5.0 * np.sin(0.3 * np.arange(8))[None, :, None]
     x0 = np.array([[0.0, 0.3, -0.2, 0.0, 0.0, 0.0]])
     names["trajectories"] = Trajectories(0.02, dynamics.rollout(x0, u, p), u)
 
 
 def a_panda_s_recording(names, folder):
-    """dt, x, u of a Panda that moves for 0.2 s, and x0, U to be predicted."""
+    """dt, x, u of a Panda that moves for 0.1 s, and x0, U to be predicted."""
     from sim_core.multibody import Dynamics, load_model
 
     dynamics = Dynamics(load_model("panda"), dt=0.01)
     q = dynamics.model.q_home
-    u = np.zeros((1, 20, dynamics.nu)) + 0.3 * np.sin(np.arange(20))[None, :, None]
+    u = np.zeros((1, 10, dynamics.nu)) + 0.3 * np.sin(np.arange(10))[None, :, None]
     x = dynamics.rollout(np.r_[q, np.zeros(7)], u, dynamics.nominal)
     names.update(dt=0.01, x=x, u=u, x0=x[0, 0], U=u[0])
 
@@ -67,7 +67,7 @@ def a_pendulum_s_density(names, folder):
 
     dynamics = pendulum.dynamics()
     lengths = pendulum.lengths(dynamics.model)
-    data = pendulum.simulated(dynamics, lengths, [1.5, 2.0], steps=120)
+    data = pendulum.simulated(dynamics, lengths, [1.5, 2.0], steps=101)
     names.update(density=SingleShooting(dynamics, lengths, data), simulate=simulate, sobol=sobol)
 
 
