@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import importlib
 import inspect
 from concurrent.futures import Executor
@@ -60,13 +61,23 @@ def entries(package: str, root: Path = ROOT) -> dict[str, Entry]:
         parts = path.relative_to(root).with_suffix("").parts
         if SHARED in parts:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-        if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
+        read = _read(path.read_text(encoding="utf-8"), str(path))
+        if read is not None:
             if path.stem in found:
                 raise ValueError(f"{path} and module {found[path.stem].module} share a name; rename one of them")
-            line = (ast.get_docstring(tree) or "").strip().partition("\n")[0]
-            found[path.stem] = Entry(".".join(parts), line, _tiers(tree))
+            found[path.stem] = Entry(".".join(parts), *read)
     return found
+
+
+@functools.cache  # by the text itself: whoever asks again and again waits for nothing but the files
+def _read(text: str, name: str) -> tuple[str, tuple[str, ...]] | None:
+    """First line of the docstring and tiers of a module that defines `run`; None: it does not."""
+    if "def run" not in text:
+        return None
+    tree = ast.parse(text, name)
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
+        return None
+    return (ast.get_docstring(tree) or "").strip().partition("\n")[0], _tiers(tree)
 
 
 def _tiers(tree: ast.Module) -> tuple[str, ...]:
