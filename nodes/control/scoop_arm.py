@@ -121,6 +121,7 @@ class ScoopArmController(ArmController):
                 return f"{why[0].upper()}{why[1:]}."
             way()
             self._errand = errand
+            self._said = ""  # whoever asked hears where the arm is from now on, also if that is where it was
             return ""
 
         return self.answer(begin, done, response)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
+from rclpy.duration import Duration
 from refit_interfaces.action import CollectSample, ExecuteScoop
 from refit_interfaces.msg import ScoopScores
 from refit_interfaces.srv import MeasureVolume, PredictScoops
@@ -55,6 +56,9 @@ Outcome = ExecuteScoop.Result
 STOPPED = (Outcome.TOO_MUCH_FORCE, Outcome.STUCK)
 #: what the arm says of itself where it rests below the camera with the scoop, and out of the camera's way
 MEASURING, AWAY = "at the measuring pose", "at home"
+#: states in which the arm goes nowhere, and how long it is in one of them before it stays there [s]: on arrival it comes to rest first
+STANDING = (MEASURING, AWAY, "at rest", "halted")
+STAYS = 5.0
 
 
 class Scooping(RefitNode):
@@ -74,6 +78,7 @@ class Scooping(RefitNode):
         shipped_belief(config.policy)  # now, or a sentence why not
         self.search, self._picture = None, None
         self._arm, self._blade, self._phase = "", None, ""
+        self._arm_since = self.get_clock().now()
         self.tray, self.meter = Tray.of(load_model(config.robot)), LoadMeter()
         self._frames = TransformListener(self)
         self.camera = TrayCamera(self, config.picture_patience)
@@ -124,7 +129,7 @@ class Scooping(RefitNode):
             say("out of reach", len(self.search.refused))
 
     def _on_arm(self, message: String) -> None:
-        self._arm = message.data
+        self._arm, self._arm_since = message.data, self.get_clock().now()
 
     def _on_blade(self, message: PoseStamped) -> None:
         self._blade = pose_of(message)
@@ -281,7 +286,7 @@ class Scooping(RefitNode):
         return (yield from self.arm.call(goal, heard, lambda: self.goal.cancelled, "to scoop"))
 
     def _go(self, way: str, there: str, phase: str) -> Iterator[None]:
-        """Have the arm go somewhere, and wait until it is there."""
+        """Have the arm go somewhere, and wait until it is there. Raises ArmRefused: it stays elsewhere; ArmSilent."""
         self._feedback(None, phase)
         client = self._ways[way]
         yield from self.arm.until(client.service_is_ready, f"the node scoop_arm serves no scoop/{way}")
@@ -291,7 +296,13 @@ class Scooping(RefitNode):
         if not (answer := asked.result()).success:
             self._arm = self._arm or before
             raise ArmRefused(answer.message)
-        yield from self.arm.until(lambda: self._arm == there, f"the arm did not come to be {there}")
+        yield from self.arm.until(lambda: self._arm == there or self._stays(), f"the arm did not come to be {there}")
+        if self._arm != there:
+            raise ArmRefused(f"the arm is {self._arm} and not {there}; the node scoop_arm says why")
+
+    def _stays(self) -> bool:
+        """Whether the arm has gone nowhere for a while, on the robot's clock."""
+        return self._arm in STANDING and self.get_clock().now() - self._arm_since > Duration(seconds=STAYS)
 
     # -- what others are told ----------------------------------------------------------------------
 
