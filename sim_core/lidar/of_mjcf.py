@@ -92,7 +92,14 @@ def pose_of(place: np.ndarray, turn: np.ndarray) -> Pose:
 
 def looks(model: Any, materials: Mapping[str, Material] = {}) -> tuple[list[str], dict[str, Material]]:
     """What each geom of a model is made of, and those materials by name: one of `materials` where the geom's is among them, a mirror
-    where it reflects more than 0.8, else of the albedo that its colour has."""
+    where it reflects more than 0.8, else of the albedo that its colour has.
+
+    Raises:
+        ValueError: one of `materials` is none of the model's.
+    """
+    there = [model.mat(k).name for k in range(model.nmat)]
+    if unknown := [name for name in materials if name not in there]:
+        raise ValueError(f"the world has no material {unknown[0]!r}; it has {', '.join(there) or 'none'}")
     made_of, found = [], dict(materials)
     for geom in range(model.ngeom):
         name, number = _material(model, geom), int(model.geom_matid[geom])

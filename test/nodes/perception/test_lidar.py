@@ -21,6 +21,7 @@ from visualization_msgs.msg import MarkerArray
 from hardware.emulation.process import EmulatorProcess
 from nodes.framework.qos import LATCHED, LEDGER, SENSOR
 from nodes.perception.lidar_config import LidarConfig
+from nodes.perception.lidar_page import page_of_goal
 from sim_core.lidar.files import scene_of_file
 from sim_core.lidar.measured import measured_ranges, seen_by
 from sim_core.lidar.scan import Lidar
@@ -131,6 +132,23 @@ def test_a_scanner_is_found_with_the_numbers_of_the_same_fit_offline(chain):
     chain.ros.until(lambda: np.allclose(phases(chain), expected.phase.T, atol=1e-5, equal_nan=True), what="the phases")
     rows, beams = chain.phases[-1].layout.dim
     assert (rows.label, rows.size, beams.size) == ("46.55 MHz, 53.2 MHz", 2, 682)
+
+
+def test_a_page_that_cannot_be_written_is_said_and_nothing_else_is_lost(tmp_path):
+    scene, given = scene_of_file(DATA / "mirror.yaml")
+    model = Lidar(scene, values=given)
+    ranges = model.scan().range
+    found = locate(model, ranges, dict(zip(POSE, (-0.28, 0.02, 0.05))))
+    (tmp_path / "file").write_text("in the way")
+    page, why = page_of_goal(tmp_path / "file", 1.5, model, ranges[None], found)
+    assert page == "" and "file" in why
+    # What stands nowhere has a page, too: a surface that is looked for, and a scan that says nothing.
+    for sought, scan in (
+        (locate(model, ranges, {"wall.albedo": 0.5}), ranges),
+        (locate(model, ranges * np.nan, given), ranges * np.nan),
+    ):
+        page, why = page_of_goal(tmp_path, 2.5, model, scan[None], sought)
+        assert why == "" and Path(page).is_file()
 
 
 def test_a_mirror_is_followed_and_missed_where_it_is_gone(chain):

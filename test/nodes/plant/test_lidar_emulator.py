@@ -12,6 +12,7 @@ from hardware.urg.device import UrgDevice, UrgSettings
 from hardware.urg.scene import MujocoScene
 from nodes.plant.lidar_emulator import LidarWorld
 from sim_core.lidar.files import materials_of_file, scene_of_file
+from sim_core.lidar.material import MIRROR
 from sim_core.lidar.measured import seen_by
 from sim_core.lidar.scan import Lidar
 from sim_core.plant import robot_mjcf
@@ -95,6 +96,13 @@ def test_a_mirror_in_a_robots_world_shows_what_is_before_it_and_moves_with_its_j
     assert dull.cast(ANGLES).distance[oblique] == pytest.approx(0.79 / np.cos(angle), abs=1e-3)
     q[1] = np.pi  # turned round, it faces the other wall
     assert dull.cast(ANGLES).distance[340] == pytest.approx(3.0, abs=1e-3)
+    with pytest.raises(ValueError, match="no material 'tinn'; it has tin, shiny"):
+        LidarWorld(WORLD, ["slide", "turn"], lambda: q, "urg", {"tinn": MIRROR}, ANGLES)
+    file.write_text("bodies: []\n")
+    with pytest.raises(ValueError, match="'materials' by their names"):
+        materials_of_file(file)
+    with pytest.raises(FileNotFoundError, match="materials are expected in the file"):
+        materials_of_file(tmp_path / "nowhere.yaml")
     # What a model's own materials reflect needs no file.
     shiny = LidarWorld(
         WORLD.replace('material="tin"', 'material="shiny"'), ["slide", "turn"], lambda: 0.0 * q, "urg", {}, ANGLES
