@@ -23,7 +23,7 @@ from rich.table import Table
 from cli.device_scan import Answer, Port, audio_inputs, cameras, describe_port, net_ft, probe, serial_ports
 from cli.findings import ESSENTIAL, NOTE, OK, WARNING
 from config.robot import load_robot, loadable_robots, node_parameters
-from hardware.audio.sources import find_input
+from hardware.audio.portaudio import find_device
 from hardware.link import DeviceError
 
 __all__ = ["Expectation", "Finding", "expectations", "main"]
@@ -387,7 +387,7 @@ def look_at_audio(wanted: list[Expectation]) -> Iterator[Finding]:
         for one in found:
             listed[one["number"]] = {"name": one["name"], "max_input_channels": one["channels"]}
         try:
-            number = find_input(listed, next((one["number"] for one in found), -1), each.where)
+            number = find_device(listed, next((one["number"] for one in found), -1), each.where)
             yield Finding(each.node, OK, f"{number} '{listed[number]['name']}'", f"audio input '{each.where}'")
         except DeviceError as error:
             yield Finding(each.node, ESSENTIAL, str(error), f"audio input '{each.where}'", "plug it in, or set device")

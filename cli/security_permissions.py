@@ -31,6 +31,7 @@ _DRIVERS = "nodes.devices."
 #: node -> the controllers that it is for: no other robot's graph has it
 _GOES_WITH = {
     "telepresence_bridge": ("teleop",),
+    "texture_scan": ("teleop",),
     **dict.fromkeys(("auscultation", "sim_stethoscope"), ("placement",)),
     "scooping": ("scoop_arm",),
     "excavation": ("bucket_arm",),
@@ -40,7 +41,19 @@ _GOES_WITH = {
 #: node -> its name in our launch files, where that is another
 _RUNS_AS = {"sim_stethoscope": "stethoscope"}
 #: node and controller -> names under which our launch files start it once more
-_RUNS_ALSO_AS = {("sim_camera", "poke_arm"): ("sim_camera_left", "sim_camera_right")}
+_RUNS_ALSO_AS = {
+    ("sim_camera", "poke_arm"): ("sim_camera_left", "sim_camera_right"),
+    ("sim_camera", "teleop"): ("texture_camera",),
+}
+#: controller -> drivers that our launch files start beside those of the robot: (name there, executable)
+_STARTED_WITH = {"teleop": (("microphone", "audio"), ("speaker", "speaker"))}
+#: name of a node in our launch files -> its topics that are called otherwise there
+_CALLED = {
+    "texture_camera": {
+        f"camera/{topic}": f"wrist_camera/{topic}"
+        for topic in ("color/image_raw", "color/camera_info", "aligned_depth_to_color/image_raw")
+    }
+}
 _ACTION_SERVICES = ("send_goal", "cancel_goal", "get_result")
 _ACTION_TOPICS = ("feedback", "status")
 
@@ -70,14 +83,15 @@ def members(robot: str, namespace: str = "") -> list[Member]:
     """
     described = load_robot(robot)
     devices = [
-        Device(run_as, executable=name)
+        Device(run_as, executable=name, remap=_CALLED.get(run_as, {}))
         for name, module in NODES.items()
         for run_as in (_RUNS_AS.get(name, name), *_RUNS_ALSO_AS.get((name, described.controller), ()))
         if not module.startswith(_DRIVERS)
         and (name not in CONTROLLERS or name == described.controller)
         and described.controller in _GOES_WITH.get(name, (described.controller,))
     ]
-    devices += described.devices
+    started = _STARTED_WITH.get(described.controller, ())
+    devices += [*described.devices, *(Device(name, executable=executable) for name, executable in started)]
     named = [(device, _resolved(device, namespace)) for device in devices]
     everybody = [
         _member(enclave(namespace, device.node, device.namespace), _topics(points)) for device, points in named

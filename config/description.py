@@ -18,6 +18,7 @@ __all__ = [
     "Device",
     "Dig",
     "DigDemo",
+    "Footprint",
     "HiddenChange",
     "Identify",
     "Listen",
@@ -25,6 +26,7 @@ __all__ = [
     "PayloadDemo",
     "PokeDemo",
     "Poke",
+    "RangeSite",
     "Refit",
     "Robot",
     "RobotError",
@@ -139,6 +141,34 @@ class TeleoperatedArm:
     prefix: str = key("", None, "of the arm's names in this robot's model, 'right_' for right_joint1")
     mount: str = key("", None, "body of this robot that is the root of the arm")
     frame: str = key("", None, "site of this robot that follows the hand: the end effector")
+    narrow: tuple[float, ...] = key(
+        "rad", (-6.3, 6.3), "its joints where the robot is to be narrow; left out: there is no such posture", default=()
+    )
+
+
+@dataclass(frozen=True)
+class RangeSite:
+    """A rangefinder that sounds along the z axis of a site: the nearest thing in a cone is what it reads."""
+
+    site: str = key("", None, "site of the model; readings carry its name")
+    minimum: float = key("m", (0.0, 10.0), "range that it reads for anything nearer, too", default=0.3)
+    maximum: float = key("m", (0.01, 100.0), "range beyond which it hears nothing", default=5.0)
+    field_of_view: float = key("rad", (0.01, 3.1), "full angle of the cone", default=0.7)
+    rate: float = key("Hz", (0.1, 1000.0), "of readings", default=10.0)
+    noise: float = key("m", (0.0, 1.0), "standard deviation of a reading of the simulated one", default=0.0)
+
+    def __post_init__(self) -> None:
+        if not self.minimum < self.maximum:
+            raise ValueError(f"minimum: expected one below maximum, {self.maximum:g} [m], found {self.minimum:g}")
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The rectangle on the floor that a base takes up, about the origin of its turning."""
+
+    front: float = key("m", (0.0, 5.0), "from the middle to the front edge")
+    rear: float = key("m", (0.0, 5.0), "from the middle to the rear edge")
+    side: float = key("m", (0.0, 5.0), "from the middle to either side")
 
 
 @dataclass(frozen=True)
@@ -150,17 +180,31 @@ class Teleoperate:
     arms: tuple[TeleoperatedArm, ...] = key("", None, "right one first")
     base: tuple[str, ...] = key("", None, "joints of the base: forward, left, anticlockwise; or none", default=())
     head: tuple[str, ...] = key("", None, "joints of the head: yaw, pitch, roll; or none", default=())
+    park: tuple[float, ...] = key(
+        "rad",
+        (-3.2, 3.2),
+        "where the head is put when it shall rest, yaw, pitch, roll; left out: straight ahead",
+        default=(0.0, 0.0, 0.0),
+    )
     gripper: str = key("", None, "joint that the right trigger closes, from its lower to its upper limit", default="")
     hand: tuple[str, ...] = key(
         "", None, "joints of the left hand, index to thumb, that the glove or the left trigger closes", default=()
     )
+    rangefinders: tuple[RangeSite, ...] = key("", None, "that look where the base drives; or none", default=())
+    footprint: Footprint | None = key(
+        "", None, "of the base, which rangefinders keep things away from; or none, where there are none", default=None
+    )
 
     def __post_init__(self) -> None:
+        if self.rangefinders and self.footprint is None:
+            raise ValueError("footprint: expected front, rear and side [m], since there are rangefinders, found none")
         sides = [arm.side for arm in self.arms]
         if sides not in (["right", "left"], ["right"], ["left"]):
             raise ValueError(
                 f"arms: expected a right and a left one, or one of them, found {', '.join(sides) or 'none'}"
             )
+        if len(self.park) != 3:
+            raise ValueError(f"park: expected yaw, pitch and roll, found {len(self.park)} angles")
         for name, sizes in (("base", (0, 3)), ("head", (0, 3)), ("hand", (0, 6))):
             if len(getattr(self, name)) not in sizes:
                 raise ValueError(f"{name}: expected {sizes[1]} joints or none, found {len(getattr(self, name))}")

@@ -31,7 +31,7 @@ from launch_ros.actions import LifecycleNode, PushRosNamespace
 
 from config.robot import node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
-from nodes.framework.launching import ARGUMENTS, parameter_files, shield, typed
+from nodes.framework.launching import ARGUMENTS, parameter_files, shield, typed, urgent
 from nodes.framework.security import enclave_arguments, variables
 from nodes.plant.emulator_program import emulator_program
 from nodes.plant.sim_plant_config import SimPlantConfig
@@ -113,7 +113,7 @@ def _plant(value, files, world):
         ],
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static")],
         ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, "sim_plant")],
-        prefix=f"{shield()} nice -n -10",
+        prefix=urgent(),
     )
 
 
@@ -139,7 +139,7 @@ def _emulator(device):
         cmd=[sys.executable, "-m", emulator_program(list(device.emulator)), *device.emulator],
         name=f"emulated_{device.node}",
         output="screen",
-        prefix=f"{shield()} nice -n -10",
+        prefix=urgent(),
     )
 
 
@@ -160,7 +160,7 @@ def _driver(device, files, value, emulated, autostart):
         ],
         remappings=[("/tf", "tf"), ("/tf_static", "tf_static"), *device.remap.items()],
         ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, device.node, device.namespace)],
-        prefix=f"{shield()} nice -n -10",
+        prefix=urgent(),
     )
 
 

@@ -28,7 +28,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, PushRosNamespace
 from launch_ros.event_handlers import OnStateTransition
 
-from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield
+from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield, urgent
 from nodes.framework.security import check_secure, enclave_arguments, variables
 
 NAMES = (
@@ -127,7 +127,7 @@ def _emulator(value, port):
         cmd=[sys.executable, "-m", "nodes.plant.lidar_emulator", "urg", *words],
         name="emulated_urg",
         output="screen",
-        prefix=f"{shield()} nice -n -10",
+        prefix=urgent(),
     )
 
 

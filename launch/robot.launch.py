@@ -12,6 +12,7 @@ Without a ROS distribution: `./refit launch robot.launch.py ...`. `sim.launch.py
 
 import os
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from launch import LaunchDescription
@@ -31,7 +32,8 @@ from launch_ros.event_handlers import OnStateTransition
 
 from config.robot import load_robot, node_parameters, robot_folder
 from nodes.devices.robot_devices import robot_devices
-from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield
+from nodes.framework.launching import ARGUMENTS, number, parameter_files, shield, urgent
+from nodes.framework.respawning import respawned
 from nodes.framework.security import enclave_arguments, variables
 from nodes.supervision.launch_check import check_arguments
 
@@ -51,6 +53,7 @@ NAMES = (
     "refit",
     "object",
     "probe",
+    "boxes",
     "free",
     "recipe",
     "lockstep",
@@ -60,6 +63,8 @@ NAMES = (
     "view_port",
     "view_reference",
 )
+#: controllers that are started again where they have died: whoever they serve may be far away, and they move nothing before he acts anew
+RESPAWNED = ("teleop",)
 #: passed on to drivers.launch.py and record.launch.py
 DRIVERS = (
     "robot",
@@ -119,6 +124,7 @@ def started(robot, value, physical=""):
     given = {"physical_parameters": physical} if physical else {}
     # Only where it is said: a robot's nodes.yaml may free more for good.
     free = {"free": value["free"]} if value["free"] else {}
+    boxes = [text.strip() for text in value["boxes"].split(";") if text.strip()]
     mpc = {
         "lockstep": yes["lockstep"],
         "recipe": value["recipe"],
@@ -129,7 +135,7 @@ def started(robot, value, physical=""):
     controllers = {
         "adaptive_mpc": mpc,
         "stance_controller": {"lockstep": yes["lockstep"], "solver": value["solver"]},
-        "teleop": {"lockstep": yes["lockstep"]},
+        "teleop": {"lockstep": yes["lockstep"], **({"boxes": boxes} if boxes else {})},
         # In lock-step the arm's time may run faster than the microphone's node does.
         "placement": {"lockstep": yes["lockstep"], **({"sound_patience": 30.0} if yes["lockstep"] else {})},
         "scoop_arm": {"lockstep": yes["lockstep"]},
@@ -164,26 +170,30 @@ def nodes(value):
     """The nodes, with the robot's parameters, files and arguments, the later the stronger."""
     robot, given = load_robot(value["robot"]), parameter_files(value["params_file"])
     files, prior = [str(node_parameters(value["robot"])), *given.ros], value["prior"] or given.physical
-    made = {
-        name: LifecycleNode(
+    autostart = value["autostart"] == "true"
+
+    def node(name, parameters, **options):
+        return LifecycleNode(
             package="refit",
             executable=name,
             name=name,
             exec_name=name,
             namespace="",
-            autostart=value["autostart"] == "true",
             output="screen",
             parameters=[*files, parameters],
             # A clock of its own for every namespace; without a namespace this is the usual /clock.
             remappings=[("/clock", "clock")],
             ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, name)],
-            # Without the right to, `nice` says so and runs the node all the same.
-            prefix=f"{shield()} nice -n -10" if name in (robot.controller, "supervisor") else shield(),
-            # Without it every gate is closed, and nobody would say so.
-            on_exit=Shutdown(reason="the supervisor has ended, without which nothing may move")
-            if name == "supervisor"
-            else None,
+            prefix=urgent(value["lockstep"] == "true") if name in (robot.controller, "supervisor") else shield(),
+            **options,
         )
+
+    # Without it every gate is closed, and nobody would say so.
+    last = {"supervisor": Shutdown(reason="the supervisor has ended, without which nothing may move")}
+    made = {
+        name: respawned(partial(node, name, parameters), autostart)
+        if name in RESPAWNED
+        else node(name, parameters, autostart=autostart, on_exit=last.get(name))
         for name, parameters in started(robot, value, prior).items()
     }
     hopeless = OnStateTransition(

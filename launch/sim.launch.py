@@ -27,9 +27,9 @@ from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
 
 from config.robot import node_parameters
-from nodes.framework.launching import ARGUMENTS, parameter_files, shield, typed
+from nodes.framework.launching import ARGUMENTS, parameter_files, typed, urgent
 from nodes.framework.security import enclave_arguments, variables
-from nodes.plant.sim_plant_config import SimPlantConfig
+from nodes.plant.sim_plant_config import REHEARSALS, SimPlantConfig, rehearsed_boxes
 from nodes.supervision.launch_check import check_arguments
 
 LAUNCH = Path(__file__).resolve().parent
@@ -49,6 +49,7 @@ SHARED = (
     "refit",
     "object",
     "probe",
+    "boxes",
     "free",
     "recipe",
     "lockstep",
@@ -87,6 +88,15 @@ OWN = [
     ),
     DeclareLaunchArgument("tray_seed", default_value="-1", description="of what lies there; -1: that of `seed`"),
     DeclareLaunchArgument(
+        "rehearsal",
+        default_value="",
+        choices=list(REHEARSALS),
+        description="task that stands before a robot which a person acts through; empty: none",
+    ),
+    DeclareLaunchArgument(
+        "rehearsal_seed", default_value="-1", description="of where its things are; -1: that of `seed`"
+    ),
+    DeclareLaunchArgument(
         "object_seed", default_value="0", description="of the soft object before a robot with a probe"
     ),
 ]
@@ -94,7 +104,7 @@ NAMES = (*SHARED, "scenario", "seed")
 #: arguments that are parameters of the plant
 PLANT = (
     *("robot", "scenario", "seed", "real_time_factor", "lockstep", "patient", "patient_side", "tray", "tray_seed"),
-    *("object", "object_seed", "probe"),
+    *("object", "object_seed", "probe", "rehearsal", "rehearsal_seed"),
 )
 
 
@@ -103,6 +113,7 @@ def robot_and_plant(context):
         name: LaunchConfiguration(name).perform(context) for name in [*NAMES, *(argument.name for argument in OWN)]
     }
     value = check_arguments(value)
+    value["boxes"] = value["boxes"] or rehearsed_boxes(value["rehearsal"])
     given = parameter_files(value["params_file"])
     files = [str(node_parameters(value["robot"])), *given.ros]
     physical = {"params_file": given.physical} if given.physical else {}
@@ -125,7 +136,7 @@ def robot_and_plant(context):
         # A namespace has its own time and its own frames; without one these are the usual names.
         remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
         ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, "sim_plant")],
-        prefix=f"{shield()} nice -n -10",  # it stands for a servo loop; without the right to, `nice` says so and goes on
+        prefix=urgent(value["lockstep"] == "true"),
         # Without a plant nothing here makes sense; on a real robot the supervisor judges that instead.
         on_exit=Shutdown(reason="the plant has ended"),
     )

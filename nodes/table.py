@@ -24,6 +24,7 @@ NODES = {
     "view": "nodes.view.view",
     # a person acts through the robot
     "teleop": "nodes.telepresence.teleop",
+    "texture_scan": "nodes.telepresence.texture_scan",
     # between an operator far away and the graph
     "telepresence_bridge": "nodes.telepresence.bridge",
     # where things are
@@ -48,6 +49,7 @@ NODES = {
     "rangefinder": "nodes.devices.rangefinder",
     "realsense": "nodes.devices.realsense",
     "robotiq": "nodes.devices.robotiq",
+    "speaker": "nodes.devices.speaker",
     "urg": "nodes.devices.urg",
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["Command", "CommandRefused", "Mode", "Refusal", "check_command"]
+__all__ = ["Command", "CommandRefused", "Mode", "Refusal", "check_command", "part_of"]
 
 
 class Refusal(enum.Enum):
@@ -72,6 +72,39 @@ class Command:
     velocity: np.ndarray = dataclasses.field(default_factory=_nothing)
     gain: np.ndarray = dataclasses.field(default_factory=_nothing)
     commander: str = ""
+
+
+def part_of(command: Command, joints: Sequence[str]) -> Command:
+    """What a whole robot's command says to some of its joints, in the command's order; `check_command` judges the rest.
+
+    Raises:
+        CommandRefused: their efforts depend on other joints, which whoever moves these does not measure, or sizes are wrong.
+    """
+    n = len(command.joints)
+    mine = np.array([name in joints for name in command.joints], bool)
+
+    def cut(field: str) -> np.ndarray:
+        array = np.asarray(getattr(command, field), dtype=float).ravel()
+        if array.size not in (0, n):
+            raise CommandRefused(Refusal.SIZE, f"{field} has {array.size} entries, expected {n}")
+        return array[mine] if array.size else array
+
+    gain = np.asarray(command.gain, dtype=float).ravel()
+    if command.mode == Mode.FEEDBACK:
+        if gain.size != 2 * n * n:
+            raise CommandRefused(Refusal.SIZE, f"gain has {gain.size} entries, expected {2 * n * n}")
+        rows, both = gain.reshape(n, 2 * n)[mine], np.concatenate([mine, mine])
+        if rows[:, ~both].any():
+            raise CommandRefused(Refusal.MODE, f"the gain of {', '.join(joints)} depends on joints of others")
+        gain = rows[:, both].ravel()
+    return dataclasses.replace(
+        command,
+        joints=[name for name in command.joints if name in joints],
+        effort=cut("effort"),
+        position=cut("position"),
+        velocity=cut("velocity"),
+        gain=gain,
+    )
 
 
 def check_command(command: Command, joints: Sequence[str], actuated: Sequence[str]) -> Command:

@@ -7,8 +7,10 @@ import functools
 import math
 import os
 import random
+import re
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 
@@ -46,6 +48,7 @@ PROCESS = tuple(
         "environment/test_typed.py",
         "hardware/ability_hand/test_device.py",
         "hardware/audio/test_audio_device.py",
+        "hardware/audio/test_speaker.py",
         "hardware/dynamixel/test_bus.py",
         "hardware/dynamixel/test_device.py",
         "hardware/dynamixel/test_emulator_faults.py",
@@ -102,9 +105,7 @@ def _kind_of_file(file: Path) -> str:
 #: what the longest files take on two cores [s]; they start first, so that the end is not one long straggler
 LONG: dict[str, float] = {
     "ros2_front/test_graph.py": 180,
-    "launch/test_view.py": 110,
     "test_snippets_of_pages.py": 90,
-    "nodes/telepresence/test_page.py": 80,
     "scripting/test_robot.py": 80,
     "launch/test_lockstep.py": 70,
     "launch/test_devices.py": 70,
@@ -124,7 +125,6 @@ LONG: dict[str, float] = {
     "nodes/control/test_placement.py": 55,
     "hardware/dynamixel/test_device.py": 50,
     "environment/test_script.py": 50,
-    "nodes/telepresence/test_page_link.py": 50,
     "cli/test_docs.py": 50,
     "pip_ros/test_launch_pytest.py": 45,
     "launch/test_killed.py": 40,
@@ -143,27 +143,60 @@ LONG: dict[str, float] = {
 }
 
 
-#: files whose graph computes a whole robot in lock-step, on every core that it gets: they run one after another, in one worker,
-#: since two of them side by side keep each other waiting for minutes
+#: files that take every core they get: they compute a whole robot in lock-step, or draw in a browser without a GPU. They run one after
+#: another, in one worker, since two of them side by side keep each other waiting for minutes.
 CROWDING = {
-    f"test/launch/test_{name}.py"
-    for name in ("auscultation", "excavation", "placement", "poking", "poking_arm", "scooping", "scooping_interrupted")
+    *(
+        f"test/launch/test_{name}.py"
+        for name in (
+            "auscultation",
+            "excavation",
+            "placement",
+            "poking",
+            "poking_arm",
+            "scooping",
+            "scooping_interrupted",
+            "view",
+        )
+    ),
+    *(f"test/nodes/telepresence/test_{name}.py" for name in ("page", "page_link", "page_sound")),
 }
+
+#: how a test asks for a graph or a process, in the text of its file
+ASKS = re.compile(rf"def test_\w+\([^)]*\b({'|'.join(sorted(GRAPH_FIXTURES))})\b|mark\.(launch|graph|process)\b")
+
+
+@functools.cache
+def _computes(file: str) -> bool:
+    """Whether all tests of a file, named from the project's folder, are pure: they compute, and the others mostly wait."""
+    path = HERE.parent / file
+    return _kind_of_file(path) == "pure" and not ASKS.search(path.read_text(encoding="utf-8"))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
-    """Files to workers as `--dist loadfile` gives them, all files of CROWDING to the same worker."""
+    """Files to workers as `--dist loadfile` gives them, all files of CROWDING to the same worker.
+
+    Every third worker prefers files that compute, the others those that wait: what yields fills the time in which graphs wait, from
+    the first minute to the last.
+    """
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    class OneCrowd(LoadFileScheduling):
+    class Lanes(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
             return "crowding" if file in CROWDING else file
 
-    return OneCrowd(config, log)
+        def _assign_work_unit(self, node: object) -> None:
+            prefers = self.nodes.index(node) % 3 == 2
+            fitting = (scope for scope in self.workqueue if (scope.endswith(".py") and _computes(scope)) == prefers)
+            if scope := next(fitting, None):
+                self.workqueue.move_to_end(scope, last=False)
+            super()._assign_work_unit(node)
+
+    return Lanes(config, log)
 
 
 def _length(item: pytest.Item) -> float:
@@ -202,13 +235,40 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Let no pure test start a process."""
+    """Let no pure test start a process, nor keep a processor from those of others."""
     global _pure_test_runs
     _pure_test_runs = item.get_closest_marker("pure") is not None
+    if _may_yield():
+        os.setpriority(os.PRIO_PROCESS, 0, _NICE + YIELD * _pure_test_runs)
     try:
         return (yield)
     finally:
         _pure_test_runs = False
+
+
+# ---- priorities ------------------------------------------------------------------------------------------------------
+#: a pure test, with all that it computes, is nicer by so much: it has no limit of seconds to keep, and a graph has many
+YIELD = 10
+_NICE = os.getpriority(os.PRIO_PROCESS, 0)
+
+
+@functools.cache
+def _may_yield() -> bool:
+    """Whether this process may lower its priority and raise it again, which many systems let only a superuser do."""
+    raised = []
+
+    def trial() -> None:  # in Linux a priority is a thread's, and this one ends with what it has tried
+        try:
+            for more in (YIELD, 0):
+                os.setpriority(os.PRIO_PROCESS, 0, _NICE + more)
+            raised.append(True)
+        except OSError:
+            pass
+
+    thread = threading.Thread(target=trial)
+    thread.start()
+    thread.join()
+    return sys.platform == "linux" and bool(raised)
 
 
 # ---- ROS domains -------------------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ import base64
 import ctypes
 import json
 import shutil
+import signal
 import subprocess
 import threading
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,7 +25,7 @@ FLAGS = (
     "--headless --no-sandbox --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader --disable-background-networking "
     "--disable-quic --no-first-run --disable-component-update --disable-sync --remote-debugging-port=0"
 ).split()
-PR_CAPBSET_DROP, CAP_SYS_NICE = 24, 23  # linux/prctl.h, linux/capability.h
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, CAP_SYS_NICE = 1, 24, 23  # linux/prctl.h, linux/capability.h
 PATIENCE = 180.0  # [s]: a browser draws with the processor here, and other tests want that too
 #: finds what carries a text, and can be pressed
 FIND = "[...document.querySelectorAll('button,[role=tab]')].find(e => e.textContent.trim().endsWith({text}) && !e.disabled)"
@@ -82,12 +84,12 @@ class Chromium:
     """A page in a headless browser.
 
     Args:
-        url: of the page. folder: new and empty, for the browser's own files.
+        url: of the page. folder: new and empty, for the browser's own files. flags: of the browser, more than FLAGS.
     """
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, flags: Sequence[str] = ()) -> None:
         self._process = subprocess.Popen(
-            [CHROMIUM, *FLAGS, f"--user-data-dir={folder}", "--window-size=1000,640", url],
+            [CHROMIUM, *FLAGS, *flags, f"--user-data-dir={folder}", "--window-size=1000,640", url],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=self._modestly,
         )  # fmt: skip
         self._count = 0
@@ -103,8 +105,13 @@ class Chromium:
 
     @staticmethod
     def _modestly() -> None:
-        """Root's browser would raise what draws above everybody else (-8), and it draws with the processor here."""
-        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0)
+        """Root's browser would raise what draws above everybody else (-8), and it draws with the processor here.
+
+        It ends with whoever started it: left behind by a killed test, it would go on drawing.
+        """
+        libc = ctypes.CDLL(None)
+        libc.prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
     @staticmethod
     def _page(listing: str) -> str:

@@ -11,6 +11,7 @@ docs/testing.md says more. Exit code 0: all is well; 1: a step failed; 130: inte
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -36,6 +37,9 @@ REMEDY = {
     "types": "an annotation and what the code does disagree",
 }
 
+#: says why it failed, or "", and perhaps what else is to be known
+Step = Callable[[], str | tuple[str, str]]
+
 #: one experiment of each folder of experiments/: the shortest that shows the system at work
 EXPERIMENTS = (
     *("ampc_cartpole", "likelihood_sum_vs_product", "device_faults", "neuralsim_friction", "chaos", "robots"),
@@ -55,6 +59,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 #: commands that run one at a time, because they judge what happens in wall time: graphs that are not in lock-step, times of solutions
 TIMED = ("demo", "demo lidar", "ampc_cartpole", "device_faults", "chaos", "teleop_ik", f"bench {BENCHMARK}")
+#: of these, what gets no second turn: one limit that was violated is one too many
+ONCE = ("chaos",)
 #: so many of the others run side by side
 BESIDE = 2
 
@@ -62,17 +68,22 @@ BESIDE = 2
 CLOSING = re.compile(r"^=*\s*(?:\d+ [a-z]+,? ?)+ in [\d.]+s.*$")
 
 
-#: so many failures at most get a second turn: more are no accident of a busy machine, and each is a fault to be mended
+#: failures in so many files at most get a second turn: more are no accident of a busy machine, and each is a fault to be mended
 ALONE = 3
 
 
-def failures(closing: str) -> int:
-    """How many tests failed or could not be set up, by pytest's closing line."""
-    return sum(int(count) for count in re.findall(r"(\d+) (?:failed|error)", closing))
+def failures() -> int:
+    """In how many files tests failed or could not be set up, as pytest has noted: those of a file share a graph and fall with it."""
+    noted = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    failed = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
+    return len({test.partition("::")[0] for test in failed})
 
 
 def workers() -> int:
-    """How many tests run side by side: twice the cores, since most of a test is waiting; each takes up to 1.5 GB."""
+    """How many tests run side by side: twice the cores, since most of a test is waiting; each takes up to 1.5 GB.
+
+    Three times as many took as long on two cores (26 min), and a third more of their time: a graph costs as long as it lives.
+    """
     return min(8, 2 * max(2, len(os.sched_getaffinity(0))))
 
 
@@ -124,8 +135,8 @@ def compile_tests() -> subprocess.Popen | None:
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def run_command(name: str, whole: bool) -> int:
-    """The exit code of one of COMMANDS. What it writes lies in a folder that is kept if it fails; its graph has a ROS domain of its own.
+def run_command(name: str, whole: bool) -> str:
+    """Why one of COMMANDS failed, or "". What it writes lies in a folder that is kept if it fails; its graph has a ROS domain of its own.
 
     Args:
         whole: what it says is printed in one piece once it has ended.
@@ -133,7 +144,7 @@ def run_command(name: str, whole: bool) -> int:
     from scripting.own_domain import own_domain
 
     folder = Path(tempfile.mkdtemp(prefix=f"refit-{name.replace(' ', '-')}-"))
-    command = [sys.executable, "-P", "-m", "cli.main", *COMMANDS[name]]
+    command = [sys.executable, "-P", "-m", "cli.main", *COMMANDS[name], "--json", str(folder / "result.json")]
     with own_domain() as domain, (folder / "said").open("w+") as said:
         environment = {**os.environ, "REFIT_RUNS": str(folder), "ROS_DOMAIN_ID": str(domain)}
         output = dict(stdout=said, stderr=subprocess.STDOUT) if whole else {}
@@ -145,25 +156,49 @@ def run_command(name: str, whole: bool) -> int:
     else:
         text += f"refit test: {name} left its report in {folder}\n"
     print(text, end="", flush=True)
-    return code
+    return f"exit code {code}; {missed(folder / 'result.json')}" if code else ""
+
+
+def missed(result: Path) -> str:
+    """Which checks a command's result says to have missed, and by how much."""
+    if not result.exists():
+        return "it came to no result"
+    checks = [check for check in json.loads(result.read_text(encoding="utf-8"))["checks"] if not check["passed"]]
+    return "; ".join(
+        f"{check['name']}: {check['value']}, target {check['relation']} {check['target']}" for check in checks
+    )
+
+
+def run_timed(name: str) -> tuple[str, str]:
+    """Why a command of TIMED failed, or "", and what is to be said beside it.
+
+    It judges times on a machine that others may share: it gets one more turn, as tests do, but for ONCE. Both outcomes are said.
+    """
+    first = run_command(name, whole=False)
+    if name in ONCE:
+        return first, ""
+    second = first and run_command(name, whole=False)
+    return second, f"the first turn: {first}" if first else ""
 
 
 def run_commands() -> list[str]:
     """Run all COMMANDS, first those that may run side by side; returns a line about each."""
-    steps = {name: lambda name=name: run_command(name, name not in TIMED) for name in COMMANDS}
-    beside = {name: step for name, step in steps.items() if name not in TIMED}
-    return run_beside(beside) + run_steps({name: steps[name] for name in steps if name in TIMED})
+    beside = {name: lambda name=name: run_command(name, whole=True) for name in COMMANDS if name not in TIMED}
+    return run_beside(beside) + run_steps(
+        {name: lambda name=name: run_timed(name) for name in COMMANDS if name in TIMED}
+    )
 
 
-def outcome(name: str, step: Callable[[], int]) -> str:
+def outcome(name: str, step: Step) -> str:
     """A line that says how a step went."""
     start = time.monotonic()
-    code = step()
-    remedy = f" ({REMEDY[name]})" if code and name in REMEDY else ""
-    return f"{'ok' if code == 0 else 'FAILED':7s}{name}, {time.monotonic() - start:.0f} s{remedy}"
+    found = step()
+    why, beside = (found, "") if isinstance(found, str) else found
+    told = "".join(f" ({said})" for said in (why, beside) if said)
+    return f"{'FAILED' if why else 'ok':7s}{name}, {time.monotonic() - start:.0f} s{told}"
 
 
-def run_steps(steps: dict[str, Callable[[], int]]) -> list[str]:
+def run_steps(steps: dict[str, Step]) -> list[str]:
     """Run steps in order, all of them whatever fails; returns a line about each."""
     lines = []
     for name, step in steps.items():
@@ -172,7 +207,7 @@ def run_steps(steps: dict[str, Callable[[], int]]) -> list[str]:
     return lines
 
 
-def run_beside(steps: dict[str, Callable[[], int]], count: int = BESIDE) -> list[str]:
+def run_beside(steps: dict[str, Step], count: int = BESIDE) -> list[str]:
     """Run steps that print nothing before their end, so many side by side; returns a line about each, in their order.
 
     A keyboard interrupt, which the steps' processes hear as well, lets none begin any more.
@@ -194,8 +229,8 @@ def main(words: Sequence[str]) -> int:
         return run_pytest(["-m", first, *rest])[0]
     if words and (first not in ("style", "commands") or rest):
         return run_pytest(words)[0]
-    style: dict[str, Callable[[], int]] = {
-        name: lambda command=command: call([sys.executable, "-P", "-m", *command]) for name, command in STYLE.items()
+    style: dict[str, Step] = {
+        name: lambda name=name: REMEDY[name] * bool(call([sys.executable, "-P", "-m", *STYLE[name]])) for name in STYLE
     }
     if first == "style":
         lines, closing = run_steps(style), ""
@@ -204,18 +239,19 @@ def main(words: Sequence[str]) -> int:
     else:
         closing, compiling = "", compile_tests()
 
-        def tests() -> int:
+        def tests() -> str:
+            """Why they failed, or ""."""
             nonlocal closing
             if compiling is not None:
                 compiling.wait()
             code, closing = run_pytest([])
-            if code != 1 or failures(closing) > ALONE:
-                return code
+            if code != 1 or failures() > ALONE:
+                return f"exit code {code}" if code else ""
             # Whoever failed beside others gets one more turn, alone. Both outcomes are said; a second failure counts.
             print("refit test: what failed beside other tests, once more and alone", flush=True)
             again, second = run_pytest(["--last-failed", "--last-failed-no-failures=none", "-n", "0"])
             closing = f"{closing}\nthe failed ones once more, alone: {second.strip('= ')}"
-            return again
+            return f"exit code {again}" if again else ""
 
         lines = run_steps({**style, "tests": tests}) + run_commands()
     print("\n".join(["", "refit test:", *(f"  {line}" for line in lines), *([closing] if closing else [])]), flush=True)

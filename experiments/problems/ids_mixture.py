@@ -1,8 +1,10 @@
 """A mixture of Gaussians over quantities of a simulator, moved by gradients through draws from it.
 
-Draws choose among the kernels by weights that are nearly one-hot, the Gumbel-softmax of Jang, Gu, Poole (2017) and
-Maddison, Mnih, Teh (2017), so that they depend smoothly on the kernels' shares, means and spreads. Source: Heiden, PhD
-thesis (University of Southern California 2022), section 2.2.2. It needs torch; callers ask `config.tiers.require` first.
+Each draw comes from one kernel, chosen by the Gumbel-softmax of Jang, Gu, Poole (2017) and Maddison, Mnih, Teh (2017), and depends on
+the kernels' shares by its slope alone (the former's straight-through form). The published weights are only nearly one-hot: a draw is then
+a blend of kernels, which lies beside a curved set of explanations though each kernel lies on it, and one kernel ends with nearly
+all of the share. Source: Heiden, PhD thesis (University of Southern California 2022), section 2.2.2. It needs torch; callers ask
+`config.tiers.require` first.
 """
 
 from __future__ import annotations
@@ -37,10 +39,11 @@ class Mixture(torch.nn.Module):
         return torch.softmax(self.logits, 0)
 
     def draws(self, count: int, generator: torch.Generator) -> torch.Tensor:
-        """Quantities (count, n), differentiable in everything that describes the kernels."""
+        """Quantities (count, n), each of one kernel, differentiable in everything that describes the kernels."""
         uniform = torch.rand(count, len(self.logits), dtype=torch.float64, generator=generator)
         gumbel = -torch.log(-torch.log(uniform.clamp(1e-12, 1 - 1e-12)))
-        weight = torch.softmax((torch.log_softmax(self.logits, 0) + gumbel) / TEMPERATURE, 1)
+        soft = torch.softmax((torch.log_softmax(self.logits, 0) + gumbel) / TEMPERATURE, 1)
+        weight = torch.nn.functional.one_hot(soft.argmax(1), soft.shape[1]) + soft - soft.detach()
         normal = torch.randn(count, *self.means.shape, dtype=torch.float64, generator=generator)
         return torch.einsum("ck,ckn->cn", weight, self.means + self.log_sigma.exp() * normal)
 

@@ -155,7 +155,17 @@ def command_path(seconds: float) -> dict[str, float]:
         heard: dict[str, str] = {}
         diagnostics = client.poll(DiagnosticArray, "diagnostics", STATE)
         try:
-            words = ["-P", "-m", "cli.main", "launch", "teleop.launch.py", "port:=0", "arm:=auto", "cameras:="]
+            words = [
+                "-P",
+                "-m",
+                "cli.main",
+                "launch",
+                "teleop.launch.py",
+                "port:=0",
+                "arm:=auto",
+                "cameras:=none",
+                "texture:=none",
+            ]
             with _running(words, domain) as log:
                 following = asyncio.run(_drive(log, seconds))
                 for message, _ in take(diagnostics):

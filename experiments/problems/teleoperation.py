@@ -22,11 +22,14 @@ from sim_core.command import Command, CommandRefused, Mode
 from sim_core.gate import CommandGate
 from sim_core.multibody import RobotModel, load_model
 from sim_core.plant import MujocoPlant, joint_limits
+from sim_core.plant.rangefinders import rangefinders_of
+from sim_core.plant.rehearsal.rehearsal import Rehearsal
 from sim_core.telepresence.avatar import Avatar, AvatarSettings
 from sim_core.telepresence.clutch import Pose
 from sim_core.telepresence.link_ends import Devices, OperatorEnd, RobotEnd
 from sim_core.telepresence.operator_link import Channel, LinkConditions
 from sim_core.telepresence.operator_sample import OperatorSample
+from sim_core.telepresence.range_readings import HeardRange
 from sim_core.telepresence.session import State
 
 __all__ = ["Operator", "Seen", "Teleoperation", "Track"]
@@ -123,6 +126,8 @@ class Teleoperation:
         self.operator, self.model = operator, load_model(robot) if model is None else model
         self.plant = operated_plant(robot, seed) if plant is None else plant
         self.avatar = Avatar(load_robot(robot), self.model, settings)
+        if self.plant.rangefinders.sites:
+            self.avatar.look_with(self.avatar.own_rangefinders())
         self._order = [self.plant.joints.index(name) for name in self.model.joint_names]
         self.avatar.start_at(self.q)
         self.robot_end, self.operator_end = RobotEnd(), OperatorEnd(ahead, drift)
@@ -205,9 +210,9 @@ class Teleoperation:
             self.refused += 1
         self._remember(q)
 
-    def ranges(self) -> dict[str, float]:
-        """What the rangefinders see [m], by name."""
-        return {}
+    def ranges(self) -> dict[str, HeardRange]:
+        """What the rangefinders see, by name; a plant that has none says nothing, and the base drives blind."""
+        return {one.site: HeardRange(one.range, self.now - one.stamp) for one in self.plant.ranges()}
 
     def picture(self) -> dict[str, Pose]:
         """What the cameras show, see `Seen`."""
@@ -244,10 +249,17 @@ class Teleoperation:
         track.base.append(np.array(q[:3]))
 
 
-def operated_plant(robot: str = "avatar", seed: int = 0) -> MujocoPlant:
-    """A robot with the servos, the sensors, the stop state and the command gate's limits of its graph."""
+def operated_plant(robot: str = "avatar", seed: int = 0, rehearsal: Rehearsal | None = None) -> MujocoPlant:
+    """A robot with the servos, the sensors, the stop state and the command gate's limits of its graph, before a task or none."""
     plant = MujocoPlant(
-        robot, seed=seed, tick=TICK, stop_state="hold", position_noise=POSITION_NOISE, velocity_noise=VELOCITY_NOISE
+        robot,
+        seed=seed,
+        tick=TICK,
+        stop_state="hold",
+        position_noise=POSITION_NOISE,
+        velocity_noise=VELOCITY_NOISE,
+        rehearsal=rehearsal,
+        rangefinders=rangefinders_of(robot),
     )
     plant.gate = CommandGate(joint_limits(plant.world), plant.tick_period, supervised=False)
     return plant

@@ -1,4 +1,4 @@
-"""A sound card that is not there: a PulseAudio server of our own, whose source is a FIFO.
+"""A sound card that is not there: a PulseAudio server of our own, whose source is a FIFO and whose sink is listened to.
 
 Without sound card and kernel modules this is what an unmodified PortAudio can be given: with PULSE_SERVER set it
 lists the server's default source as the ALSA devices "pulse" and "default".
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hardware.audio.pcm import SampleFormat
 
-__all__ = ["PipeSource", "PulseServer"]
+__all__ = ["NullSink", "PipeSource", "PulseServer"]
 
 _LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
@@ -170,6 +170,57 @@ class PipeSource:
         ).stdout.strip()
         self.server.control("set-default-source", "microphone")
         self._pipe = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
+
+    def close(self) -> None:
+        """Unplug, end the server."""
+        self.unplug()
+        self.server.close()
+
+
+class NullSink:
+    """A sink of a PulseServer that plays to nobody; what it plays can be recorded."""
+
+    def __init__(self, server: PulseServer, rate: int = 48000, channels: int = 1) -> None:
+        self.server, self.rate, self.channels = server, rate, channels
+        self._module = ""
+        self.replug()
+
+    def record(self, seconds: float) -> bytes:
+        """What it plays from now on for so long, S16LE, interleaved.
+
+        Raises:
+            OSError: it cannot be recorded.
+        """
+        size = round(seconds * self.rate) * self.channels * 2
+        words = [
+            "parec",
+            "--server",
+            f"unix:{self.server.socket}",
+            "--device=loudspeaker.monitor",
+            "--raw",
+            "--latency-msec=20",
+        ]
+        words += ["--format=s16le", f"--rate={self.rate}", f"--channels={self.channels}"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as recorder:
+            assert recorder.stdout is not None and recorder.stderr is not None
+            data = recorder.stdout.read(size)
+            recorder.terminate()
+            if len(data) < size:
+                raise OSError(f"parec: {recorder.stderr.read().decode(errors='replace').strip() or 'it ended early'}")
+        return data
+
+    def unplug(self) -> None:
+        """The sink vanishes from the server."""
+        if self._module:
+            self.server.control("unload-module", self._module, check=False)
+            self._module = ""
+
+    def replug(self) -> None:
+        """It is there again."""
+        if not self._module:
+            words = ("sink_name=loudspeaker", "format=s16le", f"rate={self.rate}", f"channels={self.channels}")
+            self._module = self.server.control("load-module", "module-null-sink", *words).stdout.strip()
+            self.server.control("set-default-sink", "loudspeaker")
 
     def close(self) -> None:
         """Unplug, end the server."""

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from hardware.audio.pcm import SampleFormat, from_float, sample_format
+from hardware.audio.portaudio import PortAudio, find_device, reason
 from hardware.audio.ring import Chunk, Ring
 from hardware.audio.synthesiser import Stethoscope, StethoscopeConfig
 from hardware.audio.wav import read_wav
-from hardware.link import DeviceError, Disconnected, Identity, WhileOpen
+from hardware.link import Disconnected, Identity, WhileOpen
 
-__all__ = ["FileSource", "PortAudioSource", "Source", "StreamFormat", "SynthesisedSource", "find_input"]
+__all__ = ["FileSource", "PortAudioSource", "Source", "StreamFormat", "SynthesisedSource"]
 
 RING_SECONDS = 2.0  # sound that may wait for a busy reader
 CLOCKS_APART = 1e-4  # [s] between two looks at clocks that count as one moment
@@ -108,46 +109,16 @@ class Source(ABC):
 # -- sound cards -----------------------------------------------------------------------------------
 
 
-def find_input(devices: Sequence[dict], default: int, wanted: str) -> int:
-    """Index of the input that a person means.
-
-    Args:
-        devices: as PortAudio lists them: name, max_input_channels.
-        default: PortAudio's default input, -1 if it has none.
-        wanted: "default", an index, or part of a name in any case.
-
-    Raises:
-        Disconnected: there is none; the text lists those there are.
-    """
-    inputs = {i: device["name"] for i, device in enumerate(devices) if device["max_input_channels"] > 0}
-    if wanted == "default" and default in inputs:
-        return default
-    if wanted.isdecimal() and int(wanted) in inputs:
-        return int(wanted)
-    exact = [i for i, name in inputs.items() if name.lower() == wanted.lower()]
-    partly = [i for i, name in inputs.items() if wanted.lower() in name.lower()]
-    if exact or partly:
-        return (exact or partly)[0]
-    present = ", ".join(f"{i} '{name}'" for i, name in inputs.items()) or "none"
-    raise Disconnected(
-        f"no audio input '{wanted}'; present: {present}; plug it in, or set 'device' to a part of one of these names"
-    )
-
-
 class PortAudioSource(Source):
     """A sound card's input.
 
     Args:
         form: of the stream.
-        device: see `find_input`.
+        device: see `find_device`.
         server: PulseAudio server whose sources PortAudio is to see ("unix:/path"); "": the machine's own sound system.
     """
 
     settling = SETTLING
-    # PortAudio lists devices when it starts, and never again. It is started anew only when something is not as listed
-    # (each start leaks 13 kB in ALSA), and only while none of its streams is open. Both are of this process.
-    _open_streams = 0
-    _list_is_old = True
 
     _ring = WhileOpen[Ring]()
     _stream = WhileOpen[Any]()
@@ -160,20 +131,11 @@ class PortAudioSource(Source):
         return f"audio input '{self.device}'"
 
     def open(self) -> Identity:
-        if self.server:
-            os.environ["PULSE_SERVER"] = self.server  # libpulse, behind PortAudio, looks nowhere else
-        try:
-            import sounddevice
-        except OSError as error:
-            raise DeviceError("PortAudio is not installed: sudo apt-get install libportaudio2") from error
+        sounddevice = PortAudio.load(self.server)
         form = self.form
-        renew, PortAudioSource._list_is_old = PortAudioSource._list_is_old and not PortAudioSource._open_streams, True
         try:
-            if renew:
-                sounddevice._terminate()
-                sounddevice._initialize()
-            devices = sounddevice.query_devices()
-            index = find_input(devices, sounddevice.default.device[0], self.device)
+            devices = PortAudio.devices(sounddevice)
+            index = find_device(devices, sounddevice.default.device[0], self.device)
             self._ring = Ring(form.frames, form.frame_bytes, max(4, round(RING_SECONDS / form.chunk_seconds)))
             self._stream = sounddevice.RawInputStream(
                 samplerate=form.rate,
@@ -187,10 +149,9 @@ class PortAudioSource(Source):
         except sounddevice.PortAudioError as error:
             raise Disconnected(
                 f"{self} cannot be opened with {form.rate} Hz, {form.channels} channels, {form.name}: "
-                f"{_reason(error)}; another program may hold it, or it offers other formats"
+                f"{reason(error)}; another program may hold it, or it offers other formats"
             ) from error
-        PortAudioSource._open_streams += 1
-        PortAudioSource._list_is_old = False
+        PortAudio.opened()
         # Whoever wants the default wants whatever that is: the system names it anew when its sound server restarts.
         return Identity(model="default input" if self.device == "default" else devices[index]["name"])
 
@@ -202,14 +163,14 @@ class PortAudioSource(Source):
         try:
             self._stream.start()
         except sounddevice.PortAudioError as error:
-            raise Disconnected(f"{self} does not start: {_reason(error)}") from error
+            raise Disconnected(f"{self} does not start: {reason(error)}") from error
 
     def read(self, timeout: float) -> Chunk | None:
         chunk = self._ring.get(timeout)
         if chunk is not None:
             return replace(chunk, arrival=chunk.arrival + self._clock_offset())
         if not self._stream.active:
-            PortAudioSource._list_is_old = True
+            PortAudio.list_is_old = True
             raise Disconnected(f"{self} is gone: unplugged, or the sound server ended?")
         return None
 
@@ -228,10 +189,7 @@ class PortAudioSource(Source):
 
     def close(self) -> None:
         if (stream := PortAudioSource._stream.of(self)) is not None:
-            self.stop()
-            with contextlib.suppress(Exception):
-                stream.close()
-            PortAudioSource._open_streams -= 1
+            PortAudio.closed(stream)
         with contextlib.suppress(Disconnected):
             self._ring.close()
         self._stream = self._ring = None
@@ -248,10 +206,6 @@ def _listener(ring: Ring) -> Callable:
         put(data, times.currentTime, times.currentTime - times.inputBufferAdcTime, bool(status.input_overflow))
 
     return listen
-
-
-def _reason(error: Exception) -> str:
-    return str(error.args[0] if error.args else error).partition(" [")[0]
 
 
 # -- sources that follow the clock -----------------------------------------------------------------

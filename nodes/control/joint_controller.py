@@ -27,6 +27,7 @@ from nodes.control.feedback_command import command_of
 from nodes.framework.config import setting
 from nodes.framework.control_beat import ControlBeat
 from nodes.framework.joint_state_gate import JointSample, JointStateGate, peek_stamp
+from nodes.framework.joint_state_parts import JointStateParts
 from nodes.framework.lifecycle import RefitNode
 from nodes.framework.permission import Permission
 from nodes.framework.qos import COMMAND, STATE
@@ -50,6 +51,11 @@ class JointControllerConfig:
     state_age_limit: float = setting(0.1, "s", (0.005, 5.0), "joint states older than this are refused", read_only=True)
     future_limit: float = setting(
         0.5, "s", (0.0, 10.0), "joint states stamped further ahead are refused", read_only=True
+    )
+    several_drivers: bool = setting(
+        False,
+        description="joint_states come in parts, from drivers of a part of the joints each; false: in whole messages",
+        read_only=True,
     )
 
 
@@ -120,7 +126,7 @@ class JointController(RefitNode):
         config = self.config
         self.joints = list(joints)
         ages = (np.inf, np.inf) if config.lockstep else (config.state_age_limit, config.future_limit)
-        self.gate = JointStateGate(self.joints, *ages)
+        self.gate = (JointStateParts if config.several_drivers else JointStateGate)(self.joints, *ages)
         self.cycles = self.misses = 0
         self._cycle_times: deque[float] = deque(maxlen=500)
         self._made = []
@@ -128,8 +134,10 @@ class JointController(RefitNode):
         self.commands = self.create_lifecycle_publisher(JointCommand, "joint_command", COMMAND)
         self.status = self.create_lifecycle_publisher(ControllerStatus, "controller/status", STATE)
         self.permission = Permission(self, self.permission_changed)
+        # Of whole states the newest is enough; of parts, every driver's.
+        heard = STATE if config.several_drivers else COMMAND
         self.keep(
-            self.create_subscription(JointState, "joint_states", self._on_joint_state, COMMAND, raw=True),
+            self.create_subscription(JointState, "joint_states", self._on_joint_state, heard, raw=True),
             self.create_timer(0.05, self._watch, clock=self.steady_clock),
             *(self.commands, self.status, self.permission),
         )
@@ -163,10 +171,14 @@ class JointController(RefitNode):
         if self.beat.is_repeated(stamp, self._sent):
             self.commands.publish(self._sent)  # the plant says again what it has heard no answer to
             return
-        if not self.beat.is_due(stamp):
+        parts = self.config.several_drivers
+        if not parts and not self.beat.is_due(stamp):
             return
         message = deserialize_message(data, JointState)
-        state, self._refused = self.gate.read(message, np.nan if self.config.lockstep else self.now())
+        state, refused = self.gate.read(message, np.nan if self.config.lockstep else self.now())
+        if parts and (not self.beat.is_due(stamp) if state is not None else not refused):
+            return  # it is not time for a cycle, or others have to speak first
+        self._refused = refused
         if state is None:
             self.diagnostics.tick("states_refused")
             self.diagnostics.warn(self._refused)

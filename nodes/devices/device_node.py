@@ -81,6 +81,7 @@ class DeviceNode(RefitNode):
     device: Device | None = None
     _entities: tuple = ()
     _level = None
+    _said: bytes | None = None  # the level that was logged last
     _state: State | None = None
     _standing: set[str] = set()  # names of the faults and warnings at the last look
     _ros_offset: int | None = None  # of ROS time to host time [ns], when both were last seen at one moment
@@ -175,7 +176,7 @@ class DeviceNode(RefitNode):
             for destroy in (self.destroy_publisher, self.destroy_subscription, self.destroy_service):
                 if destroy(entity):
                     break
-        self.device, self._watch, self._entities, self._level = None, None, (), None
+        self.device, self._watch, self._entities, self._level, self._said = None, None, (), None, None
 
     def _on_device_sample(self, sample, t: float) -> None:
         if self.context.ok():
@@ -194,18 +195,24 @@ class DeviceNode(RefitNode):
             # What goes wrong while something else is wrong already is told at once, too: it may be over at the next beat.
             state, standing = self.device.state, {*self.device.faults, *self.device.warnings}
             come, self._standing = standing - self._standing, standing
+            self._log(level, sentence)
             if level != self._level or state is not self._state or come:
-                if level != self._level:
-                    self._log_change(level, sentence)
                 self._level, self._state = level, state
                 self.diagnose()
                 self.diagnostics.beat(force=True)
 
-    def _log_change(self, level: bytes, sentence: str) -> None:
-        if self._level is not None and level in (WARN, ERROR):
+    def _log(self, level: bytes, sentence: str) -> None:
+        """Say what is wrong when it begins, also of a device that is missing from the start, and when it is over."""
+        device = self.device
+        if level not in (OK, WARN, ERROR) or (
+            device.state not in (State.STREAMING, State.STALE) and not device.last_error
+        ):
+            return  # inactive, or it was asked and had no time to answer
+        if level != self._said and level != OK:
             self.get_logger().warning(f"{self.get_name()}: {sentence}")
-        elif level == OK and self._level in (WARN, ERROR):
+        elif level == OK and self._said in (WARN, ERROR):
             self.get_logger().info(f"{self.get_name()}: all is well again")
+        self._said = level
 
     def _health(self) -> tuple[bytes, str]:
         device, now = self.device, time.monotonic()

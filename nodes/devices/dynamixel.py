@@ -32,7 +32,7 @@ from nodes.framework.lifecycle import spin_main
 from nodes.framework.messages import command_from_message
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND, STATE
-from sim_core.command import CommandRefused, Refusal, check_command
+from sim_core.command import Command, CommandRefused, Mode, Refusal, check_command, part_of
 
 __all__ = ["Dynamixel", "main"]
 
@@ -155,6 +155,14 @@ class Dynamixel(DeviceNode):
             raise CommandRefused(Refusal.FUTURE, f"stamped {-age:.4f} s in the future")
         if age > limit:
             raise CommandRefused(Refusal.OLD, f"{age:.4f} s old, limit {limit:g} s")
+        if self.config.part_of_robot:
+            command = part_of(command, device.names)
+            if command.mode == Mode.FEEDBACK and not device.arrays.takes_effort.any():
+                # Towards the same positions with the servos' own stiffness, to which forces of a model say nothing.
+                command = Command(
+                    *(Mode.POSITION, command.stamp, command.joints, np.zeros(0), command.position, command.velocity),
+                    commander=command.commander,
+                )
         command = check_command(command, device.names, self._exclusive_names)
         law = Law(command.mode)
         able = device.arrays.takes_effort if law is not Law.POSITION else ~device.arrays.takes_velocity

@@ -135,6 +135,14 @@ class DynamixelConfig(GuardedConfig):
     fast_sync_read: bool = setting(
         True, "", None, "one common reply of several servos, if the firmware of all knows it", read_only=True
     )
+    part_of_robot: bool = setting(
+        False,
+        "",
+        None,
+        "joint_command is that of a whole robot: other joints are left to others, and joints that track positions by "
+        "themselves follow those of a feedback law",
+        read_only=True,
+    )
     torque_on_activate: bool = setting(
         False, "", None, "torque comes on with activation, where the joints stand", read_only=True
     )

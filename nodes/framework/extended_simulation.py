@@ -31,6 +31,7 @@ from launch_ros.event_handlers import OnStateTransition
 
 from config.robot import loadable_robots, node_parameters
 from nodes.framework.launching import ARGUMENTS, parameter_files, shield
+from nodes.framework.respawning import respawned
 from nodes.framework.security import enclave_arguments, variables
 
 __all__ = ["REAL_TIME_FACTOR", "extended_simulation", "robot_of"]
@@ -69,8 +70,9 @@ def extended_simulation(
 
     Args:
         own: arguments of the launch file itself; `robot` and `real_time_factor` are among them.
-        nodes: arguments by name, and a function `node(executable, parameters, name="")` -> the nodes that are added; everything ends
-            if the first of them cannot be configured.
+        nodes: arguments by name, and a function `node(executable, parameters, name="", topics={}, respawn=False)` -> the nodes that are
+            added, with those of their topics called otherwise, and whether each starts again where it has died; everything ends if the
+            first of them cannot be configured.
         passed: those of its own arguments that sim.launch.py takes as well. here: what it changes in shared ones.
     """
     changed: dict[str, dict[str, Any]] = {"arm": dict(default_value="auto"), **here}
@@ -80,22 +82,32 @@ def extended_simulation(
         value = {name: LaunchConfiguration(name).perform(context) for name in names}
         files = [str(node_parameters(value["robot"])), *parameter_files(value["params_file"]).ros]
 
-        def node(executable: str, parameters: dict[str, Any], name: str = "") -> LifecycleNode:
-            name = name or executable
-            return LifecycleNode(
-                package="refit",
-                executable=executable,
-                name=name,
-                exec_name=name,
-                namespace=value["namespace"],
-                autostart=value["autostart"] == "true",
-                output="screen",
-                parameters=[*files, {**parameters, "use_sim_time": True}],
-                # A namespace has its own time and its own frames; without one these are the usual names.
-                remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static")],
-                ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, name)],
-                prefix=shield(),
-            )
+        def node(
+            executable: str,
+            parameters: dict[str, Any],
+            name: str = "",
+            topics: Mapping[str, str] = {},
+            respawn: bool = False,
+        ) -> LifecycleNode:
+            name, autostart = name or executable, value["autostart"] == "true"
+
+            def make(**options: Any) -> LifecycleNode:
+                return LifecycleNode(
+                    package="refit",
+                    executable=executable,
+                    name=name,
+                    exec_name=name,
+                    namespace=value["namespace"],
+                    output="screen",
+                    parameters=[*files, {**parameters, "use_sim_time": True}],
+                    # A namespace has its own time and its own frames; without one these are the usual names.
+                    remappings=[("/clock", "clock"), ("/tf", "tf"), ("/tf_static", "tf_static"), *topics.items()],
+                    ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, name)],
+                    prefix=shield(),
+                    **options,
+                )
+
+            return respawned(make, autostart) if respawn else make(autostart=autostart)
 
         first, *others = nodes(value, node)
         hopeless = RegisterEventHandler(

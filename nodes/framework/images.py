@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image as Picture
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
-__all__ = ["buffer", "camera_info_message", "image_message", "jpeg_message"]
+__all__ = ["buffer", "camera_info_message", "depth_pixels", "image_message", "jpeg_message"]
 
 
 def buffer(values: np.ndarray) -> array.array:
@@ -33,6 +33,26 @@ def image_message(pixels: np.ndarray, encoding: str, stamp: Any, frame_id: str) 
     message.header.stamp, message.header.frame_id = stamp, frame_id
     message.data = buffer(pixels)
     return message
+
+
+def depth_pixels(message: Image) -> np.ndarray:
+    """Depths (h, w) [m] of an image 16UC1 (millimetres) or 32FC1 (metres), as REP 118 has them; NaN: not measured.
+
+    Raises:
+        ValueError: it is neither, or its data are not as long as it says.
+    """
+    kinds = {"16UC1": "u2", "mono16": "u2", "32FC1": "f4"}
+    if message.encoding not in kinds:
+        raise ValueError(f"expected depth as 16UC1 or 32FC1, found '{message.encoding}'")
+    kind = np.dtype((">" if message.is_bigendian else "<") + kinds[message.encoding])
+    height, width, step = message.height, message.width, message.step
+    if not height or step < width * kind.itemsize or step % kind.itemsize or len(message.data) != height * step:
+        raise ValueError(
+            f"expected {height} rows of {width} depths of {kind.itemsize} bytes, found {len(message.data)} bytes in rows of {step}"
+        )
+    values = np.frombuffer(message.data, kind).reshape(height, step // kind.itemsize)[:, :width].astype(float)
+    metres = values if kind.kind == "f" else 1e-3 * values
+    return np.where(np.isfinite(metres) & (metres > 0.0), metres, np.nan)
 
 
 def jpeg_message(pixels: np.ndarray, stamp: Any, frame_id: str, quality: int = 80) -> CompressedImage:

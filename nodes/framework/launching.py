@@ -8,6 +8,7 @@ Plain data, so that nodes stay free of `launch`.
 from __future__ import annotations
 
 import functools
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from config.robot import DEFAULT, node_parameters, runnable_robots
 from nodes.framework.config import Setting, settings
 from sim_core.adoption import is_model_file
 
-__all__ = ["ARGUMENTS", "ParameterFiles", "is_physical", "number", "parameter_files", "shield", "typed"]
+__all__ = ["ARGUMENTS", "ParameterFiles", "is_physical", "number", "parameter_files", "shield", "typed", "urgent"]
 
 _SWITCH = ["true", "false"]
 
@@ -95,6 +96,11 @@ ARGUMENTS: dict[str, dict] = {
         default_value="",
         description="name of the soft object before a robot with a probe; a simulated plant knows "
         "sloth, vest, lamb, shoe, bird, and categories with a number: docs/nodes/sim_plant.md; empty: none",
+    ),
+    "boxes": dict(
+        default_value="",
+        description="that the arms of a robot which a person acts through keep away from, separated by semicolons: "
+        "'table: 0.87 0 0.735 0.5 1.6 0.03', docs/nodes/teleop.md; empty: those of the task that is rehearsed, or none",
     ),
     "probe": dict(default_value="point", choices=["point", "line", "cylinder"], description="that such a robot holds"),
     "solver": dict(
@@ -272,11 +278,24 @@ def shield() -> str:
     Empty where `env` cannot (GNU coreutils before 8.31).
     """
     prefix = ["env", "--block-signal=INT"]
+    # Out of the terminal's reach: a Ctrl-C that ends the trial must not leave the nodes without their shield. Between its fork and
+    # its own session it is still within reach, so that it has the signal blocked from its first instruction.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        # Out of the terminal's reach: a Ctrl-C that ends the trial must not leave the nodes without their shield.
         # It takes some milliseconds; on a busy machine five seconds were once too few, and the nodes stood without.
         trial = subprocess.run([*prefix, "true"], capture_output=True, timeout=60.0, start_new_session=True)
         works = trial.returncode == 0
     except (OSError, subprocess.SubprocessError):
         works = False
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return " ".join(prefix) if works else ""
+
+
+def urgent(lockstep: bool = False) -> str:
+    """Launch prefix of what moves a robot, or stands for a servo loop: shielded, and before other processes where that is allowed.
+
+    Without the right to, `nice` says so and runs the process all the same. In lock-step the robot waits for its controller, and nobody
+    is late: such a graph takes every core that it gets, and takes its turn as other processes do.
+    """
+    return shield() if lockstep else f"{shield()} nice -n -10".lstrip()

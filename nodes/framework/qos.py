@@ -5,7 +5,7 @@ Publisher and subscriber of a topic use the same name, so they always match.
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-__all__ = ["CLOCK", "COMMAND", "GLANCE", "LATCHED", "LEDGER", "PROFILES", "SENSOR", "STATE"]
+__all__ = ["CLOCK", "COMMAND", "GLANCE", "LATCHED", "LEDGER", "PROFILES", "SENSOR", "SENSORS", "STATE"]
 
 
 def _profile(reliability, depth, durability=DurabilityPolicy.VOLATILE) -> QoSProfile:
@@ -14,6 +14,9 @@ def _profile(reliability, depth, durability=DurabilityPolicy.VOLATILE) -> QoSPro
 
 # Streams whose next sample replaces a lost one (wrench, images, scans): never wait for a resend.
 SENSOR = _profile(ReliabilityPolicy.BEST_EFFORT, 10)
+
+# The same of many sensors that share a topic: what all of them say at once has to find room.
+SENSORS = _profile(ReliabilityPolicy.BEST_EFFORT, 100)
 
 # Streams whose every sample counts (joint states, status): the refit and the bag need them
 # without gaps, and 500 samples of history bridge a second of a stalled reader at 500 Hz.
@@ -35,4 +38,12 @@ CLOCK = _profile(ReliabilityPolicy.BEST_EFFORT, 1)
 # A look now and then at a stream of anybody's: it is met whatever it offers, and only the newest sample is kept.
 GLANCE = _profile(ReliabilityPolicy.BEST_EFFORT, 1)
 
-PROFILES = {"SENSOR": SENSOR, "STATE": STATE, "COMMAND": COMMAND, "LATCHED": LATCHED, "LEDGER": LEDGER, "CLOCK": CLOCK}
+PROFILES = {
+    "SENSOR": SENSOR,
+    "SENSORS": SENSORS,
+    "STATE": STATE,
+    "COMMAND": COMMAND,
+    "LATCHED": LATCHED,
+    "LEDGER": LEDGER,
+    "CLOCK": CLOCK,
+}

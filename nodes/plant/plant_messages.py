@@ -11,14 +11,15 @@ from collections.abc import Callable
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
-from refit_interfaces.msg import FootContacts, StethoscopeContact
+from refit_interfaces.msg import FootContacts, RehearsalStatus, StethoscopeContact
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState, PointCloud2
+from sensor_msgs.msg import Imu, JointState, PointCloud2, Range
 from tf2_msgs.msg import TFMessage
 
 from nodes.frames.robot_frames import RobotFrames
 from nodes.framework.clouds import cloud_message
 from nodes.framework.messages import set_stamp, to_stamp
+from nodes.plant.scenery_messages import scenery_message
 from sim_core.motion.quadruped.gait import CONTACT_FORCE
 from sim_core.plant import MujocoPlant
 
@@ -51,6 +52,17 @@ class PlantMessages:
         self.imu.header.frame_id = frame_prefix + "imu"
         self.foot_contacts = FootContacts(names=plant.feet)
         self.stethoscope = StethoscopeContact(side=plant.patient.side if plant.patient else "")
+        self._ranges = {
+            one.site: Range(
+                radiation_type=Range.ULTRASOUND,
+                field_of_view=one.field_of_view,
+                min_range=one.minimum,
+                max_range=one.maximum,
+            )
+            for one in plant.rangefinders.sites
+        }
+        for site, message in self._ranges.items():
+            message.header.frame_id = frame_prefix + site
         self._world_frame = self.stethoscope.header.frame_id = frame_prefix + "world"
         self._frames = RobotFrames(plant.world.nominal, frame_prefix)
 
@@ -95,6 +107,29 @@ class PlantMessages:
         n.x, n.y, n.z = contact.normal.tolist()
         message.depth, message.force, message.slip = contact.depth, contact.force, contact.slip
         return message
+
+    def ranges(self, plant: MujocoPlant) -> list[Range]:
+        """Readings that were made at the present tick, one message for each rangefinder."""
+        made = [reading for reading in plant.ranges() if reading.stamp == plant.t]
+        for reading in made:
+            message = self._ranges[reading.site]
+            set_stamp(message.header.stamp, self._now())
+            message.range = reading.range
+        return [self._ranges[reading.site] for reading in made]
+
+    def scenery(self, plant: MujocoPlant) -> JointState:
+        """Where a rehearsed task's things are."""
+        made = scenery_message(plant.world.scenery_joints())
+        set_stamp(made.header.stamp, self._now())
+        return made
+
+    def rehearsal(self, plant: MujocoPlant) -> RehearsalStatus:
+        """How far the task is."""
+        progress = plant.rehearsal.progress
+        made = RehearsalStatus(task=plant.rehearsal.task.name, sentence=progress.sentence, progress=progress.share)
+        made.done, made.failed, made.elapsed = progress.done, progress.failed, progress.elapsed
+        set_stamp(made.header.stamp, self._now())
+        return made
 
     def grains(self, plant: MujocoPlant) -> PointCloud2:
         """Every sphere of the grains, with its radius and colour."""

@@ -24,7 +24,9 @@ os.environ.setdefault("MUJOCO_GL", installed_back_end())  # before MuJoCo looks 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import TransformStamped
+from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
+from refit_interfaces.srv import SetEyeDistance
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, JointState, PointCloud2
 from tf2_msgs.msg import TFMessage
@@ -36,6 +38,8 @@ from nodes.framework.joint_state_gate import seconds
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import COMMAND, LATCHED, SENSOR
+from nodes.plant.scenery_messages import scenery_joints
+from nodes.plant.sim_plant_config import REHEARSALS
 from sim_core.plant import PlantError
 from sim_core.plant.rendered_camera import RenderedCamera, View
 
@@ -43,6 +47,8 @@ __all__ = ["SimCamera", "SimCameraConfig", "main"]
 
 LOOK, DOZE = 0.005, 0.05  # [s] of wall time between two looks for a joint state, and while nobody wants a picture
 SAME = 1e-6  # [s] by which a stamp may be early
+EYES = "left_eye", "right_eye"  # cameras whose distance may be set to that of a person's own
+APART = 0.05, 0.08  # [m] of people's eyes, pupil to pupil
 FAULTS = ("", "no_depth", "frozen")
 SILENCE = 2.0  # [s] of wall time without joint states that is said
 
@@ -77,12 +83,40 @@ class SimCameraConfig:
     object_position: tuple[float, ...] = setting(
         (0.5, 0.0, 0.1), "m", (-10.0, 10.0), "where the axes of that object begin in the world", read_only=True
     )
+    surface: str = setting(
+        "",
+        choices=("", "smooth", "gravel", "grooves", "cobbles", "rock"),
+        description="kind of a plate's textured face that is seen; empty: none",
+        read_only=True,
+    )
+    surface_seed: int = setting(0, "", (0, 2**31 - 1), "of that face", read_only=True)
+    surface_position: tuple[float, ...] = setting(
+        (0.75, -0.2, 0.93), "m", (-10.0, 10.0), "where the middle of that face is in the world", read_only=True
+    )
+    surface_normal: tuple[float, ...] = setting(
+        (-0.94, 0.0, 0.34), "", (-1.0, 1.0), "where that face looks to in the world", read_only=True
+    )
+    rehearsal: str = setting(
+        "",
+        choices=REHEARSALS,
+        description="task whose things are seen, as sim_plant names it; empty: none",
+        read_only=True,
+    )
+    rehearsal_seed: int = setting(0, "", (0, 2**31 - 1), "of where its things are", read_only=True)
+    scenery: str = setting(
+        "sim_plant/scenery",
+        description="topic on which a plant tells where those things are now; until it does, they are where they began",
+        read_only=True,
+    )
     grains: str = setting(
         "",
         description="topic on which a plant tells of its grains, which are drawn as well; empty: none",
         read_only=True,
     )
     seed: int = setting(0, "", (0, 2**31 - 1), "of the depth's noise", read_only=True)
+    eye_distance: float = setting(
+        0.0, "m", (0.0, 0.08), "between the cameras left_eye and right_eye, 0.05 to 0.08; 0: as in the model"
+    )
     fault: str = setting(
         "", choices=FAULTS, description="what is wrong with it: nothing is measured, or no picture comes"
     )
@@ -92,6 +126,11 @@ class SimCameraConfig:
             raise ValueError(f"patient_position: expected three numbers, found {len(self.patient_position)}")
         if len(self.object_position) != 3:
             raise ValueError(f"object_position: expected three numbers, found {len(self.object_position)}")
+        for name in ("surface_position", "surface_normal"):
+            if len(getattr(self, name)) != 3:
+                raise ValueError(f"{name}: expected three numbers, found {len(getattr(self, name))}")
+        if self.eye_distance and not APART[0] <= self.eye_distance <= APART[1]:
+            raise ValueError(f"eye_distance: expected {APART[0]:g} to {APART[1]:g} [m], found {self.eye_distance:g}")
         if not (self.camera or self.streams):
             raise ValueError("expected a camera, streams, or both; found neither: name what is to be drawn")
 
@@ -103,7 +142,7 @@ class SimCamera(RefitNode):
     Config = SimCameraConfig
     live_parameters = True
     _thread: threading.Thread | None = None
-    _colour = _info = _depth = _points = _frames = None
+    _colour = _info = _depth = _points = _frames = _setter = None
     _eyes: dict[str, Publisher] = {}
 
     # -- lifecycle ---------------------------------------------------------------------------------
@@ -119,13 +158,27 @@ class SimCamera(RefitNode):
             from sim_core.plant.soft_object import soft_object_entity  # only where one stands there
 
             self._there.append(soft_object_entity(c.object, c.object_seed, c.object_position))
+        if c.surface:
+            from sim_core.plant.textured_plate import textured_plate  # only where one is seen
+            from sim_core.telepresence.texture.surfaces import texture_surface
+
+            face = texture_surface(c.surface, c.surface_seed)
+            self._there.append(textured_plate(face, c.surface_position, c.surface_normal))
+        if c.rehearsal:
+            from sim_core.plant.rehearsal.tasks import rehearse  # only where one stands there
+
+            self._there += rehearse(c.rehearsal, c.rehearsal_seed).pictured()
         # Refused here, in words, rather than by the thread; what draws belongs to the thread that made it.
         for name in self._names():
             with self._camera(name) as camera:
+                if c.eye_distance:
+                    camera.set_baseline(EYES, c.eye_distance)
                 camera.render(depth=False)
                 mounted = (camera.carrier, camera.mounting)
             if name == c.camera:
                 self._offer(*mounted)
+        if set(EYES) <= set(self._names()):
+            self._setter = self.create_service(SetEyeDistance, "teleop/set_eye_distance", self._on_eye_distance)
         self._eyes = {
             name: self.create_publisher(CompressedImage, f"camera/{name}/image/compressed", SENSOR)
             for name in c.streams
@@ -134,6 +187,9 @@ class SimCamera(RefitNode):
         self._grains, self._loose = None, None
         if c.grains:
             self._grains = create_polled_subscription(self, PointCloud2, c.grains, LATCHED)
+        self._scenery, self._others = None, None
+        if c.rehearsal:
+            self._scenery = create_polled_subscription(self, JointState, c.scenery, COMMAND)
         self._times, self._drawn, self._dropped = deque(maxlen=200), 0, 0
         self._due = None
         self._heard = time.monotonic()
@@ -148,6 +204,10 @@ class SimCamera(RefitNode):
         if c.points:
             self._points = self.create_publisher(PointCloud2, "camera/depth/color/points", SENSOR)
         self._frames = self.create_publisher(TFMessage, "/tf_static", LATCHED)
+        self._tell_place(carrier, mounting)
+
+    def _tell_place(self, carrier: str, mounting: np.ndarray) -> None:
+        c = self.config
         carrier = carrier if carrier == "world" else c.frame_prefix + carrier
         self._frames.publish(TFMessage(transforms=[_transform(carrier, c.frame_id, mounting)]))
 
@@ -165,6 +225,9 @@ class SimCamera(RefitNode):
             self._thread = None
 
     def cleanup(self) -> None:
+        if self._setter is not None:
+            self.destroy_service(self._setter)
+            self._setter = None
         for name in ("_colour", "_info", "_depth", "_points", "_frames"):
             if (publisher := getattr(self, name)) is not None:
                 self.destroy_publisher(publisher)
@@ -172,10 +235,26 @@ class SimCamera(RefitNode):
         for publisher in self._eyes.values():
             self.destroy_publisher(publisher)
         self._eyes = {}
-        for name in ("_states", "_grains"):
+        for name in ("_states", "_grains", "_scenery"):
             if (subscription := getattr(self, name, None)) is not None:
                 self.destroy_subscription(subscription)
                 setattr(self, name, None)
+
+    def config_changed(self, old: SimCameraConfig, new: SimCameraConfig) -> None:
+        if new.eye_distance != old.eye_distance and self._eyes and self._setter is None:
+            raise ValueError(f"eye_distance: the cameras {' and '.join(EYES)} are not both drawn here")
+
+    def _on_eye_distance(
+        self, request: SetEyeDistance.Request, response: SetEyeDistance.Response
+    ) -> SetEyeDistance.Response:
+        """The distance of the operator's own eyes becomes that of the robot's."""
+        if not APART[0] <= request.distance <= APART[1]:  # which zero and what is no number are not
+            response.message = f"expected the distance of a person's eyes, {APART[0]:g} to {APART[1]:g} [m], found {request.distance:g}"
+            return response
+        (told,) = self.set_parameters([Parameter("eye_distance", value=request.distance)])
+        response.success = told.successful
+        response.message = f"The eyes are {request.distance:.4f} m apart." if told.successful else told.reason
+        return response
 
     def time_jumped_back(self) -> None:
         self._due = None
@@ -212,8 +291,11 @@ class SimCamera(RefitNode):
     def _work(self) -> None:
         try:
             with ExitStack() as stack:
-                cameras = {name: stack.enter_context(self._camera(name)) for name in self._names()}
+                cameras, apart = {name: stack.enter_context(self._camera(name)) for name in self._names()}, 0.0
                 while not self._ending.is_set():
+                    if apart != self.config.eye_distance:
+                        apart = self.config.eye_distance
+                        self._set_apart(cameras, apart)
                     states = take(self._states)
                     if states:
                         self._heard = time.monotonic()
@@ -227,19 +309,26 @@ class SimCamera(RefitNode):
             self.get_logger().error(str(error))
             self.diagnostics.stand(DiagnosticStatus.ERROR, str(error))
 
+    def _set_apart(self, cameras: Mapping[str, RenderedCamera], distance: float) -> None:
+        for name, camera in cameras.items():
+            camera.set_baseline(EYES, distance)
+            if name == self.config.camera:
+                self._tell_place(camera.carrier, camera.mounting)
+
     def _see(self, cameras: Mapping[str, RenderedCamera], state: JointState) -> None:
         if not self._is_due(seconds(state.header.stamp)):
             return
         began, grains = time.perf_counter(), self._seen_grains()
         joints, stamp = dict(zip(state.name, state.position)), state.header.stamp
+        others = self._seen_scenery()
         try:
             if self._driver_is_wanted():
                 camera = cameras[self.config.camera]
                 measured = bool(_listeners(self._depth) or _listeners(self._points))
-                self._publish(camera, camera.render(joints, depth=measured, grains=grains), stamp)
+                self._publish(camera, camera.render(joints, depth=measured, grains=grains, others=others), stamp)
             for name, eye in self._eyes.items():
                 if _listeners(eye):
-                    colour = cameras[name].render(joints, depth=False, grains=grains).colour
+                    colour = cameras[name].render(joints, depth=False, grains=grains, others=others).colour
                     eye.publish(jpeg_message(colour, stamp, f"{name}_optical_frame"))
         except PlantError as error:
             self.diagnostics.tick("states_refused")
@@ -257,6 +346,16 @@ class SimCamera(RefitNode):
                 self.diagnostics.tick("grains_refused")
                 self.diagnostics.warn(str(error))
         return self._loose
+
+    def _seen_scenery(self) -> dict[str, np.ndarray] | None:
+        """Where a rehearsed task's things were told to be last, by their joints; None: it has not been told."""
+        if self._scenery is not None and (told := take(self._scenery)):
+            try:
+                self._others = scenery_joints(told[-1][0])
+            except ValueError as error:
+                self.diagnostics.tick("sceneries_refused")
+                self.diagnostics.warn(str(error))
+        return self._others
 
     def _is_due(self, stamp: float) -> bool:
         """Whether a picture of this moment [s] is wanted; those that were due before it and were not drawn are counted."""

@@ -7,14 +7,16 @@ Page: docs/nodes/sim_plant.md.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
+from typing import TYPE_CHECKING
 
 from geometry_msgs.msg import WrenchStamped
 from rclpy.duration import Duration
-from refit_interfaces.msg import FootContacts, JointCommand, StethoscopeContact
+from refit_interfaces.msg import FootContacts, JointCommand, RehearsalStatus, StethoscopeContact
 from refit_interfaces.srv import ResetPile, SetParameterSet
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState, PointCloud2
+from sensor_msgs.msg import Imu, JointState, PointCloud2, Range
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
@@ -25,7 +27,7 @@ from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.messages import command_from_message, to_stamp
 from nodes.framework.parameter_book import other_model
 from nodes.framework.polled import create_polled_subscription, take
-from nodes.framework.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
+from nodes.framework.qos import CLOCK, COMMAND, LATCHED, SENSOR, SENSORS, STATE
 from nodes.plant.plant_messages import PlantMessages
 from nodes.plant.plant_world import PlantWorld
 from nodes.plant.sim_loop import SimLoop
@@ -34,11 +36,16 @@ from nodes.plant.simulation_interfaces_server import SimulationInterfaces
 from sim_core.command import CommandRefused
 from sim_core.gate import CommandGate
 from sim_core.plant import MujocoPlant, PlantError, joint_limits
+from sim_core.plant.rangefinders import rangefinders_of
+
+if TYPE_CHECKING:
+    from sim_core.plant.rehearsal.task import Progress
 
 __all__ = ["SimPlant", "main"]
 
 LAST_WORD = Duration(seconds=0.5)  # for readers to confirm the last joint state
 GRAINS_PERIOD = 0.2  # [s] between two messages of where grains are, while they move
+SCENERY_PERIOD = 0.05  # [s] between two messages of where a rehearsed task's things are
 STETHOSCOPE_PERIOD = 0.01  # [s] between two messages of how a simulated person feels the stethoscope
 CATCH_UP = 1.5  # ticks that are made up for at most where emulated motors drive: they would drive all of them alike
 
@@ -87,6 +94,8 @@ class SimPlant(RefitNode):
             patient=_patient(c),
             tray=_tray(c, c.seed if c.tray_seed < 0 else c.tray_seed),
             poked=_poked(c),
+            rehearsal=_rehearsal(c),
+            rangefinders=rangefinders_of(c.robot),
         )
         self.diagnostics.hardware_id = plant.name
         self._world = PlantWorld(c.world, plant) if c.world else None
@@ -118,8 +127,12 @@ class SimPlant(RefitNode):
         self._pub_contacts = (
             publisher(FootContacts, f"{own}foot_contacts", STATE) if c.imu_period and plant.feet else None
         )
+        self._pub_range = publisher(Range, f"{own}range", SENSORS) if plant.rangefinders.sites else None
         self._pub_stethoscope = publisher(StethoscopeContact, "~/stethoscope", STATE) if plant.patient else None
         self._pub_grains = publisher(PointCloud2, "~/grains", LATCHED) if plant.tray else None
+        self._pub_rehearsal = publisher(RehearsalStatus, "~/rehearsal", LATCHED) if plant.rehearsal else None
+        self._pub_scenery = publisher(JointState, "~/scenery", STATE) if plant.rehearsal else None
+        self._progress_told: Progress | None = None
         self._grains_told = False  # how they lie since they moved last
         self._every = {
             name: _ticks(period, plant.tick_period)
@@ -130,6 +143,7 @@ class SimPlant(RefitNode):
                 ("imu", c.imu_period),
                 ("stethoscope", STETHOSCOPE_PERIOD),
                 ("grains", GRAINS_PERIOD),
+                ("scenery", SCENERY_PERIOD),
             )
         }
         control_ticks = _ticks(c.control_period, plant.tick_period)
@@ -316,6 +330,9 @@ class SimPlant(RefitNode):
             if self._pub_contacts is not None:
                 messages.fill_foot_contacts(plant)
             self._publish_base()
+        if self._pub_range is not None:
+            for message in messages.ranges(plant):
+                self._pub_range.publish(message)
         if self._world is None or index % self._every["clock"] == 0:
             self._pub_joint_states.publish(messages.fill_joint_state(plant))
         if self._pub_wrench is not None and index % self._every["wrench"] == 0:
@@ -324,6 +341,9 @@ class SimPlant(RefitNode):
             self._pub_stethoscope.publish(messages.fill_stethoscope(plant))
         if self._pub_grains is not None and index % self._every["grains"] == 0:
             self._publish_grains(plant)
+        if self._pub_scenery is not None and index % self._every["scenery"] == 0:
+            self._pub_scenery.publish(messages.scenery(plant))
+            self._tell_progress(plant.rehearsal.progress)
         if self._pub_tf is not None and index % self._every["tf"] == 0:
             moving, static = messages.fill_tf(plant)
             self._pub_tf.publish(moving)
@@ -336,6 +356,13 @@ class SimPlant(RefitNode):
         if plant.tray.awake or not self._grains_told:
             self._grains_told = not plant.tray.awake
             self._pub_grains.publish(self._messages.grains(plant))
+
+    def _tell_progress(self, progress: Progress) -> None:
+        """When it has changed, for whoever joins later as well."""
+        told = self._progress_told
+        if told is None or dataclasses.replace(progress, elapsed=told.elapsed) != told:
+            self._progress_told = progress
+            self._pub_rehearsal.publish(self._messages.rehearsal(self.loop.plant))
 
     def _publish_base(self) -> None:
         """IMU and feet as they were last read: said again they are the same, noise included."""
@@ -398,6 +425,14 @@ def _tray(c: SimPlantConfig, seed: int):
     from sim_core.plant.tray_fills import filled_tray  # only where grains lie there
 
     return filled_tray(c.tray, c.robot, float(build_model(robot_mjcf(c.robot)[1]).opt.timestep), seed)
+
+
+def _rehearsal(c: SimPlantConfig):
+    if not c.rehearsal:
+        return None
+    from sim_core.plant.rehearsal.tasks import rehearse  # only where one stands there
+
+    return rehearse(c.rehearsal, c.seed if c.rehearsal_seed < 0 else c.rehearsal_seed)
 
 
 def _poked(c: SimPlantConfig):

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodes.framework.config import setting
+from sim_core.telepresence.competition import POINTS
 
-__all__ = ["SimPlantConfig"]
+__all__ = ["REHEARSALS", "SimPlantConfig", "rehearsed_boxes"]
+
+#: tasks that may stand before a robot which a person acts through; "": none
+REHEARSALS = ("", *POINTS)
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,15 @@ class SimPlantConfig:
     tray_seed: int = setting(
         -1, "", (-1, 2**31 - 1), "of shapes and places of what lies there; -1: that of `seed`", read_only=True
     )
+    rehearsal: str = setting(
+        "",
+        choices=REHEARSALS,
+        description="task that stands before a robot which a person acts through; empty: none",
+        read_only=True,
+    )
+    rehearsal_seed: int = setting(
+        -1, "", (-1, 2**31 - 1), "of where its things are; -1: that of `seed`", read_only=True
+    )
     object: str = setting(
         "",
         description="soft object before a robot with a probe: sloth, vest, lamb, shoe, bird, or a category and a number, "
@@ -151,3 +164,12 @@ class SimPlantConfig:
             raise ValueError(f"object_position: expected three numbers, found {len(self.object_position)}.")
         if self.world and self.lockstep:
             raise ValueError("emulated devices run in real time: lockstep and world exclude each other.")
+
+
+def rehearsed_boxes(rehearsal: str) -> str:
+    """What stands before the robot in a task, as the launch argument `boxes` has it; of none: nothing."""
+    if not rehearsal:
+        return ""
+    from sim_core.plant.rehearsal.tasks import rehearse  # and MuJoCo with it
+
+    return "; ".join(rehearse(rehearsal).task.boxes)

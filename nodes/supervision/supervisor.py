@@ -24,6 +24,7 @@ from std_srvs.srv import Trigger
 
 from nodes.framework.config import setting
 from nodes.framework.joint_state_gate import JointSample, JointStateGate
+from nodes.framework.joint_state_parts import JointStateParts
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.polled import create_polled_service, create_polled_subscription, take, take_requests
 from nodes.framework.qos import COMMAND, LEDGER
@@ -66,6 +67,11 @@ class SupervisorConfig:
         False, description="arm by itself as soon as the robot is well; otherwise somebody calls arm", read_only=True
     )
     commander: str = setting("adaptive_mpc", description="node that may command first", read_only=True)
+    several_drivers: bool = setting(
+        False,
+        description="joint_states come in parts, from drivers of a part of the joints each; false: in whole messages",
+        read_only=True,
+    )
     lease_duration: float = setting(
         0.5, "s", (0.1, 10.0), "a gate that hears nothing of the supervisor for so long stops its joints"
     )
@@ -111,7 +117,8 @@ class SupervisorNode(RefitNode):
             [link.q_index for link in joints],
             [link.v_index for link in joints],
         )
-        self.gate = JointStateGate(names, config.state_age_limit, config.future_limit)
+        gate = JointStateParts if config.several_drivers else JointStateGate
+        self.gate = gate(names, config.state_age_limit, config.future_limit)
         self.watch = Watch(
             names,
             model.q_lower[q] - config.position_margin,
@@ -192,6 +199,8 @@ class SupervisorNode(RefitNode):
         now = self._now()
         for message, info in take(self._states):
             sample, why = self.gate.read(message, now)
+            if sample is None and not why:
+                continue  # a part, and another driver leads
             if sample is None:
                 self.diagnostics.tick("states_refused")
             else:

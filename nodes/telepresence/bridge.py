@@ -3,7 +3,7 @@
     telepresence_bridge --ros-args -p robot:=avatar -p port:=8090
 
 It serves the page, lets operators and watchers in, hands the operator's samples on as `operator/sample`, shows everybody
-what the robot does, and asks services for the operator's buttons. Cameras are listened to only while somebody looks.
+what the robot does, and asks services for the operator's buttons. Cameras and microphone are read only while somebody wants them.
 It moves nothing and decides nothing about motion. Pages: docs/nodes/telepresence_bridge.md, docs/telepresence_protocol.md.
 """
 
@@ -18,10 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from geometry_msgs.msg import Pose
 from rclpy.client import Client as ServiceClient
 from rclpy.task import Future
-from refit_interfaces.msg import OperatorSample, SupervisorStatus, TeleopStatus
+from refit_interfaces.msg import OperatorSample, RehearsalStatus, SupervisorStatus, TeleopStatus
+from refit_interfaces.srv import SetEyeDistance, SetHeadOffset
 from sensor_msgs.msg import CompressedImage, JointState
 from std_srvs.srv import SetBool, Trigger
 
@@ -31,15 +33,18 @@ from nodes.framework.config import setting
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.messages import set_stamp
 from nodes.framework.polled import create_polled_subscription, take
-from nodes.framework.qos import GLANCE, LEDGER, SENSOR, STATE
+from nodes.framework.qos import GLANCE, LATCHED, LEDGER, SENSOR, STATE
 from nodes.telepresence.access import Door, check_exposure, read_token, tls_context
 from nodes.telepresence.link_thread import LinkThread
-from nodes.telepresence.protocol import AXES, Message, Place, Sample
+from nodes.telepresence.protocol import ADJUSTMENTS, AXES, Message, Place, Sample
 from nodes.telepresence.protocol_robot import STATES, Joints, LinkNumbers, Refused, Status, SupervisorWords, Texture
+from nodes.telepresence.sound_topics import SoundTopics
+from sim_core.telepresence.competition import Rehearsed
 
 if TYPE_CHECKING:
     from nodes.telepresence.client import Client
     from nodes.telepresence.link_server import LinkServer
+    from nodes.telepresence.link_settings import Listener
 
 __all__ = ["TelepresenceBridge", "TelepresenceBridgeConfig", "main"]
 
@@ -49,14 +54,12 @@ ANSWER_LIMIT = 15.0
 TELEOP_SILENCE = 1.0
 #: where it is when nobody says
 NOWHERE = Place((0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
-#: button -> service that is asked for it, and its type
-SERVICES = {
-    "stop": Trigger,
-    "resume": Trigger,
-    "home": Trigger,
-    "precision": SetBool,
-    "reset_fault": Trigger,
-    "texture_scan": Trigger,
+#: who is asked, where it is not the teleop node
+ASKED = {
+    "stop": "supervisor",
+    "resume": "supervisor",
+    "texture_scan": "texture_scan node",
+    "eye_distance": "node that sets the distance of the robot's eyes",
 }
 
 
@@ -81,6 +84,13 @@ class TelepresenceBridgeConfig:
         "cameras that clients may look at, the eyes first",
         read_only=True,
     )
+    microphone: str = setting(
+        "microphone",
+        "",
+        None,
+        "node whose sound clients may listen to, by its topics audio_stamped and audio_info; empty: none",
+        read_only=True,
+    )
     clients: int = setting(8, "clients", (1, 64), "at once, operator and watchers", read_only=True)
     status_rate: float = setting(
         20.0, "Hz", (1.0, 60.0), "how often clients are shown the robot's status", read_only=True
@@ -92,7 +102,7 @@ class TelepresenceBridgeConfig:
 
 @dataclass
 class _Question:
-    """A service that was asked for a button and has not answered."""
+    """A service that was asked for a button or an adjustment and has not answered."""
 
     name: str
     reply: Callable[[Message], None]
@@ -107,17 +117,20 @@ class TelepresenceBridge(RefitNode):
     Config = TelepresenceBridgeConfig
     _thread: LinkThread | None = None
     _server: LinkServer | None = None
+    _sounds: SoundTopics | None = None
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
     def configure(self) -> None:
         require("telepresence", "the telepresence bridge")
-        from nodes.telepresence.link_server import LinkServer, LinkSettings, Listener
+        from nodes.telepresence.link_server import LinkServer
+        from nodes.telepresence.link_settings import LinkSettings
 
         config = self.config
         self._cameras: dict[str, Any] = {}
         self._joint_states: Any = None
         self._questions: list[_Question] = []
+        self._head_yaw, self._session = 0.0, ""  # as somebody has set it, and whose session it is
         self._teleop: TeleopStatus | None = None
         self._teleop_heard = -math.inf
         self._supervisor = SupervisorWords()
@@ -133,26 +146,41 @@ class TelepresenceBridge(RefitNode):
         self._samples = self.create_publisher(OperatorSample, "operator/sample", STATE)
         self._faces = self.create_publisher(CompressedImage, "operator/face/image/compressed", SENSOR)
         self._statuses = create_polled_subscription(self, TeleopStatus, "teleop/status", GLANCE)
+        self._rehearsals = create_polled_subscription(self, RehearsalStatus, "sim_plant/rehearsal", LATCHED)
+        self._rehearsed: dict[str, Rehearsed] = {}
         self._supervisors = create_polled_subscription(self, SupervisorStatus, "supervisor/status", LEDGER)
         self._askable: dict[str, ServiceClient] = {
             "stop": self.create_client(Trigger, "stop"),
             "resume": self.create_client(Trigger, "resume"),
             "home": self.create_client(Trigger, "teleop/home"),
+            "narrow": self.create_client(Trigger, "teleop/narrow"),
             "precision": self.create_client(SetBool, "teleop/precision"),
             "reset_fault": self.create_client(Trigger, "teleop/reset_fault"),
             "texture_scan": self.create_client(Trigger, "teleop/texture_scan"),
+            "head_yaw": self.create_client(SetHeadOffset, "teleop/set_head_offset"),
+            "eye_distance": self.create_client(SetEyeDistance, "teleop/set_eye_distance"),
         }
+        self._sounds = SoundTopics(self, config.microphone, self._on_sound)
         self._thread = LinkThread(self.get_logger().error)
-        self._server = LinkServer(
-            settings,
-            Listener(
-                self._publish, self._press, lambda: self._soon(self._attend), self._publish_face, self._wants_face
-            ),
-        )
+        self._server = LinkServer(settings, self._listener())
         port = self._thread.wait(self._server.start())
         url = f"{'https' if tls else 'http'}://{_host_shown(config.host)}:{port}"
         self.diagnostics.set("url", url)
         self.get_logger().info(f"Operator's page: {url}")
+
+    def _listener(self) -> Listener:
+        from nodes.telepresence.link_settings import Listener
+
+        return Listener(
+            sample=self._publish,
+            button=self._press,
+            audience=lambda: self._soon(self._attend),
+            face=self._publish_face,
+            wants_face=self._wants_face,
+            voice=self._say_voice,
+            hears_voice=lambda: self.is_active and self._sounds is not None and self._sounds.hears_voice,
+            adjust=self._adjust,
+        )
 
     def activate(self) -> None:
         self._timer = self.create_timer(1.0 / self.config.status_rate, self._show, clock=self.steady_clock)
@@ -173,12 +201,15 @@ class TelepresenceBridge(RefitNode):
             finally:
                 thread.end()
         self._look_away()
-        for reader in (getattr(self, name, None) for name in ("_statuses", "_supervisors")):
+        for reader in (getattr(self, name, None) for name in ("_statuses", "_supervisors", "_rehearsals")):
             if reader is not None:
                 self.destroy_subscription(reader)
         for client in getattr(self, "_askable", {}).values():
             self.destroy_client(client)
         self._askable = {}
+        if self._sounds is not None:
+            self._sounds.destroy()
+            self._sounds = None
         for publisher in (getattr(self, name, None) for name in ("_samples", "_faces")):
             if publisher is not None:
                 self.destroy_publisher(publisher)
@@ -192,7 +223,8 @@ class TelepresenceBridge(RefitNode):
 
         folder = Path(self.config.report).expanduser() if self.config.report else None
         try:
-            path = write_session_report(list(server.sessions), dict(server.counts), self._title, folder)
+            rehearsed = list(self._rehearsed.values())
+            path = write_session_report(list(server.sessions), dict(server.counts), self._title, folder, rehearsed)
         except OSError as error:
             self.get_logger().error(f"The session report could not be written: {error}")
         else:
@@ -242,6 +274,11 @@ class TelepresenceBridge(RefitNode):
             self._faces.publish(message)
             self.diagnostics.tick("faces")
 
+    def _say_voice(self, samples: np.ndarray, age: float) -> None:
+        """The operator's voice, on the link's thread."""
+        if self.is_active and self._sounds is not None:
+            self._sounds.say(samples, age)
+
     # -- the robot, shown to everybody ---------------------------------------------------------------
 
     def _attend(self) -> None:
@@ -253,6 +290,7 @@ class TelepresenceBridge(RefitNode):
         self.diagnostics.set("clients", audience)
         operator = server.operator
         self.diagnostics.set("operator", "" if operator is None else operator.name)
+        self._meet("" if operator is None else operator.session)
         if audience and self._joint_states is None:
             self._joint_states = create_polled_subscription(self, JointState, "joint_states", GLANCE)
         elif not audience and self._joint_states is not None:
@@ -264,11 +302,22 @@ class TelepresenceBridge(RefitNode):
             )
         for name in set(self._cameras) - watched:
             self.destroy_subscription(self._cameras.pop(name))
+        if self._sounds is not None:
+            self._sounds.attend(server.is_listened_to)
+
+    def _meet(self, session: str) -> None:
+        """A new session centres the head anew: what was set in an earlier one holds no more."""
+        if session and session != self._session:
+            self._session = session
+            if self._head_yaw:
+                self._set("head_yaw", 0.0, lambda message: None)
 
     def _look_away(self) -> None:
         for camera in getattr(self, "_cameras", {}).values():
             self.destroy_subscription(camera)
         self._cameras = {}
+        if self._sounds is not None:
+            self._sounds.attend(False)
         if getattr(self, "_joint_states", None) is not None:
             self.destroy_subscription(self._joint_states)
             self._joint_states = None
@@ -281,6 +330,10 @@ class TelepresenceBridge(RefitNode):
             self._thread.soon(self._server.picture, name, bytes(message.data), kind, age)
             self.diagnostics.tick(f"pictures_{name}")
 
+    def _on_sound(self, samples: np.ndarray, rate: int, age: float) -> None:
+        if self._thread is not None and self._server is not None:
+            self._thread.soon(self._server.sound, samples, rate, age)
+
     def _show(self) -> None:
         """Take what the robot has said, and show everybody the newest of it."""
         thread, server = self._thread, self._server
@@ -288,6 +341,10 @@ class TelepresenceBridge(RefitNode):
             return
         for message, _ in take(self._statuses):
             self._teleop, self._teleop_heard = message, time.monotonic()
+        for message, _ in take(self._rehearsals):
+            self._rehearsed[message.task] = Rehearsed(
+                message.task, message.progress, message.sentence, message.done, message.elapsed
+            )
         for message, _ in take(self._supervisors):
             self._supervisor = SupervisorWords(
                 _STATE_NAMES.get(message.state, "UNKNOWN"), message.code, message.message
@@ -330,17 +387,38 @@ class TelepresenceBridge(RefitNode):
         """A button was pressed, on the link's thread."""
         self._soon(self._ask, name, value, reply)
 
+    def _adjust(self, name: str, value: float, reply: Callable[[Message], None]) -> None:
+        """Something shall be set to a number, on the link's thread."""
+        self._soon(self._set, name, value, reply)
+
     def _ask(self, name: str, value: bool, reply: Callable[[Message], None]) -> None:
         self.get_logger().info(f"The operator pressed '{name}'.")
-        client = self._askable.get(name)
-        if client is None or not client.service_is_ready():
-            who = "supervisor" if name in ("stop", "resume") else "teleop node"
-            remedy = " Use the emergency stop if you must." if name == "stop" else ""
-            self._answer(name, reply, False, f"'{name}' was not done: no {who} is there to be asked.{remedy}")
+        client = self._ready_client(name, reply)
+        if client is None or (not value and name != "precision"):  # let go
             return
-        if not value and name != "precision":
-            return  # let go
-        request = SetBool.Request(data=value) if name == "precision" else Trigger.Request()
+        self._question(client, name, SetBool.Request(data=value) if name == "precision" else Trigger.Request(), reply)
+
+    def _set(self, name: str, value: float, reply: Callable[[Message], None]) -> None:
+        self.get_logger().info(f"The operator sets '{name}' to {value:.4f}.")
+        client = self._ready_client(name, reply)
+        if client is not None:
+            is_head = name == "head_yaw"
+            if is_head:
+                self._head_yaw = value
+            request = SetHeadOffset.Request(yaw=value) if is_head else SetEyeDistance.Request(distance=value)
+            self._question(client, name, request, reply)
+
+    def _ready_client(self, name: str, reply: Callable[[Message], None]) -> ServiceClient | None:
+        """The client of a service that is there; None: the operator has been told that it is not."""
+        client = self._askable.get(name)
+        if client is not None and client.service_is_ready():
+            return client
+        remedy = " Use the emergency stop if you must." if name == "stop" else ""
+        who = ASKED.get(name, "teleop node")
+        self._answer(name, reply, False, f"'{name}' was not done: no {who} is there to be asked.{remedy}")
+        return None
+
+    def _question(self, client: ServiceClient, name: str, request: Any, reply: Callable[[Message], None]) -> None:
         question = _Question(name, reply, client.call_async(request))
         self._questions.append(question)
         question.future.add_done_callback(lambda future: self._on_answer(question))
@@ -355,7 +433,10 @@ class TelepresenceBridge(RefitNode):
             if texture is not None:
                 self._say(question.reply, texture)
                 return
-        self._answer(question.name, question.reply, answer.success, answer.message)
+        text = answer.message
+        if question.name in ADJUSTMENTS and not answer.success:
+            text = f"'{question.name}' was not done: {text}"
+        self._answer(question.name, question.reply, answer.success, text)
 
     def _answer(self, name: str, reply: Callable[[Message], None], granted: bool, text: str) -> None:
         if granted:

@@ -87,7 +87,7 @@ class Client:
 
     Attributes:
         address: from where. abort: ends the connection without waiting for the other side. name, role, axes: as it said; role "" before its hello. session: of its present role.
-        heard: when it last said anything [s]. dismissed: it is sent away, and nothing it says counts. stream: clock and gate of its samples. video: what it sees, if it does.
+        heard: when it last said anything [s]. dismissed: it is sent away, and nothing it says counts. stream: clock and gate of its samples. video: what it sees and hears, if it does. speaks: its voice is wanted; off in every new role.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Client:
         self.name = self.role = self.session = ""
         self.axes = "openxr"
         self.heard = now
-        self.dismissed = False
+        self.dismissed = self.speaks = False
         self.outbox = Outbox(send)
         self.quota = Quota()
         self.samples = Meter()

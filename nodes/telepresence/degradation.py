@@ -1,6 +1,6 @@
-"""What is given up first when the network carries less: the face, then the side cameras, then the eyes' resolution.
+"""What is given up first when the network carries less: the face, then the side cameras, then the eyes' resolution, then the sound.
 
-Never the commands, which are small, and of the media the sound last. One step down for every second of congestion; one
+Never the commands, which are small. One step down for every second of congestion; one
 step up after a quiet time, which doubles each time that a step up brought the congestion back.
 
 Source: the order is that of the telepresence specification; times and thresholds are this project's.
@@ -12,7 +12,7 @@ from enum import IntEnum
 
 __all__ = ["Degradation", "Step", "is_congested"]
 
-#: share of the video's packets that may be lost; a retransmission mends fewer
+#: share of a stream's packets that may be lost; a retransmission mends fewer
 LOSS = 0.05
 #: by how much the way there and back may be longer than at its best, as a factor and [ms]
 STRETCH, SLACK = 2.0, 100.0
@@ -29,13 +29,14 @@ class Step(IntEnum):
     FACE = 1
     SIDE_CAMERAS = 2
     RESOLUTION = 3
+    SOUND = 4
 
 
 def is_congested(loss: float, rtt: float | None, best_rtt: float | None) -> bool:
     """Whether the network carries less than is sent.
 
     Args:
-        loss: share of the video's packets that got lost. rtt, best_rtt: there and back now, and the shortest so far [ms].
+        loss: share of the media's packets that got lost. rtt, best_rtt: there and back now, and the shortest so far [ms].
     """
     if loss > LOSS:
         return True
@@ -60,7 +61,7 @@ class Degradation:
         """Judge anew, at a time [s] of a clock that never goes back; returns the step in force."""
         if congested:
             self._last_congestion = now
-            if self.step < Step.RESOLUTION and now >= self._last_change + STEP:
+            if self.step < max(Step) and now >= self._last_change + STEP:
                 if self._tried:  # the last step up was one too many
                     self._quiet = min(2.0 * self._quiet, LONGEST_QUIET)
                 self._tried = False

@@ -16,22 +16,23 @@ import contextlib
 import dataclasses
 import functools
 import secrets
-import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from nodes.telepresence.access import Door, NotAdmitted, Occupied, Seat, is_own_name, is_own_page
+from nodes.telepresence.access import NotAdmitted, Occupied, Seat, is_own_name, is_own_page
 from nodes.telepresence.client import Client
+from nodes.telepresence.link_settings import LinkSettings, Listener
+from nodes.telepresence.media import Media
 from nodes.telepresence.page_files import HEADERS, page_files
 from nodes.telepresence.protocol import (
     MAX_BYTES,
     VERSION,
+    Adjust,
     Button,
     ClientMessage,
     Hello,
@@ -44,13 +45,13 @@ from nodes.telepresence.protocol import (
     Take,
     parse,
 )
-from nodes.telepresence.protocol_robot import Answer, Limits, LinkNumbers, Operator, Refused, Status, Welcome
+from nodes.telepresence.protocol_robot import Answer, LinkNumbers, Operator, Refused, Status, Welcome
 from nodes.telepresence.sample_stream import SampleStream
 from nodes.telepresence.session_log import SessionLog
 from nodes.telepresence.strict_json import SchemaError
 from nodes.view.stage.page import is_loopback
 
-__all__ = ["LinkServer", "LinkSettings", "Listener"]
+__all__ = ["LinkServer"]
 
 #: [s] for a hello after the connection; [s] of silence after which a connection is given up
 HELLO_LIMIT, SILENCE_LIMIT = 5.0, 10.0
@@ -66,46 +67,8 @@ WRONG_TOKEN_PAUSE = 0.5
 FAREWELL = 0.5
 #: sessions that are remembered for the report
 SESSIONS = 10_000
-
-
-@dataclass(frozen=True)
-class LinkSettings:
-    """What a server is given.
-
-    Attributes:
-        host, port: to listen on; port 0: a free one. tls: to encrypt with; None: in clear, on loopback.
-        door: lets clients in. robot, title: its name, and what a person calls it. streams: cameras that may be asked for.
-        page: folder of the page's files. clients: how many at once. limits: for the welcome.
-    """
-
-    door: Door
-    host: str = "127.0.0.1"
-    port: int = 0
-    tls: ssl.SSLContext | None = None
-    robot: str = ""
-    title: str = ""
-    streams: tuple[str, ...] = ()
-    page: Path = Path(__file__).parent / "page"
-    clients: int = 8
-    limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(frozen=True)
-class Listener:
-    """Who is told, on the loop's thread.
-
-    Attributes:
-        sample: of an operator, with its client and its age [s] by both clocks; it has passed every check.
-        button: its name and value, and by what to answer.
-        audience: clients came or went, or other cameras are looked at.
-        face: a picture of the operator's face as JPEG; wants_face: whether anybody looks at it.
-    """
-
-    sample: Callable[[Client, Sample, float], None]
-    button: Callable[[str, bool, Callable[[Message], None]], None]
-    audience: Callable[[], None]
-    face: Callable[[bytes], None] = lambda data: None
-    wants_face: Callable[[], bool] = lambda: False
+#: said to an operator who wants to speak
+NOBODY_HEARS = "'speak' was not done: nothing on the robot plays a voice. Start its node 'speaker', or teleop.launch.py with voice:=default."
 
 
 class LinkServer:
@@ -121,7 +84,7 @@ class LinkServer:
         self._seat: Seat[Client] = Seat()
         self._runner: web.AppRunner | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._cameras: Any = None  # of `video`, from the first offer on
+        self._media = Media(settings.streams, settings.host if is_loopback(settings.host) else "")
         self._face_on = True
         self.clients: dict[Client, web.WebSocketResponse] = {}
         self.counts: Counter[str] = Counter()
@@ -204,8 +167,17 @@ class LinkServer:
 
     def picture(self, name: str, data: bytes, kind: str, age: float) -> None:
         """A camera's newest picture: its bytes, as of `kind` ("jpeg", "png"), and how old it is [s]."""
-        if self._cameras is not None:
-            self._cameras.take(name, data, kind, self._now() - age)
+        self._media.picture(name, data, kind, self._now() - age)
+
+    @property
+    def is_listened_to(self) -> bool:
+        """Whether somebody listens to the robot's sound."""
+        return any(client.video is not None and client.video.listens for client in self.clients)
+
+    def sound(self, samples: np.ndarray, rate: int, age: float) -> None:
+        """A chunk of the microphone's sound: 16-bit samples (frames, 1 or 2), and how old the first one is [s]."""
+        self._media.sound(samples, rate, self._now() - age)
+        self.counts |= Counter(self._media.counts)
 
     def link_of(self, client: Client, now: float) -> LinkNumbers:
         """The link to a client, measured."""
@@ -353,6 +325,7 @@ class LinkServer:
         """A hand-shake: a session of its own, to which nothing said before belongs."""
         settings, now = self._settings, self._now()
         self._close_log(client, f"became {role}")
+        client.speaks = False
         client.role, client.session = role, secrets.token_hex(8)
         client.stream = SampleStream(client.session)
         date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -412,6 +385,8 @@ class LinkServer:
     async def _keep_pinging(self, client: Client) -> None:
         while self._now() < client.heard + SILENCE_LIMIT:
             await asyncio.sleep(PING_PERIOD)
+            if client.speaks and not self._listener.hears_voice():
+                self._let_speak(client, True)  # which is refused: who listened is gone
             if client.stream is not None:
                 client.say(client.stream.ping(self._now()))
         self.counts["silent"] += 1
@@ -474,6 +449,9 @@ class LinkServer:
                 client.stream.pong(message, now)
             case Button():
                 self._take_button(client, message, now)
+            case Adjust():
+                if self._may_ask(client, message, now):
+                    self._listener.adjust(message.name, message.value, client.say)
             case Take():
                 self._take_seat(client, now)
             case Release():
@@ -497,24 +475,41 @@ class LinkServer:
             self.counts["taken"] += 1
             self._listener.sample(client, sample, age)
 
-    def _take_button(self, client: Client, button: Button, now: float) -> None:
+    def _may_ask(self, client: Client, asked: Button | Adjust, now: float) -> bool:
+        """Whether somebody may ask for something now, who is told otherwise; what is done is counted."""
         assert client.stream is not None
-        if button.name != "stop":  # which anybody may press, at any time
+        if asked.name != "stop":  # which anybody may press, at any time
             if not client.drives:
-                client.say(Refused("occupied", f"Only the operator can press '{button.name}'; a stop is everybody's."))
-                return
-            age = client.stream.age(button.t, now)
+                client.say(Refused("occupied", f"Only the operator can press '{asked.name}'; a stop is everybody's."))
+                return False
+            age = client.stream.age(asked.t, now)
             if age is None or age > BUTTON_AGE:
                 self._count_dropped(client, "button")
-                client.say(Refused("busy", f"'{button.name}' came too late and was not done; press it again."))
-                return
+                client.say(Refused("busy", f"'{asked.name}' came too late and was not done; press it again."))
+                return False
         self.counts["buttons"] += 1
         if client.log is not None:
-            client.log.buttons[button.name] += 1
+            client.log.buttons[asked.name] += 1
+        return True
+
+    def _take_button(self, client: Client, button: Button, now: float) -> None:
+        if not self._may_ask(client, button, now):
+            return
         if button.name == "face_video":
             self._face_on = button.value
-            return
-        self._listener.button(button.name, button.value, client.say)
+        elif button.name == "speak":
+            self._let_speak(client, button.value)
+        else:
+            self._listener.button(button.name, button.value, client.say)
+
+    def _let_speak(self, client: Client, on: bool) -> None:
+        if on and not self._listener.hears_voice():
+            client.say(Refused("busy", NOBODY_HEARS))
+            on = False
+        client.speaks = on
+
+    def _wants_voice(self, client: Client) -> bool:
+        return client.speaks and self._seat.holder is client
 
     def _take_seat(self, client: Client, now: float) -> None:
         if client.drives:
@@ -529,32 +524,31 @@ class LinkServer:
             self.counts["displaced"] += 1
             self._dismiss(lost, Refused("occupied", f"Your link was silent, and {client.name} has taken over."))
         self._give_role(client, "operator")
+        self._listener.audience()
 
     # -- video ---------------------------------------------------------------------------------------------
 
     async def _answer(self, client: Client, offer: Offer) -> None:
-        """Connect a client to the cameras; a later offer replaces an earlier one."""
-        from nodes.telepresence.video import Cameras, Ears, VideoLink
+        """Connect a client to cameras, microphone and loudspeaker; a later offer replaces an earlier one."""
+        from nodes.telepresence.video import Ears
 
         async with client.video_lock:
             await self._end_video(client)
             if client not in self.clients:
                 return
-            if self._cameras is None:
-                self._cameras = Cameras()
             ears = Ears(
                 functools.partial(self._hear_channel, client),
                 self._listener.face,
                 lambda: self._face_on and client.drives and self._listener.wants_face(),
+                self._listener.voice,
+                functools.partial(self._wants_voice, client),
+                lambda: None if client.stream is None else client.stream.newest_trip,
             )
-            video = VideoLink(self._cameras, self._settings.streams, ears)
-            local = self._settings.host if is_loopback(self._settings.host) else ""
             try:
-                sdp = await video.answer(offer.sdp, client.address, local)
+                video, sdp = await self._media.connect(offer.sdp, client.address, ears)
             except ValueError as error:
                 self.counts["refused_offer"] += 1
                 client.say(Refused("schema", str(error)))
-                await video.close()
                 return
             if client not in self.clients:
                 await video.close()

@@ -1,6 +1,6 @@
 """What a client says to the robot, version 1 of the protocol: JSON text, one object a message. docs/telepresence_protocol.md.
 
-    message = parse(text)            # Hello, Sample, Button, Ping, Pong, Take, Release or Offer
+    message = parse(text)            # Hello, Sample, Button, Adjust, Ping, Pong, Take, Release or Offer
     text = write(message)
 
 Every key of a message is there, and no other; every number is finite and within its range. A text that is not so is
@@ -19,12 +19,14 @@ from typing import Any, ClassVar
 from nodes.telepresence.strict_json import Fields, SchemaError, read_object
 
 __all__ = [
+    "ADJUSTMENTS",
     "AXES",
     "BUTTONS",
     "MAX_BYTES",
     "MAX_TIME",
     "ROLES",
     "VERSION",
+    "Adjust",
     "Button",
     "ClientMessage",
     "Hand",
@@ -49,7 +51,10 @@ VERSION = 1
 MAX_BYTES = 16384
 ROLES = ("operator", "watcher")
 AXES = ("openxr", "unity")
-BUTTONS = ("stop", "resume", "home", "precision", "reset_fault", "texture_scan", "face_video")
+BUTTONS = ("stop", "resume", "home", "narrow", "precision", "reset_fault", "texture_scan", "face_video", "speak")
+#: what may be set to a number, and its range: yaw of the head while the operator looks straight ahead [rad], to the left; distance of
+#: the robot's eyes [m]
+ADJUSTMENTS = {"head_yaw": (-math.pi, math.pi), "eye_distance": (0.05, 0.08)}
 
 #: [ms] of a sender's clock, whatever its origin: thirty thousand years
 MAX_TIME = 1e15
@@ -145,6 +150,17 @@ class Button(Message):
 
 
 @dataclass(frozen=True)
+class Adjust(Message):
+    """Something shall be set to a number; `name` is one of ADJUSTMENTS."""
+
+    type = "adjust"
+    seq: int
+    t: float
+    name: str
+    value: float
+
+
+@dataclass(frozen=True)
 class Ping(Message):
     """Asks for a `Pong` of the same id; t: [ms] of the sender's clock."""
 
@@ -184,7 +200,7 @@ class Offer(Message):
     sdp: str
 
 
-ClientMessage = Hello | Sample | Button | Ping | Pong | Take | Release | Offer
+ClientMessage = Hello | Sample | Button | Adjust | Ping | Pong | Take | Release | Offer
 
 
 def parse(text: str | bytes) -> ClientMessage:
@@ -296,10 +312,21 @@ def _button(fields: Fields) -> Button:
     )
 
 
+def _adjust(fields: Fields) -> Adjust:
+    name = fields.choice("name", tuple(ADJUSTMENTS))
+    return Adjust(
+        seq=fields.integer("seq"),
+        t=fields.number("t", -MAX_TIME, MAX_TIME),
+        name=name,
+        value=fields.number("value", *ADJUSTMENTS[name]),
+    )
+
+
 _PARSERS: dict[str, Callable[[Fields], ClientMessage]] = {
     "hello": _hello,
     "sample": _sample,
     "button": _button,
+    "adjust": _adjust,
     "ping": lambda fields: Ping(*read_beat(fields)),
     "pong": lambda fields: Pong(*read_beat(fields)),
     "take": lambda fields: Take(),

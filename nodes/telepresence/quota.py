@@ -30,19 +30,19 @@ WRONG, WRONG_TIME = 10, 10.0
 
 
 class Bucket:
-    """Fills with `rate` a second, holds `size`, and gives one for each message."""
+    """Fills with `rate` a second, holds `size`, and gives one for each message, or as much as somebody asks for."""
 
     def __init__(self, rate: float, size: float) -> None:
         self._rate, self._size = rate, size
         self._level, self._at = size, 0.0
 
-    def take(self, now: float) -> bool:
-        """Whether there was one, at a time [s] of a clock that never goes back."""
+    def take(self, now: float, amount: float = 1.0) -> bool:
+        """Whether there was so much, at a time [s] of a clock that never goes back."""
         self._level = min(self._size, self._level + self._rate * max(now - self._at, 0.0))
         self._at = now
-        if self._level < 1.0:
+        if self._level < amount:
             return False
-        self._level -= 1.0
+        self._level -= amount
         return True
 
 

@@ -1,16 +1,19 @@
 """The report of what was driven: report.json for programs, and report.html for people.
 
 Times are measured by the bridge: a sample's age is from the moment at which the operator's devices were read until the bridge
-handed it on, by clocks that pings align; a picture's is from the camera's stamp until it went to the encoder.
+handed it on, by clocks that pings align; a picture's is from the camera's stamp until it went to the encoder, and a sound's
+likewise from the microphone's stamp. A voice's age is its packet's length and half of a ping's way: no clock of the operator's is in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from reporting import Report, Result, write_run
+from sim_core.telepresence.competition import POINTS, Rehearsed, score
 
 __all__ = ["rejoins", "write_session_report"]
 
@@ -41,13 +44,18 @@ def rejoins(sessions: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def write_session_report(
-    sessions: Sequence[Mapping[str, Any]], counts: Mapping[str, int], robot: str, folder: Path | None = None
+    sessions: Sequence[Mapping[str, Any]],
+    counts: Mapping[str, int],
+    robot: str,
+    folder: Path | None = None,
+    rehearsed: Sequence[Rehearsed] = (),
 ) -> Path:
     """Write both files into a new folder, which is whole or not there.
 
     Args:
         sessions: as `SessionLog.facts` says them. counts: of the server. robot: its title.
         folder: a number is appended where there is one; None: one in runs/.
+        rehearsed: tasks of a simulated world.
 
     Returns:
         The folder.
@@ -64,7 +72,10 @@ def write_session_report(
     for seconds in rejoins(sessions):
         result.check("back after a lost link", seconds, REJOIN_LIMIT, "<=", "s", SOURCE)
     document = {"robot": robot, "sessions": sessions, "counts": dict(sorted(counts.items())), **result.to_dict()}
-    page = _page(sessions, counts, robot, result)
+    if rehearsed:
+        document["rehearsed"] = [asdict(one) for one in rehearsed]
+        document["competition_points"] = _points(rehearsed)
+    page = _page(sessions, counts, robot, result, rehearsed)
 
     def fill(run: Any) -> None:
         run.write_json("report.json", document)
@@ -81,7 +92,18 @@ def _free(folder: Path) -> Path:
     return candidate
 
 
-def _page(sessions: Sequence[Mapping[str, Any]], counts: Mapping[str, int], robot: str, result: Result) -> Report:
+def _points(rehearsed: Sequence[Rehearsed]) -> int:
+    """Of the competition; a task that it does not have is worth none."""
+    return score((one.task, one.steps_done) for one in rehearsed if one.task in POINTS)
+
+
+def _page(
+    sessions: Sequence[Mapping[str, Any]],
+    counts: Mapping[str, int],
+    robot: str,
+    result: Result,
+    rehearsed: Sequence[Rehearsed],
+) -> Report:
     driven = [session for session in sessions if session["role"] == "operator"]
     report = Report(f"Telepresence of {robot}", sessions[0]["date"] if sessions else "")
     report.numbers(
@@ -106,6 +128,12 @@ def _page(sessions: Sequence[Mapping[str, Any]], counts: Mapping[str, int], robo
             for session in sessions
         ],
     )  # fmt: skip
+    if rehearsed:
+        text = f"Worth {_points(rehearsed)} of the ten points that the tasks of the ANA Avatar XPRIZE bring."
+        report.section("Tasks", text).table(
+            ["task", "steps done", "done", "seconds", "what the simulated world says"],
+            [[one.task, one.steps_done, one.done, round(one.elapsed, 1), one.sentence] for one in rehearsed],
+        )
     report.section("Link", "Ages of samples when they were handed on, and round trips of pings, in milliseconds.")
     report.table(
         ["who", "age p50", "age p95", "age max", "round trip p50", "round trip p95", "jitter", "loss", "clock set anew"],
@@ -117,8 +145,8 @@ def _page(sessions: Sequence[Mapping[str, Any]], counts: Mapping[str, int], robo
             for session in sessions
         ],
     )  # fmt: skip
-    report.section("Bandwidth", "Each stream's mean over its session.")
-    report.table(["who", "stream", "kbit/s", "picture's age p95 [ms]", "given up"], list(_streams(sessions)))
+    report.section("Bandwidth", "Each stream's mean over its session; of sound also how much of it was dropped.")
+    report.table(["who", "stream", "kbit/s", "age p95 [ms]", "dropped [ms]", "given up"], list(_streams(sessions)))
     report.section("Everything that was counted")
     return report.table(["what", "how often"], [[name, count] for name, count in sorted(counts.items())])
 
@@ -126,12 +154,13 @@ def _page(sessions: Sequence[Mapping[str, Any]], counts: Mapping[str, int], robo
 def _streams(sessions: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     rows = []
     for session in sessions:
-        rows += [[session["name"], name, rate, None, ""] for name, rate in session["bandwidth_kbit"].items()]
+        rows += [[session["name"], name, rate, None, None, ""] for name, rate in session["bandwidth_kbit"].items()]
         for video in session["video"]:
             for name, stream in video["streams"].items():
                 rate = 8.0 * stream["kilobytes"] / max(session["seconds"], 1e-9)
                 (age,) = _some(stream["age_ms"], "p95")
-                rows.append([session["name"], name, rate, age, f"{video['steps_down']} times"])
+                dropped = stream.get("dropped_ms")
+                rows.append([session["name"], name, rate, age, dropped, f"{video['steps_down']} times"])
     return rows
 
 

@@ -1,12 +1,12 @@
-"""Video to the operator by WebRTC: of each camera the newest picture, and less of everything where the network carries less.
+"""Video and sound by WebRTC: of each camera the newest picture, and less of everything where the network carries less.
 
-    cameras = Cameras()
+    cameras, microphone = Cameras(), Microphone()
     cameras.take("left_eye", jpeg, "jpeg", at)          # whenever a picture comes
-    link = VideoLink(cameras, ("left_eye", "right_eye"), Ears(heard))
+    link = VideoLink(cameras, microphone, ("left_eye", "right_eye"), Ears(heard))
     sdp = await link.answer(offer, "192.168.1.7")        # the answer to the client's offer
 
 A picture is decoded once for everybody who looks at it, and not at all if nobody does. What the client says on its data
-channel goes to its `Ears`. No server of anybody's is asked for addresses, and pictures go only to the machine that asked.
+channel goes to its `Ears`, with its face and its voice. No server of anybody's is asked for addresses, and pictures go only to the machine that asked.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from typing import Any
 import aioice.ice
 import av
 import numpy as np
-from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, RTCSessionDescription
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpReceiver, RTCRtpSender, RTCSessionDescription
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.rtcconfiguration import RTCBundlePolicy
 from av.video.reformatter import ColorRange
 
 from nodes.telepresence.degradation import Degradation, Step, is_congested
 from nodes.telepresence.session_log import percentiles
+from nodes.telepresence.sound import FRAMES, RATE, SOUND, VOICE, Microphone, SoundTrack, Voice, VoicePackets
 
 __all__ = ["Cameras", "CameraTrack", "Ears", "Picture", "VideoLink", "from_peer"]
 
@@ -45,11 +46,20 @@ LARGEST = 1920 * 1200
 #: [s] between two pictures of the operator's face
 FACE_PERIOD = 1.0 / 15.0
 #: media lines and candidates of an offer
-MOST_LINES, MOST_CANDIDATES = 10, 64
+MOST_LINES, MOST_CANDIDATES = 12, 64
+#: the one codec of sound in both directions
+OPUS = "audio/opus"
 #: ticks of a video clock a second
 CLOCK = 90000
 #: [s] between two looks at what the network carries
 WATCH_PERIOD = 1.0
+#: of an audio line, by whether the client hears and speaks on it
+_DIRECTIONS = {
+    (False, False): "inactive",
+    (True, False): "sendonly",
+    (False, True): "recvonly",
+    (True, True): "sendrecv",
+}
 _DECODERS = {"jpeg": "mjpeg", "jpg": "mjpeg", "png": "png"}
 _CANDIDATE = re.compile(r"^a=candidate:(\S+) (\S+) (\S+) (\S+) (\S+) (.*)$", re.MULTILINE)
 
@@ -235,18 +245,23 @@ class Ears:
 
     Attributes:
         text: gets each text of the data channel. face: gets pictures of the operator's face as JPEG, while `wants_face`.
+        voice: gets the operator's voice, (frames, 1) of 16 bits at 48 kHz, and how old its first sample is [s], while `wants_voice`.
+        trip: the last ping's way there and back [s]; None: not known.
     """
 
     text: Callable[[str | bytes], None]
     face: Callable[[bytes], None] = lambda data: None
     wants_face: Callable[[], bool] = lambda: False
+    voice: Callable[[np.ndarray, float], None] = lambda samples, age: None
+    wants_voice: Callable[[], bool] = lambda: False
+    trip: Callable[[], float | None] = lambda: None
 
 
 class VideoLink:
-    """What one client sees, and the channel on which it says its samples.
+    """What one client sees and hears, its voice, and the channel on which it says its samples.
 
     Args:
-        cameras: all there are. streams: names of those that may be asked for, in the order of an offer's video lines.
+        cameras, microphone: all there are. streams: names of those that may be asked for, in the order of an offer's video lines.
         ears: for what the client says.
 
     Attributes:
@@ -254,11 +269,14 @@ class VideoLink:
         degradation: what is given up at present.
     """
 
-    def __init__(self, cameras: Cameras, streams: tuple[str, ...], ears: Ears) -> None:
-        self._cameras, self._offered, self._ears = cameras, streams, ears
+    def __init__(self, cameras: Cameras, microphone: Microphone, streams: tuple[str, ...], ears: Ears) -> None:
+        self._cameras, self._microphone, self._offered, self._ears = cameras, microphone, streams, ears
         self._connection: RTCPeerConnection | None = None
         self._senders: dict[str, RTCRtpSender] = {}
         self._tracks: dict[str, CameraTrack] = {}
+        self._sound: SoundTrack | None = None
+        self._dropped_before = 0  # of the microphone's sound, before this client listened
+        self._voice: Voice | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._sent: dict[str, int] = {}
         self._rates: dict[str, float] = {}
@@ -273,16 +291,38 @@ class VideoLink:
         """Names of the cameras that are looked at."""
         return tuple(self._tracks)
 
+    @property
+    def listens(self) -> bool:
+        """Whether the robot's sound was asked for."""
+        return self._sound is not None
+
     def bandwidth(self) -> dict[str, float]:
         """[kbit/s] of each stream over the last second."""
         return dict(self._rates)
 
     def facts(self) -> dict[str, Any]:
-        """What was sent: of each stream its size and how old its pictures were at the encoder, and what was given up."""
-        streams = {
+        """What was sent and heard: of each stream its size and how old it was at the encoder, and what was given up.
+
+        Of sound also how much of it was dropped [ms].
+        """
+        streams: dict[str, dict[str, Any]] = {
             name: {"kilobytes": 1e-3 * self._sent.get(name, 0), "age_ms": percentiles(track.ages)}
             for name, track in self._tracks.items()
         }
+        if (sound := self._sound) is not None:
+            dropped = self._microphone.counts["dropped"] - self._dropped_before + sound.late * FRAMES
+            streams[SOUND] = {
+                "kilobytes": 1e-3 * self._sent.get(SOUND, 0),
+                "age_ms": percentiles(sound.ages),
+                "dropped_ms": 1e3 * dropped / RATE,
+            }
+        if (voice := self._voice) is not None and voice.packets.size:
+            streams[VOICE] = {
+                "kilobytes": 1e-3 * voice.packets.size,
+                "age_ms": percentiles(voice.ages),
+                "dropped_ms": 1e3 * voice.dropped / RATE,
+                "packets_refused": dict(sorted(voice.packets.counts.items())),
+            }
         return {"streams": streams, "steps_down": self.degradation.steps_down}
 
     async def answer(self, sdp: str, peer: str, local: str = "") -> str:
@@ -304,6 +344,7 @@ class VideoLink:
         try:
             await connection.setRemoteDescription(RTCSessionDescription(offer, "offer"))
             self._connect_cameras(connection)
+            self._connect_sound(connection)
             await connection.setLocalDescription(await connection.createAnswer())
         except Exception as error:  # the text is a stranger's, and its reader says what is wrong with it in many ways
             raise ValueError(f"The offer cannot be answered: {type(error).__name__}: {str(error)[:200]}.") from None
@@ -313,8 +354,10 @@ class VideoLink:
     def _connect_cameras(self, connection: RTCPeerConnection) -> None:
         names = iter(self._offered)
         for transceiver in connection.getTransceivers():
-            if transceiver.kind != "video" or "send" not in transceiver._offerDirection:
-                transceiver.direction = "recvonly" if transceiver.kind == "video" else "inactive"
+            if transceiver.kind != "video":
+                continue
+            if "send" not in transceiver._offerDirection:
+                transceiver.direction = "recvonly"
                 continue
             name = next(names, None)
             if name is None:
@@ -326,6 +369,37 @@ class VideoLink:
             transceiver.direction = "sendonly"
             self._senders[name] = transceiver.sender
 
+    def _connect_sound(self, connection: RTCPeerConnection) -> None:
+        """The first audio line that can hear gets the robot's sound, and the first that can speak is the voice."""
+        for transceiver in connection.getTransceivers():
+            if transceiver.kind != "audio":
+                continue
+            opus = [codec for codec in transceiver._codecs if codec.mimeType.lower() == OPUS]
+            offered = transceiver._offerDirection if opus else "inactive"
+            hears = offered in ("sendonly", "sendrecv") and self._sound is None
+            speaks = offered in ("recvonly", "sendrecv") and self._voice is None
+            if opus:
+                transceiver._codecs = opus
+            if hears:
+                self._begin_sound(transceiver.sender)
+            if speaks:
+                self._begin_voice(transceiver.receiver)
+            transceiver.direction = _DIRECTIONS[hears, speaks]
+
+    def _begin_sound(self, sender: RTCRtpSender) -> None:
+        self._sound = SoundTrack()
+        self._dropped_before = self._microphone.counts["dropped"]
+        self._microphone.attach(self._sound)
+        sender.replaceTrack(self._sound)
+        sender._stream_id = SOUND
+        self._senders[SOUND] = sender
+
+    def _begin_voice(self, receiver: RTCRtpReceiver) -> None:
+        packets = VoicePackets(self._ears.wants_voice, asyncio.get_running_loop().time)
+        receiver._RTCRtpReceiver__jitter_buffer = packets  # before its first packet; the library offers no other way
+        self._voice = Voice(self._ears.voice, packets, self._ears.trip)
+        self._begin(self._voice.listen(receiver.track))
+
     def _on_channel(self, channel: Any) -> None:
         if channel.label == "samples":
             channel.on("message", self._ears.text)
@@ -333,7 +407,7 @@ class VideoLink:
     def _on_track(self, track: MediaStreamTrack) -> None:
         if track.kind == "video":
             self._shows_face = True
-        self._begin(self._look_at(track))
+            self._begin(self._look_at(track))
 
     async def _look_at(self, track: MediaStreamTrack) -> None:
         """Take all that the operator's camera sends, so that nothing piles up, and hand on what is wanted."""
@@ -362,14 +436,17 @@ class VideoLink:
 
     async def _measure(self, seconds: float) -> None:
         losses = []
+        voice = 0 if self._voice is None else self._voice.packets.size
         for name, sender in self._senders.items():
             for item in (await sender.getStats()).values():
                 if item.type == "outbound-rtp":
                     self._rates[name] = self._rate(name, item.bytesSent, seconds)
                 elif item.type == "transport" and self._shows_face and name == next(iter(self._senders)):
-                    self._rates[FACE] = self._rate(FACE, item.bytesReceived, seconds)
+                    self._rates[FACE] = self._rate(FACE, item.bytesReceived - voice, seconds)
                 elif item.type == "remote-inbound-rtp":
                     losses.append(item.fractionLost / 256.0)
+        if self._voice is not None:
+            self._rates[VOICE] = self._rate(VOICE, voice, seconds)
         self.loss = max(losses, default=0.0)
 
     def _rate(self, name: str, size: int, seconds: float) -> float:
@@ -381,6 +458,8 @@ class VideoLink:
         for name, track in self._tracks.items():
             track.paused = step >= Step.SIDE_CAMERAS and name not in EYES
             track.divisor = 2 if step >= Step.RESOLUTION else 1
+        if self._sound is not None:
+            self._sound.paused = step >= Step.SOUND
 
     # -- the end -----------------------------------------------------------------------------------------
 
@@ -395,6 +474,10 @@ class VideoLink:
             task.cancel()
         for track in self._tracks.values():
             track.stop()
+        if self._sound is not None:
+            self._microphone.detach(self._sound)
+            self._sound.stop()
+        self._sound = self._voice = None
         self._tracks, self._senders = {}, {}
         connection, self._connection = self._connection, None
         if connection is not None:

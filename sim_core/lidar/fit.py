@@ -189,11 +189,13 @@ def fit(
         problem = _Problem(lidar.softened(softness), data, names, here, each)
         found = descend(problem, np.array([run.path[-1] for run in runs]), limit, looked)
         runs = [before.then(after) for before, after in zip(runs, found)]
-        looked.steps = len(min(runs, key=lambda run: run.trace[-1]).trace) - 1
+        looked.steps = max(len(run.trace) for run in runs) - 1
         if looked.ended:
             problem = problem if last else _Problem(lidar.softened(stages[-1]), data, names, options, each)
             break
-    best = min(runs, key=lambda run: run.trace[-1])
+    # Several starts may end in one place, whose costs then differ by rounding: the one that came there first has found it.
+    least = min(run.trace[-1] for run in runs)
+    best = min((run for run in runs if run.trace[-1] <= least * (1.0 + options.gain)), key=lambda run: len(run.trace))
     end = problem(best.path[-1][None])
     # without softness a plane mirror's place along itself would seem unknown, which is told by where it begins and ends
     blurred = min((s for s in stages if s > 0.0), default=stages[-1])

@@ -128,8 +128,11 @@ def locate(
         return ended
 
     found = fit(lidar, data, values, bounds, how, ({},) * len(data), watched)
-    residual, beams = _spread(found.residual)
-    share, depending = agreement(lidar, data, found.values, options.tolerance)
+    # By the sensor's own model, every ray of a beam: the fit's last round sees an edge by one ray and a softened outline.
+    scan = lidar.scan(found.values, names)
+    errors = data - scan.range
+    residual, beams = _spread(errors)
+    share, depending = _agreement(errors, (scan.jacobian != 0.0).any(1) & np.isfinite(data), options.tolerance)
 
     def ended_as(outcome: Outcome, message: str, at: dict[str, float] = found.values) -> Found:
         return Found(outcome, message, at, found, residual, beams, share)
@@ -164,14 +167,12 @@ def locate(
     return ended_as(Outcome.FOUND, f"Found where {what} is, {rms}.")
 
 
-def agreement(lidar: Lidar, ranges: np.ndarray, values: Mapping[str, float], tolerance: float) -> tuple[float, int]:
-    """Of the measured ranges (scans, beams) that depend on `values`: the share that is within `tolerance` [m], NaN where there is none,
-    and how many they are."""
-    scan = lidar.scan(values, tuple(values))
-    depends = (scan.jacobian != 0.0).any(1) & np.isfinite(ranges)
+def _agreement(errors: np.ndarray, counts: np.ndarray, tolerance: float) -> tuple[float, int]:
+    """Of the beams that count (scans, beams), those measured that depend on what is sought: the share whose errors [m] are within
+    `tolerance` [m], NaN where none counts, and how many count."""
     with np.errstate(invalid="ignore"):
-        near = np.abs(ranges - scan.range) < tolerance
-    return (float(near[depends].mean()) if depends.any() else float("nan")), int(depends.sum())
+        near = np.abs(errors) < tolerance
+    return (float(near[counts].mean()) if counts.any() else float("nan")), int(counts.sum())
 
 
 def _around(name: str, value: float, reach: Mapping[str, float], options: SearchOptions) -> tuple[float, float]:

@@ -49,7 +49,7 @@ def _numeric(world: World, name: str) -> np.ndarray:
 def _inertia(world: World, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """(2, n): least with all other joints free, greatest with all other joints held, over postures of a fixed seed."""
     model, data, rng = world.nominal, mujoco.MjData(world.nominal), np.random.default_rng(0)
-    home, _ = world.home()
+    home = world.nominal_home()
     low, high = np.maximum(lower, -UNLIMITED), np.minimum(upper, UNLIMITED)
     least, greatest = np.full(len(lower), np.inf), np.zeros(len(lower))
     full = np.zeros((model.nv, model.nv))

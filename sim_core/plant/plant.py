@@ -24,11 +24,13 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
+from config.description import RangeSite
 from sim_core.command import Command, CommandRefused, Refusal, check_command
 from sim_core.gate import CommandGate
 from sim_core.plant.base_sensors import BaseSensors, BaseState, Imu
 from sim_core.plant.errors import EntityError, PlantError
 from sim_core.plant.physical_parameters import read_parameter_file
+from sim_core.plant.rangefinders import Rangefinders, RangeReading
 from sim_core.plant.scenario import PATIENT_SPEED, Change, Event, Scenario, parse_scenario
 from sim_core.plant.scene import Entity, entity_content, robot_mjcf, shape_content
 from sim_core.plant.sensors import MAX_DELAY, DelayLine, JointSensor
@@ -56,6 +58,17 @@ class Surroundings(Protocol):
         """Back to how it was at the start."""
 
 
+class Staged(Surroundings, Protocol):
+    """A task that stands before a robot: what it consists of, what is to be done, and how far it is (`rehearsal`)."""
+
+    task: Any
+    progress: Any
+
+    @property
+    def scenery(self) -> tuple[Entity, ...]:
+        """What stands there, beside the robot, in MuJoCo's scene."""
+
+
 class MujocoPlant:
     """The robot: measured joints out, joint efforts in.
 
@@ -66,6 +79,7 @@ class MujocoPlant:
         u: actuator inputs in force over the tick that ended at t (their mean), shape (nu,).
         effort: the same as joint efforts, zero for passive joints, shape (n,) [N m or N]. It is the
             servo's own account: a hidden change of an actuator's gain does not show.
+        rangefinders: of the robot.
         has_imu, feet: whether the robot carries an IMU, and the names of the feet that feel the ground.
         gate: what commands have to pass and what bounds the servos' efforts; None: every well-formed command passes,
             as for a library's own loop.
@@ -93,6 +107,8 @@ class MujocoPlant:
         patient: who lies before a robot with a stethoscope; None: nobody.
         tray: grains before a robot with a scoop or a bucket; None: there are none.
         poked: soft object before a robot with a probe; None: there is none.
+        rehearsal: a task that is set up before a robot which a person acts through; None: there is none.
+        rangefinders: of the robot, see `ranges`.
 
     Raises:
         PlantError: any of these cannot work; the text says what was expected.
@@ -126,13 +142,16 @@ class MujocoPlant:
         patient: Patient | None = None,
         tray: GrainsAtTool | None = None,
         poked: PokedObject | None = None,
+        rehearsal: Staged | None = None,
+        rangefinders: Sequence[RangeSite] = (),
     ) -> None:
-        self.patient, self.tray, self.poked = patient, tray, poked
-        self._surroundings: list[Surroundings] = [one for one in (patient, tray, poked) if one is not None]
+        self.patient, self.tray, self.poked, self.rehearsal = patient, tray, poked, rehearsal
+        self._surroundings: list[Surroundings] = [one for one in (patient, tray, poked, rehearsal) if one is not None]
         self.name, self.mjcf = robot_mjcf(robot)
         values, file_delay = read_parameter_file(params_file, robot) if params_file else ({}, 0.0)
         sensor_delay = sensor_delay or file_delay
-        self.world = World(self.name, self.mjcf, {**values, **(parameters or {})}, wrench_site)
+        scenery = rehearsal.scenery if rehearsal is not None else ()
+        self.world = World(self.name, self.mjcf, {**values, **(parameters or {})}, wrench_site, scenery)
         self.wrench_site = wrench_site
         self.joints: list[str] = self.world.joints
         self.actuators: list[str] = self.world.actuators
@@ -165,6 +184,7 @@ class MujocoPlant:
         )
         self._sensor = JointSensor(self.physics_step, position_noise, velocity_noise)
         self._base_sensors = BaseSensors(self.world.nominal, orientation_noise, gyro_noise, accelerometer_noise)
+        self.rangefinders = Rangefinders(self.world.nominal, rangefinders, seed)
         self.has_imu, self.feet = self._base_sensors.has_imu, self._base_sensors.feet
         self._inputs = DelayLine(len(self.actuators))
         for delay in (sensor_delay, command_delay):
@@ -336,6 +356,7 @@ class MujocoPlant:
             self._set_delays(**self._own_delays)
         if time or seed is not None:
             self._rng = np.random.default_rng(self._seed)
+        self.rangefinders.reset(self.t, self._seed)
         if state:
             self._start_over()
         self.world.data.time = self.t
@@ -400,7 +421,7 @@ class MujocoPlant:
         events = tuple(e if e.time is not None else dataclasses.replace(e, time=0.0) for e in parse_scenario(scenario))
         spawned = [e for e in self.world.entities if e.spawned]
         # All events are tried on a copy of the world, so that a typo shows now and not at t = 60 s.
-        copy = World(self.name, self.mjcf, {}, self.wrench_site)
+        copy = World(self.name, self.mjcf, {}, self.wrench_site, self.world.scenery)
         copy.rebuild(entities=spawned, changes=self._own_changes)
         for event in events:
             entities, changes, _ = self._after(event, copy.entities, copy.changes)
@@ -556,6 +577,10 @@ class MujocoPlant:
     def foot_forces(self) -> np.ndarray:
         """Normal force under every foot of `feet`, (len(feet),) [N]."""
         return self._base_sensors.foot_forces(self.world.observe())
+
+    def ranges(self) -> list[RangeReading]:
+        """The newest reading of each rangefinder; those that are due are made now."""
+        return self.rangefinders.read(self.t, lambda: (self.world.model, self.world.observe()))
 
     def wrench(self) -> np.ndarray:
         """[force; torque] that all beyond the wrench site exerts on it, in its axes, (6,) [N, N m].

@@ -53,7 +53,7 @@ class RenderedCamera:
 
     Attributes:
         K: intrinsics (3, 3) [pixel]. carrier: name of the body that carries the camera, "world" for a fixed one.
-        mounting: pose of the optical frame in its carrier (4, 4) [m], which never changes.
+        mounting: pose of the optical frame in its carrier (4, 4) [m], which `set_baseline` alone changes.
         joints: of the robot that move by themselves, by name; others follow them, as the model's equalities say.
 
     Raises:
@@ -77,7 +77,10 @@ class RenderedCamera:
         self.joints = tuple(joint for joint in moved if joint not in self._followers)
         self._model = model = build_model(mjcf, entities)
         self._data = mujoco.MjData(model)
+        self._places = model.cam_pos.copy()
         self._address = {joint: int(model.joint(joint).qposadr[0]) for joint in moved}
+        own = {alone.joint(k).name for k in range(alone.njnt)}
+        self._others = [joint for joint in (model.joint(k).name for k in range(model.njnt)) if joint not in own]
         names = [model.camera(k).name for k in range(model.ncam)]
         if camera not in names:
             raise PlantError(f"{name} has no camera '{camera}'; there are {', '.join(names) or 'none'}.")
@@ -118,23 +121,50 @@ class RenderedCamera:
         """Free what draws."""
         self._renderer.close()
 
+    def set_baseline(self, pair: tuple[str, str], distance: float) -> None:
+        """Set two cameras apart along the line between them, about its middle.
+
+        Args:
+            pair: of the model, by name. distance: between them [m]; 0: as the model has it.
+
+        Raises:
+            PlantError: there are no two such cameras on one body, or they are in one place.
+        """
+        model = self._model
+        names = [model.camera(k).name for k in range(model.ncam)]
+        if missing := [name for name in pair if name not in names]:
+            raise PlantError(f"The model has no camera '{missing[0]}'; there are {', '.join(names) or 'none'}.")
+        i, j = (int(model.camera(name).id) for name in pair)
+        between = self._places[j] - self._places[i]
+        apart = float(np.linalg.norm(between))
+        if model.cam_bodyid[i] != model.cam_bodyid[j] or apart < 1e-6:
+            raise PlantError(f"The cameras {pair[0]} and {pair[1]} are not side by side on one body.")
+        middle = 0.5 * (self._places[i] + self._places[j])
+        half = 0.5 * (distance or apart) * between / apart
+        model.cam_pos[i], model.cam_pos[j] = middle - half, middle + half
+        self.mounting[:3, 3] = model.cam_pos[self._camera]
+
     def render(
         self,
         joints: Mapping[str, float] | None = None,
         depth: bool = True,
         grains: tuple[np.ndarray, np.ndarray] | None = None,
+        others: Mapping[str, np.ndarray] | None = None,
     ) -> View:
         """The picture with the robot's joints at these positions by name [rad or m]; None: at home. A free base is at home always.
 
         Args:
             joints: every one of the robot that moves by itself; of those that follow, any. depth: whether it is wanted; else it is empty.
             grains: spheres in the world, places and radii (n, 4) [m], and their colours (n, 3) of 0 to 255, that are seen as well.
+            others: where joints of the entities are, by name, see `World.scenery_joints`; the rest are where they began.
 
         Raises:
             PlantError: a joint is missing, is none of the robot's, or its position is not finite.
         """
         model, data = self._model, self._data
         data.qpos[:] = model.key_qpos[0, : model.nq] if model.nkey else model.qpos0
+        for name in self._others:
+            data.joint(name).qpos = model.joint(name).qpos0
         if joints is not None:
             self._check(joints)
             for name, position in joints.items():
@@ -144,6 +174,12 @@ class RenderedCamera:
                     own, other = self._address[name], self._address[leader]
                     ahead = data.qpos[other] - model.qpos0[other]
                     data.qpos[own] = model.qpos0[own] + np.polynomial.polynomial.polyval(ahead, coefficients)
+        for name, place in (others or {}).items():
+            if name not in self._others:
+                raise PlantError(
+                    f"Nothing that is drawn has a joint '{name}'; there are {', '.join(self._others) or 'none'}."
+                )
+            data.joint(name).qpos = place
         mujoco.mj_kinematics(model, data)
         mujoco.mj_camlight(model, data)
         self._renderer.update_scene(data, self._camera)

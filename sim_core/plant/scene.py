@@ -30,6 +30,7 @@ __all__ = [
     "build_model",
     "entity_content",
     "robot_mjcf",
+    "scene_mjcf",
     "shape_content",
     "wrench_sensor",
 ]
@@ -312,10 +313,7 @@ def build_model(
     Raises:
         PlantError, EntityError: the text or an entity does not compile.
     """
-    try:
-        spec = mujoco.MjSpec.from_string(mjcf)
-    except ValueError as error:
-        raise PlantError(f"The robot's MJCF cannot be read: {_line(error)}") from error
+    spec = _spec_of(mjcf)
     if wrench is not None:
         spec.body(wrench.body).add_site(name="refit/wrench", pos=wrench.position, quat=wrench.quaternion)
         for name, kind in (
@@ -343,6 +341,29 @@ def build_model(
 
         as_written.restore(model, but=inertials or ())
     return model
+
+
+def scene_mjcf(mjcf: str, entities: Iterable[Entity]) -> str:
+    """The robot and everything added to it as one MJCF text, for who draws it elsewhere.
+
+    Raises:
+        PlantError, EntityError: the text or an entity does not compile.
+    """
+    spec = _spec_of(mjcf)
+    for entity in entities:
+        _add(spec, entity)
+    try:
+        spec.compile()
+    except ValueError as error:
+        raise EntityError("parse", f"The scene does not compile: {_line(error)}") from error
+    return str(spec.to_xml())
+
+
+def _spec_of(mjcf: str) -> mujoco.MjSpec:
+    try:
+        return mujoco.MjSpec.from_string(mjcf)
+    except ValueError as error:
+        raise PlantError(f"The robot's MJCF cannot be read: {_line(error)}") from error
 
 
 def _line(error: Exception) -> str:

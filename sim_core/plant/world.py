@@ -58,24 +58,35 @@ class World:
         mjcf: its MJCF text.
         parameters: physical parameters that differ from the MJCF, by name.
         wrench_site: site with a force-torque sensor, see `wrench_sensor`; "" for none.
+        scenery: what stands there beside the robot from the beginning and for good.
 
     Raises:
         PlantError: the model holds something a plant cannot drive; the text names it.
     """
 
-    def __init__(self, name: str, mjcf: str, parameters: Mapping[str, float], wrench_site: str = "") -> None:
-        self.name = name
+    def __init__(
+        self,
+        name: str,
+        mjcf: str,
+        parameters: Mapping[str, float],
+        wrench_site: str = "",
+        scenery: Iterable[Entity] = (),
+    ) -> None:
+        self.name, self.scenery = name, tuple(scenery)
         self._mjcf, self._parameters = mjcf, dict(parameters)
         original = build_model(mjcf)
         self._wrench = wrench_sensor(original, wrench_site) if wrench_site else None
         self._geometry = self._geometry_of(original)
         self.entities: tuple[Entity, ...] = ()
         self.changes: tuple[Change, ...] = ()
-        self.model = self._compile(self.entities, self.changes)
-        self.data = mujoco.MjData(self.model)
+        self.model = self.nominal = self._compile((), ())
         self._describe_robot()
         self._index()
-        self.nominal, self._nominal_qpos = self.model, np.concatenate([self.qpos, self._base])
+        self._nominal_qpos = np.concatenate([self.qpos, self._base])
+        if self.scenery:
+            self.model = self._compile(self.scenery, ())
+            self._index()
+        self.data = mujoco.MjData(self.model)
         self._kinematics = mujoco.MjData(self.nominal)
 
     # ---- description -----------------------------------------------------------------------
@@ -198,9 +209,10 @@ class World:
 
     def _replace(self, entities: tuple[Entity, ...], changes: tuple[Change, ...]) -> None:
         """Compile anew and carry the state over."""
-        model = self._compile(entities, changes)
+        model = self._compile((*self.scenery, *entities), changes)
         data = mujoco.MjData(model)
-        old, new = self._joint_keys(self.model, self.entities), self._joint_keys(model, entities)
+        old = self._joint_keys(self.model, (*self.scenery, *self.entities))
+        new = self._joint_keys(model, (*self.scenery, *entities))
         for key in old.keys() & new.keys():
             _copy_joint(self.model, self.data, old[key], model, data, new[key])
         data.ctrl[:] = self.data.ctrl
@@ -248,6 +260,15 @@ class World:
         self.rebuild(entities=[e for e in self.entities if e.name != name])
 
     # ---- state -----------------------------------------------------------------------------
+    def nominal_home(self) -> np.ndarray:
+        """qpos of the robot alone at keyframe "home", else at the first keyframe, else at qpos0."""
+        nominal = self.nominal
+        frame = mujoco.MjData(nominal)
+        if nominal.nkey:
+            key = max(mujoco.mj_name2id(nominal, mujoco.mjtObj.mjOBJ_KEY, "home"), 0)
+            mujoco.mj_resetDataKeyframe(nominal, frame, key)
+        return frame.qpos.copy()
+
     def home(self) -> tuple[np.ndarray, np.ndarray]:
         """qpos and qvel to start from: keyframe "home", else the first keyframe, else qpos0.
 
@@ -260,7 +281,7 @@ class World:
             frame = mujoco.MjData(nominal)
             mujoco.mj_resetDataKeyframe(nominal, frame, key)
             data = mujoco.MjData(model)
-            old, new = self._joint_keys(nominal, ()), self._joint_keys(model, self.entities)
+            old, new = self._joint_keys(nominal, ()), self._joint_keys(model, (*self.scenery, *self.entities))
             for pair in old:
                 _copy_joint(nominal, frame, old[pair], model, data, new[pair])
             qpos, qvel = data.qpos.copy(), data.qvel.copy()
@@ -277,6 +298,13 @@ class World:
         probe.qacc_warmstart, probe.xfrc_applied = data.qacc_warmstart, data.xfrc_applied
         mujoco.mj_forward(self.model, probe)
         return probe
+
+    def scenery_joints(self) -> dict[str, np.ndarray]:
+        """Where the joints of the scenery are, by name: a hinge's or slide's position (1,), a free body's place and quaternion (7,)."""
+        model, data = self.model, self.data
+        names = [model.joint(j).name for j in range(model.njnt)]
+        owners = tuple(entity.name for entity in self.scenery)
+        return {name: data.joint(name).qpos.copy() for name in names if name.startswith(tuple(f"{o}/" for o in owners))}
 
     def pose_of_nominal(self) -> mujoco.MjData:
         """Kinematics of the nominal robot (without what was added) at the present joint state."""

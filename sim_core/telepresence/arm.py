@@ -3,17 +3,18 @@
     arm = TeleopArm("right", ik, mount, tool, home)
     wanted = arm.propose(hand, clutched, yaw, axes, dt)       # where it would go
     arm.accept(q)                                              # where it may go: the guard decides for both arms
-    arm.stop("sentence"), arm.reset(), arm.go_home()
+    arm.stop("sentence"), arm.reset(), arm.go_home(), arm.fold()
 
 Its modes exclude each other: every one has what lets it in, and what it falls back to.
 
 | mode | entered | leaves to |
 |---|---|---|
-| HOLD | at the start, when a clutch is released or the operator is lost | FOLLOW, HOMING |
+| HOLD | at the start, when a clutch is released or the operator is lost | FOLLOW, HOMING, FOLDING |
 | FOLLOW | by a clutch that is pressed, unless the arm is stopped | HOLD |
 | YIELD | by a clutch that is pressed where the arm shall give way, as FOLLOW | HOLD, also where the wrench is not known |
 | PRESS | by a clutch that is pressed where the arm shall press, as FOLLOW | HOLD, also at too great a force or an unknown one |
 | HOMING | by the operator's wish, unless the arm is stopped or follows | HOLD when it is there, or when it may not go on |
+| FOLDING | as HOMING, to the posture in which the robot is narrow | as HOMING |
 | STOPPED | by a protective stop, from everywhere | HOLD by a reset alone |
 
 Source: Zhu, PhD thesis, University of Illinois (2023), sections 8.4 and 5.3.4.
@@ -33,7 +34,7 @@ from sim_core.telepresence.arm_kinematics import pose_error
 from sim_core.telepresence.clutch import OPENXR, Clutch, Pose
 from sim_core.telepresence.hybrid_force import HybridForce, PressedTooHard
 
-__all__ = ["ArmMode", "ArmSpeed", "TeleopArm"]
+__all__ = ["GOING", "ArmMode", "ArmSpeed", "TeleopArm"]
 
 #: what an operator reads of an arm that something holds back
 PRESSES = "The {} arm presses against something and is led no farther into it."
@@ -47,11 +48,14 @@ class ArmMode(enum.Enum):
     YIELD = "follows the hand and gives way"
     PRESS = "follows the hand and presses"
     HOMING = "goes home"
+    FOLDING = "folds"
     STOPPED = "protective stop"
 
 
 #: modes in which a hand leads the arm
 LED = (ArmMode.FOLLOW, ArmMode.YIELD, ArmMode.PRESS)
+#: modes in which it goes to a posture by itself
+GOING = (ArmMode.HOMING, ArmMode.FOLDING)
 #: of the task's axes, the end effector's own, along which PRESS presses
 APPROACH = 2
 
@@ -63,7 +67,7 @@ class ArmSpeed:
     Attributes:
         linear, angular: of the end effector's target [m/s], [rad/s].
         share: of the joints' velocity limits, in everything that the arm does.
-        homing: of a joint on its way home [rad/s].
+        homing: of a joint on its way home or to where it is folded [rad/s].
     """
 
     linear: float = 0.2
@@ -82,6 +86,7 @@ class TeleopArm:
         tool: of the end effector in the frame of `ik`.
         home: joint positions (n,) [rad].
         speed: limits of its motion.
+        narrow: joint positions at which the robot is narrow (n,) [rad]; None: there are none.
         pressing: how far a hand may lead the target ahead of where the end effector is [m], [rad]: what is in the way is
             pressed with no more than the arm's stiffness makes of it.
 
@@ -103,10 +108,11 @@ class TeleopArm:
         home: np.ndarray,
         speed: ArmSpeed = ArmSpeed(),
         pressing: tuple[float, float] = (np.inf, np.inf),
+        narrow: np.ndarray | None = None,
     ) -> None:
         self.name, self.speed = name, speed
         self.mode, self.message = ArmMode.HOLD, ""
-        self.home = np.array(home, float)
+        self.home, self.narrow = np.array(home, float), narrow
         self.q = self.home.copy()
         self.bias: np.ndarray | None = self.home.copy()
         self.clutch = Clutch()
@@ -147,11 +153,18 @@ class TeleopArm:
 
     def go_home(self) -> str:
         """Begin to go home; "" or the sentence why not."""
+        return self._go(ArmMode.HOMING)
+
+    def fold(self) -> str:
+        """Begin to go where the robot is narrow; "" or the sentence why not."""
+        return self._go(ArmMode.FOLDING) if self.narrow is not None else f"The {self.name} arm has no narrow posture."
+
+    def _go(self, mode: ArmMode) -> str:
         if self.mode is ArmMode.STOPPED:
             return f"The {self.name} arm is in a protective stop: {self.message}"
         if self.mode in LED:
             return f"The {self.name} arm follows a hand: release its clutch first."
-        self.mode, self.message = ArmMode.HOMING, ""
+        self.mode, self.message = mode, ""
         return ""
 
     def propose(
@@ -188,8 +201,9 @@ class TeleopArm:
                 self._hold()
         if self.mode in LED:
             self._hold()
-        if self.mode is ArmMode.HOMING:
-            away = self.home - self.q
+        if self.mode in GOING:
+            goal = self.narrow if self.mode is ArmMode.FOLDING and self.narrow is not None else self.home
+            away = goal - self.q
             if np.abs(away).max() < 1e-3:
                 self._hold()
                 return self.q
@@ -202,7 +216,7 @@ class TeleopArm:
         self.q = q
         if self.mode is not ArmMode.STOPPED:
             self.message = why or self._refused or (PRESSES.format(self.name) if self._presses else "")
-            if why and self.mode is ArmMode.HOMING:
+            if why and self.mode in GOING:
                 self._hold(why)
 
     def _take(self, hand: Pose, yaw: float, axes: np.ndarray) -> None:

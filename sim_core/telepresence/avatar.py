@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 
-from config.description import Capsule, Robot, Teleoperate, TeleoperatedArm
+from config.description import Capsule, Robot, RobotError, Teleoperate, TeleoperatedArm
 from config.robot import load_robot
 from sim_core.multibody import RobotModel, build, load_model
 from sim_core.multibody.equations.kinematics import frame_pose
-from sim_core.telepresence.arm import ArmMode, ArmSpeed, TeleopArm
+from sim_core.telepresence.arm import GOING, ArmMode, ArmSpeed, TeleopArm
 from sim_core.telepresence.arm_ik import QpIk
 from sim_core.telepresence.arm_kinematics import ArmKinematics
 from sim_core.telepresence.clutch import Pose
@@ -31,9 +31,11 @@ from sim_core.telepresence.effector_wrench import EffectorWrench
 from sim_core.telepresence.grip import Grip
 from sim_core.telepresence.head import Neck
 from sim_core.telepresence.model_forces import ModelForces
-from sim_core.telepresence.omni_base import OmniBase, Rangefinder
+from sim_core.telepresence.omni_base import BaseLimits, OmniBase, Rangefinder
 from sim_core.telepresence.operator_sample import OperatorSample
+from sim_core.telepresence.range_readings import HeardRange
 from sim_core.telepresence.session import Session, State
+from sim_core.telepresence.standing_box import seen_from
 
 __all__ = ["Avatar", "AvatarSettings", "Motion"]
 
@@ -102,10 +104,11 @@ class Avatar:
         robot: whose task is `Teleoperate`.
         model: of the robot.
         settings: of its motion.
-        rangefinders: that the base looks with.
-        boxes: what stands around.
+        rangefinders: that the base looks with; it may have some of its own, see `own_rangefinders` and `look_with`.
+        boxes: what stands around, in the frame in which the base's joints count.
 
     Attributes:
+        boxes: as above; they may be changed at any time.
         session: its state; whoever owns the robot tells it of faults.
         arms: right first. neck, base: None where it has none.
         guard: keeps the arms from each other.
@@ -135,10 +138,11 @@ class Avatar:
         self.neck = None
         if self._head is not None:
             low, high = model.q_lower[self._head], model.q_upper[self._head]
-            self.neck = Neck(low, high, settings.head_speed, self.home[self._head])
-        self.base = OmniBase(rangefinders) if self._base is not None else None
+            self.neck = Neck(low, high, settings.head_speed, self.home[self._head], task.park)
+        self.base: OmniBase | None = None
+        self.look_with(rangefinders)
         guarded = [self._guarded(arm, index) for arm, index in zip(task.arms, self._arm_joints)]
-        self.guard = CollisionGuard(guarded, [self._carried(capsule) for capsule in robot.capsules], boxes)
+        self.guard, self.boxes = CollisionGuard(guarded, [self._carried(one) for one in robot.capsules]), tuple(boxes)
         self._model_forces = ModelForces(model)
         # when, positions and velocities then, and the efforts with which the actuators begin the cycle
         self._felt: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
@@ -148,6 +152,7 @@ class Avatar:
         self._pressed_since: list[float | None] = [None] * len(self.arms)
         self._sample: OperatorSample | None = None
         self._session_seen, self._centred = "", False
+        self._driven = np.zeros(3)  # velocity of the base's joints, as told last
 
     # -- construction ------------------------------------------------------------------------------
 
@@ -155,7 +160,7 @@ class Avatar:
         def of(names: Sequence[str]) -> np.ndarray | None:
             return np.array([self.model.joint_index(name) for name in names]) if names else None
 
-        self._sides = [arm.side for arm in task.arms]
+        self._range_sites, self._footprint = task.rangefinders, task.footprint
         self._arm_joints = []
         for arm in task.arms:
             alone = load_model(load_robot(arm.robot).folder)
@@ -172,7 +177,10 @@ class Avatar:
         ik = QpIk(ArmKinematics(alone, FLANGE))
         wrench = EffectorWrench(ik.kinematics, mount, tool, self.settings.force_cutoff)
         speed, pressing = self.settings.speed, self.settings.pressing
-        return TeleopArm(arm.side, ik, mount, tool, self.home[index], speed, pressing), wrench
+        narrow = np.array(arm.narrow) if arm.narrow else None
+        if narrow is not None and narrow.shape != index.shape:
+            raise RobotError(f"{arm.side} arm: narrow: expected {len(index)} angles, found {len(narrow)}")
+        return TeleopArm(arm.side, ik, mount, tool, self.home[index], speed, pressing, narrow), wrench
 
     def _guarded(self, arm: TeleoperatedArm, index: np.ndarray) -> GuardedArm:
         alone = load_model(load_robot(arm.robot).folder)
@@ -217,6 +225,25 @@ class Avatar:
 
     # -- what others ask of it ---------------------------------------------------------------------
 
+    def own_rangefinders(self) -> tuple[Rangefinder, ...]:
+        """Those that the robot carries, as its description and its model say where they look."""
+        found = []
+        for site in self._range_sites:
+            pose = self._pose(site.site)
+            sight = pose.rotation[:, 2]
+            bearing, place = float(np.arctan2(sight[1], sight[0])), (float(pose.position[0]), float(pose.position[1]))
+            found.append(Rangefinder(site.site, bearing, site.field_of_view, site.minimum, site.maximum, place))
+        return tuple(found)
+
+    def look_with(self, rangefinders: Sequence[Rangefinder], limits: BaseLimits = BaseLimits()) -> None:
+        """From now on the base looks with these; a robot without a base does nothing.
+
+        Raises:
+            ValueError: one cannot tell what is at the distance that it has to keep, or the robot says no footprint.
+        """
+        if self._base is not None:
+            self.base = OmniBase(rangefinders, limits, self._footprint)
+
     def arms_with_joints(self) -> list[tuple[TeleopArm, np.ndarray]]:
         """Each arm with the places of its joints among the robot's."""
         return list(zip(self.arms, self._arm_joints))
@@ -231,17 +258,34 @@ class Avatar:
             self.neck.start_at(self.position[self._head])
         if self.base is not None:
             self.base.velocity = np.zeros(3)
+        self._driven = np.zeros(3)
         self._sample = self._felt = None
         self._pressed_since = [None] * len(self.arms)
 
     def go_home(self) -> str:
         """Both arms begin to go home; "" or the sentence why one does not, in which case none does."""
-        why = [said for arm in self.arms if (said := arm.go_home())]
-        if why:
-            for arm in self.arms:
-                if arm.mode is ArmMode.HOMING:
-                    arm.accept(arm.q, why[0])
-        return why[0] if why else ""
+        return self._all_or_none([arm.go_home() for arm in self.arms])
+
+    def fold(self) -> str:
+        """Both arms begin to go where the robot is narrow; "" or the sentence why one does not, in which case none does."""
+        return self._all_or_none([arm.fold() for arm in self.arms])
+
+    def _all_or_none(self, said: Sequence[str]) -> str:
+        """The first of the arms' sentences, for which all of them stay where they are; "": there is none."""
+        why = next((sentence for sentence in said if sentence), "")
+        for arm in self.arms if why else ():
+            if arm.mode in GOING:
+                arm.accept(arm.q, why)
+        return why
+
+    def park_head(self) -> str:
+        """The head goes to where it rests, until an operator's headset leads it; "" or the sentence why it does not."""
+        if self.neck is None:
+            return "This robot has no head that moves."
+        if self.session.state is not State.DISCONNECTED:
+            return "The head is not parked: an operator is connected, who looks through it."
+        self.neck.park()
+        return ""
 
     def reset_fault(self, q: np.ndarray) -> str:
         """Clear what can be cleared, where the joints are now; the sentence what was."""
@@ -277,7 +321,7 @@ class Avatar:
         sample: OperatorSample | None,
         q: np.ndarray,
         v: np.ndarray,
-        ranges: Mapping[str, float],
+        ranges: Mapping[str, HeardRange],
         now: float,
         denied: str = "",
         effort: np.ndarray | None = None,
@@ -287,7 +331,7 @@ class Avatar:
         Args:
             sample: that has come through the gate since the last cycle; None: none has.
             q, v: as measured (n,) [rad or m], [rad/s or m/s].
-            ranges: of the rangefinders by name [m].
+            ranges: of the rangefinders by name.
             now: [s], on the robot's clock.
             denied: why the operator may not move anything, by the word of the supervisor; "": he may.
             effort: of the actuators, as measured (n,) [N m or N]; None or not finite: forces are not known.
@@ -297,15 +341,34 @@ class Avatar:
         dt, before = self.settings.period, self.position.copy()
         # Between two samples of a live session the last one holds.
         heard = self._sample if self.session.follows else None
+        where = np.zeros(3) if self._base is None else q[self._base]
+        self.guard.boxes = [seen_from(box, where) for box in self.boxes]
         self._move_arms(heard, q, dt, now)
         self._move_head(heard, dt)
         self._move_base(heard, ranges, dt)
         self.grip.follow(self.position, heard, self.settings.grip_speed * dt)
         velocity = (self.position - before) / dt
-        feedforward = self._model_forces(q, velocity, np.zeros_like(q))
-        motion = Motion(self.position.copy(), velocity, feedforward, self.kp, self.kd)
+        feedforward = self._model_forces(q, velocity, self._acceleration(velocity))
+        position = self.position.copy()
+        if self._base is not None:
+            position[self._base] = before[
+                self._base
+            ]  # as it is to be now: its slow loop would pass a place that is ahead
+        motion = Motion(position, velocity, feedforward, self.kp, self.kd)
         self._felt = now, np.array(q), np.array(v), motion.torque(q, v)
         return motion
+
+    def _acceleration(self, velocity: np.ndarray) -> np.ndarray:
+        """Of the joints (n,) [rad/s^2 or m/s^2]: of the base, whose ramps are known.
+
+        Without it a base of 150 kg would overshoot by a tenth of its speed at each ramp's end.
+        """
+        acceleration = np.zeros_like(velocity)
+        if self._base is not None:
+            driven = velocity[self._base]
+            acceleration[self._base] = (driven - self._driven) / self.settings.period
+            self._driven = driven
+        return acceleration
 
     def _feel(self, q: np.ndarray, v: np.ndarray, effort: np.ndarray | None, now: float) -> None:
         """What the world does to the end effectors, from what moved the joints since the last look."""
@@ -404,15 +467,27 @@ class Avatar:
             axes = heard.axes if heard is not None else np.eye(3)
             self.position[self._head] = self.neck.follow(head, dt, axes)
 
-    def _move_base(self, heard: OperatorSample | None, ranges: Mapping[str, float], dt: float) -> None:
+    def _move_base(self, heard: OperatorSample | None, ranges: Mapping[str, HeardRange], dt: float) -> None:
         if self.base is None or self._base is None:
             return
-        forward, left, turn = self.base.follow(None if heard is None else heard.stick, ranges, dt)
+        stick = None if heard is None else heard.stick
+        why = "" if stick is None or not self.boxes else self._arms_in_the_way(self.base.stopping_way(stick))
+        forward, left, turn = self.base.follow(None if why else stick, ranges, dt)
+        self.base.obstacle = why or self.base.obstacle
         x, y, yaw = self._base
         heading = self.position[yaw] + 0.5 * turn * dt
         self.position[x] += dt * (forward * np.cos(heading) - left * np.sin(heading))
         self.position[y] += dt * (forward * np.sin(heading) + left * np.cos(heading))
         self.position[yaw] += dt * turn
+
+    def _arms_in_the_way(self, way: np.ndarray) -> str:
+        """Why the base may not go a way (forward, left [m], anticlockwise [rad]) with the arms as they are; "": it may."""
+        boxes, q = self.guard.boxes, np.concatenate([arm.q for arm in self.arms])
+        before = self.guard.nearest(q)[0]
+        self.guard.boxes = [seen_from(box, way) for box in boxes]
+        distance, which = self.guard.nearest(q)
+        self.guard.boxes = boxes
+        return f"The base stands: {which} would touch." if distance < min(self.guard.margin, before) else ""
 
 
 def _three(vector: np.ndarray) -> tuple[float, float, float]:

@@ -103,6 +103,7 @@ class SampleGate:
         self._newest: tuple[int, float] | None = None
         self._places: list[tuple[float, np.ndarray] | None] = [None, None]
         self._barred = [False, False]
+        self._jumped = [0.0, 0.0]
 
     def open(self, session: str) -> None:
         """From here on samples of this session are taken, and none of those before it."""
@@ -114,6 +115,8 @@ class SampleGate:
 
     def read(self, sample: OperatorSample, now: float) -> tuple[OperatorSample | None, str]:
         """(the sample, with the clutch open on a hand that jumped, and "" or the sentence), or (None, sentence).
+
+        Stamps of samples that are taken never go back.
 
         A session that was not heard of before opens by itself: the bridge alone speaks on the topic, and every hand-shake
         makes a new one.
@@ -130,8 +133,11 @@ class SampleGate:
         if -age > self.future_limit:
             return self._refuse(Refused.FUTURE, f"{-1e3 * age:.0f} ms ahead, limit {1e3 * self.future_limit:.0f} ms")
         self.open(sample.session)
-        if self._newest is not None and (sample.sequence <= self._newest[0] or sample.stamp < self._newest[1]):
-            return self._refuse(Refused.ORDER, f"number {sample.sequence} after {self._newest[0]}")
+        if self._newest is not None:
+            if sample.sequence <= self._newest[0]:
+                return self._refuse(Refused.ORDER, f"number {sample.sequence} after {self._newest[0]}")
+            # The number says what came later. Their clock is estimated, and a better estimate may lie before the last.
+            sample = dataclasses.replace(sample, stamp=max(sample.stamp, self._newest[1]))
         self._newest = (sample.sequence, sample.stamp)
         return self._without_jumps(sample)
 
@@ -150,7 +156,9 @@ class SampleGate:
                 if moved > self.slack + self.speed_limit * (sample.stamp - before[0]):
                     self._barred[i] = True
                     self.refused[Refused.JUMP] += 1
-                    why = f"The {SIDES[i]} hand jumped by {moved:.2f} m; release its clutch and press it again."
+                    self._jumped[i] = moved
             self._barred[i] = self._barred[i] and sample.clutch[i]
+            if self._barred[i]:
+                why = f"The {SIDES[i]} hand jumped by {self._jumped[i]:.2f} m; release its clutch and press it again."
             clutch[i] = clutch[i] and hand is not None and not self._barred[i]
         return dataclasses.replace(sample, clutch=(clutch[0], clutch[1])), why

@@ -15,6 +15,8 @@ const WHEEL = 0.0002;
 const GRIPPING = 1.0;
 const HEAD_TURNING = 0.8;
 const HEAD_MOST = { yaw: 1.4, pitch: 0.8 };
+/** Keys of a slider that has the focus. */
+const SLIDING = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"]);
 /** Of a stick, around its middle. */
 const DEAD = 0.12;
 /** Where hands and head are while nothing is clutched [m]. */
@@ -162,7 +164,10 @@ export class Desktop {
   // -- devices --------------------------------------------------------------------------------------
 
   private onKey(event: KeyboardEvent, down: boolean): void {
-    const typing = event.target instanceof HTMLInputElement;
+    const field = event.target instanceof HTMLInputElement ? event.target.type : "";
+    // A slider is moved by its own keys; the others are the robot's, and the stop is everybody's.
+    if (field === "range" && SLIDING.has(event.code)) return;
+    const typing = field !== "" && field !== "range";
     const pressed = PRESSED.find((binding) => binding.code === event.code);
     const held = HELD.find((binding) => binding.code === event.code);
     if (typing && event.code !== "Escape") return;

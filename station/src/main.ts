@@ -6,7 +6,9 @@ import { Cues, padPulse, strongest } from "./cues";
 import { Desktop } from "./desktop";
 import { linkLine, noticeOf } from "./halts";
 import { Banner } from "./banner";
+import { HeadCentre } from "./head";
 import { Link } from "./link";
+import { LiveSign } from "./live_sign";
 import { Menu, type CommandName } from "./menu";
 import { find, hint, Page } from "./page";
 import { Pane } from "./pane";
@@ -14,6 +16,7 @@ import { Panel } from "./panel";
 import type { Devices, RobotMessage, Role } from "./protocol";
 import { Sampler } from "./sampler";
 import { Schematic } from "./scene";
+import { Ear, Mouth } from "./sound";
 import { drives, Store } from "./store";
 import { TrainingPage } from "./training_page";
 import { eyesOf, Video } from "./video";
@@ -29,6 +32,7 @@ const store = new Store();
 const link = new Link(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/link`, {
   phase: (phase, linkSentence, linkCode) => {
     if (phase !== "in") {
+      menu.hush("Your microphone is off: the link is gone.");
       video.end();
       cues.clear();
       desktop.letGo();
@@ -47,7 +51,11 @@ const video = new Video({
     pane.use(pictures, video.elements);
   },
   channel: (fast) => store.change({ fast }),
+  sound: (track) => ear.use(track),
 });
+const ear = new Ear(() => store.change({ pressed: "The browser holds the sound back: press Listen twice." }));
+const mouth = new Mouth(() => menu.hush("Your microphone is off: it is gone, or the browser has closed it."));
+const headCentre = new HeadCentre();
 const sampler = new Sampler(link, video);
 const cues = new Cues(find("cue-frame"), (side, strength, ms) => {
   if (xr?.isOn) xr.pulse(side, strength, ms);
@@ -57,6 +65,17 @@ const menu = new Menu(store, link, {
   letGo: () => desktop.letGo(),
   face: showFace,
   cameras: beginVideo,
+  speak: async () => {
+    if (!video.canSpeak) return "There is no connection for your voice yet: press Speak again in a moment.";
+    const why = await mouth.open();
+    video.speak(mouth.track);
+    return why;
+  },
+  hush: () => {
+    video.speak(null);
+    mouth.close();
+  },
+  turned: () => headCentre.turned,
   training: () => (xr?.isOn && training.training ? training.next("confirmed") : training.toggle()),
   vr: () => void toggleVr(),
 });
@@ -71,6 +90,8 @@ const page = new Page({
     desktop.latched = !desktop.latched && drives(store.now);
   },
   again: () => store.now.texture && cues.texture(store.now.texture),
+  volume: (volume) => (ear.volume = volume),
+  eyesApart: (distance) => menu.eyesApart(distance),
 });
 const training = new TrainingPage(
   find("training"),
@@ -90,8 +111,9 @@ const schematic = new Schematic();
 const pane = new Pane();
 const panel = new Panel();
 const banner = new Banner();
+const liveSign = new LiveSign();
 scene.add(schematic.group);
-pane.group.add(banner.mesh);
+pane.group.add(banner.mesh, liveSign.mesh);
 const renderer = makeRenderer();
 const xr = renderer && makeXr(renderer);
 let face: MediaStream | null = null;
@@ -104,7 +126,8 @@ let before = performance.now();
 function hear(message: RobotMessage): void {
   switch (message.type) {
     case "welcome":
-      store.change({ welcome: message, silence: 0, refused: null, status: null });
+      store.change({ welcome: message, silence: 0, refused: null, status: null, eyesRefused: "", headYaw: 0 });
+      menu.hush("Your microphone is off: press Speak to be heard again.");
       menu.linkIsBack();
       beginVideo();
       break;
@@ -116,6 +139,7 @@ function hear(message: RobotMessage): void {
       break;
     case "refused":
       store.change({ refused: { ...message, at: performance.now() } });
+      menu.refused(message);
       break;
     case "operator":
       store.change({ operator: message.name });
@@ -131,8 +155,14 @@ function hear(message: RobotMessage): void {
 }
 
 function beginVideo(): void {
-  const streams = store.now.welcome?.streams ?? [];
-  video.begin(store.now.sideCameras ? streams : streams.slice(0, EYES), face);
+  const { welcome, sideCameras, listening } = store.now;
+  const streams = welcome?.streams ?? [];
+  video.begin({
+    streams: sideCameras ? streams : streams.slice(0, EYES),
+    sound: listening,
+    face,
+    voice: welcome?.role === "operator",
+  });
 }
 
 async function showFace(on: boolean): Promise<boolean> {
@@ -224,6 +254,7 @@ function drawVr(): void {
   panel.draw({ known, notice, link: linkLine(known), training: training.line, hovered: xr?.hovered ?? null });
   pane.update(strongest(known.status));
   banner.draw(notice, training.line, xr?.looksDown ?? false);
+  liveSign.show(known.speaking);
   schematic.group.visible = !pane.hasPictures;
 }
 
@@ -235,6 +266,7 @@ function step(now: number, frame?: XRFrame): void {
   devices = isVr ? (frame ? (xr?.read(frame, seconds) ?? null) : null) : desktop.read(seconds);
   const isDriving = drives(store.now);
   if (devices) sampler.send(devices, isDriving);
+  if (devices && isDriving) headCentre.say(devices, store.now.welcome?.session ?? "");
   if (!isVr) {
     page.showHands(desktop.chosen, desktop.isClutched && isDriving, isDriving);
     schematic.group.visible = true;
@@ -251,12 +283,17 @@ function look(): void {
   const known = store.now;
   if (training.training?.observe(known, devices)) page.say("Done.");
   training.draw();
+  page.showSound(known, ear, mouth.level);
   page.show(known, noticeOf(known, performance.now()));
   const words = hint(known, desktop.chosen, desktop.isClutched);
   const line = find("stage-hint");
   if (line.textContent !== words) line.textContent = words;
 }
 
+// Nobody is recorded who does not see that the microphone is live.
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden && !store.now.inVr) menu.hush("Your microphone is off: the page was not seen.");
+});
 store.onChange((known) => page.show(known, noticeOf(known, performance.now())));
 setInterval(look, LOOK_PERIOD);
 new ResizeObserver(fit).observe(find("scene"));

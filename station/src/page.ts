@@ -3,8 +3,9 @@
 import { HELP } from "./bindings";
 import type { Choice } from "./bindings";
 import { linkLine, type Notice } from "./halts";
-import { COMMANDS, type CommandName } from "./menu";
+import { COMMANDS, type CommandName, EYES_APART } from "./menu";
 import { type Role, SIDES, type Side } from "./protocol";
+import type { Ear } from "./sound";
 import { drives, type Known } from "./store";
 import { element } from "./training_page";
 
@@ -14,6 +15,10 @@ export interface PageEvents {
   leave(): void;
   clutch(): void;
   again(): void;
+  /** Of the robot's sound here, 0 to 1. */
+  volume(volume: number): void;
+  /** [m], of the robot's eyes. */
+  eyesApart(distance: number): void;
 }
 
 /** Name under which the browser keeps who somebody said to be, and for this tab alone the token. */
@@ -37,6 +42,7 @@ export class Page {
     this.token.value = takeToken();
     this.makeMenu();
     this.makeHelp();
+    this.makeSliders();
     find("stop").onclick = () => events.press("stop");
     find("leave").onclick = () => events.leave();
     find("clutch").onclick = () => events.clutch();
@@ -80,6 +86,9 @@ export class Page {
     text("door-said", known.phase === "out" ? known.linkSentence : "");
     find<HTMLButtonElement>("leave").disabled = known.phase === "out";
     text("pressed", known.pressed);
+    find("live").hidden = !known.speaking;
+    text("live", known.speaking ? "Your microphone is live" : "");
+    document.title = `${known.speaking ? "● LIVE · " : ""}refit · station`;
     this.showMenu(known);
     this.showArms(known);
     this.showNumbers(known);
@@ -128,6 +137,32 @@ export class Page {
     text("murmur", sentence);
   }
 
+  /** Levels of both directions, and what the operator should know of them. */
+  showSound(known: Readonly<Known>, ear: Ear, voice: number): void {
+    find<HTMLMeterElement>("sound-level").value = known.listening ? ear.level : 0;
+    find<HTMLMeterElement>("voice-level").value = known.speaking ? voice : 0;
+    const isDeaf = known.listening && known.phase === "in" && ear.isSilent;
+    const heard = isDeaf ? "Nothing is heard: the robot has no microphone, or all is silent there." : "You hear the robot.";
+    const said = known.speaking ? "Everybody near the robot can hear you." : "Your microphone is off.";
+    text("sound-line", known.listening ? heard : "The robot's sound is off.");
+    text("voice-line", said);
+    const slider = find<HTMLInputElement>("eyes");
+    slider.disabled = !drives(known);
+    text("eyes-line", known.eyesRefused || (drives(known) ? "" : "Only who drives can set them."));
+  }
+
+  private makeSliders(): void {
+    const volume = find<HTMLInputElement>("volume");
+    volume.oninput = () => this.events.volume(Number(volume.value) / 100);
+    const eyes = find<HTMLInputElement>("eyes");
+    eyes.min = String(1000 * EYES_APART.least);
+    eyes.max = String(1000 * EYES_APART.most);
+    eyes.oninput = () => text("eyes-value", `${eyes.value} mm`);
+    eyes.onchange = () => this.events.eyesApart(Number(eyes.value) / 1000); // when it is let go
+    // Arrow keys move the hand again, once the mouse has let go of a slider.
+    for (const slider of [volume, eyes]) slider.onpointerup = () => slider.blur();
+  }
+
   private makeMenu(): void {
     for (const { name } of COMMANDS.filter((each) => each.name !== "stop")) {
       const button = document.createElement("button");
@@ -147,6 +182,7 @@ export class Page {
       button.disabled = !each.isEnabled(known);
       const on = each.isOn(known);
       if (on !== null) pressed(button, on);
+      if (each.name === "speak") button.classList.toggle("is-live", known.speaking);
     }
   }
 

@@ -19,8 +19,12 @@ const LINK_PERIOD = 1000;
 const GRID: readonly CommandName[] = [
   "home", "precision", "texture_scan",
   "resume", "reset_fault", "face_video",
-  "seat", "training", "vr",
+  "listen", "speak", "look_ahead",
+  "seat", "eye_distance", "training",
+  "narrow", "vr",
 ]; // prettier-ignore
+/** Of the first row, from one row to the next, and of a button [px]. */
+const ROWS = { top: 460, step: 107, height: 96 };
 
 interface Box {
   name: CommandName;
@@ -82,8 +86,10 @@ export class Panel {
     board.text("B or Y", stop.x + stop.width / 2, 230, LETTERS, "#ffffff", "center");
     if (this.isOpen) {
       buttons.forEach((button, i) => {
-        const box = { name: button.name, x: 20 + (i % 3) * 388, y: 460 + Math.floor(i / 3) * 178, width: 370, height: 164 };
-        const ground = button.isOn ? "#1c5aa3" : button.isEnabled ? "#27333e" : "#1a222a";
+        const y = ROWS.top + Math.floor(i / 3) * ROWS.step;
+        const box = { name: button.name, x: 20 + (i % 3) * 388, y, width: 370, height: ROWS.height };
+        const isLive = button.name === "speak" && button.isOn;
+        const ground = isLive ? "#c8102e" : button.isOn ? "#1c5aa3" : button.isEnabled ? "#27333e" : "#1a222a";
         board.fill(box, ground, view.hovered === button.name && button.isEnabled ? "#ffd54a" : "#74899a", 6);
         const ink = button.isEnabled ? "#ffffff" : "#93a2ae";
         board.text(button.label, box.x + box.width / 2, box.y + box.height / 2, LETTERS, ink, "center", 340);

@@ -33,12 +33,15 @@ export interface Devices {
   stick: Vector;
 }
 
-export type ButtonName = "stop" | "resume" | "home" | "precision" | "reset_fault" | "texture_scan" | "face_video";
+export type ButtonName = "stop" | "resume" | "home" | "narrow" | "precision" | "reset_fault" | "texture_scan" | "face_video" | "speak";
+/** What may be set to a number: yaw of the robot's head while the operator looks straight ahead [rad]; distance of its eyes [m]. */
+export type Adjustment = "head_yaw" | "eye_distance";
 
 export type ClientMessage =
   | { type: "hello"; version: number; token: string; nonce: string; name: string; role: Role; axes: "openxr" }
   | ({ type: "sample"; seq: number; t: number; glove: null } & Devices)
   | { type: "button"; seq: number; t: number; name: ButtonName; value: boolean }
+  | { type: "adjust"; seq: number; t: number; name: Adjustment; value: number }
   | { type: "ping" | "pong"; id: number; t: number }
   | { type: "take" | "release" }
   | { type: "offer"; sdp: string };

@@ -28,6 +28,14 @@ export interface Known {
   inVr: boolean;
   face: boolean;
   sideCameras: boolean;
+  /** Whether the robot's sound is asked for. */
+  listening: boolean;
+  /** Whether the operator's microphone is live. */
+  speaking: boolean;
+  /** To which the robot's head is turned left while the operator looks straight ahead, as this page has set it [rad]. */
+  headYaw: number;
+  /** Why the distance of the robot's eyes was not set; "": nobody has refused. */
+  eyesRefused: string;
   /** Distance of the eyes that a headset has told [m]. */
   eyes: number | null;
   /** A stop that was pressed while there was no link; it is said first of all when there is one. */
@@ -56,6 +64,10 @@ export class Store {
     inVr: false,
     face: false,
     sideCameras: true,
+    listening: false,
+    speaking: false,
+    headYaw: 0,
+    eyesRefused: "",
     eyes: null,
     stopWaits: false,
     pressed: "",

@@ -5,6 +5,7 @@
  * ticked off by itself; the others are confirmed by hand.
  */
 
+import { yawOf } from "./head";
 import type { Devices, Status } from "./protocol";
 import type { Known } from "./store";
 
@@ -20,11 +21,6 @@ export interface Step {
 }
 
 const DEGREES = Math.PI / 180;
-
-function yawOf(devices: Devices): number {
-  const [x, y, z, w] = devices.head?.q ?? [0, 0, 0, 1];
-  return Math.atan2(2 * (w * y + x * z), 1 - 2 * (x * x + y * y));
-}
 
 /** How far each effector has gone while its clutch was pressed, and whether it is open again. */
 function clutching(status: Status, seen: Seen): boolean {
@@ -56,7 +52,7 @@ export const STEPS: readonly Step[] = [
   {
     title: "Distance of the eyes",
     minutes: 1,
-    text: "Put the headset on and enter VR. The page reads how far apart your eyes are; tell whoever adjusts the robot's cameras.",
+    text: "Put the headset on and enter VR. The page reads how far apart your eyes are; the board's button with that distance sets the robot's eyes so.",
     detect: (known) => known.eyes !== null,
   },
   {

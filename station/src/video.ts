@@ -1,8 +1,9 @@
 /**
- * The robot's cameras by WebRTC, the channel of the samples, and the operator's own camera.
+ * The robot's cameras and its sound by WebRTC, the channel of the samples, and the operator's own camera and voice.
  *
- * Each offer has one line for each camera and asks for VP8 alone, because a description of every codec of a browser would be
- * longer than a message may be. A new offer replaces the connection before it.
+ * Each offer has one line for each camera and asks for VP8 alone, and for Opus alone, because a description of every codec of a
+ * browser would be longer than a message may be. A new offer replaces the connection before it. The voice's line is there as long as
+ * somebody drives, and says nothing until it is given a microphone: so to speak needs no new connection.
  */
 
 import { type ClientMessage, MAX_BYTES } from "./protocol";
@@ -17,6 +18,19 @@ export interface VideoEvents {
   /** The elements whose pictures come, by the camera's name. */
   pictures(names: string[]): void;
   channel(open: boolean): void;
+  /** The robot's sound; null: there is none. */
+  sound(track: MediaStreamTrack | null): void;
+}
+
+/** What is asked for. */
+export interface Wanted {
+  /** In the robot's order. */
+  streams: string[];
+  sound: boolean;
+  /** The operator's own camera. */
+  face: MediaStream | null;
+  /** Whether there is a line for a voice. */
+  voice: boolean;
 }
 
 export class Video {
@@ -24,8 +38,9 @@ export class Video {
   readonly elements = new Map<string, HTMLVideoElement>();
   private connection: RTCPeerConnection | null = null;
   private channel: RTCDataChannel | null = null;
-  private streams: string[] = [];
-  private face: MediaStream | null = null;
+  private wanted: Wanted = { streams: [], sound: false, face: null, voice: false };
+  private voice: MediaStreamTrack | null = null;
+  private voiceSender: RTCRtpSender | null = null;
   private timer = 0;
   private seen = "";
 
@@ -33,17 +48,28 @@ export class Video {
     setInterval(() => this.look(), 250);
   }
 
-  /** Ask for these cameras, in the robot's order, and show it a face if there is one. */
-  begin(streams: string[], face: MediaStream | null): void {
-    this.streams = streams;
-    this.face = face;
+  begin(wanted: Wanted): void {
+    this.wanted = wanted;
     void this.connect();
+  }
+
+  /** Whether there is a line for a voice now. */
+  get canSpeak(): boolean {
+    return this.voiceSender !== null;
+  }
+
+  /** Say what a microphone hears; null: nothing. */
+  speak(voice: MediaStreamTrack | null): void {
+    this.voice = voice;
+    this.voiceSender?.replaceTrack(voice).catch(() => this.again());
   }
 
   end(): void {
     clearTimeout(this.timer);
     this.connection?.close();
     this.connection = this.channel = null;
+    this.voiceSender = null;
+    this.events.sound(null);
     for (const element of this.elements.values()) element.srcObject = null;
     this.events.channel(false);
   }
@@ -65,10 +91,12 @@ export class Video {
   private async connect(): Promise<void> {
     this.end();
     if (typeof RTCPeerConnection === "undefined") return;
-    for (let count = this.streams.length; count >= 0; count -= 1) {
-      const connection = this.made(this.streams.slice(0, count));
+    const { streams } = this.wanted;
+    for (let count = streams.length; count >= 0; count -= 1) {
+      const connection = this.made(streams.slice(0, count));
       try {
-        await connection.setLocalDescription();
+        const offer = await connection.createOffer();
+        await connection.setLocalDescription({ type: "offer", sdp: stereo(offer.sdp ?? "") });
         await gathered(connection);
       } catch {
         connection.close();
@@ -89,15 +117,27 @@ export class Video {
     const connection = (this.connection = new RTCPeerConnection({ iceServers: [], bundlePolicy: "max-bundle" }));
     const channel = (this.channel = connection.createDataChannel("samples", { ordered: false, maxRetransmits: 0 }));
     channel.onopen = channel.onclose = () => channel === this.channel && this.events.channel(this.isOpen);
-    for (const _ of streams) vp8(connection.addTransceiver("video", { direction: "recvonly" }));
-    for (const track of this.face?.getVideoTracks() ?? []) {
-      vp8(connection.addTransceiver(track, { direction: "sendonly" }));
+    for (const _ of streams) only("video/VP8", connection.addTransceiver("video", { direction: "recvonly" }));
+    for (const track of this.wanted.face?.getVideoTracks() ?? []) {
+      only("video/VP8", connection.addTransceiver(track, { direction: "sendonly" }));
     }
-    connection.ontrack = (event) => this.show(event.streams[0]?.id ?? "", event.track);
+    if (this.wanted.sound) only("audio/opus", connection.addTransceiver("audio", { direction: "recvonly" }));
+    if (this.wanted.voice) this.addVoice(connection);
+    connection.ontrack = ({ track, streams: [stream] }) => {
+      if (track.kind === "audio") this.events.sound(track);
+      else this.show(stream?.id ?? "", track);
+    };
     connection.onconnectionstatechange = () => {
       if (connection === this.connection && connection.connectionState === "failed") this.again();
     };
     return connection;
+  }
+
+  private addVoice(connection: RTCPeerConnection): void {
+    const line = connection.addTransceiver("audio", { direction: "sendonly" });
+    only("audio/opus", line);
+    this.voiceSender = line.sender;
+    if (this.voice) this.speak(this.voice);
   }
 
   private again(): void {
@@ -117,7 +157,7 @@ export class Video {
   /** Tell which cameras show something, when that has changed. */
   private look(): void {
     const names = [...this.elements].filter(([, e]) => e.srcObject && e.videoWidth > 0).map(([name]) => name);
-    const order = (name: string): number => this.streams.indexOf(name);
+    const order = (name: string): number => this.wanted.streams.indexOf(name);
     names.sort((a, b) => order(a) - order(b));
     if (names.join() !== this.seen) {
       this.seen = names.join();
@@ -133,9 +173,16 @@ export function eyesOf(pictures: string[]): { left: string | undefined; right: s
   return { left: left ?? right ?? pictures[0], right: right ?? left ?? pictures[0] };
 }
 
-function vp8(line: RTCRtpTransceiver): void {
-  const codecs = RTCRtpReceiver.getCapabilities("video")?.codecs.filter((codec) => codec.mimeType === "video/VP8");
+/** Describe one codec of a line and no other. */
+function only(mimeType: string, line: RTCRtpTransceiver): void {
+  const kind = mimeType.split("/")[0] as string;
+  const codecs = RTCRtpReceiver.getCapabilities(kind)?.codecs.filter((codec) => codec.mimeType === mimeType);
   if (codecs?.length) line.setCodecPreferences(codecs);
+}
+
+/** Ask for both channels of Opus, of which a browser plays one otherwise (RFC 7587, section 6.1). */
+function stereo(sdp: string): string {
+  return sdp.replace(/^a=fmtp:\d+ .*useinbandfec=1.*$/gm, "$&;stereo=1");
 }
 
 function gathered(connection: RTCPeerConnection): Promise<void> {

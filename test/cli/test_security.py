@@ -147,6 +147,17 @@ def test_only_a_robot_that_is_teleoperated_has_the_bridge_which_says_what_the_op
     )
 
 
+def test_a_wrists_camera_may_say_what_its_launch_file_calls_it_and_the_scan_may_hear_it():
+    avatar = {member.enclave: member for member in members("avatar")}
+    camera, scan = avatar["/texture_camera"], avatar["/texture_scan"]
+    assert "rt/wrist_camera/aligned_depth_to_color/image_raw" in camera.publishes
+    assert not any(name.startswith("rt/camera/color") for name in camera.publishes)
+    assert {"rt/*/aligned_depth_to_color/image_raw", "rt/*/color/camera_info"} <= set(scan.subscribes)
+    assert "rr/teleop/texture_scanReply" in scan.publishes
+    assert not {"rt/joint_command", "rt/supervisor/lease"} & set(scan.publishes)
+    assert not {"/texture_camera", "/texture_scan"} & {member.enclave for member in members("panda")}
+
+
 @pytest.mark.parametrize(
     "robot, planner, action",
     [

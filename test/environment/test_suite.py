@@ -1,6 +1,7 @@
 """What `./refit test` runs: every system has an experiment in it, every step its turn."""
 
 import importlib.util
+import json
 import os
 import shutil
 import threading
@@ -62,7 +63,7 @@ def test_every_step_is_run_and_a_failure_is_told(suite, monkeypatch, capsys):
     monkeypatch.setattr(suite, "run_pytest", lambda words: (0, "== 5 passed in 1.00s =="))
     monkeypatch.setattr(suite, "compile_tests", lambda: None)
     monkeypatch.setattr(suite, "COMMANDS", {"demo": ("demo",), "others": ("demo", "others")})
-    monkeypatch.setattr(suite, "run_command", lambda name, whole: int(name == "others") if whole else 0)
+    monkeypatch.setattr(suite, "run_command", lambda name, whole: "exit code 1" if name == "others" and whole else "")
     assert suite.main([]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "== 5 passed in 1.00s =="
@@ -73,11 +74,11 @@ def test_every_step_is_run_and_a_failure_is_told(suite, monkeypatch, capsys):
 def test_two_commands_run_side_by_side_and_are_told_in_order(suite):
     both = threading.Barrier(2, timeout=60.0)  # neither passes without the other
 
-    def step(code):
+    def step(why):
         both.wait()
-        return code
+        return why
 
-    lines = suite.run_beside({"slow": lambda: step(1), "quick": lambda: step(0)}, 2)
+    lines = suite.run_beside({"slow": lambda: step("because"), "quick": lambda: step("")}, 2)
     assert [line.split()[:2] for line in lines] == [["FAILED", "slow,"], ["ok", "quick,"]]
     assert set(suite.TIMED) < set(suite.COMMANDS)
 
@@ -85,12 +86,47 @@ def test_two_commands_run_side_by_side_and_are_told_in_order(suite):
 @pytest.mark.process
 def test_a_command_that_fails_keeps_what_it_said_and_wrote(suite, monkeypatch, capfd):
     monkeypatch.setattr(suite, "COMMANDS", {"wrong": ("experiment", "no_such_experiment")})
-    assert suite.run_command("wrong", whole=True) == 2
+    assert suite.run_command("wrong", whole=True) == "exit code 2; it came to no result"
     out, err = capfd.readouterr()
     assert "no_such_experiment" in out and err == ""
     folder = Path(out.split("left its report in ")[1].strip())
     assert (folder / "said").read_text() in out
     shutil.rmtree(folder)
+
+
+def test_the_last_lines_say_which_checks_a_command_missed(suite, tmp_path):
+    checks = [
+        {"name": "error", "value": 2.5, "relation": "<=", "target": 1.0, "passed": False},
+        {"name": "time", "value": 0.5, "relation": "<=", "target": 1.0, "passed": True},
+    ]
+    (tmp_path / "result.json").write_text(json.dumps({"checks": checks}))
+    assert suite.missed(tmp_path / "result.json") == "error: 2.5, target <= 1.0"
+    assert suite.outcome("one", lambda: "error: 2.5") == "FAILED one, 0 s (error: 2.5)"
+
+
+def test_what_judges_times_gets_a_second_turn_and_both_are_said(suite, monkeypatch):
+    turns = iter(["exit code 1; late: 2", "", "exit code 1; late: 2", "exit code 1; late: 3", ""])
+    monkeypatch.setattr(suite, "run_command", lambda name, whole: next(turns))
+    lines = [suite.outcome("demo", lambda: suite.run_timed("demo")) for _ in range(3)]
+    assert lines[0] == "ok     demo, 0 s (the first turn: exit code 1; late: 2)"
+    assert lines[1] == "FAILED demo, 0 s (exit code 1; late: 3) (the first turn: exit code 1; late: 2)"
+    assert lines[2] == "ok     demo, 0 s"
+
+
+def test_a_violated_limit_gets_no_second_turn(suite, monkeypatch):
+    turns = iter(["exit code 1; limits violated: 1"])
+    monkeypatch.setattr(suite, "run_command", lambda name, whole: next(turns))
+    assert suite.outcome("chaos", lambda: suite.run_timed("chaos")).startswith("FAILED chaos")
+    assert set(suite.ONCE) < set(suite.TIMED)
+
+
+def test_failures_are_counted_by_file(suite, monkeypatch, tmp_path):
+    monkeypatch.setattr(suite, "ROOT", tmp_path)
+    assert suite.failures() == 0
+    noted = tmp_path / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    noted.parent.mkdir(parents=True)
+    noted.write_text(json.dumps({"test/a.py::test_1": True, "test/a.py::test_2": True, "test/b.py": True}))
+    assert suite.failures() == 2
 
 
 def test_tests_are_compiled_beforehand_only_where_many_are_not(suite, monkeypatch, tmp_path):

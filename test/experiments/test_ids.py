@@ -127,11 +127,27 @@ def test_a_mixture_draws_from_its_kernels_and_finds_what_was_observed():
     means = np.array([[0.0, 1.0], [3.0, 2.0], [6.0, 0.0]])
     mixture = Mixture(means, 1e-3)
     drawn = mixture.draws(20000, torch.Generator().manual_seed(0)).detach().numpy()
-    # Equal shares are exchangeable, so every weight is a third on average; none leaves the triangle of the means.
-    np.testing.assert_allclose(drawn.mean(axis=0), means.mean(axis=0), atol=0.05)
-    assert np.all(drawn > means.min(axis=0) - 0.01) and np.all(drawn < means.max(axis=0) + 0.01)
+    # A third of the draws comes from each kernel, and none lies between two.
+    distance = np.linalg.norm(drawn[:, None] - means, axis=2)
+    assert distance.min(axis=1).max() < 0.01
+    np.testing.assert_allclose(np.bincount(distance.argmin(axis=1)) / len(drawn), 1.0 / 3.0, atol=0.02)
     observed = torch.tensor([[2.0, 1.0]], dtype=torch.float64).expand(20, 2)
     epochs = learnt_online(Mixture(means, 0.5), lambda draws, k: draws, observed, 80, seed=0)
     np.testing.assert_allclose(epochs.shares[-1] @ epochs.means[-1], [2.0, 1.0], atol=0.05)
     assert epochs.sigmas[-1].mean() < 0.5 * epochs.sigmas[0].mean()
     np.testing.assert_allclose(epochs.shares.sum(axis=1), 1.0)
+
+
+def test_kernels_that_explain_the_same_keep_their_shares():
+    """Of two quantities only the product is observed, so that what lies between two explanations is none."""
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    from experiments.problems.ids_mixture import Mixture, learnt_online
+
+    observed, means = torch.ones(20, 1, dtype=torch.float64), np.array([[0.5, 1.8], [1.1, 1.0], [2.2, 0.5]])
+    found = [
+        learnt_online(Mixture(means, 0.1), lambda draws, k: draws.prod(dim=1, keepdim=True), observed, 80, seed)
+        for seed in range(2)
+    ]
+    assert min(np.sort(one.shares[-1])[-2] for one in found) > 0.1  # blends would leave 0.05
+    assert np.abs(np.array([one.means[-1].prod(axis=1) for one in found]) - 1.0).max() < 0.03

@@ -54,6 +54,23 @@ def test_forces_are_bounded_and_episodes_follow_each_other():
     np.testing.assert_array_equal(again.reset()[0], again.reset()[0])
 
 
+@pytest.mark.parametrize("rate", [1e4, 1e30])
+def test_an_episode_in_which_the_simulation_fails_is_worth_nothing_from_there_on(rate):
+    env = SwingUp(lab_of("double_cartpole"), 0)
+    env.reset()
+    before = env.step(np.zeros(1))[1]
+    good = env.X[-1].copy()
+    env.plant.set_state(env.plant.true_q, [0.0, rate, -rate])
+    cut = False
+    while not cut:
+        seen, reward, ended, cut, _ = env.step(np.ones(1))
+        assert np.isfinite(seen).all() and reward == 0.0 and not ended
+    assert len(env.rewards) == env.count == STEPS and env.score == pytest.approx(before / STEPS)
+    np.testing.assert_array_equal(env.X[-1], good)
+    env.reset()
+    assert env.step(np.zeros(1))[1] > 0.0 and np.isfinite(env.X[-1]).all()
+
+
 def test_what_networks_see_is_the_whole_state():
     seen = features(np.array([2.0, 0.0, np.pi / 2, 5.0, 10.0, -5.0]))
     np.testing.assert_allclose(seen, [1, 1, 0, 0, 1, 1, 2, -1], atol=1e-6)

@@ -77,13 +77,17 @@ def test_all_are_well_and_feel_the_simulated_robot(robot, probe, watched):
         ),
         "every sensor speaks",
     )
-    state, truth = watched["joints"][-1], watched["truth"][-1]
-    assert list(state.name)[:6] == list(truth.name) and state.name[6] == "gripper"
+    # On a busy machine some servos miss their turn, and a message names those that answered.
+    told, moved = ({name for m in watched[which][:] for name in m.name} for which in ("joints", "truth"))
+    assert told == moved | {"gripper"} and len(moved) == 6
+
     # Held where it stood, and measured to the servo's resolution; both messages are newest, not simultaneous.
-    until(
-        lambda: np.abs(np.array(watched["joints"][-1].position[:6]) - watched["truth"][-1].position).max() < 0.02,
-        "encoders agree with the plant",
-    )
+    def apart():
+        truth = dict(zip(watched["truth"][-1].name, watched["truth"][-1].position))
+        told = dict(zip(watched["joints"][-1].name, watched["joints"][-1].position))
+        return max(abs(told[name] - truth[name]) for name in truth) if truth.keys() <= told.keys() else np.inf
+
+    until(lambda: apart() < 0.02, "encoders agree with the plant")
     # An arm that is limp for 0.4 s, as when nothing of this machine is left for its servos, lies before the scanner: most of the rays
     # then end nearer than 20 mm. So what is expected is cast from where the arm is.
     until(

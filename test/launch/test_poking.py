@@ -128,8 +128,12 @@ def test_2_it_pokes_three_places_and_answers_as_the_offline_functions_to_the_bit
 
     simulator = ContactSimulator(surface, model, COUPLING, onset=known.onset)
     top = known.pokes[0].feature[:3]
-    matrices = np.tile(np.eye(4), (2, 1, 1))
-    matrices[:, :3, 3] = [top - [0.0, 0.0, 0.003], top - [0.0, 0.0, 0.05]]
+    deep = np.array([*np.arange(-0.02, 0.02, 0.0005), 0.05])  # [m] below where the first poke began
+    matrices = np.tile(np.eye(4), (len(deep), 1, 1))
+    matrices[:, :3, 3] = top - np.outer(deep, [0.0, 0.0, 1.0])
+    sought = simulator.queries(line_probe(), matrices, np.array([0.0, 0.0, -1.0]))
+    # The line lies on what is highest along it, which depends on where the poke began: it is pressed just into that, and far down.
+    matrices = matrices[[int(np.flatnonzero(sought.active)[0]), -1]]
     contacts = simulator.queries(line_probe(), matrices, np.array([0.0, 0.0, -1.0]))
     poses = [Pose(position=Point(x=x, y=y, z=z), orientation=Quaternion(w=1.0)) for x, y, z in matrices[:, :3, 3]]
     request = SimulateContact.Request(body="line", poses=poses, approach=Vector3(z=-1.0))

@@ -180,3 +180,29 @@ def test_ctrl_c_at_any_moment_of_the_start(domain, tmp_path):
             # Executors of rclpy say "Exception in ... callback" and where, without the word "Traceback".
             assert "Traceback" not in output and "Exception" not in output, f"{k}:\n{output}"
             assert not left, f"{k}: {left}\n{output}"
+
+
+STORM = """
+import os, signal, threading, time
+from nodes.framework.launching import shield
+
+signal.signal(signal.SIGINT, lambda *_: None)
+over = threading.Event()
+
+def storm():
+    while not over.is_set():
+        os.killpg(0, signal.SIGINT)
+        time.sleep(2e-4)
+
+thread = threading.Thread(target=storm)
+thread.start()
+found = {shield.__wrapped__() for _ in range(30)}
+over.set()
+thread.join()
+print(found)
+"""
+
+
+def test_a_ctrl_c_while_the_shield_is_tried_leaves_no_node_without_it():
+    done = subprocess.run([sys.executable, "-c", STORM], capture_output=True, text=True, start_new_session=True)
+    assert done.stdout == "{'env --block-signal=INT'}\n", done.stderr

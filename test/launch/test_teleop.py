@@ -12,12 +12,20 @@ import numpy as np
 import pytest
 from launch import LaunchDescription
 from launched import Processes, include, seconds, until
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
 from refit_interfaces.msg import OperatorSample, SupervisorStatus, TeleopStatus
+from refit_interfaces.srv import SetHeadOffset
 from rosgraph_msgs.msg import Clock
+from sampled import sample_message
 from sensor_msgs.msg import JointState
+from simulation_interfaces.msg import Result
+from simulation_interfaces.srv import SpawnEntity
 from std_srvs.srv import SetBool, Trigger
 
 from nodes.framework.qos import CLOCK, COMMAND, LEDGER, STATE
+from sim_core.telepresence.clutch import Pose
+from sim_core.telepresence.link_ends import Devices
 
 LIMITS = """
 /**/sim_plant:
@@ -69,16 +77,12 @@ class Operator:
 
     def _sample(self):
         self.number += 1
-        message = OperatorSample(sequence=self.number, session=self.session, head_tracked=True)
-        now = seconds(self.clock[-1].clock) - self.late
-        message.header.stamp.sec, message.header.stamp.nanosec = int(now), int(1e9 * (now % 1.0))
-        message.head.orientation.w = 1.0
-        message.hand_tracked = [True, True]
-        for hand, place in zip(message.hands, (self.right, [-0.2, 1.0, 0.0])):
-            hand.position.x, hand.position.y, hand.position.z = map(float, place)
-            hand.orientation.w = 2.0 if self.broken else 1.0
-        message.clutch, message.trigger = [self.clutch, False], [self.trigger, 0.0]
-        message.stick = [float(x) for x in self.stick]
+        level, flat = Pose(np.zeros(3), np.eye(3)), np.eye(3)
+        hands = Pose(np.asarray(self.right, float), flat), Pose(np.array([-0.2, 1.0, 0.0]), flat)
+        devices = Devices(level, hands, (self.clutch, False), (self.trigger, 0.0), tuple(self.stick))
+        message = sample_message(devices, seconds(self.clock[-1].clock) - self.late, self.number, self.session)
+        for hand in message.hands if self.broken else ():
+            hand.orientation.w = 2.0
         return message
 
     def close(self):
@@ -173,6 +177,11 @@ def test_stop_resume_home_and_precision(avatar, operator):
     assert operator.press("teleop/precision", SetBool, data=True)[0]
     assert operator.teleop.wait_next(lambda m: m.precision == 0.25, what="precision")
     assert operator.press("teleop/precision", SetBool, data=False)[0]
+    done, said = operator.press("teleop/set_head_offset", SetHeadOffset, yaw=0.3, pitch=0.2)
+    assert done and said == "Straight ahead is now 0.30 left, 0.20 down, 0.00 to the right [rad]."
+    operator.states.wait_next(lambda m: abs(m.position[m.name.index("head_yaw")] - 0.3) < 0.02, what="the head turns")
+    done, said = operator.press("teleop/set_head_offset", SetHeadOffset, yaw=2.0)
+    assert not done and said.startswith("yaw: expected an angle within the neck's limits")
     assert operator.press("stop")[0]
     fault = operator.until(T.STATE_FAULT, "a stop is a fault")
     assert "operator" in fault.message
@@ -182,7 +191,100 @@ def test_stop_resume_home_and_precision(avatar, operator):
     operator.until(T.STATE_IDLE, "resumed")
     assert operator.press("teleop/home") == (True, "The arms go home.")
     operator.teleop.wait_next(lambda m: list(m.arm_mode) == ["holds", "holds"], what="home")
+    assert operator.press("teleop/narrow")[0]
+    operator.teleop.wait_next(lambda m: list(m.arm_mode) == ["folds", "folds"], what="the arms fold")
+    assert operator.press("teleop/home")[0]
+    done, said = operator.press("teleop/park_head")
+    assert not done and "operator" in said
     assert operator.press("teleop/reset_fault") == (True, "There is no fault.")
+
+
+@pytest.mark.launch(fixture=avatar)
+def test_what_stands_around_is_told_while_no_clutch_is_pressed(avatar, operator):
+    operator.begin()
+
+    def tell(*boxes):
+        request = SetParameters.Request(parameters=[Parameter("boxes", value=list(boxes)).to_parameter_msg()])
+        answer = operator.probe.call(SetParameters, "teleop/set_parameters", request).results[0]
+        return answer.successful, answer.reason
+
+    done, why = tell("table: 1 2")
+    assert not done and "boxes: expected 'name: x y z dx dy dz'" in why and "found 'table: 1 2'" in why
+    assert tell("shelf: 0.9 -0.2 1.05 0.3 0.4 0.03")[0]
+    operator.clutch = True
+    operator.until(T.STATE_TELEOP, "the clutch is felt")
+    done, why = tell("post: 5 5 1 0.1 0.1 2")
+    assert not done and "while no clutch is pressed" in why
+    for share in np.linspace(0.0, 1.0, 30):  # forward, which is OpenXR's -z: the shelf is 0.15 m before the hand
+        operator.right = np.array([0.2, 1.0, -0.3 * share])
+        operator.teleop.wait_next()
+    operator.teleop.wait_next(lambda m: "shelf would be" in m.arm_message[0], what="the arm holds before it")
+    operator.clutch, operator.right = False, np.array([0.2, 1.0, 0.0])
+    operator.until(T.STATE_IDLE, "the clutch is let go")
+    request = SetParameters.Request(parameters=[Parameter("boxes", Parameter.Type.STRING_ARRAY, []).to_parameter_msg()])
+    assert operator.probe.call(SetParameters, "teleop/set_parameters", request).results[0].successful
+    assert operator.press("teleop/home")[0]
+    operator.teleop.wait_next(lambda m: list(m.arm_mode) == ["holds", "holds"], what="home")
+
+
+@pytest.mark.launch(fixture=avatar)
+def test_the_base_stands_before_what_is_spawned_in_its_way(avatar, operator):
+    operator.begin()
+    where = operator.states.wait_next()
+    x, y, yaw = (where.position[where.name.index(name)] for name in ("base_x", "base_y", "base_yaw"))
+    forward, far = np.array([np.cos(yaw), np.sin(yaw)]), 1.2
+    request = SpawnEntity.Request(name="box", allow_renaming=False)
+    request.entity_resource.resource_string = '<geom type="box" size="0.1 0.6 0.3" mass="500"/>'
+    pose = request.initial_pose.pose
+    pose.position.x, pose.position.y = (float(value) for value in np.array([x, y]) + far * forward)
+    pose.position.z, pose.orientation.z, pose.orientation.w = 0.3, float(np.sin(yaw / 2)), float(np.cos(yaw / 2))
+    answer = operator.probe.call(SpawnEntity, "spawn_entity", request).result
+    assert answer.result == Result.RESULT_OK, answer.error_message
+    operator.stick = [1.0, 0.0, 0.0]
+    operator.teleop.wait_next(lambda m: m.base_velocity[0] > 0.15, what="the base drives")
+    told = operator.teleop.wait_next(
+        lambda m: m.message.startswith("The base stands: the rangefinder range_") and not any(m.base_velocity[:2]),
+        what="the base stands and says why",
+    )
+    assert "sees something 0.3" in told.message or "sees something 0.4" in told.message
+    at = operator.states.wait_next(lambda m: np.abs(m.velocity).max() < 0.02, what="it is at rest")
+    gone = (np.array([at.position[at.name.index(name)] for name in ("base_x", "base_y")]) - [x, y]) @ forward
+    # the box's front is 0.1 m before its middle, the base's 0.26 m
+    assert 0.34 < far - 0.1 - gone - 0.26 < 0.42
+
+
+@pytest.mark.launch(fixture=avatar)
+def test_a_killed_controller_leaves_the_robot_holding_and_comes_back_without_a_launch(avatar, operator):
+    operator.begin()
+    operator.clutch = True
+    operator.until(T.STATE_TELEOP, "the clutch is felt")
+    for share in np.linspace(0.0, 1.0, 20):  # the arm is on its way
+        operator.right = np.array([0.2, 1.0 + 0.05 * share, 0.0])
+        operator.teleop.wait_next()
+    said, pid = len(operator.supervisor), avatar[1].pid["/teleop"]
+    avatar[1].kill("/teleop")
+    halted = operator.supervisor.wait(
+        lambda m: m.state == SupervisorStatus.STATE_HALTED, after=said, what="the supervisor halts"
+    )
+    assert halted.code == SupervisorStatus.CODE_COMMAND_LOST and "controller" in halted.message
+    held = operator.states.wait_next(lambda m: np.abs(m.velocity).max() < 0.02, what="the robot stands")
+    until(lambda: avatar[1].pid["/teleop"] != pid, "it is started again")
+    told = operator.teleop.wait_next(lambda m: m.state == T.STATE_FAULT, what="it is there, and says why nothing moves")
+    assert "halted" in told.message.lower()
+    operator.right = operator.right + 0.1  # the hand goes on, clenched
+    assert operator.press("resume")[0]
+    joined = operator.teleop.wait_next(lambda m: m.state == T.STATE_IDLE or m.state == T.STATE_HANDSHAKE, what="joined")
+    for _ in range(10):
+        assert not any(joined.clutched) and joined.state != T.STATE_TELEOP
+        joined = operator.teleop.wait_next()
+    now = operator.states.wait_next()
+    # Nothing that a clutch leads has moved in all that time. The head follows whoever looks through it, from its home on.
+    led = [not name.startswith("head") for name in now.name]
+    assert np.abs(np.subtract(now.position, held.position)[led]).max() < 0.02
+    operator.clutch = False
+    operator.until(T.STATE_IDLE, "the hand has opened")
+    operator.clutch = True
+    operator.until(T.STATE_TELEOP, "and leads the arm again")
 
 
 @pytest.mark.launch(fixture=avatar, shutdown=True)

@@ -30,6 +30,10 @@ __all__ = ["NAME", "SIDES", "AvatarDesign", "build"]
 SIDES = ("right", "left")
 #: of the model, and of the folder in config/robots that holds it: this folder's
 NAME = Path(__file__).resolve().parent.name
+#: [N m] of each of the neck's joints: what a Dynamixel MX-28 holds at 12 V (hardware/dynamixel/tables.py), whose 5.8 rad/s without a
+#: load are above HEAD_SPEED. The servos turn all the way round; that the neck stops before is chosen, about as far as a person's goes.
+NECK_EFFORT = 2.5
+NECK_RANGES = {"yaw": (-1.4, 1.4), "pitch": (-0.7, 1.0), "roll": (-0.5, 0.5)}
 #: [rad/s or m/s] base forward and left, base turning, head, gripper and hand; the arms' own are the Panda's
 POWER_SHARE, UNLIMITED_POWER = 0.8, 1e6  # of an arm's joint at its strongest [1], and of what is not limited [W]
 BASE_SPEED, TURN_SPEED, HEAD_SPEED, FINGER_SPEED, HAND_SPEED = 0.25, 0.5, 4.0, 0.2, 6.0
@@ -181,17 +185,36 @@ def _base(spec: mujoco.MjSpec, shoulder: float) -> mujoco.MjsBody:
     # the block that carries the arms reaches to where their bases begin
     between = min(0.12, max(0.03, shoulder - 0.08))
     body.add_geom(type=box, pos=(-0.04, 0, 1.16), size=(0.08, between, 0.12), material="shell", **look)
-    for name, y in (("front", 0.0), ("right", -0.25), ("left", 0.25)):
-        # z looks where the rangefinder does: ahead, and past both corners
-        forward = {"front": (1, 0, 0), "right": (0.82, -0.57, 0), "left": (0.82, 0.57, 0)}[name]
+    for name, place, bearing in rangefinder_places():
         body.add_site(
             name=f"range_{name}",
-            pos=(0.27, y, 0.22),
-            zaxis=forward,
+            pos=(*place, 0.22),
+            zaxis=(float(np.cos(bearing)), float(np.sin(bearing)), 0.0),
             size=(0.01, 0.01, 0.01),
             group=4,
         )
     return body
+
+
+def rangefinder_places() -> list[tuple[str, tuple[float, float], float]]:
+    """(name, forward and left of the base's middle [m], bearing from straight ahead [rad]) of each rangefinder.
+
+    Three look ahead and three behind. The outer ones of them look inwards, so that one edge of their cones goes along the base's
+    side: all of the base's width is covered from its edge on, and the walls of a passage that the base fits through are in no cone.
+    One at each corner looks from 10 degrees off straight ahead (or behind) to the side. Four on each side sit 4 cm within the
+    wheels' outer edge, so that their cones meet before anything 10 cm wide could be between them at the distance that is kept.
+    """
+    found: list[tuple[str, tuple[float, float], float]] = []
+    for end, x, corner, ahead in (("front", 0.27, 0.26, True), ("rear", -0.51, -0.50, False)):
+        found.append((end, (x, 0.0), 0.0 if ahead else np.pi))
+        for side, y in (("right", -1.0), ("left", 1.0)):
+            inwards, outwards = -0.17 * y, 0.873 * y
+            found.append((f"{end}_{side}", (x, 0.29 * y), inwards if ahead else np.pi - inwards))
+            found.append((f"{end}_{side}_corner", (corner, 0.30 * y), outwards if ahead else np.pi - outwards))
+    for side, y in (("right", -1.0), ("left", 1.0)):
+        for number, x in enumerate((0.16, -0.03, -0.22, -0.41), 1):
+            found.append((f"{side}_{number}", (x, 0.26 * y), 0.5 * np.pi * y))
+    return found
 
 
 def _head(spec: mujoco.MjSpec, torso: mujoco.MjsBody, baseline: float) -> None:
@@ -208,12 +231,12 @@ def _head(spec: mujoco.MjSpec, torso: mujoco.MjsBody, baseline: float) -> None:
         conaffinity=0,
     )
     yaw = torso.add_body(name="neck_yaw", pos=(-0.02, 0, 1.45), **small)
-    _joint(spec, yaw, "head_yaw", (0, 0, 1), (-1.4, 1.4), 6.0, 0.02, 0.3)
+    _joint(spec, yaw, "head_yaw", (0, 0, 1), NECK_RANGES["yaw"], NECK_EFFORT, 0.02, 0.3)
     pitch = yaw.add_body(name="neck_pitch", pos=(0, 0, 0.05), **small)
-    _joint(spec, pitch, "head_pitch", (0, 1, 0), (-0.7, 1.0), 6.0, 0.02, 0.3)
+    _joint(spec, pitch, "head_pitch", (0, 1, 0), NECK_RANGES["pitch"], NECK_EFFORT, 0.02, 0.3)
     head = pitch.add_body(name="head", mass=0.9, ipos=(0.03, 0, 0.06), inertia=(4e-3, 3e-3, 3e-3))
     head.explicitinertial = True
-    _joint(spec, head, "head_roll", (1, 0, 0), (-0.5, 0.5), 4.0, 0.02, 0.3)
+    _joint(spec, head, "head_roll", (1, 0, 0), NECK_RANGES["roll"], NECK_EFFORT, 0.02, 0.3)
     look = dict(mass=0.0, group=2, contype=0, conaffinity=0)
     head.add_geom(
         type=mujoco.mjtGeom.mjGEOM_ELLIPSOID, pos=(0.02, 0, 0.08), size=(0.08, 0.1, 0.11), material="shell", **look
@@ -234,6 +257,8 @@ def _arm(torso: mujoco.MjsBody, side: str, mount: Mount, robot: str) -> mujoco.M
     room = [source.texture("sky"), source.material("grid"), source.texture("grid")]
     for element in (*source.keys, *source.numerics, *room):
         source.delete(element)
+    for name in {geom.classname.name for geom in _geoms(source.body("link0"))}:
+        source.find_default(name).geom.material = ""  # the arm's own name of it, which nothing in this model has
     source.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     source.option.cone, source.option.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 10.0
     root = torso.add_frame(pos=mount.position, quat=mount.quaternion).attach_body(source.body("link0"), f"{side}_", "")

@@ -18,6 +18,13 @@ def missing() -> str:
 
 
 @pytest.fixture(scope="module")
+def sound_server():
+    """Skips where no sound server can be started."""
+    if why := missing():
+        pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
 def microphone():
     """An EmulatorProcess; tests choose the sound with `set`."""
     if why := missing():

@@ -8,8 +8,9 @@ from scipy.signal import welch
 
 from hardware.audio.device import AudioDevice
 from hardware.audio.pcm import FORMATS, from_float
+from hardware.audio.portaudio import find_device
 from hardware.audio.ring import Chunk
-from hardware.audio.sources import FileSource, Source, StreamFormat, SynthesisedSource, find_input
+from hardware.audio.sources import FileSource, Source, StreamFormat, SynthesisedSource
 from hardware.audio.synthesiser import Stethoscope, StethoscopeConfig, quality
 from hardware.audio.wav import WavRecording
 from hardware.link import Disconnected, Identity, State
@@ -78,11 +79,11 @@ def test_inputs_by_name(wanted, found):
         {"name": "Thinklabs USB Codec", "max_input_channels": 1},
         {"name": "usb codec", "max_input_channels": 1},
     ]
-    assert find_input(devices, 1, wanted) == found
+    assert find_device(devices, 1, wanted) == found
     with pytest.raises(Disconnected, match="1 'pulse', 2 'Thinklabs USB Codec'"):
-        find_input(devices, 1, "Speaker")
+        find_device(devices, 1, "Speaker")
     with pytest.raises(Disconnected, match="present: none"):
-        find_input(devices[:1], -1, "default")
+        find_device(devices[:1], -1, "default")
 
 
 # -- the device ------------------------------------------------------------------------------------

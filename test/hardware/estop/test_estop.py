@@ -159,9 +159,16 @@ def test_every_fault_is_a_stop(button, emulator, fault, parameters, reason):
 
 
 def test_garbage_between_good_heartbeats_is_none(button, emulator):
-    emulator.inject("garbage", 0.5, p=0.3)
-    time.sleep(0.6)
-    assert not button.changes
+    # A machine that withholds the processor for longer than a heartbeat may be late stops the robot as well, but not every time.
+    tries = []
+    while not tries or (tries[-1] and len(tries) < 20):
+        assert button.wait_for(lambda: not button.stopped, 20), button.last_error
+        button.changes.clear()
+        emulator.inject("garbage", 0.5, p=0.3)
+        time.sleep(0.6)
+        tries.append(list(button.changes))
+        assert all("no good heartbeat" in reason for _, stopped, reason in tries[-1] if stopped), tries
+    assert not tries[-1], tries
 
 
 def test_nobody_listening_is_a_stop(button):

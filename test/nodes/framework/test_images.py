@@ -9,7 +9,7 @@ pytestmark = pytest.mark.pure
 from builtin_interfaces.msg import Time
 
 from nodes.framework.clouds import cloud_message, cloud_points, cloud_spheres
-from nodes.framework.images import buffer, camera_info_message, image_message
+from nodes.framework.images import buffer, camera_info_message, depth_pixels, image_message
 
 STAMP = Time(sec=3, nanosec=4)
 
@@ -24,6 +24,26 @@ def test_pixels_come_out_again(encoding, shape, kind):
     assert (message.header.stamp, message.header.frame_id) == (STAMP, "eye")
     assert message.step * message.height == len(message.data)
     assert np.array_equal(np.frombuffer(message.data, kind).reshape(shape), np.flip(pixels, 0))
+
+
+@pytest.mark.parametrize(
+    "kind, unit, encoding", [("<u2", 1e-3, "16UC1"), (">u2", 1e-3, "16UC1"), ("<f4", 1.0, "32FC1")]
+)
+def test_depths_are_metres_and_nothing_is_no_depth(kind, unit, encoding):
+    told = np.array([[0, 250, 1000], [40000, 0, 3]])
+    message = image_message((told * 1e-3 / unit).astype(kind), encoding, STAMP, "eye")
+    message.is_bigendian = int(kind.startswith(">"))
+    expected = np.where(told > 0, 1e-3 * told, np.nan)
+    assert depth_pixels(message) == pytest.approx(expected, nan_ok=True, rel=1e-6)
+
+
+def test_depths_that_are_none_are_refused():
+    message = image_message(np.zeros((4, 6), "<u2"), "mono8", STAMP, "eye")
+    with pytest.raises(ValueError, match="expected depth as 16UC1 or 32FC1, found 'mono8'"):
+        depth_pixels(message)
+    message.encoding, message.height = "16UC1", 5
+    with pytest.raises(ValueError, match="expected 5 rows of 6 depths of 2 bytes, found 48 bytes"):
+        depth_pixels(message)
 
 
 def test_intrinsics_and_the_right_eye_of_a_pair():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodes.devices.robot_devices import robot_devices
-from nodes.framework.launching import ARGUMENTS, ParameterFiles, is_physical, number, parameter_files
+from nodes.framework.launching import ARGUMENTS, ParameterFiles, is_physical, number, parameter_files, shield, urgent
 
 LAUNCH = Path(__file__).resolve().parents[3] / "launch"
 
@@ -105,3 +105,9 @@ def test_of_several_files_the_last_one_wins(ros, tmp_path):
         GetParameters, "static_transform/get_parameters", names=["translation.x", "translation.y", "translation.z"]
     ).values
     assert [value.double_value for value in values] == [3.0, 2.0, 1.0]
+
+
+@pytest.mark.process
+def test_what_moves_a_robot_comes_first_but_in_lock_step():
+    assert urgent() == f"{shield()} nice -n -10".lstrip() and urgent(lockstep=True) == shield()
+    assert urgent().split()[0] in ("env", "nice")

@@ -105,10 +105,12 @@ def test_a_scanner_is_found_with_the_numbers_of_the_same_fit_offline(chain):
     assert found.outcome == LocalizeScan.Result.FOUND, found.message
     values = dict(zip(found.estimate.names, found.estimate.values))
     assert [values[n] for n in POSE] == pytest.approx([-0.3, 0.0, 0.0], abs=5e-3)
-    assert found.estimate.beams > 650 and found.estimate.residual < 0.05 and not found.estimate.lost
+    assert found.estimate.beams > 650 and found.estimate.residual < 3e-3 and not found.estimate.lost
     page = Path(found.report)
     assert page.parent == chain.folder and page.read_text().count("<figure") >= 2
-    assert steps and steps[-1].iteration <= found.estimate.iterations + 1
+    # Each stage of softened outlines has a cost of its own, and another start may be the best one next: no order between neighbours.
+    assert steps and steps[-1].iteration >= steps[0].iteration and steps[-1].cost <= steps[0].cost
+    assert list(steps[-1].values) == pytest.approx([values[name] for name in POSE], abs=5e-3)
     deviation = np.sqrt(np.diag(np.reshape(found.estimate.covariance, (3, 3))))
     assert (deviation > 0).all() and (deviation < 5e-3).all()
     # The same scan, as a bag keeps it.

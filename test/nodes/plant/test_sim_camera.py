@@ -12,6 +12,7 @@ pytestmark = [
     pytest.mark.skipif(os.environ.get("MUJOCO_GL", "disable") == "disable", reason="no headless OpenGL here"),
 ]
 
+from refit_interfaces.srv import SetEyeDistance
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, JointState, PointCloud2
 from tf2_msgs.msg import TFMessage
 
@@ -190,6 +191,15 @@ def test_7_eyes_are_seen_through_as_jpeg(ros):
     ahead, aside = come(0.0, 0), come(0.8, 1_000_000)
     assert np.abs(ahead["left_eye"] - ahead["right_eye"]).mean() > 1.0  # 64 mm apart
     assert np.abs(ahead["left_eye"] - aside["left_eye"]).max() > 30.0
+    for distance, said in (
+        (0.08, "The eyes are 0.0800 m apart."),
+        (0.2, "expected the distance of a person's eyes"),
+        (np.nan, "found nan"),
+    ):
+        answer = ros.call(SetEyeDistance, "/eyes/teleop/set_eye_distance", distance=distance)
+        assert answer.success == (distance == 0.08) and said in answer.message
+    wide = come(0.0, 2_000_000)
+    assert np.abs(ahead["left_eye"] - wide["left_eye"]).mean() > 0.5  # 8 mm further out
     assert pictures["left_eye"][-1].header.frame_id == "left_eye_optical_frame"
     topics = {name for name, _ in ros.node.get_topic_names_and_types() if name.startswith("/eyes/camera")}
     assert topics == {f"/eyes/camera/{name}/image/compressed" for name in EYES}
@@ -197,9 +207,20 @@ def test_7_eyes_are_seen_through_as_jpeg(ros):
     assert code == 0, output
 
 
+def test_7_eyes_that_nobody_has_are_refused():
+    for distance in (0.02, 0.049):
+        with pytest.raises(ValueError, match=r"eye_distance: expected 0.05 to 0.08 \[m\], found"):
+            SimCameraConfig(eye_distance=distance)
+
+
 def test_7_something_is_to_be_drawn():
     with pytest.raises(ValueError, match="found neither: name what is to be drawn"):
         SimCameraConfig(camera="")
+
+
+def test_7_where_a_face_is_takes_three_numbers():
+    with pytest.raises(ValueError, match="surface_normal: expected three numbers, found 2"):
+        SimCameraConfig(surface="rock", surface_normal=(0.0, 1.0))
 
 
 def test_7_its_page_names_everything(documentation):

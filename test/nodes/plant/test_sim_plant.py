@@ -11,17 +11,18 @@ import pytest
 pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import Point, Pose, WrenchStamped
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from refit_interfaces.msg import JointCommand, StethoscopeContact
+from refit_interfaces.msg import JointCommand, RehearsalStatus, StethoscopeContact
 from refit_interfaces.srv import ResetPile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, PointCloud2
-from simulation_interfaces.msg import SimulationState
+from simulation_interfaces.msg import EntityState, SimulationState
 from simulation_interfaces.srv import (
     GetSimulationState,
     ResetSimulation,
+    SetEntityState,
     SetSimulationState,
     StepSimulation,
 )
@@ -30,11 +31,13 @@ from tf2_msgs.msg import TFMessage
 
 from nodes.framework.messages import seconds, to_stamp
 from nodes.framework.qos import CLOCK, COMMAND, LATCHED, SENSOR, STATE
+from nodes.plant.scenery_messages import scenery_joints
 from nodes.plant.sim_plant import SimPlant
 from nodes.plant.sim_plant_config import SimPlantConfig
 from sim_core.command import Command, Mode
 from sim_core.plant import MujocoPlant, PlantError
 from sim_core.plant.patient import Patient
+from sim_core.plant.rehearsal.tasks import rehearse
 
 
 def stamp(message):
@@ -453,6 +456,36 @@ def test_a_new_pile_lies_there_on_request_and_the_robot_begins_anew(ros):
         assert states[-1].position == states[0].position and stamp(told[-1]) == 0.0
         piles.append(bytes(told[-1].data))
     assert piles[0] == piles[2] != piles[1]
+    code, _, output = ros.finish(process)
+    assert code == 0, output
+
+
+def test_a_task_stands_before_the_robot_and_is_judged(ros):
+    """Where its things are is told as they are in the same plant beside it, and how far it is."""
+    told = ros.listen(RehearsalStatus, "sim_plant/rehearsal", LATCHED)
+    where = ros.listen(JointState, "sim_plant/scenery", QoSProfile(depth=50))
+    process = ros.start("sim_plant", robot="avatar", rehearsal="drill", rehearsal_seed=2, start_paused=True, tick=0.002)
+    ros.up("sim_plant")
+    ros.call(StepSimulation, "step_simulation", steps=50)
+    ros.until(lambda: told and where and stamp(where[-1]) >= 0.1 - 1e-9, what="a tenth of a second")
+    plant = MujocoPlant("avatar", tick=0.002, rehearsal=rehearse("drill", 2))
+    for _ in range(50):
+        plant.tick()
+    expected = plant.world.scenery_joints()
+    found = scenery_joints(where[-1])
+    assert found.keys() == expected.keys() == {"drill/free"}
+    np.testing.assert_array_equal(found["drill/free"], expected["drill/free"])
+    assert told[-1].task == "drill" and told[-1].sentence.startswith("Take the drill") and told[-1].progress == 0.0
+    ros.call(
+        SetEntityState,
+        "set_entity_state",
+        entity="drill",
+        set_pose=True,
+        state=EntityState(pose=Pose(position=Point(x=2.0, z=0.2))),
+    )
+    ros.call(StepSimulation, "step_simulation", steps=60)
+    ros.until(lambda: told[-1].failed, what="a drill that has fallen down")
+    assert told[-1].sentence == "The drill fell down." and not told[-1].done
     code, _, output = ros.finish(process)
     assert code == 0, output
 

@@ -8,8 +8,9 @@ import time
 import aiohttp
 
 from nodes.telepresence.access import Door
-from nodes.telepresence.link_server import LinkServer, LinkSettings, Listener
-from nodes.telepresence.protocol import Button, Hand, Hello, Ping, Pong, Sample, write
+from nodes.telepresence.link_server import LinkServer
+from nodes.telepresence.link_settings import LinkSettings, Listener
+from nodes.telepresence.protocol import Adjust, Button, Hand, Hello, Ping, Pong, Sample, write
 from nodes.telepresence.protocol_robot import (
     Joints,
     LinkNumbers,
@@ -28,6 +29,17 @@ STATUS = Status(
     (0.0, 0.0), 1.0, (0.0, 0.0, 0.0), SupervisorWords(), LinkNumbers(), Joints(),
 )  # fmt: skip
 _nonces = itertools.count(int(time.time_ns()))
+
+
+async def still(count, what="count"):
+    """Let the loop run until a count has not changed for half a second, and return it; fails after PATIENCE."""
+    end = time.monotonic() + PATIENCE
+    before = None
+    while (now := count()) != before:
+        assert time.monotonic() < end, f"{what} did not come to rest within {PATIENCE:g} s"
+        before = now
+        await asyncio.sleep(0.5)
+    return now
 
 
 def fresh():
@@ -103,6 +115,9 @@ class LinkClient:
 
     async def press(self, name, value=True, age=0.0):
         await self.say(Button(1, self.now() - 1e3 * age, name, value))
+
+    async def adjust(self, name, value, age=0.0):
+        await self.say(Adjust(1, self.now() - 1e3 * age, name, value))
 
     def of(self, kind):
         """Received messages of a type."""
@@ -180,10 +195,12 @@ class Ground:
 
     def __init__(self, token=None, **settings):
         self.samples, self.buttons, self.audiences, self.faces = [], [], [], []
-        self.wants_face = True
+        self.voices, self.adjusted = [], []
+        self.wants_face = self.hears_voice = True
         self.server = LinkServer(
             LinkSettings(
-                Door(token), robot="avatar", title="Avatar", streams=("left_eye", "right_eye", "side"), **settings
+                Door(token),
+                **{"robot": "avatar", "title": "Avatar", "streams": ("left_eye", "right_eye", "side")} | settings,
             ),
             Listener(
                 lambda client, sample, age: self.samples.append((client.session, sample, age)),
@@ -191,6 +208,9 @@ class Ground:
                 lambda: self.audiences.append(len(self.server.audience())),
                 self.faces.append,
                 lambda: self.wants_face,
+                lambda samples, age: self.voices.append((samples, age)),
+                lambda: self.hears_voice,
+                lambda name, value, reply: self.adjusted.append((name, value, reply)),
             ),
         )
 

@@ -11,8 +11,8 @@ from page_watcher import Chromium
 HERE = Path(__file__).parent
 #: where the pictures are kept
 PICTURES = HERE.parents[2] / "runs" / "test_station"
-#: of the page's own pictures a second: a display of 10 Hz, which leaves the processor to the others
-FRAME_MS = 100
+#: of the page's own pictures a second: a display of 6 Hz, which leaves the processor to the others
+FRAME_MS = 150
 #: before everything else in the page: fewer pictures, and a headset with its hands in front of a person who stands
 SLOW = f"window.requestAnimationFrame = f => setTimeout(() => f(performance.now()), {FRAME_MS});"
 HEADSET = """
@@ -29,10 +29,11 @@ class Station(Chromium):
 
     Args:
         url: its address. folder: new and empty. headset: whether the browser has one.
+        flags: of the browser.
     """
 
-    def __init__(self, url, folder, headset=False, size=(1280, 860)):
-        super().__init__("about:blank", folder)
+    def __init__(self, url, folder, headset=False, size=(1280, 860), flags=()):
+        super().__init__("about:blank", folder, flags)
         emulator = (HERE / "iwer.min.js").read_text(encoding="utf-8") + HEADSET if headset else ""
         self._call("Page.enable")
         self._call("Page.addScriptToEvaluateOnNewDocument", source=SLOW + emulator)

@@ -259,6 +259,7 @@ def test_buttons_ask_services_and_their_refusals_are_shown(ros, bridge, pages):
     assert "no supervisor is there" in ada.of(Refused)[0].sentence and "emergency stop" in ada.of(Refused)[0].sentence
     stop = serve(ros, Trigger, "stop", (True, ""))
     home = serve(ros, Trigger, "teleop/home", (False, "The right arm is in a fault."))
+    narrow = serve(ros, Trigger, "teleop/narrow", (True, ""))
     precision = serve(ros, SetBool, "teleop/precision", (True, ""))
     scan = serve(ros, Trigger, "teleop/texture_scan", (True, json.dumps({"roughness_mm": 0.3, "frequency_hz": 210.0})))
 
@@ -272,7 +273,9 @@ def test_buttons_ask_services_and_their_refusals_are_shown(ros, bridge, pages):
 
         ros.until(come, what=name)
 
-    for asked, name in ((stop, "stop"), (home, "home"), (precision, "precision"), (scan, "texture_scan")):
+    for asked, name in (
+        (stop, "stop"), (home, "home"), (narrow, "narrow"), (precision, "precision"), (scan, "texture_scan"),
+    ):  # fmt: skip
         until_asked(asked, name)
     until_asked(precision, "precision", False)
     assert [request.data for request in (precision[0], precision[-1])] == [True, False]

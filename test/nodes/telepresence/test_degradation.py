@@ -10,10 +10,12 @@ def run(degradation, congested, begin, seconds):
     return [degradation.update(congested, begin + i) for i in range(seconds)]
 
 
-def test_the_order_is_face_side_cameras_resolution():
+def test_the_order_is_face_side_cameras_resolution_and_the_sound_last():
     degradation = Degradation()
-    assert run(degradation, True, 0.0, 5) == [Step.FACE, Step.SIDE_CAMERAS, *[Step.RESOLUTION] * 3]
-    assert degradation.steps_down == 3
+    assert run(degradation, True, 0.0, 6) == [Step.FACE, Step.SIDE_CAMERAS, Step.RESOLUTION, *[Step.SOUND] * 3]
+    assert degradation.steps_down == 4
+    quiet = run(degradation, False, 6.0, int(4 * QUIET) + 4)
+    assert list(dict.fromkeys(quiet)) == [Step.SOUND, Step.RESOLUTION, Step.SIDE_CAMERAS, Step.FACE, Step.NOTHING]
 
 
 def test_a_short_congestion_costs_one_step_which_comes_back():

@@ -111,6 +111,24 @@ async def test_anybody_may_stop_and_late_buttons_are_not_done(ground):
 
 
 @played
+async def test_the_operator_alone_adjusts_and_not_too_late(ground):
+    ada, bob = await ground.operator(), await ground.operator(role="watcher", name="Bob")
+    await ada.adjust("head_yaw", 0.3)
+    await ada.adjust("eye_distance", 0.063)
+    await until(lambda: len(ground.adjusted) == 2, "both")
+    assert [(name, value) for name, value, _ in ground.adjusted] == [("head_yaw", 0.3), ("eye_distance", 0.063)]
+    await bob.adjust("head_yaw", 0.3)
+    await ada.adjust("head_yaw", 0.3, age=5.0)
+    await ada.adjust("head_yaw", 4.0)
+    await until(lambda: bob.of(Refused) and len(ada.of(Refused)) == 2, "three refusals")
+    assert "Only the operator can press 'head_yaw'" in bob.of(Refused)[0].sentence
+    assert "'head_yaw' came too late" in ada.of(Refused)[0].sentence and ada.of(Refused)[1].code == "schema"
+    assert len(ground.adjusted) == 2 and not ground.buttons
+    ground.adjusted[0][2](Refused("busy", "'head_yaw' was not done: no teleop node is there to be asked."))
+    await until(lambda: len(ada.of(Refused)) == 3, "the answer")
+
+
+@played
 async def test_everybody_is_shown_the_status_with_the_numbers_of_his_own_link(ground):
     ada = await ground.operator()
     bob = await ground.operator(role="watcher", name="Bob")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nodes.telepresence import protocol, protocol_robot
 from nodes.telepresence.protocol import (
+    Adjust,
     Button,
     Hand,
     Hello,
@@ -50,6 +51,9 @@ FROM_CLIENT = [
     SAMPLE,
     Sample(0, -1e14, None, None, HAND, (0.0, 0.0, 0.0), None),
     Button(3, 1.0, "stop", True),
+    Button(4, 1.0, "speak", False),
+    Adjust(5, 1.0, "head_yaw", -0.7),
+    Adjust(6, 1.0, "eye_distance", 0.063),
     Ping(1, 2.0),
     Pong(1, 2.0),
     Take(),
@@ -150,6 +154,10 @@ def changed(message, path, value):
         (HELLO, ("axes",), "blender", "expected one of openxr, unity"),
         (Button(3, 1.0, "stop", True), ("name",), "arm", "expected one of stop, resume"),
         (Button(3, 1.0, "stop", True), ("value",), "true", "true or false"),
+        (Adjust(3, 1.0, "head_yaw", 0.1), ("name",), "head_pitch", "expected one of head_yaw, eye_distance"),
+        (Adjust(3, 1.0, "head_yaw", 0.1), ("value",), 3.2, "from -3.14159 to 3.14159"),
+        (Adjust(3, 1.0, "eye_distance", 0.06), ("value",), 63.0, "from 0.05 to 0.08"),
+        (Adjust(3, 1.0, "eye_distance", 0.06), ("value",), None, "number"),
         (Offer("v=0"), ("sdp",), "v=0\x00", "a printable text"),
     ],
 )  # fmt: skip

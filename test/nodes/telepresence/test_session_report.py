@@ -8,6 +8,7 @@ from nodes.telepresence.protocol import Pong, Sample
 from nodes.telepresence.sample_stream import SampleStream
 from nodes.telepresence.session_log import SessionLog, percentiles
 from nodes.telepresence.session_report import rejoins, write_session_report
+from sim_core.telepresence.competition import Rehearsed
 
 
 def session(
@@ -61,6 +62,21 @@ def test_a_report_holds_checks_sessions_and_streams(tmp_path):
     page = (folder / "report.html").read_text()
     assert "&lt;b&gt;Bob" in page and "<b>Bob" not in page and "left_eye" in page and "silent" in page
     assert write_session_report(sessions, {}, "Avatar", tmp_path / "report").name == "report-2"
+
+
+def test_a_report_says_what_rehearsed_tasks_are_worth(tmp_path):
+    rehearsed = [
+        Rehearsed("canisters", 0.5, "A canister fell over.", False, 21.0),
+        Rehearsed("switch", 1.0, "Done: a lever is pressed down.", True, 9.5),
+        Rehearsed("juggling", 1.0, "Done.", True, 1.0),  # of a world that knows more tasks than the competition
+    ]
+    folder = write_session_report([session()], {}, "Avatar", tmp_path / "report", rehearsed)
+    document = json.loads((folder / "report.json").read_text())
+    assert document["competition_points"] == 2 and document["rehearsed"][0]["sentence"] == "A canister fell over."
+    page = (folder / "report.html").read_text()
+    assert "Worth 2 of the ten points" in page and "A canister fell over." in page
+    plain = write_session_report([session()], {}, "Avatar", tmp_path / "plain")
+    assert "competition_points" not in json.loads((plain / "report.json").read_text())
 
 
 def test_a_report_of_watchers_alone(tmp_path):

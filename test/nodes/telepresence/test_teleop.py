@@ -8,10 +8,12 @@ from refit_interfaces.msg import OperatorSample
 from scipy.spatial.transform import Rotation
 
 from nodes.control.arm_messages import pose_message
+from nodes.plant.sim_plant_config import rehearsed_boxes
 from nodes.telepresence.teleop import TeleopConfig, _rangefinder
 from nodes.telepresence.teleop_messages import sample_of
 from sim_core.telepresence.clutch import OPENXR, UNITY, Pose
 from sim_core.telepresence.session import diagram
+from sim_core.telepresence.standing_box import standing_boxes
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -77,5 +79,13 @@ def test_a_pose_goes_there_and_back():
 def test_rangefinders_as_they_are_written():
     finder = _rangefinder("range_front: -90")
     assert finder.name == "range_front" and finder.bearing == pytest.approx(-np.pi / 2)
-    with pytest.raises(ValueError, match="expected 'frame: bearing in degrees', found 'front'"):
-        _rangefinder("front")
+    assert finder.place is None and _rangefinder("left: 90 0.1 0.3").place == (0.1, 0.3)
+    for text in ("front", "front: 90 0.1", "front: nan"):
+        with pytest.raises(ValueError, match=f"'frame: bearing x y', or 'none' alone, found '{text}'"):
+            _rangefinder(text)
+
+
+def test_a_rehearsed_task_tells_its_table_as_the_launch_argument_has_it():
+    (table,) = standing_boxes(rehearsed_boxes("canisters").split(";"))
+    assert table.name == "table" and table.pose.position[2] + table.half[2] == pytest.approx(0.75)
+    assert rehearsed_boxes("") == rehearsed_boxes("switch") == ""

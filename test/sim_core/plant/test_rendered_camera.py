@@ -111,6 +111,22 @@ def test_what_is_added_to_the_scene_is_seen_and_has_no_joint_to_tell():
         assert np.nanmean(camera.render({"turn": 0.3}).depth[20:28, 26:34]) == pytest.approx(0.9, abs=0.004)
 
 
+def test_what_moves_by_itself_is_drawn_where_it_is_said_to_be():
+    box = Entity("box", shape_content("box", size=(0.2, 0.2, 0.1)), position=(0.1, 0.2, 1.0))
+    gone = {"box/free": np.array([9.0, 9.0, 1.0, 1.0, 0.0, 0.0, 0.0])}
+    with RenderedCamera(SCENE, "above", 60, 48, entities=[box]) as camera:
+
+        def height(others):
+            return np.nanmean(camera.render({"turn": 0.3}, others=others).depth[20:28, 26:34])
+
+        assert height(gone) > height(None) + 0.3
+        higher = {"box/free": np.array([0.1, 0.2, 1.3, 1.0, 0.0, 0.0, 0.0])}
+        assert height(None) - height(higher) == pytest.approx(0.3, abs=0.004)
+        assert height(None) == pytest.approx(0.9, abs=0.004)  # nothing is kept of what was said before
+        with pytest.raises(PlantError, match="has a joint 'ball/free'; there are box/free"):
+            camera.render({"turn": 0.3}, others={"ball/free": gone["box/free"]})
+
+
 def test_what_is_not_there_is_named():
     with pytest.raises(PlantError, match="no camera 'side'; there are above, follow, wrist"):
         RenderedCamera(SCENE, "side")
@@ -186,3 +202,31 @@ def test_joints_that_follow_others_need_not_be_told_and_are_where_the_model_has_
         np.testing.assert_allclose(camera.render({"leader": 0.7}, depth=False).pose[:3, 3], expected, atol=1e-12)
         told = camera.render({"leader": 0.7, "follower": 0.2}, depth=False).pose[:3, 3]
         np.testing.assert_allclose(told, 0.3 * np.array([np.cos(0.2), np.sin(0.2), 0.0]), atol=1e-12)
+
+
+EYES = """<mujoco model="eyes"><worldbody><light pos="0 0 3"/>
+  <geom type="sphere" size="0.03" pos="1 0.1 1" rgba="1 0 0 1"/>
+  <body name="head" pos="0 0.1 1"><joint name="turn" axis="0 0 1"/><geom size="0.01" mass="1"/>
+    <camera name="left" pos="0 0.03 0" xyaxes="0 -1 0 0 0 1" fovy="40"/>
+    <camera name="right" pos="0 -0.03 0" xyaxes="0 -1 0 0 0 1" fovy="40"/></body>
+  <camera name="above" pos="0 0 3"/></worldbody></mujoco>"""
+
+
+def test_eyes_are_set_apart_about_their_middle():
+    """A ball straight before the middle, 1 m away, is seen f b / 2 z to the inside of either eye."""
+    for name, side in (("left", 1.0), ("right", -1.0)):
+        with RenderedCamera(EYES, name, 641, 480) as camera:
+            for distance in (0.06, 0.08, 0.0):
+                if distance != 0.06:
+                    camera.set_baseline(("left", "right"), distance)
+                b = distance or 0.06
+                view = camera.render(depth=False)
+                assert view.pose[:3, 3] == pytest.approx([0.0, 0.1 + side * 0.5 * b, 1.0], abs=1e-6)
+                assert camera.mounting[:3, 3] == pytest.approx([0.0, side * 0.5 * b, 0.0])
+                red = view.colour[..., 0].astype(float) - view.colour[..., 1]
+                column = np.nonzero(red > 40)[1].mean()
+                assert column - camera.K[0, 2] == pytest.approx(side * camera.K[0, 0] * 0.5 * b / 1.0, abs=0.7)
+            with pytest.raises(PlantError, match="no camera 'third'; there are above, left, right|left, right, above"):
+                camera.set_baseline(("left", "third"), 0.06)
+            with pytest.raises(PlantError, match="not side by side on one body"):
+                camera.set_baseline(("left", "above"), 0.06)

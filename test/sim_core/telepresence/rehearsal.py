@@ -21,8 +21,8 @@ class Rehearsal:
         now: [s]. hands, turns: of both hands: places (3,) and turns as vectors (3,). clutch, trigger, stick: as in a sample.
     """
 
-    def __init__(self, model):
-        self.model, self.plant = model, MujocoPlant(ROBOT, tick=0.002, stop_state="hold")
+    def __init__(self, model, **plant):
+        self.model, self.plant = model, MujocoPlant(ROBOT, tick=0.002, stop_state="hold", **plant)
         self.avatar = Avatar(load_robot(ROBOT), model)
         self._order = [self.plant.joints.index(name) for name in model.joint_names]
         self.avatar.start_at(self.q)
