@@ -18,7 +18,6 @@ from refit_interfaces.action import MoveBucket, RunExcavation
 from refit_interfaces.msg import ExcavationPlan
 from std_msgs.msg import String
 
-from nodes.frames.transform_listener import TransformListener
 from nodes.frames.transforms import TransformError
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.qos import LATCHED, LEDGER
@@ -76,8 +75,8 @@ class Excavation(RefitNode):
         shipped_policy(config.policy, make_reference_path())  # now, or a sentence why not
         self.run, self._phase, self._force = None, "", 0.0
         self._times: list[float] = []
-        self._frames, self._thread = TransformListener(self), SideThread("decision")
-        self.arm, self.camera = BucketClient(self, config.patience), TrayCamera(self, config.picture_patience)
+        self.arm, self._thread = BucketClient(self, config.patience), SideThread("decision")
+        self.camera = TrayCamera(self, config.picture_patience, FRAME)
         self._plans = self.create_publisher(ExcavationPlan, "excavation/plan", LEDGER)
         self._paths = self.create_publisher(PathMessage, "excavation/reference_path", LATCHED)
         self._told = self.create_publisher(String, "excavation/state", LATCHED)
@@ -93,14 +92,14 @@ class Excavation(RefitNode):
     def cleanup(self) -> None:
         if not self._made:
             return
-        for made in (self.goal, self.arm, self._frames, self._thread):
+        for made in (self.goal, self.arm, self.camera, self._thread):
             made.destroy()
         self.discard(*self._made)
         self._made = []
 
     def time_jumped_back(self) -> None:
         if self._made:
-            self._frames.clear()
+            self.camera.time_jumped_back()
 
     def diagnose(self) -> None:
         if not self._made:
@@ -286,7 +285,7 @@ class Excavation(RefitNode):
         """A picture from now on. Raises ValueError, TransformError."""
         self._phase = "looking at the pile"
         seen = yield from self.camera.look()
-        eye.look(seen.colour, seen.depth, seen.K, self._frames.lookup(FRAME, seen.frame), pose)
+        eye.look(seen.colour, seen.depth, seen.K, seen.pose, pose)
 
     # -- what others are told ----------------------------------------------------------------------
 

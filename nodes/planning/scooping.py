@@ -21,7 +21,6 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from config.tiers import MissingTierError
-from nodes.frames.transform_listener import TransformListener
 from nodes.frames.transforms import TransformError
 from nodes.framework.lifecycle import RefitNode, spin_main
 from nodes.framework.qos import LATCHED, LEDGER, STATE
@@ -56,6 +55,8 @@ Outcome = ExecuteScoop.Result
 STOPPED = (Outcome.TOO_MUCH_FORCE, Outcome.STUCK)
 #: what the arm says of itself where it rests below the camera with the scoop, and out of the camera's way
 MEASURING, AWAY = "at the measuring pose", "at home"
+#: what it says as long as it does not know where it is, and takes no way
+WAITING = "waiting for joint states"
 #: states in which the arm goes nowhere, and how long it is in one of them before it stays there [s]: on arrival it comes to rest first
 STANDING = (MEASURING, AWAY, "at rest", "halted")
 STAYS = 5.0
@@ -80,8 +81,7 @@ class Scooping(RefitNode):
         self._arm, self._blade, self._phase = "", None, ""
         self._arm_since = self.get_clock().now()
         self.tray, self.meter = Tray.of(load_model(config.robot)), LoadMeter()
-        self._frames = TransformListener(self)
-        self.camera = TrayCamera(self, config.picture_patience)
+        self.camera = TrayCamera(self, config.picture_patience, config.base_frame)
         self._scores = self.create_publisher(ScoopScores, "scoop/scores", LEDGER)
         self._told = self.create_publisher(String, "scoop/search", LATCHED)
         self._made = [
@@ -107,7 +107,7 @@ class Scooping(RefitNode):
     def cleanup(self) -> None:
         if not self._made:
             return
-        for made in (self.goal, self.arm, self._frames):
+        for made in (self.goal, self.arm, self.camera):
             made.destroy()
         for client in self._ways.values():
             self.destroy_client(client)
@@ -116,7 +116,7 @@ class Scooping(RefitNode):
 
     def time_jumped_back(self) -> None:
         if self._made:
-            self._frames.clear()
+            self.camera.time_jumped_back()
 
     def diagnose(self) -> None:
         if not self._made:
@@ -137,18 +137,14 @@ class Scooping(RefitNode):
     # -- what is seen ------------------------------------------------------------------------------
 
     def _rectified(self, seen: Seen) -> Picture:
-        """Raises ValueError, TransformError."""
-        return rectified(seen.colour, seen.depth, seen.K, self._camera_pose(seen), self.tray)
-
-    def _camera_pose(self, seen: Seen) -> Pose:
-        X = self._frames.lookup(self.config.base_frame, seen.frame)
-        return Pose(X[:3, 3], X[:3, :3])
+        """Raises ValueError."""
+        return rectified(seen.colour, seen.depth, seen.K, _pose_of(seen), self.tray)
 
     def _load(self, seen: Seen) -> np.ndarray:
-        """Points of a picture in the blade's frame. Raises ValueError, TransformError."""
+        """Points of a picture in the blade's frame. Raises ValueError."""
         if self._blade is None:
             raise ValueError("the arm has not said where its scoop is: is the node scoop_arm active?")
-        return load_points(depth_points(seen.depth, seen.K, self._camera_pose(seen)), self._blade)
+        return load_points(depth_points(seen.depth, seen.K, _pose_of(seen)), self._blade)
 
     async def _on_predict(self, request: PredictScoops.Request, response: PredictScoops.Response):
         try:
@@ -288,6 +284,7 @@ class Scooping(RefitNode):
     def _go(self, way: str, there: str, phase: str) -> Iterator[None]:
         """Have the arm go somewhere, and wait until it is there. Raises ArmRefused: it stays elsewhere; ArmSilent."""
         self._feedback(None, phase)
+        yield from self.arm.until(lambda: self._arm not in ("", WAITING), "the node scoop_arm knows of no joint states")
         client = self._ways[way]
         yield from self.arm.until(client.service_is_ready, f"the node scoop_arm serves no scoop/{way}")
         before, self._arm = self._arm, ""
@@ -333,6 +330,10 @@ class Scooping(RefitNode):
     def _end(self, success: bool, message: str, outcome: str) -> None:
         self.arm.let_go()
         self.goal.end(result_of(self.search, success, message, str(self._file)), outcome)
+
+
+def _pose_of(seen: Seen) -> Pose:
+    return Pose(seen.pose[:3, 3], seen.pose[:3, :3])
 
 
 def main(args=None) -> int:

@@ -14,7 +14,6 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from refit_interfaces.action import CollectSample
 from refit_interfaces.srv import MeasureVolume, PredictScoops
-from scooping_graph import wait_until_it_sees
 
 from sim_core.planning.checkpoint import load
 
@@ -49,7 +48,7 @@ def set_fault(probe, fault):
 
 @pytest.mark.launch(fixture=graph)
 def test_a_tray_with_next_to_nothing_in_it_ends_the_search(graph, probe):
-    wait_until_it_sees(probe)
+    probe.wait_active("sim_plant", "scoop_arm", "supervisor", "sim_camera", "scooping")
     probe.set_pace(0.0)
     goal = CollectSample.Goal(threshold=30e-6, budget=2, gamma=-1.0)
     found = probe.result(probe.send_goal(CollectSample, "scoop/collect_sample", goal))

@@ -15,7 +15,6 @@ from launched import SPARING_SERVOS, Processes, include, until
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from refit_interfaces.action import CollectSample
-from scooping_graph import wait_until_it_sees
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
@@ -93,7 +92,7 @@ def watch(probe):
 
 @pytest.mark.launch(fixture=graph)
 def test_a_client_calls_it_back_with_the_scoop_in_the_ground(graph, probe, watch):
-    wait_until_it_sees(probe)
+    probe.wait_active("sim_plant", "scoop_arm", "supervisor", "sim_camera", "scooping")
     probe.set_pace(0.0)
     handle = watch.in_the_ground()
     probe._sent(handle.cancel_goal_async)

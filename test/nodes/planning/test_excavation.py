@@ -374,21 +374,27 @@ def test_7_a_planner_that_is_taken_out_leaves_a_trial_that_goes_on_with_the_same
     assert graph.arm.motions[0] == Motion.PLACE
 
 
+#: pictures after which a camera says where it is
+LATE = 15
+
+
 class Camera:
-    """0.9 m above the pile, which is level and of one colour; its picture's top is towards +x of the pile."""
+    """0.9 m above the pile, which is level and of one colour; its picture's top is towards +x of the pile.
+
+    Where it is becomes known while it sends already.
+    """
 
     def __init__(self, ros):
-        self.node, self.wrong = ros.node, False
+        self.node, self.wrong, self.sent = ros.node, False, 0
         self.colour = ros.node.create_publisher(Image, "camera/color/image_raw", SENSOR)
         self.depth = ros.node.create_publisher(Image, "camera/aligned_depth_to_color/image_raw", SENSOR)
         self.info = ros.node.create_publisher(CameraInfo, "camera/color/camera_info", SENSOR)
-        transform = TransformStamped(child_frame_id="overhead_optical_frame")
+        self.transform = transform = TransformStamped(child_frame_id="overhead_optical_frame")
         transform.header.frame_id = "pile"
         t, r = transform.transform.translation, transform.transform.rotation
         t.x, t.z = 0.5, 0.9
         r.x, r.y, r.w = 0.5**0.5, -(0.5**0.5), 0.0
         self.frames = ros.node.create_publisher(TFMessage, "/tf_static", LEDGER)
-        self.frames.publish(TFMessage(transforms=[transform]))
         self.timer = ros.node.create_timer(0.05, self.send)
 
     def send(self):
@@ -397,6 +403,9 @@ class Camera:
         K = np.array([[250.0, 0.0, 159.5], [0.0, 250.0, 119.5], [0.0, 0.0, 1.0]])
         self.colour.publish(image_message(colour, "rgb8", stamp, frame))
         self.depth.publish(image_message(depth, "16UC1", stamp, frame))
+        self.sent += 1
+        if self.sent == LATE:
+            self.frames.publish(TFMessage(transforms=[self.transform]))
         self.info.publish(camera_info_message(K, 320, 240, stamp, frame))
 
 

@@ -1,5 +1,7 @@
 """The node `scooping` with an arm that is played here and does not get to where it is sent."""
 
+import time
+
 import pytest
 
 pytest.importorskip("rclpy")
@@ -42,11 +44,12 @@ def graph(shared_ros, tmp_path_factory):
     client = ActionClient(shared_ros.node, CollectSample, "scoop/collect_sample")
     shared_ros.until(client.server_is_ready, what="the action")
 
-    def search():
+    def search(meanwhile=lambda: None):
         sent = client.send_goal_async(CollectSample.Goal(threshold=1e-4, budget=1, gamma=-1.0))
         shared_ros.until(sent.done, what="the goal's answer")
         assert sent.result().accepted
         ended = sent.result().get_result_async()
+        meanwhile()
         shared_ros.until(ended.done, 50.0, what="the search's end")
         return ended.result().result, ended.result().status
 
@@ -70,3 +73,19 @@ def test_an_arm_that_stays_elsewhere_ends_the_search_before_its_patience_does(gr
     found, status = search()
     assert status == GoalStatus.STATUS_ABORTED and not found.success and arm.count == 1
     assert sentence in found.message and "can be resumed" in found.message
+
+
+def test_an_arm_that_does_not_know_yet_where_it_is_is_not_sent_anywhere(graph, shared_ros):
+    arm, search = graph
+    arm.says, arm.count = ("halted",), 0
+    arm.told.publish(String(data="waiting for joint states"))
+    asked = []
+
+    def meanwhile():
+        end = time.monotonic() + 1.0
+        shared_ros.until(lambda: time.monotonic() > end, what="a second")
+        asked.append(arm.count)
+        arm.told.publish(String(data="at home"))
+
+    found, _ = search(meanwhile)
+    assert asked == [0] and arm.count == 1 and "not at the measuring pose" in found.message
