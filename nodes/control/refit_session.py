@@ -18,6 +18,7 @@ from nodes.control.refit_worker_config import RefitWorkerConfig
 from nodes.control.robot_task import (
     blueprint_of,
     free_parameters,
+    held_parameters,
     initial_coordinates,
     online_config,
     physical_vector,
@@ -93,7 +94,10 @@ class RefitSession:
         if self.config.physical_parameters not in ("", "start"):
             # What a file knows and the refit leaves alone (an arm's damping) stays as the file has it.
             spec = spec.with_base(with_weights(hybrid, self._physical()))
-        return OnlineRefit(hybrid, spec, online_config(self.robot, self.config), dt=self.config.sample_period)
+        held = held_parameters(self.robot, hybrid, spec)
+        return OnlineRefit(
+            hybrid, spec, online_config(self.robot, self.config), dt=self.config.sample_period, held=held
+        )
 
     def _physical(self) -> np.ndarray:
         """Physical vector that the configuration starts from (np_,), without weights."""

@@ -22,11 +22,21 @@ from sim_core.control.tasks import (
     frame_tracking,
     swing_up_reward,
 )
+from sim_core.inference.fit.considered import Held
 from sim_core.multibody import RobotModel, load_model
 from sim_core.multibody.model import build
 from sim_core.multibody.model.cartpole_parameters import cartpole_spec, point_mass_equivalent
 from sim_core.multibody.model.options import ModelOptions
-from sim_core.multibody.model.parameter_blocks import Block, BodyInertia, JointFriction
+from sim_core.multibody.model.parameter_blocks import (
+    Block,
+    BodyDensity,
+    BodyInertia,
+    Gear,
+    GravityTilt,
+    JointArmature,
+    JointDamping,
+    JointFriction,
+)
 from sim_core.multibody.model.parameter_file import ParameterFile
 from sim_core.multibody.model.parameters import FreeParameters
 
@@ -34,6 +44,7 @@ __all__ = [
     "blueprint_of",
     "control_task",
     "free_parameters",
+    "held_parameters",
     "initial_coordinates",
     "online_config",
     "own_hash",
@@ -168,6 +179,38 @@ def free_parameters(robot: Robot, model: RobotModel, recipe: str = "robust", fre
     return FreeParameters(
         model, [*(b for b in blocks if not set(FreeParameters(model, [b]).written) & set(taken)), *named]
     )
+
+
+def held_parameters(robot: Robot, model: RobotModel, spec: FreeParameters) -> Held | None:
+    """What the refit of `spec` holds and may be off: links' masses, joints' friction, damping and rotor inertia, motors' strength, and
+    the base's tilt, as far as the model has them and `spec` does not free them.
+
+    None for a cart-pole, all of whose parameters are refitted.
+    """
+    if not isinstance(robot.task, Track):
+        return None
+    layout, taken = model.parameters, set(spec.written)
+    value = lambda name: float(layout.nominal[layout.index(name)]) if name in layout else 0.0
+    has = lambda names, field: [name for name in names if value(f"{name}.{field}") > 0.0]
+    joints = model.joint_names
+    upright = value("gravity.x") == value("gravity.y") == 0.0 > value("gravity.z")
+    suspected: dict[str, list[Block]] = {
+        "motors' strength": [Gear(actuator) for actuator in model.actuator_names if f"{actuator}.gear" in layout],
+        "masses of links": [BodyDensity(body) for body in has(model.body_names, "mass")],
+        "friction of joints": [JointFriction(joint, FRICTION_STD) for joint in has(joints, "frictionloss")],
+        "damping of joints": [JointDamping(joint) for joint in has(joints, "damping")],
+        "rotor inertia": [JointArmature(joint) for joint in has(joints, "armature")],
+        "tilt of the base": [GravityTilt()] if upright else [],
+    }
+    kinds, more = {}, []
+    for kind, blocks in suspected.items():
+        free = [b for b in blocks if not taken & set(FreeParameters(model, [b]).written)]
+        if free:
+            kinds[kind], more = FreeParameters(model, free).names, [*more, *free]
+    if not kinds:
+        return None
+    whole = FreeParameters(model, [*spec.blocks, *more])
+    return Held(whole, whole.from_physical(spec.to_physical(spec.prior_mean)), kinds)
 
 
 def quantities(robot: Robot, spec: FreeParameters, xi: np.ndarray, covariance: np.ndarray) -> list:

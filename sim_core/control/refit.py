@@ -24,6 +24,7 @@ import numpy as np
 
 from sim_core.host.threads import single_threaded
 from sim_core.inference.data.window import Window, kinematic_inconsistency
+from sim_core.inference.fit.considered import Doubt, Held, consider
 from sim_core.inference.fit.covariance import posterior
 from sim_core.inference.fit.explained import TOLERATED, misfit, misfit_inflation, unexplained_share
 from sim_core.inference.fit.least_squares import Ending, Solution, minimise
@@ -36,6 +37,8 @@ __all__ = ["FreeCoordinates", "Refit", "RefitConfig", "RefitResult"]
 
 #: a proposal that lowers the held-out loss by this factor is far better than what is in use, even if it explains not all
 LEAP = 100.0
+#: what is held is said to be off from this probability on
+LIKELY = 0.9
 #: residuals beyond so many times the sensors' noise are no late readings of a busy machine (seen up to 4) but a wrong model; its
 #: proposal is used only if it lowers the held-out loss by the factor CLEAR
 HOPELESS, CLEAR = 10.0, 10.0
@@ -146,6 +149,7 @@ class RefitResult:
         estimates: spec.report: named human quantities with std and 95 % interval.
         window: first and last stamp of the data [s].
         misfit: residual scale over sensor noise of the worst feature; the covariance is widened by it, see explained.py.
+        suspects: probability of each kind of held parameters that it is off, see inference/fit/considered.py.
         explained: whether the model explains the data; if not, no interval is to be relied on.
     """
 
@@ -166,6 +170,7 @@ class RefitResult:
     ending: Ending = Ending.CONVERGED
     window: tuple[float, float] = (np.nan, np.nan)
     misfit: float = np.nan
+    suspects: dict[str, float] = field(default_factory=dict)
 
     @property
     def explained(self) -> bool:
@@ -182,6 +187,7 @@ class Refit:
         dynamics: roll-outs to use. By default a System itself, and those of a model at the first window's period.
         mass_matrix: callable (Q (B, nq), p) -> (B, nv, nv) for the positive-definiteness check; the model's by default.
             A System that is no rigid body has none and is not asked.
+        held: what the refit holds and may be off: intervals allow for it.
 
     Raises:
         ModelError: a model with ball or free joints.
@@ -196,6 +202,7 @@ class Refit:
         config: RefitConfig = RefitConfig(),
         dynamics: System | None = None,
         mass_matrix: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+        held: Held | None = None,
     ) -> None:
         # A System steps at its own period; roll-outs of a model are made for the data's.
         self._own_period = dynamics is None and hasattr(model, "rollout_sensitivity")
@@ -206,7 +213,7 @@ class Refit:
             model, dynamics = (model.model if is_compiled(model) else model), model
         if hasattr(model, "require_scalar_joints"):
             model.require_scalar_joints("Refit")
-        self.model, self.spec, self.config = model, spec, config
+        self.model, self.spec, self.config, self.held = model, spec, config, held
         self._dynamics, self._mass_matrix = dynamics, mass_matrix
 
     @single_threaded
@@ -219,7 +226,7 @@ class Refit:
         if complaint:
             return self._refused(xi0, windows, complaint, began)
         try:
-            problem = self._problem(windows)
+            problem = self._problem(windows, self.spec)
         except ValueError as error:
             return self._refused(xi0, windows, str(error), began)
         train, held = self._split(problem)
@@ -235,11 +242,15 @@ class Refit:
         xi = solution.theta
         p = self.spec.to_physical(xi)
         left_over = misfit(train, solution.scale)
-        covariance = self._widened(certainty.covariance, misfit_inflation(left_over, len(solution.normal.scores)))
+        doubt = self._doubt(windows, solution)
+        inflation = misfit_inflation(left_over, len(solution.normal.scores))
+        covariance = self._capped(inflation * certainty.covariance + doubt.covariance)
         before, after, unexplained = self._held_out(held, xi0, solution)
         verdict = f"held-out loss {before:.4g} -> {after:.4g}"
         if left_over > TOLERATED:
             verdict += f"; the model does not explain the data: residuals are {left_over:.0f} times the sensors' noise"
+        elif doubt.suspect[1] > LIKELY:  # farther off a linear model names the wrong kind
+            verdict += f"; the data speak for another {doubt.suspect[0]} than the model's, which is held"
         reason = self._objection(before, after, unexplained, left_over, p, windows)
         return RefitResult(
             xi=xi,
@@ -256,6 +267,7 @@ class Refit:
             fit_time=time.perf_counter() - began,
             estimates=self.spec.report(xi, covariance),
             misfit=left_over,
+            suspects=dict(doubt.probability),
             terms=self._terms(train, solution),
             ending=solution.ending,
             window=_span(windows),
@@ -280,12 +292,12 @@ class Refit:
             )
         return None
 
-    def _problem(self, windows: list[Window]) -> ShootingProblem:
+    def _problem(self, windows: list[Window], spec: FreeCoordinates) -> ShootingProblem:
         config = self.config
         one_step = config.recipe == "literal"
         return ShootingProblem(
             self.dynamics(windows[0].dt),
-            self.spec,
+            spec,
             windows,
             segment_length=1 if one_step else config.segment_length,
             free_starts=config.initial_state == "free" and not one_step,
@@ -388,11 +400,21 @@ class Refit:
             self._mass_matrix = lambda Q, p: np.stack([np.array(function(q, p)) for q in Q])
         return self._mass_matrix(Q, p)
 
-    def _widened(self, covariance: np.ndarray, factor: float) -> np.ndarray:
-        """The covariance times a factor, with the prior as its ceiling."""
-        std = np.sqrt(factor * np.diag(covariance))
+    def _doubt(self, windows: list[Window], solution: Solution) -> Doubt:
+        """What the parameters that are held mean for the solution."""
+        held, names = self.held, self.spec.names
+        if held is None or self.config.recipe == "literal":
+            return Doubt(np.zeros((self.spec.n, self.spec.n)), {})
+        train, _ = self._split(self._problem(windows, held.spec))
+        rollout = train.evaluate(held.around(names, solution.theta), solution.starts)
+        kinds = {kind: held.indices(members) for kind, members in held.kinds.items()}
+        return consider(train.normal_equations(rollout, solution.scale), held.indices(names), kinds, train.prior_std)
+
+    def _capped(self, covariance: np.ndarray) -> np.ndarray:
+        """The covariance with the prior as its ceiling."""
+        std = np.sqrt(np.diag(covariance))
         cap = np.minimum(np.asarray(self.spec.prior_std) / np.maximum(std, np.finfo(float).tiny), 1.0)
-        return factor * covariance * np.outer(cap, cap)
+        return covariance * np.outer(cap, cap)
 
     # -- report ------------------------------------------------------------------------
 

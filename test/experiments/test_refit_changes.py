@@ -7,6 +7,7 @@ from config.robot import robot_names
 from experiments.adaptive_mpc.refit_changes import SIZES, arm, cell, judge
 from experiments.problems.changed_arm import CHANGE, Drive, Driven, Round, changes, drive, hand_truth
 from reporting import Result
+from sim_core.control.refit import Refit
 
 
 @pytest.mark.parametrize("label", SIZES["full"][0])
@@ -49,3 +50,17 @@ def test_worse_than_none_beyond_noise_is_a_miss_and_so_are_intervals_that_miss()
     noisy = cell("payload", [(Driven(1e-3, ()), Driven(r * 1e-3, ())) for r in (0.7, 1.4, 1.1)])
     judge(result := Result("noisy"), "panda", [noisy])
     assert result.passed
+
+
+def test_weak_motors_are_suspected_where_no_residual_shows_them_and_the_intervals_allow_for_them(monkeypatch):
+    """The servo arm's readings are too coarse for the residuals to tell; the mass in the hand alone would be said to 7 % and be wrong."""
+    results, fit = [], Refit.fit
+    monkeypatch.setattr(Refit, "fit", lambda *args, **words: results.append(fit(*args, **words)) or results[-1])
+    learnt = drive(Drive("dxl_arm", "all motors at 90 %", True, 0, 3.5))
+    said = [r for r in learnt.rounds if r.accepted and r.inside and r.explained]
+    assert said and all(held for r in said for held in r.inside.values())
+    last = results[-1]
+    assert last.explained and last.misfit < 1.3 and last.suspects["motors' strength"] > 0.9
+    results.clear()
+    drive(Drive("dxl_arm", "payload", True, 0, 3.5))
+    assert max(results[-1].suspects.values()) < 0.2
