@@ -244,7 +244,10 @@ class Refit:
         left_over = misfit(train, solution.scale)
         doubt = self._doubt(windows, solution)
         inflation = misfit_inflation(left_over, len(solution.normal.scores))
-        covariance = self._capped(inflation * certainty.covariance + doubt.covariance)
+        own = _capped(inflation * certainty.covariance, self.spec.prior_std)
+        # What is held may have put the estimate where the prior does not expect it: its ceiling is the prior seen from there.
+        ceiling = np.hypot(self.spec.prior_std, xi - self.spec.prior_mean)
+        covariance = _capped(own + doubt.covariance, ceiling)
         before, after, unexplained = self._held_out(held, xi0, solution)
         verdict = f"held-out loss {before:.4g} -> {after:.4g}"
         if left_over > TOLERATED:
@@ -410,12 +413,6 @@ class Refit:
         kinds = {kind: held.indices(members) for kind, members in held.kinds.items()}
         return consider(train.normal_equations(rollout, solution.scale), held.indices(names), kinds, train.prior_std)
 
-    def _capped(self, covariance: np.ndarray) -> np.ndarray:
-        """The covariance with the prior as its ceiling."""
-        std = np.sqrt(np.diag(covariance))
-        cap = np.minimum(np.asarray(self.spec.prior_std) / np.maximum(std, np.finfo(float).tiny), 1.0)
-        return covariance * np.outer(cap, cap)
-
     # -- report ------------------------------------------------------------------------
 
     def _named(self, mask: np.ndarray) -> tuple[str, ...]:
@@ -443,6 +440,13 @@ class Refit:
             fit_time=time.perf_counter() - began,
             window=_span(windows),
         )
+
+
+def _capped(covariance: np.ndarray, ceiling: np.ndarray) -> np.ndarray:
+    """The covariance with standard deviations of at most `ceiling` (n,)."""
+    std = np.sqrt(np.diag(covariance))
+    cap = np.minimum(np.asarray(ceiling) / np.maximum(std, np.finfo(float).tiny), 1.0)
+    return covariance * np.outer(cap, cap)
 
 
 def _span(windows: list[Window]) -> tuple[float, float]:
