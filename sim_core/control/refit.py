@@ -253,7 +253,7 @@ class Refit:
         if left_over > TOLERATED:
             verdict += f"; the model does not explain the data: residuals are {left_over:.0f} times the sensors' noise"
         elif doubt.suspect[1] > LIKELY:  # farther off a linear model names the wrong kind
-            verdict += f"; the data speak for another {doubt.suspect[0]} than the model's, which is held"
+            verdict += f"; the data speak for {doubt.suspect[0]} other than the model's, which the refit holds"
         reason = self._objection(before, after, unexplained, left_over, p, windows)
         return RefitResult(
             xi=xi,
