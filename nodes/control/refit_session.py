@@ -161,6 +161,9 @@ class RefitSession:
             start, controls = np.tile(x0, (robots, 1)), np.tile(U[:, :3], (robots, 1, 1))
             dynamics.rollout(start, controls, p)
             dynamics.rollout_sensitivity(start, controls, p, spec.jacobian(xi))
+            if (held := refit.held) is not None:
+                dpdxi = held.spec.jacobian(held.around(spec.names, xi))
+                refit.held_dynamics(self.online.dt).rollout_sensitivity(start, controls, p, dpdxi)
         rehearsal = OnlineRefit(model, spec, self.online.config, dt=self.online.dt)
         rehearsal.refit = refit
         rehearsal.set_parameters(xi)

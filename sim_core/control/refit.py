@@ -215,6 +215,7 @@ class Refit:
             model.require_scalar_joints("Refit")
         self.model, self.spec, self.config, self.held = model, spec, config, held
         self._dynamics, self._mass_matrix = dynamics, mass_matrix
+        self._held_dynamics: System | None = None
 
     @single_threaded
     def fit(self, window: Window | Sequence[Window], xi0: np.ndarray | None = None) -> RefitResult:
@@ -226,7 +227,7 @@ class Refit:
         if complaint:
             return self._refused(xi0, windows, complaint, began)
         try:
-            problem = self._problem(windows, self.spec)
+            problem = self._problem(windows, self.spec, self.dynamics(windows[0].dt))
         except ValueError as error:
             return self._refused(xi0, windows, str(error), began)
         train, held = self._split(problem)
@@ -295,11 +296,11 @@ class Refit:
             )
         return None
 
-    def _problem(self, windows: list[Window], spec: FreeCoordinates) -> ShootingProblem:
+    def _problem(self, windows: list[Window], spec: FreeCoordinates, dynamics: System) -> ShootingProblem:
         config = self.config
         one_step = config.recipe == "literal"
         return ShootingProblem(
-            self.dynamics(windows[0].dt),
+            dynamics,
             spec,
             windows,
             segment_length=1 if one_step else config.segment_length,
@@ -319,13 +320,25 @@ class Refit:
                 f"expected samples every {self._dynamics.dt} s as {self._dynamics.name} steps, found {dt} s"
             )
         if self._dynamics is None or not np.isclose(self._dynamics.dt, dt, rtol=1e-3):
-            from sim_core.multibody import Dynamics
-
-            literal = self.config.recipe == "literal"
-            integrator = self.config.integrator or ("semi_implicit_euler" if literal else None)
-            substeps = self.config.substeps or (1 if literal else max(1, round(dt / self.model.timestep)))
-            self._dynamics = Dynamics(self.model, dt=dt, integrator=integrator, substeps=substeps)
+            self._dynamics = self._rollouts(dt)
         return self._dynamics
+
+    def held_dynamics(self, dt: float) -> System:
+        """The same for what is held: roll-outs' kernels cover whatever any call has asked for, and the fit's are to stay small."""
+        if not hasattr(self.model, "timestep"):
+            return self.dynamics(dt)
+        if self._held_dynamics is None or not np.isclose(self._held_dynamics.dt, dt, rtol=1e-3):
+            self._held_dynamics = self._rollouts(dt)
+        return self._held_dynamics
+
+    def _rollouts(self, dt: float) -> System:
+        """Of the model, over one sample period [s]."""
+        from sim_core.multibody import Dynamics
+
+        literal = self.config.recipe == "literal"
+        integrator = self.config.integrator or ("semi_implicit_euler" if literal else None)
+        substeps = self.config.substeps or (1 if literal else max(1, round(dt / self.model.timestep)))
+        return Dynamics(self.model, dt=dt, integrator=integrator, substeps=substeps)
 
     def _split(self, problem: ShootingProblem) -> tuple[ShootingProblem, ShootingProblem]:
         """Segments to fit and segments to judge by; with a single segment both are the same."""
@@ -408,7 +421,7 @@ class Refit:
         held, names = self.held, self.spec.names
         if held is None or self.config.recipe == "literal":
             return Doubt(np.zeros((self.spec.n, self.spec.n)), {})
-        train, _ = self._split(self._problem(windows, held.spec))
+        train, _ = self._split(self._problem(windows, held.spec, self.held_dynamics(windows[0].dt)))
         rollout = train.evaluate(held.around(names, solution.theta), solution.starts)
         kinds = {kind: held.indices(members) for kind, members in held.kinds.items()}
         return consider(train.normal_equations(rollout, solution.scale), held.indices(names), kinds, train.prior_std)
