@@ -17,8 +17,8 @@ from config.robot import load_robot
 from nodes.control.refit_worker_config import RefitWorkerConfig
 from nodes.control.robot_task import (
     blueprint_of,
+    considered_parameters,
     free_parameters,
-    held_parameters,
     initial_coordinates,
     online_config,
     physical_vector,
@@ -94,9 +94,9 @@ class RefitSession:
         if self.config.physical_parameters not in ("", "start"):
             # What a file knows and the refit leaves alone (an arm's damping) stays as the file has it.
             spec = spec.with_base(with_weights(hybrid, self._physical()))
-        held = held_parameters(self.robot, hybrid, spec)
+        considered = considered_parameters(self.robot, hybrid, spec)
         return OnlineRefit(
-            hybrid, spec, online_config(self.robot, self.config), dt=self.config.sample_period, held=held
+            hybrid, spec, online_config(self.robot, self.config), dt=self.config.sample_period, considered=considered
         )
 
     def _physical(self) -> np.ndarray:
@@ -161,9 +161,9 @@ class RefitSession:
             start, controls = np.tile(x0, (robots, 1)), np.tile(U[:, :3], (robots, 1, 1))
             dynamics.rollout(start, controls, p)
             dynamics.rollout_sensitivity(start, controls, p, spec.jacobian(xi))
-            if (held := refit.held) is not None:
-                dpdxi = held.spec.jacobian(held.around(spec.names, xi))
-                refit.held_dynamics(self.online.dt).rollout_sensitivity(start, controls, p, dpdxi)
+            if (considered := refit.considered) is not None:
+                dpdxi = considered.spec.jacobian(considered.around(spec.names, xi))
+                refit.considered_dynamics(self.online.dt).rollout_sensitivity(start, controls, p, dpdxi)
         rehearsal = OnlineRefit(model, spec, self.online.config, dt=self.online.dt)
         rehearsal.refit = refit
         rehearsal.set_parameters(xi)

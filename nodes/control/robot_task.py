@@ -22,7 +22,7 @@ from sim_core.control.tasks import (
     frame_tracking,
     swing_up_reward,
 )
-from sim_core.inference.fit.considered import Held
+from sim_core.inference.fit.considered import Considered
 from sim_core.multibody import RobotModel, load_model
 from sim_core.multibody.model import build
 from sim_core.multibody.model.cartpole_parameters import cartpole_spec, point_mass_equivalent
@@ -44,7 +44,7 @@ __all__ = [
     "blueprint_of",
     "control_task",
     "free_parameters",
-    "held_parameters",
+    "considered_parameters",
     "initial_coordinates",
     "online_config",
     "own_hash",
@@ -181,7 +181,7 @@ def free_parameters(robot: Robot, model: RobotModel, recipe: str = "robust", fre
     )
 
 
-def held_parameters(robot: Robot, model: RobotModel, spec: FreeParameters) -> Held | None:
+def considered_parameters(robot: Robot, model: RobotModel, spec: FreeParameters) -> Considered | None:
     """What the refit of `spec` holds and may be off: links' masses, joints' friction, damping and rotor inertia, motors' strength, and
     the base's tilt, as far as the model has them and `spec` does not free them.
 
@@ -210,7 +210,7 @@ def held_parameters(robot: Robot, model: RobotModel, spec: FreeParameters) -> He
     if not kinds:
         return None
     whole = FreeParameters(model, [*spec.blocks, *more])
-    return Held(whole, whole.from_physical(spec.to_physical(spec.prior_mean)), kinds)
+    return Considered(whole, whole.from_physical(spec.to_physical(spec.prior_mean)), kinds)
 
 
 def quantities(robot: Robot, spec: FreeParameters, xi: np.ndarray, covariance: np.ndarray) -> list:

@@ -284,7 +284,9 @@ class Scooping(RefitNode):
     def _go(self, way: str, there: str, phase: str) -> Iterator[None]:
         """Have the arm go somewhere, and wait until it is there. Raises ArmRefused: it stays elsewhere; ArmSilent."""
         self._feedback(None, phase)
-        yield from self.arm.until(lambda: self._arm not in ("", WAITING), "the node scoop_arm knows of no joint states")
+        yield from self.arm.until(
+            lambda: self._arm not in ("", WAITING), "the node scoop_arm does not say where the arm is"
+        )
         client = self._ways[way]
         yield from self.arm.until(client.service_is_ready, f"the node scoop_arm serves no scoop/{way}")
         before, self._arm = self._arm, ""

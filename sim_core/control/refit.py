@@ -24,8 +24,8 @@ import numpy as np
 
 from sim_core.host.threads import single_threaded
 from sim_core.inference.data.window import Window, kinematic_inconsistency
-from sim_core.inference.fit.considered import Doubt, Held, consider
-from sim_core.inference.fit.covariance import posterior
+from sim_core.inference.fit.considered import Considered, Doubt, consider
+from sim_core.inference.fit.covariance import capped, posterior
 from sim_core.inference.fit.explained import TOLERATED, misfit, misfit_inflation, unexplained_share
 from sim_core.inference.fit.least_squares import Ending, Solution, minimise
 from sim_core.inference.fit.literal import minimise_one_step
@@ -187,7 +187,7 @@ class Refit:
         dynamics: roll-outs to use. By default a System itself, and those of a model at the first window's period.
         mass_matrix: callable (Q (B, nq), p) -> (B, nv, nv) for the positive-definiteness check; the model's by default.
             A System that is no rigid body has none and is not asked.
-        held: what the refit holds and may be off: intervals allow for it.
+        considered: what the refit holds and may be off: intervals allow for it.
 
     Raises:
         ModelError: a model with ball or free joints.
@@ -202,7 +202,7 @@ class Refit:
         config: RefitConfig = RefitConfig(),
         dynamics: System | None = None,
         mass_matrix: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
-        held: Held | None = None,
+        considered: Considered | None = None,
     ) -> None:
         # A System steps at its own period; roll-outs of a model are made for the data's.
         self._own_period = dynamics is None and hasattr(model, "rollout_sensitivity")
@@ -213,9 +213,9 @@ class Refit:
             model, dynamics = (model.model if is_compiled(model) else model), model
         if hasattr(model, "require_scalar_joints"):
             model.require_scalar_joints("Refit")
-        self.model, self.spec, self.config, self.held = model, spec, config, held
-        self._dynamics, self._mass_matrix = dynamics, mass_matrix
-        self._held_dynamics: System | None = None
+        self.model, self.spec, self.config, self.considered = model, spec, config, considered
+        self._dynamics = self._considered_dynamics = dynamics
+        self._mass_matrix = mass_matrix
 
     @single_threaded
     def fit(self, window: Window | Sequence[Window], xi0: np.ndarray | None = None) -> RefitResult:
@@ -245,10 +245,10 @@ class Refit:
         left_over = misfit(train, solution.scale)
         doubt = self._doubt(windows, solution)
         inflation = misfit_inflation(left_over, len(solution.normal.scores))
-        own = _capped(inflation * certainty.covariance, self.spec.prior_std)
+        own = capped(inflation * certainty.covariance, self.spec.prior_std)
         # What is held may have put the estimate where the prior does not expect it: its ceiling is the prior seen from there.
         ceiling = np.hypot(self.spec.prior_std, xi - self.spec.prior_mean)
-        covariance = _capped(own + doubt.covariance, ceiling)
+        covariance = capped(own + doubt.covariance, ceiling)
         before, after, unexplained = self._held_out(held, xi0, solution)
         verdict = f"held-out loss {before:.4g} -> {after:.4g}"
         if left_over > TOLERATED:
@@ -323,13 +323,11 @@ class Refit:
             self._dynamics = self._rollouts(dt)
         return self._dynamics
 
-    def held_dynamics(self, dt: float) -> System:
-        """The same for what is held: roll-outs' kernels cover whatever any call has asked for, and the fit's are to stay small."""
-        if not hasattr(self.model, "timestep"):
-            return self.dynamics(dt)
-        if self._held_dynamics is None or not np.isclose(self._held_dynamics.dt, dt, rtol=1e-3):
-            self._held_dynamics = self._rollouts(dt)
-        return self._held_dynamics
+    def considered_dynamics(self, dt: float) -> System:
+        """The same for what is considered: roll-outs' kernels cover whatever any call has asked for, and the fit's are to stay small."""
+        if self._considered_dynamics is None or not np.isclose(self._considered_dynamics.dt, dt, rtol=1e-3):
+            self._considered_dynamics = self._rollouts(dt)
+        return self._considered_dynamics
 
     def _rollouts(self, dt: float) -> System:
         """Of the model, over one sample period [s]."""
@@ -418,13 +416,17 @@ class Refit:
 
     def _doubt(self, windows: list[Window], solution: Solution) -> Doubt:
         """What the parameters that are held mean for the solution."""
-        held, names = self.held, self.spec.names
-        if held is None or self.config.recipe == "literal":
-            return Doubt(np.zeros((self.spec.n, self.spec.n)), {})
-        train, _ = self._split(self._problem(windows, held.spec, self.held_dynamics(windows[0].dt)))
-        rollout = train.evaluate(held.around(names, solution.theta), solution.starts)
-        kinds = {kind: held.indices(members) for kind, members in held.kinds.items()}
-        return consider(train.normal_equations(rollout, solution.scale), held.indices(names), kinds, train.prior_std)
+        considered, n = self.considered, self.spec.n
+        if considered is None or self.config.recipe == "literal":
+            return Doubt(np.zeros((n, n)), {})
+        dynamics, names = self.considered_dynamics(windows[0].dt), self.spec.names
+        train, _ = self._split(self._problem(windows, considered.spec, dynamics))
+        rollout = train.evaluate(considered.around(names, solution.theta), solution.starts)
+        if not np.isfinite(rollout.jacobian).all():
+            return Doubt(np.diag(np.asarray(self.spec.prior_std, float) ** 2), {})  # nothing is known of what they mean
+        kinds = {kind: considered.indices(members) for kind, members in considered.kinds.items()}
+        normal = train.normal_equations(rollout, solution.scale)
+        return consider(normal, considered.indices(names), kinds, train.prior_std)
 
     # -- report ------------------------------------------------------------------------
 
@@ -453,13 +455,6 @@ class Refit:
             fit_time=time.perf_counter() - began,
             window=_span(windows),
         )
-
-
-def _capped(covariance: np.ndarray, ceiling: np.ndarray) -> np.ndarray:
-    """The covariance with standard deviations of at most `ceiling` (n,)."""
-    std = np.sqrt(np.diag(covariance))
-    cap = np.minimum(np.asarray(ceiling) / np.maximum(std, np.finfo(float).tiny), 1.0)
-    return covariance * np.outer(cap, cap)
 
 
 def _span(windows: list[Window]) -> tuple[float, float]:

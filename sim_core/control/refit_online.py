@@ -19,7 +19,7 @@ import numpy as np
 from sim_core.control.change_detection import Change, ChangeConfig, detect_change
 from sim_core.control.refit import FreeCoordinates, Refit, RefitConfig, RefitResult
 from sim_core.inference.data.window import Window, contiguous_windows
-from sim_core.inference.fit.considered import Held
+from sim_core.inference.fit.considered import Considered
 from sim_core.system import System
 
 __all__ = ["OnlineConfig", "OnlineRefit"]
@@ -55,7 +55,7 @@ class OnlineRefit:
     """Parameters in use (`xi`, `p`, `revision`) and the samples that will correct them.
 
     Args:
-        model, spec, dynamics, mass_matrix, held: as for Refit.
+        model, spec, dynamics, mass_matrix, considered: as for Refit.
         dt: sample period [s]; the model's time step by default, or the System's period.
     """
 
@@ -67,11 +67,11 @@ class OnlineRefit:
         dt: float | None = None,
         dynamics: System | None = None,
         mass_matrix: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
-        held: Held | None = None,
+        considered: Considered | None = None,
     ) -> None:
         self.spec, self.config = spec, config
         self.dt = (model.timestep if hasattr(model, "timestep") else model.dt) if dt is None else dt
-        self.refit = Refit(model, spec, config.refit, dynamics=dynamics, mass_matrix=mass_matrix, held=held)
+        self.refit = Refit(model, spec, config.refit, dynamics=dynamics, mass_matrix=mass_matrix, considered=considered)
         self.dropped = 0
         self.reset()
 

@@ -4,7 +4,7 @@
     doubt = consider(normal, fitted, kinds, prior_std)
     covariance + doubt.covariance
 
-Held parameters of a kind k (motors' strengths, say) have a normal prior around what they are held at, with precision L. With the
+Considered parameters of a kind k (motors' strengths, say) have a normal prior around what they are held at, with precision L. With the
 Hessian of the data in the blocks of fitted (a, with its prior) and held (c) coordinates, at the fit's optimum,
 
     S = -A_aa^-1 A_ac                          how the fit follows them
@@ -36,14 +36,14 @@ import numpy as np
 from sim_core.inference.fit.definite import solve_definite
 from sim_core.inference.shooting.shooting import NormalEquations
 
-__all__ = ["Doubt", "Held", "consider"]
+__all__ = ["Doubt", "Considered", "consider"]
 
 #: prior probability that nothing is off that a fit holds
 NOTHING = 0.5
 
 
 @dataclass(frozen=True)
-class Held:
+class Considered:
     """What a fit holds and may be off.
 
     Attributes:
@@ -95,8 +95,6 @@ def consider(
         normal: at the fit's optimum, with the rest where it is held. fitted: indices of the fit's n coordinates.
         kinds: indices of each kind of held coordinates; at least one kind. prior_std: of all coordinates.
 
-    Raises:
-        LinAlgError: the fitted coordinates have no definite Hessian.
     """
     names = list(kinds)
     found = [_kind(normal, fitted, kinds[name], prior_std) for name in names]
@@ -116,20 +114,22 @@ def _kind(normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray
     D = unit[:, None] * (H[np.ix_(c, c)] + H[np.ix_(c, a)] @ follows) * unit - np.eye(len(c))
     g = unit * (U[:, c].sum(0) + follows.T @ normal.gradient[a])  # the prior of what is held lies around it
     scores = unit * (U[:, c] + U[:, a] @ follows)
-    temper = _temper(D, scores)
-    V = np.linalg.inv(temper * D + np.eye(len(c)))
-    d = -temper * V @ g
-    log = 0.5 * float(-temper * g @ d) + 0.5 * float(np.linalg.slogdet(V)[1])
-    S = follows * unit
-    return S @ (V + np.outer(d, d)) @ S.T, log
+    # By eigenvalues: beside exact data rounding makes some of them negative, and a variance must not be.
+    information, directions = np.linalg.eigh(D)
+    information, scores, g = np.maximum(information, 0.0), scores @ directions, directions.T @ g
+    temper = _temper(information, scores)
+    v = 1.0 / (temper * information + 1.0)  # of V
+    d = -temper * v * g
+    log = 0.5 * float(-temper * g @ d + np.sum(np.log(v)))
+    S = follows * unit @ directions
+    return S * v @ S.T + np.outer(S @ d, S @ d), log
 
 
-def _temper(D: np.ndarray, scores: np.ndarray) -> float:
-    """Curvature over the scatter of segments' scores (S, c), at most 1; 1 where there is one segment."""
+def _temper(information: np.ndarray, scores: np.ndarray) -> float:
+    """Curvature over the scatter of segments' scores (S, c), along its directions (c,), at most 1; 1 where there is one segment."""
     count = len(scores)
     if count < 2:
         return 1.0
-    off = scores - scores.mean(0)
-    V = np.linalg.inv(D + np.eye(len(D)))
-    scatter = count / (count - 1) * float(np.einsum("si,ij,sj->", off, V, off))
-    return min(1.0, float(np.trace(V @ D)) / max(scatter, np.finfo(float).tiny))
+    v = 1.0 / (information + 1.0)
+    scatter = count / (count - 1) * float(np.sum(v * (scores - scores.mean(0)) ** 2))
+    return min(1.0, float(np.sum(v * information)) / max(scatter, np.finfo(float).tiny))

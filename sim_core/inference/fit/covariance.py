@@ -27,7 +27,7 @@ from sim_core.inference.fit.definite import solve_definite
 from sim_core.inference.fit.least_squares import Ending, Solution
 from sim_core.inference.shooting.shooting import ShootingProblem
 
-__all__ = ["Posterior", "posterior"]
+__all__ = ["Posterior", "capped", "posterior"]
 
 # A coordinate counts as excited when the data shrank its prior standard deviation below this share.
 EXCITED_RATIO = 0.9
@@ -98,8 +98,7 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
         covariance = covariance + np.outer(left, left)
     ratio = np.minimum(np.sqrt(np.diag(independent)) * inflation / std0, 1.0)
     # The prior is the ceiling: data cannot make a coordinate less certain than it.
-    cap = np.minimum(std0 / np.sqrt(np.diag(covariance)), 1.0)
-    covariance = covariance * np.outer(cap, cap)
+    covariance = capped(covariance, std0)
     information = a * information[::-1]
     theta, width = (
         solution.theta,
@@ -119,6 +118,13 @@ def posterior(problem: ShootingProblem, solution: Solution, excited_ratio: float
         inflation=inflation,
         degrees=degrees,
     )
+
+
+def capped(covariance: np.ndarray, ceiling: np.ndarray) -> np.ndarray:
+    """The covariance (n, n), its correlations kept, with standard deviations of at most `ceiling` (n,)."""
+    std = np.sqrt(np.diag(covariance))
+    cap = np.minimum(np.asarray(ceiling) / np.maximum(std, np.finfo(float).tiny), 1.0)
+    return covariance * np.outer(cap, cap)
 
 
 def _jackknife(hessians: np.ndarray, scores: np.ndarray, a: float, L: np.ndarray) -> np.ndarray:

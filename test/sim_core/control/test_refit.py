@@ -12,6 +12,7 @@ from toy import TRUTH, ToyDynamics, ToyParameters, excite, mass_matrix
 
 from sim_core.control.refit import CLEAR, LEAP, Refit, RefitConfig
 from sim_core.inference.data.window import Window
+from sim_core.inference.fit.considered import Considered
 from sim_core.inference.fit.explained import EXPLAINED, misfit_inflation
 from sim_core.inference.fit.least_squares import Ending
 
@@ -212,3 +213,58 @@ def test_misfit_is_common_to_all_segments():
     assert misfit_inflation(1.0, 20) == misfit_inflation(EXPLAINED, 20) == 1.0
     assert misfit_inflation(1e6, 20) == pytest.approx(20.0) and misfit_inflation(1e6, 1) == 1.0
     assert 1.0 < misfit_inflation(2.0, 20) < misfit_inflation(3.0, 20)
+
+
+class Masses(ToyParameters):
+    """The toy's masses and length alone; the rest is held where somebody says."""
+
+    def __init__(self, rest):
+        super().__init__()
+        self.rest, self.n, self.names, self.units = np.log(rest), 3, self.names[:3], self.units[:3]
+        self.prior_mean, self.prior_std = self.prior_mean[:3], self.prior_std[:3]
+        self.lower, self.upper = self.lower[:3], self.upper[:3]
+
+    def to_physical(self, xi):
+        return np.exp(np.concatenate([xi, self.rest]))
+
+    def jacobian(self, xi):
+        return np.diag(self.to_physical(xi))[:, :3]
+
+
+def held_damping(dynamics, damping, considered=True):
+    """A fit of the masses while the cart's damping is held."""
+    rest = np.array([damping, *TRUTH[4:]])
+    at = np.concatenate([np.zeros(3), np.log(rest)])
+    kinds = {"damping": ("cart.damping", "pole.damping"), "what moves nothing": ("inert",)}
+    held = Considered(ToyParameters(), at, kinds) if considered else None
+    refit = Refit(None, Masses(rest), dataclasses.replace(CONFIG, max_unexplained=np.inf), dynamics, mass_matrix, held)
+    return refit.fit(record(dynamics, noise=(1e-3, 1e-2)))
+
+
+def inside(result):
+    return [e.lower <= true <= e.upper for e, true in zip(result.estimates, TRUTH)]
+
+
+def test_what_is_held_widens_intervals_by_as_much_as_the_data_speak_for_it(dynamics):
+    said, inert = [], "what moves nothing"
+    for damping in (TRUTH[3], 1.3 * TRUTH[3], 2.0 * TRUTH[3]):
+        alone, result = held_damping(dynamics, damping, considered=False), held_damping(dynamics, damping)
+        assert np.array_equal(alone.xi, result.xi) and alone.suspects == {}  # the estimate is what it was
+        assert (np.diag(result.covariance) >= np.diag(alone.covariance)).all() and all(inside(result))
+        # The data neither speak for nor against it: it stays half as likely as that nothing is off.
+        assert result.suspects[inert] == pytest.approx(0.5 * (1.0 - sum(result.suspects.values())), rel=1e-6)
+        said.append(result.suspects["damping"])
+    assert said[0] < 0.05 < said[1] < said[2] and said[2] > 0.5
+    right, narrow = held_damping(dynamics, TRUTH[3]), held_damping(dynamics, TRUTH[3], considered=False)
+    assert (np.diag(right.covariance) < 1.05 * np.diag(narrow.covariance)).all()
+
+
+def test_where_nobody_can_say_what_the_held_would_do_no_interval_is_narrower_than_the_prior(dynamics):
+    class Unsure(ToyDynamics):
+        def rollout_sensitivity(self, x0, U, p, dpdxi):
+            X, S = super().rollout_sensitivity(x0, U, p, dpdxi)
+            return X, S if dpdxi.shape[1] < 6 else np.full_like(S, np.nan)
+
+    lost = held_damping(Unsure(0.01), 0.6)
+    assert lost.accepted and lost.suspects == {} and np.isfinite(lost.covariance).all()
+    assert (np.sqrt(np.diag(lost.covariance)) >= 0.99 * Masses(TRUTH[3:]).prior_std).all()
