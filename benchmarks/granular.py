@@ -45,7 +45,7 @@ TILE, FALL, WEIGHED = 1000, 0.7, 0.1  # grains; [s], [s]
 TILES = {"quick": [(1, 1), (2, 5)], "full": [(1, 1), (2, 5), (10, 10), (20, 50)]}
 ROUNDS = {"quick": 2, "full": 4}
 #: grain-steps of a round and of what goes before, by engine
-WORK = {"refit": 3e6, "Warp": 3e6, "MuJoCo": 3e4}
+WORK = {"refit": 3e6, "Warp": 3e6, "MuJoCo": 3e4, "GPU": 1e8}
 #: MuJoCo needs half a minute to compile ten thousand grains
 MOST_GRAINS = {"quick": {"MuJoCo": 1000}, "full": {"MuJoCo": 10_000}}
 PACKAGES = {"Warp": ("warp", "warp-lang==1.19.0"), "MuJoCo": ("mujoco", "mujoco==4.0.0")}
@@ -123,7 +123,7 @@ def _entrants() -> dict[str, Entrant]:
         "refit, 2 threads": Entrant(lambda x, area: Ours(x, area, 2), wall, "refit"),
     }
     if cuda.usable():
-        found["refit, GPU"] = Entrant(lambda x, area: Ours(x, area, device="cuda"), wall, "refit")
+        found["refit, GPU"] = Entrant(lambda x, area: Ours(x, area, device="cuda"), wall, "GPU")
     if importlib.util.find_spec("warp"):
         import warp as wp
 
@@ -132,7 +132,7 @@ def _entrants() -> dict[str, Entrant]:
         found["Warp"] = Entrant(lambda x, area: WarpGrains(x, area, RADIUS, GRAIN.mass, LAW, STEP), processor, "Warp")
         if wp.get_cuda_device_count():
             found["Warp, GPU"] = Entrant(
-                lambda x, area: WarpGrains(x, area, RADIUS, GRAIN.mass, LAW, STEP, "cuda:0"), wall, "Warp"
+                lambda x, area: WarpGrains(x, area, RADIUS, GRAIN.mass, LAW, STEP, "cuda:0"), wall, "GPU"
             )
     if importlib.util.find_spec("mujoco"):
         from benchmarks.rivals.mujoco_grains import MujocoGrains

@@ -2,7 +2,8 @@
 
 The contact law is ours for equal spheres without rolling resistance or adhesion. Beyond the example: grains turn; the surface's
 spring remembers, without which a pile creeps and settles a tenth lower; and, to Warp's gain, neighbours are written down, and looked
-for anew only when a grain has gone half the skin. Walls are planes. It runs on the CPU, where Warp has one thread, or on a GPU.
+for anew only when a grain has gone half the skin. Walls are planes. It runs on the CPU, where Warp has one thread, or on a GPU, where
+the steps of a sequence are one CUDA graph: those after a step in which a grain has gone too far do nothing, and are taken again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from sim_core.granular.law import Law
 wp.config.quiet = True
 MOST_NEIGHBOURS = 16
 WALLS = 5
+FOREVER = 2**30
+SEQUENCES = (64, 8)  # steps of a GPU's graphs
 
 
 @wp.struct
@@ -97,6 +100,8 @@ def contact(matter: Matter, normal: wp.vec3, gap: float, slip: wp.vec3, shear: w
 
 @wp.kernel
 def forces(
+    step: int,
+    last: wp.array(dtype=int),
     matter: Matter,
     position: wp.array(dtype=wp.vec3),
     velocity: wp.array(dtype=wp.vec3),
@@ -110,6 +115,8 @@ def forces(
     borne: wp.array(dtype=float),
 ):
     i = wp.tid()
+    if step > last[0]:
+        return
     x = position[i]
     v = velocity[i]
     w = spin[i]
@@ -163,6 +170,8 @@ def forces(
 
 @wp.kernel
 def move(
+    step: int,
+    last: wp.array(dtype=int),
     matter: Matter,
     position: wp.array(dtype=wp.vec3),
     velocity: wp.array(dtype=wp.vec3),
@@ -170,16 +179,17 @@ def move(
     reference: wp.array(dtype=wp.vec3),
     force: wp.array(dtype=wp.vec3),
     torque: wp.array(dtype=wp.vec3),
-    gone: wp.array(dtype=int),
 ):
     i = wp.tid()
+    if step > last[0]:
+        return
     v = velocity[i] + matter.step * (force[i] / matter.mass + wp.vec3(0.0, 0.0, -9.81))
     velocity[i] = v
     spin[i] = spin[i] + torque[i] * (matter.step / (0.4 * matter.mass * matter.radius * matter.radius))
     x = position[i] + matter.step * v
     position[i] = x
     if wp.length_sq(x - reference[i]) > 0.2 * matter.skin * matter.skin:  # both of a pair may go 0.45 of the skin
-        gone[0] = 1
+        last[0] = step  # who else writes here writes the same
 
 
 class WarpGrains:
@@ -210,7 +220,7 @@ class WarpGrains:
         n = self._n
         self._x = wp.array(np.asarray(position, np.float32), dtype=wp.vec3, device=device)
         self._v, self._spin, self._reference, self._force, self._torque = (self._zeros(n, wp.vec3) for _ in range(5))
-        self._borne, self._gone, self._crowded = self._zeros(n, float), self._zeros(1, int), self._zeros(1, int)
+        self._borne, self._last, self._crowded = self._zeros(n, float), self._zeros(1, int), self._zeros(1, int)
         wall_shear, room = self._zeros((n, WALLS), wp.vec3), (n, MOST_NEIGHBOURS)
         # a list and the one before it, which change places
         lists = [[self._zeros(n, int), self._zeros(room, int), self._zeros(room, wp.vec3)] for _ in range(2)]
@@ -221,16 +231,35 @@ class WarpGrains:
         self._list = [
             self._command(list_neighbours, [*around, *lists[1 - k], *lists[k], self._crowded]) for k in (0, 1)
         ]
+        step = [0, self._last]
         self._forces = [
-            self._command(forces, [matter, *bodies, *lists[k], wall_shear, *sums, self._borne]) for k in (0, 1)
+            self._command(forces, [*step, matter, *bodies, *lists[k], wall_shear, *sums, self._borne]) for k in (0, 1)
         ]
-        self._move = self._command(move, [matter, *bodies, self._reference, *sums, self._gone])
+        self._move = self._command(move, [*step, matter, *bodies, self._reference, *sums])
+        self._graphs = {(k, n): self._graph(k, n) for k in (0, 1) for n in SEQUENCES} if self._on_gpu else {}
+        self._since, self._lasted = 0, 0  # steps since the list was made, and of the one before
 
     def _zeros(self, shape, dtype):
         return wp.zeros(shape, dtype=dtype, device=self.device)
 
     def _command(self, kernel, inputs):
         return wp.launch(kernel, dim=self._n, inputs=inputs, device=self.device, record_cmd=True)
+
+    @property
+    def _on_gpu(self) -> bool:
+        return self.device != "cpu"
+
+    def _graph(self, k: int, steps: int):
+        """A sequence of steps with one of the lists."""
+        commands = self._forces[k], self._move
+        with wp.ScopedCapture(device=self.device) as capture:
+            for step in range(steps):
+                for command in commands:
+                    command.set_param_by_name("step", step)
+                    command.launch()
+        for command in commands:
+            command.set_param_by_name("step", 0)  # a step by itself
+        return capture.graph
 
     def run(self, steps: int) -> float:
         """Let time go on; returns the mean force on the box along z [N].
@@ -239,21 +268,37 @@ class WarpGrains:
             RuntimeError: a grain has more neighbours than there is room for.
         """
         self._borne.zero_()
-        for _ in range(steps):
+        done = 0
+        while done < steps:
             if self._stale:
-                self._grid.build(self._x, 2.0 * self._matter.radius + self._matter.skin)
-                self._now = 1 - self._now
-                self._list[self._now].launch()
-                self._gone.zero_()
-                self.lists += 1
-                if self._crowded.numpy()[0]:
-                    raise RuntimeError(
-                        f"a grain has more than {MOST_NEIGHBOURS} neighbours: Warp's list has no room for them"
-                    )
+                self._list_anew()
+            taken = self._sequence(steps - done)
+            done, self._since = done + taken, self._since + taken
+        return -float(self._borne.numpy().astype(float).sum()) / max(steps, 1)
+
+    def _list_anew(self) -> None:
+        self._grid.build(self._x, 2.0 * self._matter.radius + self._matter.skin)
+        self._now = 1 - self._now
+        self._list[self._now].launch()
+        self._last.fill_(FOREVER)
+        self.lists, self._since, self._lasted = self.lists + 1, 0, self._since
+        if self._crowded.numpy()[0]:
+            raise RuntimeError(f"a grain has more than {MOST_NEIGHBOURS} neighbours: Warp's list has no room for them")
+
+    def _sequence(self, most: int) -> int:
+        """Take steps, as long as the list will last if it lasts as the one before; returns how many were taken."""
+        count = 1
+        if self._on_gpu:
+            expected = min(max(self._lasted - self._since, SEQUENCES[-1]), most)
+            count = next((n for n in SEQUENCES if n <= expected), 1)
+        if count > 1:
+            wp.capture_launch(self._graphs[self._now, count])
+        else:
             self._forces[self._now].launch()
             self._move.launch()
-            self._stale = bool(self._gone.numpy()[0])
-        return -float(self._borne.numpy().astype(float).sum()) / max(steps, 1)
+        last = int(self._last.numpy()[0])
+        self._stale = last != FOREVER
+        return min(last + 1, count)
 
     @property
     def position(self) -> np.ndarray:

@@ -64,7 +64,7 @@ def compile_cuda(
         defines["REFIT_FLOAT"] = 1
     if architecture is None:
         architecture = Device.architecture() if device_count() else DEFAULT_ARCHITECTURE
-    files = [*(RUNTIME / n for n in ("real.h", "cuda.h", "thread.h")), *Path(source).parent.glob("*.h")]
+    files = [*(RUNTIME / n for n in ("real.h", "cuda.h", "thread.h", "block.h")), *Path(source).parent.glob("*.h")]
     headers = {h.name: h.read_text() for h in [*files, *(block.header for block in blocks)]}
     options = [
         f"--gpu-architecture={architecture}",
@@ -143,7 +143,7 @@ class Device:
         CudaUnavailable: no driver or no GPU.
     """
 
-    BLOCK = 64  # threads: robots need many registers each, so small blocks spread best
+    BLOCK = 64  # threads, as runtime/block.h knows: robots need many registers each, so small blocks spread best
 
     def __init__(self) -> None:
         self.driver, count = _driver()
@@ -152,6 +152,8 @@ class Device:
         context = ctypes.c_void_p()
         self._check(self.driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
         self.context = context
+        self._functions: dict[tuple[int | None, str], ctypes.c_void_p] = {}
+        self._stream = ctypes.c_void_p()  # the default one
 
     @staticmethod
     def architecture() -> str:
@@ -199,20 +201,65 @@ class Device:
 
     def enqueue(self, module: ctypes.c_void_p, kernel: str, threads: int, arguments: Sequence[int | Number]) -> None:
         """Let a kernel run after those before it; whatever reads or writes memory from here waits for it. Arguments: see `launch`."""
-        check, driver = self._check, self.driver
-        check(driver.cuCtxSetCurrent(self.context))
-        function = ctypes.c_void_p()
-        check(driver.cuModuleGetFunction(ctypes.byref(function), module, kernel.encode()))
+        self._check(self.driver.cuCtxSetCurrent(self.context))
         values = [ctypes.c_int64(a) if isinstance(a, int) else a for a in arguments]
         packed = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
         blocks = (threads + self.BLOCK - 1) // self.BLOCK
-        check(driver.cuLaunchKernel(function, blocks, 1, 1, self.BLOCK, 1, 1, 0, None, packed, None))
+        function = self._function(module, kernel)
+        self._check(self.driver.cuLaunchKernel(function, blocks, 1, 1, self.BLOCK, 1, 1, 0, self._stream, packed, None))
+
+    def record(self, enqueue: Callable[[], None]) -> Graph:
+        """The kernels that `enqueue` enqueues, as a graph: each call of it enqueues them all, with the arguments that they had. What is
+        enqueued by itself costs a Python program ten microseconds; a kernel of a graph costs a GPU one or two."""
+        return Graph(self, enqueue)
+
+    def _function(self, module: ctypes.c_void_p, kernel: str) -> ctypes.c_void_p:
+        key = (module.value, kernel)
+        if key not in self._functions:
+            function = ctypes.c_void_p()
+            self._check(self.driver.cuModuleGetFunction(ctypes.byref(function), module, kernel.encode()))
+            self._functions[key] = function
+        return self._functions[key]
 
     def _check(self, status: int) -> None:
         if status:
             text = ctypes.c_char_p()
             self.driver.cuGetErrorString(status, ctypes.byref(text))
             raise RuntimeError(f"CUDA driver, error {status}: {(text.value or b'unknown').decode()}")
+
+
+class Graph:
+    """Kernels recorded once; a call enqueues all of them, one after the other. See `Device.record`."""
+
+    def __init__(self, device: Device, enqueue: Callable[[], None]) -> None:
+        self._device, driver, check = device, device.driver, device._check
+        check(driver.cuCtxSetCurrent(device.context))
+        stream, graph, ready = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        check(driver.cuStreamCreate(ctypes.byref(stream), 1))  # CU_STREAM_NON_BLOCKING
+        try:
+            check(driver.cuStreamBeginCapture_v2(stream, 1))  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+            device._stream = stream
+            try:
+                enqueue()
+            finally:
+                device._stream = ctypes.c_void_p()
+                check(driver.cuStreamEndCapture(stream, ctypes.byref(graph)))
+            check(driver.cuGraphInstantiateWithFlags(ctypes.byref(ready), graph, ctypes.c_ulonglong(0)))
+        finally:
+            driver.cuGraphDestroy(graph)
+            driver.cuStreamDestroy_v2(stream)
+        self._ready = ready
+        weakref.finalize(self, _destroy, device, ready)
+
+    def __call__(self) -> None:
+        """Enqueue the kernels; whatever reads or writes memory from here waits for them."""
+        self._device._check(self._device.driver.cuCtxSetCurrent(self._device.context))
+        self._device._check(self._device.driver.cuGraphLaunch(self._ready, None))
+
+
+def _destroy(device: Device, ready: ctypes.c_void_p) -> None:
+    device.driver.cuCtxSetCurrent(device.context)
+    device.driver.cuGraphExecDestroy(ready)
 
 
 class Memory:

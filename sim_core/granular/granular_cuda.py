@@ -1,15 +1,16 @@
 """A world's steps on a GPU: bodies and pairs stay there; a run sends the tools and fetches the wrenches.
 
-Bodies travel only when somebody looks at them (`fetch`), since whoever looks may also write. Steps are enqueued `SEQUENCE` at a time.
-The last of them says how many were taken before pairs had to be listed anew (runtime/granular.cu), so that lists are made in the same
-steps as on the CPU, and results differ by the rounding of fused operations alone.
+Bodies travel only when somebody looks at them (`fetch`), since whoever looks may also write. Steps are taken in sequences, recorded once
+for a world: no longer than the list of pairs will last if it lasts as the one before. A look at the GPU then says how many were taken
+before pairs had to be listed anew (runtime/granular.cu), so that lists are made in the same steps as on the CPU, and results differ by
+the rounding of fused operations and the order of sums alone.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,12 @@ from sim_core.granular.on_threads import OK, PAIRS, RUNTIME, TOO_FAST, WorldData
 __all__ = ["OnCuda", "compile_kernels"]
 
 SOURCE = RUNTIME / "granular.cu"
-SEQUENCE = 16  # steps between two looks at the GPU
-CHUNKS = 256  # of a sum over what touches tools
+SEQUENCES = (64, 32, 16, 8, 4, 2, 1)  # steps between two looks at the GPU; the first is SEQUENCE of runtime/granular.cu
+LEAST = 8  # that are tried, even if the list before lasted less
+BLOCK = cuda.Device.BLOCK
+MOST_CHUNKS = 1024  # of the sum over what touches tools
+MEASURING = 512  # blocks that measure what holds all spheres
+SUMMED = 1024  # numbers in a chunk of a sum, CHUNK of runtime/granular.cu
 FOREVER = 1 << 62
 _P, _I64 = ctypes.c_void_p, ctypes.c_int64
 BODIES = ("motion", "quaternion", "center")
@@ -60,6 +65,16 @@ class Job(ctypes.Structure):
         *((name, _P) for name in COUNTS),
         ("region", _P),
         ("partial", _P),
+        ("chunks", _I64),
+    ]
+
+
+class Status(ctypes.Structure):
+    """`granular_status` of runtime/granular.cu."""
+
+    _fields_ = [
+        *((name, _I64) for name in ("last", "failed", "parts", "pairs")),
+        ("way", ctypes.c_float * SEQUENCES[0]),
     ]
 
 
@@ -89,17 +104,20 @@ class OnCuda:
         self._data, self.lists = data, 0
         n, bodies = data.spheres, data.bodies
         cells = 4 * n + 4096 + 2  # MOST_CELLS of runtime/neighbours.h
-        self._scan = math.isqrt(cells) + 1  # chunks of sums over spheres, bodies or cells
         sizes = {
-            **{"grid": 64, "of": 4 * n, "sorted": 4 * n, "sorted_center": 16 * n, "status": 32},
+            **{"grid": 64, "of": 4 * n, "sorted": 4 * n, "sorted_center": 16 * n},
+            **{"job": ctypes.sizeof(Job), "status": ctypes.sizeof(Status)},
             **{"cell_counts": 8 * cells, "incident_counts": 8 * (bodies + 2)},
-            **{"region": 28 * self._scan, "partial": 48 * CHUNKS * data.tools, "sums": 8 * self._scan},
+            **{"region": 28 * MEASURING, "partial": 48 * MOST_CHUNKS * data.tools, "sums": 8 * _blocks(cells, SUMMED)},
         }
         self._memory = {name: self._device.memory(size) for name, size in sizes.items()}
         self._starts = [self._device.upload(np.zeros(2 * n + 1, np.int64)) for _ in range(2)]
         self._pairs, self._spare = self._room(8 * n), self._room(8 * n)
         self._parts, self._count, self._stale, self._tool_way = 0, 0, True, 0.0
         self._newer, self._written = False, False
+        self._since, self._lasted = 0, LEAST  # steps since pairs were listed, and of the list before
+        self._sequences: dict[tuple[int, int], Callable[[], None]] = {}  # by steps and pairs
+        self._tell()
 
     def _load(self) -> ctypes.c_void_p:
         return self._device.load(compile_kernels())
@@ -135,6 +153,7 @@ class OnCuda:
         starts = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
         self._starts[0].write(starts)
         self._parts = int(starts[n])
+        self._tell()
         self._stale = True
         return OK
 
@@ -147,27 +166,39 @@ class OnCuda:
         while done < steps and failed < 0:
             if self._stale:
                 self._list()
-            taken, failed = self._sequence(min(SEQUENCE, steps - done), per_step)
+            expected = min(max(self._lasted - self._since, LEAST), steps - done)
+            taken, failed = self._take(next(n for n in SEQUENCES if n <= expected), per_step)
             failed, done = failed + done if failed >= 0 else -1, done + taken
         for name in ("tool", "wrench", "peak"):
             self._there[name].read(self._host[name])
         self._newer = True
         return (OK if failed < 0 else TOO_FAST), failed
 
-    def _sequence(self, count: int, per_step: float) -> tuple[int, int]:
+    def _take(self, count: int, per_step: float) -> tuple[int, int]:
         """Up to `count` steps; how many were taken, and which failed or -1."""
-        self._memory["status"].write(np.array([FOREVER, -1, 0, 0], np.int64))
-        job, ways = self._job(), [self._tool_way]
-        data = self._data
-        for step in range(count):
+        ways = [self._tool_way]
+        for _ in range(count):
             ways.append(ways[-1] + per_step)
-            self._enqueue("contacts", self._count, step, job=job)
-            self._enqueue("bodies", max(data.bodies, CHUNKS), step, ctypes.c_float(ways[-1]), CHUNKS, job=job)
-            self._enqueue("tools", data.tools, step, CHUNKS, job=job)
-        last, failed = self._status()[:2]
-        taken = min(last + 1, count)
-        self._tool_way, self._stale = ways[taken], last < count
-        return taken, failed
+        self._memory["status"].write(_bytes(Status(last=FOREVER, failed=-1, way=tuple(ways[1:]))))
+        self._sequence(count)()
+        status = self._status()
+        taken = min(status.last + 1, count)
+        self._tool_way, self._stale, self._since = ways[taken], status.last < count, self._since + taken
+        return taken, status.failed
+
+    def _sequence(self, count: int) -> Callable[[], None]:
+        """So many steps, recorded when they are needed first, for as many pairs as there are or up to a fifth more."""
+        enough = math.ceil(2 ** (math.ceil(4 * math.log2(self._count + 1)) / 4))
+        if (count, enough) not in self._sequences:
+            self._sequences[count, enough] = self._device.record(lambda: self._enqueue_steps(count, enough))
+        return self._sequences[count, enough]
+
+    def _enqueue_steps(self, count: int, pairs: int) -> None:
+        tools, pairs = self._data.tools * BLOCK, _whole(pairs)
+        for step in range(count):
+            self._enqueue("contacts", pairs + tools, step)
+            self._enqueue("bodies", _whole(self._data.bodies) + min(pairs, MOST_CHUNKS * BLOCK) + tools, step)
+        self._enqueue("wrenches", tools, count - 1)
 
     def _list(self) -> None:
         """List pairs anew."""
@@ -175,8 +206,9 @@ class OnCuda:
         cells, memory = 4 * spheres + 4096, self._memory
         self._starts.reverse()
         self._pairs, self._spare = self._spare, self._pairs
-        self._enqueue("measure", self._scan, self._scan)
-        self._enqueue("fit", 1, self._scan)
+        self._tell()
+        self._enqueue("measure", MEASURING * BLOCK, MEASURING)
+        self._enqueue("fit", BLOCK, MEASURING)
         self._enqueue("clear", cells + 2)
         self._enqueue("count_in_cells", spheres)
         self._sum(memory["cell_counts"], cells + 2)
@@ -185,39 +217,50 @@ class OnCuda:
         self._enqueue("count_pairs", 2 * spheres)
         self._sum(self._starts[0], 2 * spheres + 1)
         self._enqueue("tell_pairs", 1)
-        self._parts, self._count = self._status()[2:]
+        status = self._status()
+        self._parts, self._count = status.parts, status.pairs
         self._grow(self._count)
+        self._tell()
         self._enqueue("put_pairs", 2 * spheres)
         self._sum(memory["incident_counts"], bodies + 2)
         self._enqueue("put_incidents", self._count)
         self._enqueue("sort_incidents", bodies)
         self._stale, self._tool_way, self.lists = False, 0.0, self.lists + 1
+        self._lasted, self._since = self._since, 0
 
     def _sum(self, numbers: cuda.Memory, n: int) -> None:
         """Each number becomes the sum of all up to it."""
         where, sums = ctypes.c_uint64(numbers.address), ctypes.c_uint64(self._memory["sums"].address)
-        chunks = self._scan
+        chunks = _blocks(n, SUMMED)
         for kernel, threads, arguments in (
-            ("sum_chunks", chunks, (where, n, chunks, sums)),
-            ("sum_sums", 1, (sums, chunks)),
-            ("spread_sums", chunks, (where, n, chunks, sums)),
+            ("sum_chunks", chunks * BLOCK, (where, n, sums)),
+            ("sum_sums", BLOCK, (sums, chunks)),
+            ("spread_sums", chunks * BLOCK, (where, n, sums)),
         ):
             self._device.enqueue(self._module, kernel, threads, arguments)
 
-    def _enqueue(self, kernel: str, threads: int, *arguments: int | cuda.Number, job: Job | None = None) -> None:
-        self._device.enqueue(self._module, kernel, max(threads, 1), [job or self._job(), *arguments])
+    def _enqueue(self, kernel: str, threads: int, *arguments: int | cuda.Number) -> None:
+        self._device.enqueue(self._module, kernel, max(threads, 1), [self._at_job, *arguments])
 
-    def _status(self) -> list[int]:
-        told = np.zeros(4, np.int64)
-        self._memory["status"].read(told)
-        return [int(x) for x in told]
+    def _status(self) -> Status:
+        status = Status()
+        self._memory["status"].read(_bytes(status))
+        return status
+
+    @property
+    def _at_job(self) -> ctypes.c_uint64:
+        return ctypes.c_uint64(self._memory["job"].address)
+
+    def _tell(self) -> None:
+        """Tell kernels how things are now."""
+        self._memory["job"].write(_bytes(self._job()))
 
     def _job(self) -> Job:
-        """What kernels are told, as things are now."""
         at = {name: memory.address for name, memory in self._memory.items()}
         world = WorldData.from_buffer_copy(self._data)
         for name in WorldData.POINTERS:
             setattr(world, name, self._there[name].address)
+        touched = self._count - self._parts
         cells = CellsData(at["grid"], at["cell_counts"] + 8, at["of"], at["sorted"], at["sorted_center"])
         starts, before = (memory.address for memory in self._starts)
         return Job(
@@ -229,6 +272,7 @@ class OnCuda:
             **{"cell_counts": at["cell_counts"], "starts": starts, "starts_before": before},
             **{"incident_counts": at["incident_counts"], "incident": self._pairs.memory["incident"].address},
             **{"region": at["region"], "partial": at["partial"]},
+            chunks=min(max(_blocks(touched, BLOCK), 1), MOST_CHUNKS),
         )
 
     def _room(self, pairs: int) -> _Room:
@@ -265,6 +309,21 @@ class _Room:
     def data(self, parts: int, count: int) -> PairsData:
         at = {name: self.memory[name].address for name in PAIRS}
         return PairsData(**at, parts=parts, count=count, room=self.room)
+
+
+def _bytes(structure: ctypes.Structure) -> np.ndarray:
+    """The memory of a structure."""
+    return np.frombuffer(memoryview(structure).cast("B"), np.uint8)
+
+
+def _blocks(n: int, size: int) -> int:
+    """How many of a size hold n."""
+    return (n + size - 1) // size
+
+
+def _whole(threads: int) -> int:
+    """Threads of whole blocks."""
+    return _blocks(threads, BLOCK) * BLOCK
 
 
 def _norm(x: ctypes.Array) -> float:

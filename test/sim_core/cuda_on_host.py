@@ -1,6 +1,6 @@
 """A GPU's stand-in: the kernels of a .cu file compiled as host code and run thread after thread.
 
-It imitates neither memory spaces nor concurrency.
+It imitates neither memory spaces nor concurrency. A block is one thread, which does alone what a GPU's block does together.
 """
 
 import ctypes
@@ -31,6 +31,8 @@ HOST = """
 #include <math.h>
 #define __global__
 #define __device__
+#define __shared__ static
+#define __syncthreads()
 #define __forceinline__ inline
 #define int64_t refit_int64
 #define int32_t refit_int32
@@ -75,6 +77,7 @@ class HostDevice:
     def __init__(self, folder: Path, backwards: bool = False):
         self._backwards = int(backwards)
         self._folder, self.uploads, self._count = Path(folder), 0, 0
+        self._recorded = None
 
     def load(self, functions, source, defines={}):
         text = Path(source).read_text()
@@ -129,6 +132,18 @@ class HostDevice:
                 converted.append(ctypes.c_void_p(pointer(a.array)))
             else:
                 converted.append(ctypes.c_longlong(a) if isinstance(a, int) else a)
-        getattr(module, f"host_{kernel}")(ctypes.c_longlong(threads), *converted)
+        self._call(getattr(module, f"host_{kernel}"), ctypes.c_longlong(threads), *converted)
 
     enqueue = launch
+
+    def _call(self, kernel, *arguments):
+        if self._recorded is None:
+            kernel(*arguments)
+        else:
+            self._recorded.append((kernel, *arguments))
+
+    def record(self, enqueue):
+        self._recorded = []
+        enqueue()
+        recorded, self._recorded = self._recorded, None
+        return lambda: [kernel(*arguments) for kernel, *arguments in recorded]

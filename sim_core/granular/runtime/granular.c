@@ -398,8 +398,8 @@ static void finish_step(granular_run *run, int64_t step, double tool_way) {
     speed = speed <= share->speed || share->speed != share->speed ? share->speed : speed;
   }
   sum_wrenches(w, &s->pairs);
-  for (int32_t t = 0; t < w->tools; t++) advance_tool(w, t);
-  for (int32_t p = 0; p < w->parts; p++) place_part(w, p);
+  for (int32_t t = 0; t < w->tools; t++) advance_tool(w, w->tool + t);
+  for (int32_t p = 0; p < w->parts; p++) place_part(w, p, w->tool + w->part[p].tool);
   s->tool_way += tool_way;
   if (!(speed <= w->fastest * w->fastest)) {
     run->status = GRANULAR_TOO_FAST;
@@ -455,7 +455,7 @@ int EXPORT(run)(const granular_world *w, granular_state *s, int64_t steps, int t
   pthread_t id[MOST];
   int started = 1;
   if (threads > MOST) threads = MOST;
-  for (int32_t p = 0; p < w->parts; p++) place_part(w, p);
+  for (int32_t p = 0; p < w->parts; p++) place_part(w, p, w->tool + w->part[p].tool);
   for (int32_t i = 0; i < w->bodies; i++) place_spheres(w, i);
   s->same = w->law + w->material[0] * (w->materials + 1);
   for (int32_t i = 1; i < w->spheres; i++) if (w->material[i] != w->material[0]) { s->same = NULL; break; }

@@ -109,10 +109,9 @@ REFIT_INLINE int is_near_part(const granular_pose *pose, const S *center, S reac
   return square < most * most;
 }
 
-/* Where the parts of the tools are now. */
-REFIT_INLINE void place_part(const granular_world *w, int32_t p) {
+/* Where a part is when its tool is there. */
+REFIT_INLINE void place_part(const granular_world *w, int32_t p, const granular_tool *tool) {
   const granular_part *part = w->part + p;
-  const granular_tool *tool = w->tool + part->tool;
   granular_pose *pose = w->pose + p;
   double r[9], mine[9], q[4];
   axes_of_double(r, tool->quaternion);
@@ -137,8 +136,7 @@ REFIT_INLINE void place_part(const granular_world *w, int32_t p) {
   pose->inverse_mass = pose->spare = pose->spare_ = 0;
 }
 
-REFIT_INLINE void advance_tool(const granular_world *w, int32_t t) {
-  granular_tool *tool = w->tool + t;
+REFIT_INLINE void advance_tool(const granular_world *w, granular_tool *tool) {
   if (DOT(tool->velocity, tool->velocity) == 0 && DOT(tool->spin, tool->spin) == 0) return;
   for (int k = 0; k < 3; k++) tool->position[k] += tool->velocity[k] * w->step;
   turn_double(tool->quaternion, tool->spin, (double)w->step);

@@ -31,7 +31,7 @@ class ShootingOnCuda:
     def __init__(self, kernel: Launchable, device: cuda.Device | None = None) -> None:
         self._kernel, self._device = kernel, device or cuda.Device()
         self._data = {name: self._device.upload(getattr(kernel.recorded, name)) for name in Job.DATA}
-        self._modules: dict[tuple[int, str], ctypes.c_void_p] = {}
+        self._modules: dict[tuple[int, str], tuple[ctypes.c_void_p, int]] = {}
         self._room: dict[str, cuda.Memory] = {}
         self._one_at_a_time = threading.Lock()  # calls share the room
 
@@ -59,7 +59,8 @@ class ShootingOnCuda:
     ) -> None:
         kernel, device = self._kernel, self._device
         N, (W, H, _), itemsize = len(out[0]), kernel.recorded.u.shape, kernel.dynamics.dtype.itemsize
-        columns, record = math.prod(out[3].shape[2:]), sum(map(kernel.functions(seeds, form)["step"].numel_out, (0, 1)))
+        module, record = self._module(seeds, form)
+        columns = math.prod(out[3].shape[2:])
         elements = 1, columns, (H * kernel.dynamics.substeps + 1) * record
         memory = dict(self._data)
         for name, array in zip(Job.GIVEN, given):
@@ -71,7 +72,6 @@ class ShootingOnCuda:
         for name, n in zip((*Job.EACH, "records"), elements):
             memory[name] = self._at_least(name, N * W * n * itemsize)
         job = kernel.job(N, damping, gradient, {name: m.address for name, m in memory.items()})
-        module = self._module(seeds, form)
         device.launch(module, "shooting", N * W, [job])
         device.launch(module, "sums", out[0].size * columns, [job])
         for name, array in zip(Job.RESULTS, out):
@@ -83,9 +83,11 @@ class ShootingOnCuda:
             self._room[name] = self._device.memory(nbytes)
         return self._room[name]
 
-    def _module(self, seeds: int, form: str) -> ctypes.c_void_p:
+    def _module(self, seeds: int, form: str) -> tuple[ctypes.c_void_p, int]:
+        """Kernels, and how many numbers a step leaves for the way back (equations are not written anew for each call)."""
         if (seeds, form) not in self._modules:
-            self._modules[seeds, form] = self._load(seeds, form)
+            step = self._kernel.functions(seeds, form)["step"]
+            self._modules[seeds, form] = self._load(seeds, form), sum(map(step.numel_out, (0, 1)))
         return self._modules[seeds, form]
 
     def _load(self, seeds: int, form: str) -> ctypes.c_void_p:
