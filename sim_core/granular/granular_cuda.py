@@ -29,6 +29,11 @@ MEASURING = 512  # blocks that measure what holds all spheres
 SUMMED = 1024  # numbers in a chunk of a sum, CHUNK of runtime/granular.cu
 FOREVER = 1 << 62
 _P, _I64 = ctypes.c_void_p, ctypes.c_int64
+#: arrays of a list of pairs; None: the room for them. Actions, slots and incidents: see `granular_job` of runtime/granular.cu
+KEPT: dict[str, tuple[tuple[int | None, ...], str]] = {
+    **{"a": ((None,), "i4"), "b": ((None,), "i4"), "touches": ((None,), "u1"), "history": ((6, None), "f4")},
+    **{"action": ((2, None, 8), "f4"), "slot": ((2, None), "i4"), "incident": ((2, None), "i8")},
+}
 BODIES = ("motion", "quaternion", "center")
 
 
@@ -55,7 +60,7 @@ class CellsData(ctypes.Structure):
 class Job(ctypes.Structure):
     """`granular_job` of runtime/granular.cu."""
 
-    COUNTS = ("cell_counts", "starts", "starts_before", "incident_counts", "incident")
+    COUNTS = ("cell_counts", "starts", "starts_before", "incident_counts", "incident", "action", "slot")
     _fields_ = [
         ("w", WorldData),
         ("pairs", PairsData),
@@ -132,21 +137,25 @@ class OnCuda:
         self._newer, self._written = False, True
 
     def pairs(self) -> dict[str, np.ndarray]:
-        taken = {}
-        for name in PAIRS:
-            room = self._pairs.array(name)
-            self._pairs.memory[name].read(room)
-            taken[name] = np.ascontiguousarray(room.T if name == "history" else room)[: self._count].copy()
-        return taken
+        count = self._count
+        there = {name: self._pairs.array(name) for name in self._pairs.memory}
+        for name, array in there.items():
+            self._pairs.memory[name].read(array)
+        on_a, on_b = (there["action"].reshape(-1, 8)[slots[:count]] for slots in there["slot"])
+        place = np.stack([on_a[:, 3], on_a[:, 7], on_b[:, 3]], 1)
+        return {
+            **{name: there[name][:count].copy() for name in ("a", "b", "touches")},
+            "history": np.ascontiguousarray(there["history"].T[:count]),
+            "force": np.concatenate([on_b[:, :3], on_a[:, 4:7], on_b[:, 4:7], place], 1),
+        }
 
     def put_pairs(self, pairs: Mapping[str, np.ndarray]) -> int:
         self._count = len(pairs["a"])
         self._grow(self._count)
-        for name in PAIRS:
-            if name != "force":
-                room = self._pairs.array(name)
-                (room.T if name == "history" else room)[: self._count] = pairs[name]
-                self._pairs.memory[name].write(room)
+        for name, given in pairs.items():
+            room = self._pairs.array(name)
+            (room.T if name == "history" else room)[: self._count] = given
+            self._pairs.memory[name].write(room)
         n = self._data.spheres
         kind = n * (np.asarray(pairs["b"], np.int64) >= n)
         each = np.bincount(np.asarray(pairs["a"], np.int64) + kind, minlength=2 * n)
@@ -270,8 +279,8 @@ class OnCuda:
             cells,
             at["status"],
             **{"cell_counts": at["cell_counts"], "starts": starts, "starts_before": before},
-            **{"incident_counts": at["incident_counts"], "incident": self._pairs.memory["incident"].address},
-            **{"region": at["region"], "partial": at["partial"]},
+            **{name: self._pairs.memory[name].address for name in ("incident", "action", "slot")},
+            **{"incident_counts": at["incident_counts"], "region": at["region"], "partial": at["partial"]},
             chunks=min(max(_blocks(touched, BLOCK), 1), MOST_CHUNKS),
         )
 
@@ -298,16 +307,15 @@ class _Room:
 
     def __init__(self, device: cuda.Device, room: int) -> None:
         self.room = room
-        sizes = {name: self.array(name).nbytes for name in PAIRS} | {"incident": 16 * room}
-        self.memory = {name: device.memory(size) for name, size in sizes.items()}
+        self.memory = {name: device.upload(self.array(name)) for name in KEPT}
 
     def array(self, name: str) -> np.ndarray:
-        """Zeros of the shape that the memory holds: histories number by number, all else pair by pair."""
-        shape, kind = PAIRS[name]
-        return np.zeros((*shape, self.room) if name == "history" else (self.room, *shape), kind)
+        """Zeros of the shape that the memory holds."""
+        shape, kind = KEPT[name]
+        return np.zeros([self.room if n is None else n for n in shape], kind)
 
     def data(self, parts: int, count: int) -> PairsData:
-        at = {name: self.memory[name].address for name in PAIRS}
+        at = {name: memory.address for name, memory in self.memory.items() if name in PAIRS}
         return PairsData(**at, parts=parts, count=count, room=self.room)
 
 

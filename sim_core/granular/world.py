@@ -139,7 +139,7 @@ class GranularWorld:
             "offset": np.ascontiguousarray(grains.offset, f32),
             "center": center,
             "reference": np.zeros((spheres, 3), f32),
-            "pose": np.zeros((max(len(parts), 1), 34), f32),
+            "pose": np.zeros((max(len(parts), 1), 36), f32),
             "wrench": np.zeros((len(tools), 6)),
             "peak": np.zeros(len(tools)),
         }

@@ -33,6 +33,9 @@ HOST = """
 #define __device__
 #define __shared__ static
 #define __syncthreads()
+#define __align__(n) __attribute__((aligned(n)))
+struct __align__(16) float4 { float x, y, z, w; };
+static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 #define __forceinline__ inline
 #define int64_t refit_int64
 #define int32_t refit_int32

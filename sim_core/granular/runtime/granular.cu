@@ -15,6 +15,8 @@ typedef unsigned char uint8_t;
 /* step; step or -1; of a new list where parts begin, and its end; how far tools have gone after each step since pairs were listed */
 typedef struct { int64_t last, failed, parts, pairs; S way[SEQUENCE]; } granular_status;
 
+/* What a pair does to one of its two. The fourth numbers are its place: x and y in a's, z in b's. Zeros where it does not touch. */
+typedef struct { float4 force, torque; } granular_action;
 typedef struct { double of[6]; } granular_wrench;
 typedef struct { S low[3], high[3], largest; } granular_region; /* what holds some spheres, and their largest radius */
 
@@ -26,6 +28,8 @@ typedef struct {
   granular_status *status;
   int64_t *cell_counts, *starts, *starts_before; /* starts: (2 spheres + 1), first pair of each a with spheres, then with parts */
   int64_t *incident_counts, *incident; /* of bodies: 2 p for side a of pair p, 2 p + 1 for side b */
+  granular_action *action;      /* on bodies, as they are in `incident`; then on tools */
+  int32_t *slot;                /* (2, room): which is a's and which is b's */
   granular_region *region;      /* of each block that measures */
   granular_wrench *partial;     /* (chunks, tools) */
   int64_t chunks;               /* of the pairs with parts */
@@ -56,13 +60,18 @@ extern "C" __global__ void place(const granular_job *at) {
   if (i < job.w.bodies) place_spheres(&job.w, (int32_t)i);
 }
 
+REFIT_INLINE granular_wrench sum_of_two(granular_wrench a, const granular_wrench &b) {
+  for (int k = 0; k < 6; k++) a.of[k] += b.of[k];
+  return a;
+}
+
 /* Sum of the threads' wrenches, to all of a block. */
 REFIT_INLINE granular_wrench sum_of_block(const granular_wrench &mine) {
-  return block_fold(mine, [](granular_wrench a, const granular_wrench &b) {
-    for (int k = 0; k < 6; k++) a.of[k] += b.of[k];
-    return a;
-  });
+  return block_fold(mine, [](const granular_wrench &a, const granular_wrench &b) { return sum_of_two(a, b); });
 }
+
+/* Which action is what pair p, of the last ones, does to a tool: every pair before acts on two bodies, and it on one. */
+REFIT_INLINE int64_t slot_of_tool(const granular_job *job, int64_t p) { return job->pairs.count + p; }
 
 /* A block for what the pairs of a chunk do to the tools. */
 REFIT_INLINE void sum_chunk_of_parts(const granular_job *job, int64_t chunk) {
@@ -71,7 +80,10 @@ REFIT_INLINE void sum_chunk_of_parts(const granular_job *job, int64_t chunk) {
   for (int32_t t = 0; t < w->tools; t++) {
     granular_wrench mine = {{0, 0, 0, 0, 0, 0}};
     for (int64_t p = begin + n * chunk / chunks + IN_BLOCK; p < begin + n * (chunk + 1) / chunks; p += blockDim.x)
-      if (job->pairs.touches[p] && w->part[job->pairs.b[p] - w->spheres].tool == t) add_wrench(job->pairs.force + 12 * p, mine.of);
+      if (w->part[job->pairs.b[p] - w->spheres].tool == t) {
+        const granular_action action = job->action[slot_of_tool(job, p)];
+        mine = sum_of_two(mine, {{action.force.x, action.force.y, action.force.z, action.torque.x, action.torque.y, action.torque.z}});
+      }
     mine = sum_of_block(mine);
     if (IN_BLOCK == 0) job->partial[chunk * w->tools + t] = mine;
   }
@@ -83,7 +95,7 @@ REFIT_INLINE void add_wrench_of_step(const granular_job *job, int64_t tool, int6
   if (tool >= w->tools || step < 0 || step > job->status->last) return;
   granular_wrench mine = {{0, 0, 0, 0, 0, 0}};
   for (int64_t c = IN_BLOCK; c < job->chunks; c += blockDim.x)
-    for (int k = 0; k < 6; k++) mine.of[k] += job->partial[c * w->tools + tool].of[k];
+    mine = sum_of_two(mine, job->partial[c * w->tools + tool]);
   mine = sum_of_block(mine);
   if (IN_BLOCK == 0) add_step(w, (int32_t)tool, mine.of);
 }
@@ -112,14 +124,12 @@ extern "C" __global__ void contacts(const granular_job *at, int64_t step) {
   contact(&job.w, &c, p >= job.pairs.parts, NULL);
   for (int k = 0; k < 6; k++) job.pairs.history[k * room + p] = c.history[k];
   job.pairs.touches[p] = c.touches != 0;
-  if (!c.touches) return;
-  S *to = job.pairs.force + 12 * p;
-  for (int k = 0; k < 3; k++) {
-    to[k] = c.force[k];
-    to[3 + k] = c.torque_a[k];
-    to[6 + k] = c.torque_b[k];
-    to[9 + k] = c.place[k];
-  }
+  const S *f = c.force, *a = c.torque_a, *b = c.torque_b;
+  granular_action *on_a = job.action + job.slot[p], *on_b = job.action + job.slot[room + p];
+  on_a->force = make_float4(-f[0], -f[1], -f[2], c.place[0]);
+  on_a->torque = make_float4(a[0], a[1], a[2], c.place[1]);
+  on_b->force = make_float4(f[0], f[1], f[2], c.place[2]);
+  on_b->torque = make_float4(b[0], b[1], b[2], 0);
 }
 
 /* Moves all bodies; by blocks behind theirs, sums what pairs do to tools, and moves the tools. */
@@ -134,14 +144,11 @@ extern "C" __global__ void bodies(const granular_job *at, int64_t step) {
   if (i >= w->bodies) return;
   const int64_t *first = job.incident_counts + 1;
   S force[3] = {0, 0, 0}, torque[3] = {0, 0, 0};
-#pragma unroll 4
-  for (int64_t e = first[i]; e < first[i + 1]; e++) { /* read before it is known whether it counts, so that reads need not wait for each other */
-    const int64_t p = job.incident[e] >> 1, is_b = job.incident[e] & 1;
-    const S *from = job.pairs.force + 12 * p, *turns = from + (is_b ? 6 : 3);
-    const S f[3] = {from[0], from[1], from[2]}, m[3] = {turns[0], turns[1], turns[2]};
-    if (!job.pairs.touches[p]) continue;
+  for (int64_t e = first[i]; e < first[i + 1]; e++) {
+    const granular_action action = job.action[e];
+    const S f[3] = {action.force.x, action.force.y, action.force.z}, m[3] = {action.torque.x, action.torque.y, action.torque.z};
     for (int k = 0; k < 3; k++) {
-      force[k] += is_b ? f[k] : -f[k];
+      force[k] += f[k];
       torque[k] += m[k];
     }
   }
@@ -308,10 +315,14 @@ extern "C" __global__ void put_incidents(const granular_job *at) {
   const int32_t a = job.pairs.a[p], b = job.pairs.b[p];
   job.incident[take_place(job.incident_counts + 1 + job.w.body[a])] = 2 * p;
   if (p < job.pairs.parts) job.incident[take_place(job.incident_counts + 1 + job.w.body[b])] = 2 * p + 1;
+  else job.slot[job.pairs.room + p] = (int32_t)slot_of_tool(&job, p);
 }
 
 extern "C" __global__ void sort_incidents(const granular_job *at) {
   const granular_job job = *at;
   const int64_t i = THREAD, *first = job.incident_counts + 1;
-  if (i < job.w.bodies) sort_few(job.incident, first[i], first[i + 1]);
+  if (i >= job.w.bodies) return;
+  sort_few(job.incident, first[i], first[i + 1]);
+  for (int64_t e = first[i]; e < first[i + 1]; e++)
+    job.slot[(job.incident[e] & 1) * job.pairs.room + (job.incident[e] >> 1)] = (int32_t)e;
 }

@@ -52,12 +52,22 @@ REFIT_INLINE void out_of_lanes(S *to, int stride, const R *x) {
 REFIT_INLINE R sqrt_lanes(R x) { return r_sqrt(x); }
 REFIT_INLINE int any_lane(I mask) { return refit_any(mask); }
 
+#ifdef REFIT_CUDA
+REFIT_INLINE void into_lanes(R *to, const S *const *from, int at) { /* one read, if the numbers are aligned for it */
+  const float4 x = *(const float4 *)(from[0] + at);
+  to[0] = x.x;
+  to[1] = x.y;
+  to[2] = x.z;
+  to[3] = x.w;
+}
+#else
 REFIT_INLINE void into_lanes(R *to, const S *const *from, int at) {
   S x[4][REFIT_LANES];
   for (int l = 0; l < REFIT_LANES; l++)
     for (int k = 0; k < 4; k++) x[k][l] = from[l][at + k];
   for (int k = 0; k < 4; k++) to[k] = load_lanes(x[k]);
 }
+#endif
 
 REFIT_INLINE void out_of_lanes(S *to, int stride, const R *x) {
   S y[4][REFIT_LANES];

@@ -10,25 +10,31 @@
 
 #include "lanes.h"
 
+/* Structures whose numbers are read four at a time. */
+#ifdef REFIT_CUDA
+#define IN_FOURS __align__(16)
+#else
+#define IN_FOURS
+#endif
+
 /* Of a pair of materials; stiffness is per metre of effective radius, as all times then scale with a grain's size. */
-typedef struct { S stiffness, damping, friction, rolling, adhesion, reach, shear, root_shear; } granular_law;
+typedef struct IN_FOURS { S stiffness, damping, friction, rolling, adhesion, reach, shear, root_shear; } granular_law;
 
 /* A box with half lengths `half`, swept by a sphere of radius `rounding`, in the tool's frame. */
 typedef struct { int32_t tool, material; S half[3], rounding, offset[3], quaternion[4]; } granular_part;
 
-/* Where a part is: its middle, its axes as columns, its size; how its tool moves; and the box along the world's axes that holds it.
- * Numbers are read four at a time. */
-typedef struct {
+/* Where a part is: its middle, its axes as columns, its size; how its tool moves; and the box along the world's axes that holds it. */
+typedef struct IN_FOURS {
   S middle[3], rounding, axes[9], half[3];
   S position[3], inverse_mass, velocity[3], spare, spin[3], spare_;
-  S low[3], high[3];
+  S low[3], high[3], spare__[2];
 } granular_pose;
 
 typedef struct { double position[3], quaternion[4], velocity[3], spin[3]; } granular_tool;
 
 /* A body's, on one line of the cache; position + lost is where it is, since a slow grain's way in a step is below the rounding of its
  * place. Inverse mass 0: it does not move. */
-typedef struct { S position[3], inverse_mass, velocity[3], spare, spin[3], spare_, lost[3], spare__; } granular_motion;
+typedef struct IN_FOURS { S position[3], inverse_mass, velocity[3], spare, spin[3], spare_, lost[3], spare__; } granular_motion;
 
 typedef struct {
   /* bodies */
