@@ -28,7 +28,8 @@ from sim_core.multibody.rollout.rollout import Dynamics
 __all__ = ["ShootingKernel"]
 
 DEVICES = ("auto", "cpu", "cuda")
-GPU_FROM = 512  # windows: with fewer a GPU waits for its slowest thread longer than a core takes for all (an estimate)
+#: windows, and more for each thread of the CPU: with fewer an H200 takes longer than the threads do (docs/kernels.md, "GPU")
+GPU_FROM, GPU_FROM_A_THREAD = 256, 64
 WORTH_A_THREAD = 1e5  # operations on a block of lanes, some 25 us: what starting a thread costs
 
 Rooms = list[np.ndarray]  # arrays side by side in memory
@@ -44,7 +45,8 @@ class ShootingKernel:
         recorded: Recorded.
         observe: CasADi function y = h(x) or h(x, p), or None for the state.
         loss: "gaussian" or "huber".
-        device: "cpu"; "cuda", GPU 0; "auto", the GPU for calls of GPU_FROM windows and more where there is one.
+        device: "cpu"; "cuda", GPU 0; "auto", the GPU where there is one, for calls of so many windows that it is faster than the
+            dynamics' threads.
 
     Raises:
         ValueError: an observation map with other inputs, or another number of observations; an unknown device.
@@ -84,7 +86,9 @@ class ShootingKernel:
         if device == "cuda" or (device == "auto" and cuda.usable()):
             from sim_core.inference.shooting.shooting_cuda import ShootingOnCuda
 
-            self._cuda, self._cuda_from = ShootingOnCuda(self), GPU_FROM if device == "auto" else 0
+            self._cuda, self._cuda_from = ShootingOnCuda(self), 0
+            if device == "auto":
+                self._cuda_from = GPU_FROM + GPU_FROM_A_THREAD * dynamics.threads
 
     def maps(self) -> GraphMaps:
         """p(theta) and h(x, p(theta)) with their Jacobians."""
