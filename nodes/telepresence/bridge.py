@@ -132,7 +132,7 @@ class TelepresenceBridge(RefitNode):
         self._questions: list[_Question] = []
         self._head_yaw, self._session = 0.0, ""  # as somebody has set it, and whose session it is
         self._teleop: TeleopStatus | None = None
-        self._teleop_heard = -math.inf
+        self._teleop_heard, self._teleop_is_new = -math.inf, False
         self._supervisor = SupervisorWords()
         self._joints = Joints()
         check_exposure(config.host, config.token_file, config.certificate, config.key)
@@ -312,6 +312,11 @@ class TelepresenceBridge(RefitNode):
             if self._head_yaw:
                 self._set("head_yaw", 0.0, lambda message: None)
 
+    def _remind(self) -> None:
+        """A teleop node that was started again does not know where straight ahead is."""
+        if self._head_yaw:
+            self._set("head_yaw", self._head_yaw, lambda message: None)
+
     def _look_away(self) -> None:
         for camera in getattr(self, "_cameras", {}).values():
             self.destroy_subscription(camera)
@@ -340,7 +345,11 @@ class TelepresenceBridge(RefitNode):
         if thread is None or server is None:
             return
         for message, _ in take(self._statuses):
+            self._teleop_is_new |= time.monotonic() > self._teleop_heard + TELEOP_SILENCE
             self._teleop, self._teleop_heard = message, time.monotonic()
+        if self._teleop_is_new and self._askable["head_yaw"].service_is_ready():
+            self._teleop_is_new = False
+            self._remind()
         for message, _ in take(self._rehearsals):
             self._rehearsed[message.task] = Rehearsed(
                 message.task, message.progress, message.sentence, message.done, message.elapsed

@@ -12,6 +12,7 @@ pytest.importorskip("rclpy")
 
 from audio_common_msgs.msg import AudioDataStamped, AudioInfo
 from link_client import until
+from refit_interfaces.msg import TeleopStatus
 from refit_interfaces.srv import SetEyeDistance, SetHeadOffset
 from sounds import Speaking, loudest, tone
 from test_bridge import bridge, pages, serve  # noqa: F401  Fixtures
@@ -19,7 +20,7 @@ from test_sound import Listening, tell
 
 from hardware.audio.sources import StreamFormat
 from nodes.framework.messages import seconds
-from nodes.framework.qos import LATCHED
+from nodes.framework.qos import GLANCE, LATCHED
 from nodes.framework.sound_messages import SOUND, audio_info, samples_of, stamped_audio, stream_format
 from nodes.telepresence.protocol_robot import Refused
 
@@ -239,6 +240,20 @@ def test_head_and_eyes_are_adjusted_by_their_services(ros, bridge, pages):  # no
 
     until_asked(heads, "head_yaw", 0.3)
     assert (heads[-1].yaw, heads[-1].pitch, heads[-1].roll) == (0.3, 0.0, 0.0)
+    status, asked = ros.node.create_publisher(TeleopStatus, "teleop/status", GLANCE), len(heads)
+
+    def told_again():
+        status.publish(TeleopStatus())
+        ros.spin(0.1)
+        return len(heads) > asked
+
+    ros.until(told_again, what="a teleop node that says something for the first time is told of the head")
+    assert heads[-1].yaw == 0.3
+    for _ in range(5):
+        told_again()
+    assert len(heads) == asked + 1
+    ros.spin(1.2)
+    ros.until(lambda: told_again() and len(heads) > asked + 1, what="and after it was silent")
     until_asked(eyes, "eye_distance", 0.063)
     asked = len(heads)
     assert eyes[-1].distance == 0.063
