@@ -10,6 +10,7 @@ pytest.importorskip("rclpy")
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from hardware.ability_hand.emulator import FASTEST
 from hardware.emulation.process import EmulatorProcess
 from nodes.devices.ability_hand import AbilityHandConfig
 from nodes.framework.qos import COMMAND, SENSOR
@@ -104,15 +105,20 @@ def test_unplugged_and_back(node, emulator):
 
 
 def test_deactivation_stops_and_the_end_is_clean(node, emulator):
+    def angles(wait=0.0):
+        node.spin(wait)
+        return emulator.stats()["angles"]
+
     reach(node, [5, 5, 5, 5, 5, -5])
+    emulator.set(fastest=5.0)  # nobody needs the twenty seconds in which fingers come to their targets
     node.aim([100, 100, 100, 100, 100, -100])
     node.spin(0.1)
     node.transition("ability_hand", "deactivate")
-    node.until(lambda: emulator.stats()["angles"] == emulator.stats()["angles"], 20, "standing fingers")
-    angles = emulator.stats()["angles"]
+    node.until(lambda: angles() == angles(0.5), 20, "standing fingers")
+    stand = angles()
     node.aim([5, 5, 5, 5, 5, -5])
-    node.spin(0.3)
-    assert emulator.stats()["angles"] == pytest.approx(angles, abs=1.0) and max(angles) < 95
+    assert angles(0.3) == pytest.approx(stand, abs=1.0) and max(stand) < 95
+    emulator.set(fastest=FASTEST)
     code, _, output = node.finish(node.process, signal.SIGINT)
     assert code == 0 and "Traceback" not in output, output
     node.until(lambda: not emulator.stats()["api"], 5, "the end of the API mode")
