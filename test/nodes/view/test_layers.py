@@ -172,14 +172,19 @@ def test_the_payload_hangs_where_the_hand_is(stage):
     np.testing.assert_allclose(node(stage, "/payload/it").position, expected, atol=1e-6)
     assert node(stage, "/payload/it").visible and node(stage, "/payload/it/label").text == "2.000 (1.990 to 2.010) kg"
     assert layer._choice.value == "hand.payload.mass" and "Revision 3" in layer._said.content
+    assert "speak" not in layer._said.content
+    held = "held-out loss 2 -> 1; the data speak for friction other than the model's, which the refit holds"
+    layer.take("refit/parameters", parameter_set(3, parameter("hand.payload.mass", 2.0, 0.01), message=held), 2.2)
+    said = layer._said.content
+    assert "Revision 3" in said and "The data speak for friction other than the model&#x27;s" in said and "loss" not in said
     layer.take("refit/parameters", parameter_set(3, accepted=False, message="the loss does not fall"), 2.5)
     assert "the loss does not fall" in layer._said.content
     layer.take("refit/parameters", parameter_set(4, parameter("hand.payload.mass", 0.001, 0.01)), 3.0)
     layer.refresh()
     assert not node(stage, "/payload/it").visible  # an interval that holds zero
     t, value, low, high = layer._plot._drawn.data
-    assert t.tolist() == [2.0, 3.0] and value.tolist() == [2.0, 0.001]
-    np.testing.assert_allclose([low, high], [[1.99, -0.009], [2.01, 0.011]])
+    assert t.tolist() == [2.0, 2.2, 3.0] and value.tolist() == [2.0, 2.0, 0.001]
+    np.testing.assert_allclose([low, high], [[1.99, 1.99, -0.009], [2.01, 2.01, 0.011]])
 
 
 def test_numbers_have_the_digits_that_their_interval_allows():
