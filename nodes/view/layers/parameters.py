@@ -67,12 +67,11 @@ class ParametersLayer(Layer):
         values = {p.name: (float(p.value), float(p.lower), float(p.upper)) for p in message.parameters if p.free}
         self._units |= {p.name: p.unit for p in message.parameters}
         self._course.append((time, values))
+        _loss, *doubts = message.message.split("; ")  # what the model leaves over, or what the refit holds
         self._said.content = _line(
             f"Revision {message.revision} at {self.stage.elapsed(time):.1f} s, fitted to "
             f"{message.window_end - message.window_start:.2f} s of motion; {self._refused} proposals were not taken over."
-        ) + "".join(
-            map(_doubt, message.message.split("; ")[1:])
-        )  # behind the held-out loss: what the model leaves over, what it holds
+        ) + "".join(map(_doubt, doubts))
         self._table.content = _table([p for p in message.parameters if p.free])
         if set(values) - set(self._names):
             self._offer(values)
@@ -124,12 +123,12 @@ class ParametersLayer(Layer):
         self._changed = True
 
 
-def _line(text: str) -> str:
-    return f'<div style="font-size:13px;margin:6px 12px;color:#374151">{html.escape(text)}</div>'
+def _line(text: str, colour: str = "#374151") -> str:
+    return f'<div style="font-size:13px;margin:6px 12px;color:{colour}">{html.escape(text)}</div>'
 
 
 def _doubt(text: str) -> str:
-    return _line(text[:1].upper() + text[1:] + ".").replace("#374151", "#b45309")
+    return _line(f"{text[:1].upper()}{text[1:]}.", "#b45309")
 
 
 def in_words(value: float, low: float, high: float) -> str:
