@@ -18,8 +18,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from config import yaml_text
 from config.description import Robot, RobotError
 from config.share import shared_folder
 from config.typed import TypedError, read_file
@@ -214,5 +213,5 @@ def node_settings(robot: str | Path, node: str) -> dict[str, Any]:
     Raises:
         FileNotFoundError: as for `node_parameters`.
     """
-    sections = yaml.safe_load(node_parameters(robot).read_text(encoding="utf-8"))
+    sections = yaml_text.load(node_parameters(robot).read_text(encoding="utf-8"))
     return dict(sections.get(f"/**/{node}", {}).get("ros__parameters", {}))

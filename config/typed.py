@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 import types
 import typing
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from config import yaml_text
 
 __all__ = ["TypedError", "key", "keys", "read", "read_file"]
 
@@ -63,7 +66,7 @@ def keys(kind: Any, where: str = "") -> list[tuple[str, dataclasses.Field[Any]]]
     a key may come twice.
     """
     found: list[tuple[str, dataclasses.Field[Any]]] = []
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     for field in dataclasses.fields(kind):
         if not field.metadata:
             continue
@@ -72,6 +75,12 @@ def keys(kind: Any, where: str = "") -> list[tuple[str, dataclasses.Field[Any]]]
         for inner in _dataclasses_in(hints[field.name]):
             found += keys(inner, name)
     return found
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """The types of a dataclass's fields; its annotations are texts, each of which costs a compilation."""
+    return typing.get_type_hints(kind)
 
 
 def read(kind: Any, value: Any, where: str = "", **given: Any) -> Any:
@@ -101,7 +110,7 @@ def read_file(kind: Any, path: Path, nothing: Any = None, **given: Any) -> Any:
         TypedError: it cannot be read, or `read` refuses it; the sentence begins with the path.
     """
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml_text.load(path.read_text(encoding="utf-8"))
         return read(kind, nothing if document is None else document, **given)
     except FileNotFoundError:
         raise
@@ -124,7 +133,7 @@ def _read_dataclass(kind: Any, value: Any, where: str, given: dict[str, Any]) ->
             near = difflib.get_close_matches(str(name), known, 1)
             hint = f"did you mean {near[0]}?" if near else f"expected only {', '.join(known)}"
             raise TypedError(f"{_dotted(where, name)} is no key here; {hint}")
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     values = dict(given)
     for name, field in fields.items():
         if name in value:

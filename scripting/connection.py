@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import yaml
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import GetState
 from simulation_interfaces.srv import GetSimulationState
 from std_srvs.srv import Trigger
 
+from config import yaml_text
 from config.description import CONTROLLERS
 from config.robot import node_parameters
 from nodes.devices.robot_devices import robot_devices
@@ -126,7 +126,7 @@ class Connection:
     ) -> Connection:
         """To what `graph` starts with these arguments of the launch file."""
         client = GraphClient(domain, namespace, graph.check_alive, graph.error)
-        sections = {path.rsplit("/", 1)[-1] for path in yaml.safe_load(node_parameters(robot).read_text())}
+        sections = {path.rsplit("/", 1)[-1] for path in yaml_text.load(node_parameters(robot).read_text())}
         controller = next((name for name in CONTROLLERS if name in sections), "adaptive_mpc")
         by_hand = arguments.get("drivers") == "by_hand"
         drivers = [d.path for d in robot_devices(robot, str(arguments.get("devices", "")))] if by_hand else []

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import yaml
 
+from config import yaml_text
 from config.robot import DEFAULT, node_parameters, runnable_robots
 from nodes.framework.config import Setting, settings
 from sim_core.adoption import is_model_file
@@ -232,7 +233,7 @@ def parameter_files(text: str, name: str = "params_file") -> ParameterFiles:
 def _check_ros_parameters(name: str, path: str) -> None:
     """A node that is given something else ends with a traceback of its own, or ignores it."""
     try:
-        sections = yaml.safe_load(_content(name, path))
+        sections = yaml_text.load(_content(name, path))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}: " if mark else ""

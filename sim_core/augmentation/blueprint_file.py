@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from config import yaml_text
 from config.whole_file import whole_file
 from sim_core.augmentation.blueprint import Blueprint
 from sim_core.augmentation.network import Network
@@ -81,7 +82,7 @@ def load_blueprints(path: str | os.PathLike[str], trained: bool = False, seed: i
     """
     path = Path(path)
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml_text.load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise BlueprintFileError(f"{path}: cannot be read ({reason}); check the path") from None

@@ -17,6 +17,7 @@ import yaml
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from config import yaml_text
 from config.whole_file import whole_file
 from sim_core.inference.data.density import LogDensity
 from sim_core.inference.samplers.sampler import Samples
@@ -194,7 +195,7 @@ class ParticlePosterior:
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-            head = yaml.safe_load(str(arrays.pop("head")))
+            head = yaml_text.load(str(arrays.pop("head")))
             if head["format"] != FORMAT:
                 raise ValueError(f"format '{head['format']}'")
             return cls(tuple(head["names"]), meta=head["meta"], units=tuple(head["units"]), **arrays)

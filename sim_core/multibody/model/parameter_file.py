@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import yaml
 
+from config import yaml_text
 from config.whole_file import whole_file
 from sim_core.multibody.equations.inertia import is_physical
 from sim_core.multibody.equations.physical_vector import INERTIA_FIELDS, PhysicalVector
@@ -108,7 +109,7 @@ class ParameterFile:
         """
         path = Path(path)
         try:
-            document = yaml.safe_load(path.read_text(encoding="utf-8"))
+            document = yaml_text.load(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise ParameterFileError(f"{path}: cannot be read ({error.strerror}); check params_file") from None
         except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from config import yaml_text
 from config.typed import TypedError, key, read
 from config.whole_file import whole_file
 from sim_core.telepresence.hand.poses import CALIBRATION_POSES
@@ -96,7 +97,7 @@ class GloveCalibration:
             CalibrationError: it is not there, is not such a file, or holds what no calibration may.
         """
         try:
-            document = yaml.load(Path(path).read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            document = yaml_text.load(Path(path).read_text(encoding="utf-8"))
             file: _File = read(_File, document, "")
         except OSError as error:
             raise CalibrationError(f"{path}: cannot be read ({error.strerror}); check glove_calibration") from None
