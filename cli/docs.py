@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib.util
 import os
 import warnings
@@ -84,6 +86,19 @@ def docs(
     return EXIT_OK
 
 
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Nothing of what pages are made of is garbage before all are written, and looking for it takes a third of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@_without_garbage_collection()
 def write_pages(
     packages: tuple[str, ...], folder: Path, tell: Callable[[str], None] = lambda name: None
 ) -> tuple[int, dict[str, str]]:

@@ -4,6 +4,7 @@ docs/testing.md explains it to whoever writes a test.
 """
 
 import functools
+import gc
 import math
 import os
 import random
@@ -212,6 +213,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(_kind(item))
     if hasattr(config, "workerinput"):
         items.sort(key=_length, reverse=True)
+
+
+# ---- garbage -----------------------------------------------------------------------------------------------------
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without looking for garbage, and look through modules and tests, which stay, never again.
+
+    They are a million objects, and looking through them takes a quarter of the time of collecting them, in every worker.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 # ---- pure tests are held to their mark ---------------------------------------------------------------------------

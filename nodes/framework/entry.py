@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import os
 import signal
@@ -26,7 +27,12 @@ def _main(module: str) -> NoReturn:
     # Blocked until here by the shield of nodes/framework/launching.py.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     enclose(os.environ, images=module in SENDS_IMAGES)
-    _leave(importlib.import_module(module).main())
+    # What is imported stays. Looking through it for garbage over and over is a sixth of what a node's start takes.
+    gc.disable()
+    main = importlib.import_module(module).main
+    gc.freeze()
+    gc.enable()
+    _leave(main())
 
 
 def _leave(code: int) -> NoReturn:
