@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from experiments.problems.teleoperation import Seen
 from sim_core.telepresence.clutch import OPENXR, Pose
 from sim_core.telepresence.link_ends import Devices
 from sim_core.telepresence.session import State
+from sim_core.telepresence.turns import rotation_matrix, rotation_vector
 
 __all__ = ["AHEAD", "Script", "ScriptedOperator"]
 
@@ -178,7 +178,7 @@ class ScriptedOperator:
             return False
         away, turn = _apart(self.goal, self.effector)
         self._hand = self._hand + dt * _limited(GAIN * away, SPEED)
-        self._turn = Rotation.from_rotvec(dt * _limited(GAIN * turn, TURNING)).as_matrix() @ self._turn
+        self._turn = rotation_matrix(dt * _limited(GAIN * turn, TURNING)) @ self._turn
         if np.linalg.norm(self._hand - self._rest) > ARM:
             self._open_until = self.now + REGRIP
         return True
@@ -186,7 +186,7 @@ class ScriptedOperator:
 
 def _apart(goal: Pose, pose: Pose) -> tuple[np.ndarray, np.ndarray]:
     """Way (3,) [m] and turn (3,) [rad] from a pose to a goal, in the axes of what both are given in."""
-    turn = Rotation.from_matrix(goal.rotation @ pose.rotation.T).as_rotvec()
+    turn = rotation_vector(goal.rotation @ pose.rotation.T)
     return goal.position - pose.position, turn
 
 

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim_core.telepresence.arm_kinematics import pose_error
 from sim_core.telepresence.clutch import Pose
+from sim_core.telepresence.turns import rotation_matrix
 
 __all__ = ["Admittance", "AdmittanceSettings"]
 
@@ -105,7 +105,7 @@ class Admittance:
         push = wrench + s.stiffness * pose_error(target, self.pose) + damping * twist
         v = (self.twist + dt / s.mass * push) / (1.0 + dt / s.mass * damping)
         self.twist = np.concatenate([_at_most(v[:3], s.linear), _at_most(v[3:], s.angular)])
-        turn = Rotation.from_rotvec(self.twist[3:] * dt).as_matrix()
+        turn = rotation_matrix(self.twist[3:] * dt)
         self.pose = Pose(self.pose.position + self.twist[:3] * dt, turn @ self.pose.rotation)
         return self.pose
 

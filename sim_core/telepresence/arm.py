@@ -26,13 +26,13 @@ import enum
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim_core.telepresence.admittance import Admittance, AdmittanceSettings
 from sim_core.telepresence.arm_ik import QpIk
 from sim_core.telepresence.arm_kinematics import pose_error
 from sim_core.telepresence.clutch import OPENXR, Clutch, Pose
 from sim_core.telepresence.hybrid_force import HybridForce, PressedTooHard
+from sim_core.telepresence.turns import rotation_matrix, rotation_vector
 
 __all__ = ["GOING", "ArmMode", "ArmSpeed", "TeleopArm"]
 
@@ -254,7 +254,7 @@ class TeleopArm:
         desired = np.concatenate([self.force * self._hybrid.Y[0, :3], np.zeros(3)])
         led_by = pose_error(nearer, self.target) / dt
         twist = self._hybrid.velocity(led_by, desired, -wrench, dt)  # it presses with what presses on it
-        turn = Rotation.from_rotvec(twist[3:] * dt).as_matrix()
+        turn = rotation_matrix(twist[3:] * dt)
         return Pose(self.target.position + twist[:3] * dt, turn @ self.target.rotation)
 
     def _hold(self, why: str = "") -> None:
@@ -276,11 +276,11 @@ def _towards(pose: Pose, target: Pose, linear: float, angular: float) -> Pose:
     """The target, or what is at most so far [m], [rad] from a pose on the way to it."""
     away = target.position - pose.position
     far = float(np.linalg.norm(away))
-    turn = Rotation.from_matrix(target.rotation @ pose.rotation.T).as_rotvec()
+    turn = rotation_vector(target.rotation @ pose.rotation.T)
     angle = float(np.linalg.norm(turn))
     if far <= linear and angle <= angular:
         return target
     position = target.position if far <= linear else pose.position + away * (linear / far)
     if angle > angular:
-        return Pose(position, Rotation.from_rotvec(turn * (angular / angle)).as_matrix() @ pose.rotation)
+        return Pose(position, rotation_matrix(turn * (angular / angle)) @ pose.rotation)
     return Pose(position, target.rotation)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim_core.multibody import RobotModel
 from sim_core.telepresence.arm_equations import OneCall, arm_equations
 from sim_core.telepresence.clutch import Pose
+from sim_core.telepresence.turns import rotation_vector
 
 __all__ = ["ArmKinematics", "Posture", "pose_error"]
 
@@ -109,5 +109,5 @@ class ArmKinematics:
 
 def pose_error(target: Pose, pose: Pose) -> np.ndarray:
     """What takes a pose to its target: (6,) [m, rad], the rotation as a vector in the axes in which both are told."""
-    turn = Rotation.from_matrix(target.rotation @ pose.rotation.T).as_rotvec()
+    turn = rotation_vector(target.rotation @ pose.rotation.T)
     return np.r_[target.position - pose.position, turn]

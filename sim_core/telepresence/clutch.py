@@ -21,6 +21,8 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim_core.telepresence.turns import rotation_matrix, rotation_vector
+
 __all__ = ["OPENXR", "UNITY", "Clutch", "Pose"]
 
 #: axes of the operator's world to the robot's (x forward, y left, z up): OpenXR has x right, y up, z backward; Unity, which
@@ -172,4 +174,4 @@ class Clutch:
 
 def _share(rotation: np.ndarray, share: float) -> np.ndarray:
     """exp(s log R)."""
-    return Rotation.from_rotvec(share * Rotation.from_matrix(rotation).as_rotvec()).as_matrix()
+    return rotation_matrix(share * rotation_vector(rotation))

@@ -12,7 +12,7 @@ was made in every twentieth cycle, here it is made in every one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -21,6 +21,7 @@ import numpy as np
 from config.description import Capsule
 from sim_core.multibody import RobotModel
 from sim_core.multibody.equations.kinematics import frame_pose
+from sim_core.telepresence.arm_equations import OneCall
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["Box", "CollisionGuard", "GuardedArm", "segment_distance"]
@@ -82,10 +83,12 @@ class CollisionGuard:
     ) -> None:
         self.arms, self.boxes, self.margin, self.step = tuple(arms), list(boxes), margin, step
         self._size = [arm.model.nq for arm in arms]
-        self._links = [_link_poses(arm) for arm in arms]
-        self._body = _stack([(np.eye(3), np.zeros(3))] * len(body), body)
+        self._ends = [_capsule_ends(arm) for arm in arms]
+        carried = [capsule for arm in arms for capsule in arm.capsules]
+        radii = np.array([capsule.radius for capsule in (*carried, *body)])
+        self._body = np.array([[capsule.start, capsule.end] for capsule in body]).reshape(-1, 2, 3)
         self._names = [f"{arm.name} {capsule.body}" for arm in arms for capsule in arm.capsules]
-        self._body_names = [f"the {capsule.body}" for capsule in body]
+        self._names += [f"the {capsule.body}" for capsule in body]
         owner = np.concatenate([np.full(len(arm.capsules), i) for i, arm in enumerate(arms)])
         order = np.concatenate([np.arange(len(arm.capsules)) for arm in arms])
         a, b = np.triu_indices(len(owner), 1)
@@ -93,10 +96,14 @@ class CollisionGuard:
         # Neighbours touch by design, and a link's enclosure reaches into the next but one's; farther ones can meet. Two
         # shoulders are as near as they were mounted.
         apart = np.where(owner[a] == owner[b], order[b] - order[a] > 3, ~(rooted[a] & rooted[b]))
-        self._pairs = a[apart], b[apart]
         free = np.flatnonzero(~rooted)
-        self._with_body = tuple(grid.ravel() for grid in np.meshgrid(free, np.arange(len(body)), indexing="ij"))
-        self._free = free
+        with_body = np.meshgrid(free, len(owner) + np.arange(len(body)), indexing="ij")
+        self._pairs = np.array(
+            [np.concatenate([a[apart], with_body[0].ravel()]), np.concatenate([b[apart], with_body[1].ravel()])]
+        )
+        self._apart = radii[self._pairs].sum(axis=0)  # axes that are so far apart touch
+        self._free, self._free_radii = free, radii[free]
+        self._latest: tuple[np.ndarray, tuple[np.ndarray, np.ndarray, tuple[float, str]]] | None = None
 
     def nearest(self, q: np.ndarray) -> tuple[float, str]:
         """(least distance [m], negative where they overlap; the two that are nearest).
@@ -104,24 +111,12 @@ class CollisionGuard:
         Args:
             q: joint positions of all arms, one after the other [rad].
         """
-        starts, ends, radii = self._capsules(q)
-        found = []
-        a, b = self._pairs
-        if len(a):
-            d = segment_distance(starts[a], ends[a], starts[b], ends[b]) - radii[a] - radii[b]
-            k = int(np.argmin(d))
-            found.append((float(d[k]), f"{self._names[a[k]]} and {self._names[b[k]]}"))
-        a, b = self._with_body
-        if len(a):
-            other_start, other_end, other_radius = self._body
-            d = segment_distance(starts[a], ends[a], other_start[b], other_end[b]) - radii[a] - other_radius[b]
-            k = int(np.argmin(d))
-            found.append((float(d[k]), f"{self._names[a[k]]} and {self._body_names[b[k]]}"))
+        starts, ends, found = self._without_boxes(q)
         for box in self.boxes:
-            d = _to_box(box, starts[self._free], ends[self._free]) - radii[self._free]
+            d = _to_box(box, starts, ends) - self._free_radii
             k = int(np.argmin(d))
-            found.append((float(d[k]), f"{self._names[self._free[k]]} and {box.name}"))
-        return min(found) if found else (np.inf, "nothing")
+            found = min(found, (float(d[k]), f"{self._names[self._free[k]]} and {box.name}"))
+        return found
 
     def pass_or_hold(self, safe: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, str]:
         """(`wanted` and "", or `safe` and the sentence why).
@@ -142,47 +137,45 @@ class CollisionGuard:
             before = distance
         return wanted, ""
 
-    def _capsules(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _without_boxes(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[float, str]]:
+        """Starts and ends (k, 3) of the axes of capsules that boxes may touch, and what is nearest apart from boxes.
+
+        In a cycle the same posture is asked about several times, with the boxes elsewhere.
+        """
+        if self._latest is not None and np.array_equal(self._latest[0], q):
+            return self._latest[1]
         parts, at = [], 0
-        for arm, links, n in zip(self.arms, self._links, self._size):
-            found = links(q[at : at + n])
-            parts.append(_stack([(found[c.body][0], found[c.body][1]) for c in arm.capsules], arm.capsules))
+        for evaluate, n in zip(self._ends, self._size):
+            parts.append(evaluate(q[at : at + n]))
             at += n
-        starts, ends, radii = zip(*parts)
-        return np.concatenate(starts), np.concatenate(ends), np.concatenate(radii)
+        segments = np.concatenate([*parts, self._body])
+        starts, ends, (a, b) = segments[:, 0], segments[:, 1], self._pairs
+        nearest = np.inf, "nothing"
+        if len(a):
+            d = segment_distance(starts[a], ends[a], starts[b], ends[b]) - self._apart
+            k = int(np.argmin(d))
+            nearest = float(d[k]), f"{self._names[a[k]]} and {self._names[b[k]]}"
+        self._latest = np.array(q), (starts[self._free], ends[self._free], nearest)
+        return self._latest[1]
 
 
-def _stack(
-    poses: Sequence[tuple[np.ndarray, np.ndarray]], capsules: Sequence[Capsule]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Starts (k, 3), ends (k, 3) and radii (k,) where (R, p) of their bodies put them."""
-    if not capsules:
-        return np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0)
-    R = np.array([pose[0] for pose in poses])
-    p = np.array([pose[1] for pose in poses])
-    starts = np.einsum("kij,kj->ki", R, np.array([c.start for c in capsules])) + p
-    ends = np.einsum("kij,kj->ki", R, np.array([c.end for c in capsules])) + p
-    return starts, ends, np.array([c.radius for c in capsules])
-
-
-class _link_poses:
-    """q (n,) -> {body: (R, p)} in the frame that carries the arm."""
+class _capsule_ends:
+    """q (n,) -> starts and ends (k, 2, 3) of an arm's capsules in the frame that carries it."""
 
     def __init__(self, arm: GuardedArm) -> None:
         model = arm.model
-        self._bodies = sorted({capsule.body for capsule in arm.capsules})
         q = ca.SX.sym("q", model.nq)
         p = ca.SX(ca.DM(model.parameters.nominal))
-        columns = []
-        for body in self._bodies:
-            place, R = frame_pose(model, body, q, p)
-            root = ca.DM(arm.mount.rotation)
-            columns.append(ca.horzcat(root @ R, root @ place + ca.DM(arm.mount.position)))
-        self._evaluate = ca.Function("links", [q], [ca.vertcat(*columns)])
+        root, place = ca.DM(arm.mount.rotation), ca.DM(arm.mount.position)
+        poses = {body: frame_pose(model, body, q, p) for body in dict.fromkeys(c.body for c in arm.capsules)}
+        points = []
+        for capsule in arm.capsules:
+            r, R = poses[capsule.body]
+            points += [root @ (r + R @ ca.DM(end)) + place for end in (capsule.start, capsule.end)]
+        self._evaluate = OneCall("refit_capsule_ends", ca.Function("ends", [q], [ca.vertcat(*points)]))
 
-    def __call__(self, q: np.ndarray) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
-        rows = np.asarray(self._evaluate(q)).reshape(len(self._bodies), 3, 4)
-        return {body: (row[:, :3], row[:, 3]) for body, row in zip(self._bodies, rows)}
+    def __call__(self, q: np.ndarray) -> np.ndarray:
+        return self._evaluate(np.ascontiguousarray(q, float)).reshape(-1, 2, 3)
 
 
 def segment_distance(p1: np.ndarray, q1: np.ndarray, p2: np.ndarray, q2: np.ndarray) -> np.ndarray:
@@ -194,21 +187,18 @@ def segment_distance(p1: np.ndarray, q1: np.ndarray, p2: np.ndarray, q2: np.ndar
     Source: Eberly, Robust Computation of Distance Between Line Segments (2018).
     """
     d1, d2, r = q1 - p1, q2 - p2, p1 - p2
-    a = np.einsum("ki,ki->k", d1, d1)
-    e = np.einsum("ki,ki->k", d2, d2)
-    b = np.einsum("ki,ki->k", d1, d2)
-    c = np.einsum("ki,ki->k", d1, r)
-    f = np.einsum("ki,ki->k", d2, r)
+    a, e, b, c, f = (np.einsum("ki,ki->k", x, y) for x, y in ((d1, d1), (d2, d2), (d1, d2), (d1, r), (d2, r)))
     tiny = 1e-12
-    denominator = a * e - b * b
-    s0 = np.where(denominator > tiny, np.clip((b * f - c * e) / np.maximum(denominator, tiny), 0.0, 1.0), 0.0)
-    best = np.full(len(a), np.inf)
-    for s in (s0, np.zeros_like(s0), np.ones_like(s0)):
-        t = np.clip((b * s + f) / np.maximum(e, tiny), 0.0, 1.0)
-        s = np.clip((b * t - c) / np.maximum(a, tiny), 0.0, 1.0)
-        gap = r + s[:, None] * d1 - t[:, None] * d2
-        best = np.minimum(best, np.einsum("ki,ki->k", gap, gap))
-    return np.sqrt(best)
+    denominator, a, safe_e = a * e - b * b, np.maximum(a, tiny), np.maximum(e, tiny)
+    s = np.zeros((3, len(a)))  # inside, at the first's start and at its end
+    s[0] = np.where(
+        denominator > tiny, np.minimum(np.maximum((b * f - c * e) / np.maximum(denominator, tiny), 0.0), 1.0), 0.0
+    )
+    s[2] = 1.0
+    t = np.minimum(np.maximum((b * s + f) / safe_e, 0.0), 1.0)
+    s = np.minimum(np.maximum((b * t - c) / a, 0.0), 1.0)
+    gap = r + s[..., None] * d1 - t[..., None] * d2
+    return np.sqrt(np.einsum("ski,ski->sk", gap, gap).min(axis=0))
 
 
 def _to_box(box: Box, starts: np.ndarray, ends: np.ndarray, points: int = 9) -> np.ndarray:
