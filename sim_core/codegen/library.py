@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from sim_core.codegen import compiler as cc
-from sim_core.codegen.emitter import block_text, called_blocks, emit
+from sim_core.codegen.emitted import emitted
+from sim_core.codegen.emitter import block_text, called_blocks
 
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 
@@ -91,7 +92,7 @@ def compile_library(
     text = "\n".join(
         [
             '#include "real.h"\n#include "batch.h"\n' + block_text(blocks),
-            *(emit(n, f, scalar=n in scalar, shared=shared.get(n)) for n, f in functions.items()),
+            *(emitted(n, f, scalar=n in scalar, shared=shared.get(n)) for n, f in functions.items()),
             *(f"REFIT_CALLABLE{'_SCALAR' if n in scalar else ''}({n})" for n in functions if n not in shared),
             *(f'#include "{s.name}"' for s in texts),
             "",

@@ -82,6 +82,7 @@ class Dynamics:
         self._given = step is not None
         self.nx, self.nu, self.np_ = (self._step.size1_in(i) for i in range(3))
         self._libraries: dict[tuple[str, bool, bool, tuple[int, ...] | None], Library] = {}
+        self._made: dict[tuple[str, tuple[int, ...] | None], tuple[dict[str, ca.Function], list[str]]] = {}
         self._active: tuple[int, ...] = ()
 
     # ---- as a System --------------------------------------------------------------------------------------------
@@ -285,7 +286,7 @@ class Dynamics:
         """shared: a kernel that reads the networks' weights from the first row of p, for all (`emitter.emit`)."""
         key = (kind, single, shared, self._active if kind == "sensitivity" else None)
         if key not in self._libraries:
-            functions, sources = self._parts(kind)
+            functions, sources = self._parts_of(kind, key[3])
             self._libraries[key] = compile_library(
                 "refit_" + kind,
                 functions,
@@ -318,6 +319,13 @@ class Dynamics:
             return False
         p = batch.arrays[P]
         return batch.shared[P] or bool((p[..., self._weights] == p.reshape(-1, self.np_)[0, self._weights]).all())
+
+    def _parts_of(self, kind: str, active: tuple[int, ...] | None) -> tuple[dict[str, ca.Function], list[str]]:
+        """`_parts`, made once for one robot, for batches and for weights that they share."""
+        found = self._made.get((kind, active))
+        if found is None:
+            found = self._made[kind, active] = self._parts(kind)
+        return found
 
     def _parts(self, kind: str) -> tuple[dict[str, ca.Function], list[str]]:
         """Emitted functions and C sources of a library."""
