@@ -16,6 +16,7 @@ import numpy as np
 
 from sim_core.multibody.equations import inertia
 from sim_core.multibody.equations.configuration import difference
+from sim_core.multibody.equations.operators import constant
 from sim_core.multibody.equations.physical import Physical
 from sim_core.multibody.equations.spatial import (
     ArticulatedInertia,
@@ -33,6 +34,7 @@ __all__ = [
     "crba",
     "energy",
     "generalised_force",
+    "joint_transform",
     "joint_transforms",
     "link_inertias",
     "link_poses",
@@ -45,10 +47,12 @@ __all__ = [
 def joint_transforms(model: Tree, q: ca.SX, p: ca.SX) -> list[JointTransform]:
     """One JointTransform per link at the positions q (nq,)."""
     physical = Physical(model, p)
-    return [
-        JointTransform(link.kind, link.axis, link.R, physical.offset(link.r), link.coordinate(q))
-        for link in model.links
-    ]
+    return [joint_transform(physical, link, q) for link in model.links]
+
+
+def joint_transform(physical: Physical, link: Link, q: ca.SX) -> JointTransform:
+    """That of one link at the positions q (nq,)."""
+    return JointTransform(link.kind, link.axis, link.R, physical.offset(link.r), link.coordinate(q))
 
 
 def link_poses(model: Tree, q: ca.SX, p: ca.SX) -> list[tuple[ca.SX, ca.SX]]:
@@ -116,7 +120,7 @@ def joint_motion(link: Link, rate: ca.SX) -> SpatialVector:
     zero = ca.SX.zeros(3)
     if link.kind == "ball":
         return rate, zero
-    e = ca.SX(np.eye(3)[:, link.axis])
+    e = constant(np.eye(3)[:, link.axis])
     return (e * rate, zero) if link.kind == "revolute" else (zero, e * rate)
 
 
@@ -164,7 +168,7 @@ def aba(model: Tree, q: ca.SX, v: ca.SX, tau: ca.SX, p: ca.SX, armature: ca.SX |
     for i, link in reversed(list(enumerate(model.links))):
         U[i] = IA[i].columns(link.kind, link.axis)
         D = _along(link, U[i]) + ca.diag(armature[link.dofs])
-        D_inv[i] = mirror_upper(solve_symmetric(D, ca.SX(np.eye(3)))) if link.kind == "ball" else 1 / D
+        D_inv[i] = mirror_upper(solve_symmetric(D, constant(np.eye(3)))) if link.kind == "ball" else 1 / D
         u[i] = tau[link.dofs] - _along(link, pA[i])
         if link.parent < 0:
             continue

@@ -20,6 +20,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim_core.multibody.equations.operators import scalars
+
 __all__ = [
     "com_inertia",
     "from_com",
@@ -121,8 +123,9 @@ def transform(pi: Array, R: Array, r: Array) -> Array:
     """
     symbolic = isinstance(pi, ca.SX) or isinstance(r, ca.SX)
     if symbolic:
-        pi, R, r = ca.SX(pi), ca.SX(R), ca.SX(r)
+        pi, R, r = scalars(pi), scalars(R), scalars(r)
     m, h, I = pi[0], R @ pi[1:4], R @ rotational_inertia(pi) @ R.T
+    h, r = [h[k] for k in range(3)], [r[k] for k in range(3)]
     rh = r[0] * h[0] + r[1] * h[1] + r[2] * h[2]
     r2 = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
+from sim_core.multibody.equations.operators import constant
 from sim_core.multibody.equations.tree import Offset, Tree
 
 __all__ = ["Physical"]
@@ -81,7 +82,7 @@ class Physical:
 
     def offset(self, offset: Offset) -> ca.SX:
         """Value of an Offset: constant + sum of R p[name]."""
-        value = ca.SX(offset.constant)
+        value = constant(offset.constant)
         for A, name in offset.terms:
-            value = value + ca.SX(A) @ self.p[self.layout.vector_slice(name)]
+            value = value + constant(A) @ self.p[self.layout.vector_slice(name)]
         return value

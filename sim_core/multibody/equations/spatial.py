@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim_core.multibody.equations.operators import constant, hasten, scalars
 from sim_core.multibody.equations.quaternion import rotation_matrix
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "skew",
     "snap",
 ]
+
+hasten()
 
 #: What a joint of one link does: turn about an axis, move along one, or turn freely.
 JointKind = Literal["revolute", "prismatic", "ball"]
@@ -47,17 +50,20 @@ def snap(a: ArrayLike, tolerance: float = 1e-12) -> np.ndarray:
 
 def cross(a: ca.SX, b: ca.SX) -> ca.SX:
     """a x b for a (3,) and b (3,), or each column of b (3, n)."""
-    return ca.horzcat(*(ca.cross(ca.SX(a), column) for column in ca.horzsplit(ca.SX(b))))
+    a, b = scalars(a), scalars(b)
+    if b.shape[1] == 1:
+        return ca.cross(a, b)
+    return ca.horzcat(*(ca.cross(a, column) for column in ca.horzsplit(b)))
 
 
 def skew(a: ca.SX) -> ca.SX:
     """[a]x (3, 3) with [a]x b = a x b, for a (3,)."""
-    return ca.skew(ca.SX(a))
+    return ca.skew(scalars(a))
 
 
 def mirror_upper(A: ca.SX) -> ca.SX:
     """Symmetric matrix from the upper triangle; the lower one, computed twice otherwise, drops out of the graph."""
-    A = ca.SX(A)
+    A = +scalars(A)
     for i in range(3):
         for j in range(i):
             A[i, j] = A[j, i]
@@ -67,8 +73,8 @@ def mirror_upper(A: ca.SX) -> ca.SX:
 def rotate_vector(axis: int, c: ca.SX, s: ca.SX, x: ca.SX) -> ca.SX:
     """R x for the rotation R by the angle with cosine c and sine s about a coordinate axis."""
     i, j = (axis + 1) % 3, (axis + 2) % 3
-    y = ca.SX(x)
-    y[i, :], y[j, :] = c * x[i, :] - s * x[j, :], s * x[i, :] + c * x[j, :]
+    y, x_i, x_j = +x, x[i, :], x[j, :]
+    y[i, :], y[j, :] = c * x_i - s * x_j, s * x_i + c * x_j
     return y
 
 
@@ -79,7 +85,7 @@ def rotate_matrix(axis: int, c: ca.SX, s: ca.SX, A: ca.SX, symmetric: bool) -> c
     R A R' = [[a - s k, c k - d], [c k - b, e + s k]].
     """
     i, j = (axis + 1) % 3, (axis + 2) % 3
-    B = ca.SX(A)
+    B = +A
     k = s * (A[i, i] - A[j, j]) + (2 * c * A[i, j] if symmetric else c * (A[i, j] + A[j, i]))
     B[i, i] = A[i, i] - s * k
     B[j, j] = A[j, j] + s * k
@@ -104,7 +110,7 @@ class ArticulatedInertia:
     @classmethod
     def rigid(cls, m: ca.SX, h: ca.SX, I: ca.SX) -> ArticulatedInertia:
         """Inertia of a rigid body with mass m, first moment h (3,) and rotational inertia I (3, 3) about the origin."""
-        return cls(ca.SX(I), skew(h), m * ca.SX(np.eye(3)))
+        return cls(I, skew(h), m * constant(np.eye(3)))
 
     def __add__(self, other: ArticulatedInertia) -> ArticulatedInertia:
         """Of both bodies moving as one."""
@@ -161,7 +167,8 @@ class JointTransform:
 
     def __init__(self, kind: JointKind, axis: int, R: np.ndarray, r: ca.SX, q: ca.SX) -> None:
         self.kind, self.axis = kind, axis
-        self.R, self.r = ca.SX(R), ca.SX(r)
+        self.R, self.r = constant(R), r
+        self._R_transposed = constant(R.T)
         if kind == "revolute":
             self.c, self.s = ca.cos(q), ca.sin(q)
         elif kind == "ball":
@@ -170,7 +177,7 @@ class JointTransform:
             self.r += self.R[:, axis] * q
 
     def _into_child(self, x: ca.SX) -> ca.SX:
-        x = self.R.T @ x
+        x = self._R_transposed @ x
         if self.kind == "revolute":
             return rotate_vector(self.axis, self.c, -self.s, x)
         return self.E.T @ x if self.kind == "ball" else x
@@ -200,13 +207,13 @@ class JointTransform:
             I = rotate_matrix(self.axis, self.c, self.s, I, symmetric=True)
             H = rotate_matrix(self.axis, self.c, self.s, H, symmetric=False)
             M = rotate_matrix(self.axis, self.c, self.s, M, symmetric=True)
-        I = mirror_upper(self.R @ I @ self.R.T)
-        H = self.R @ H @ self.R.T
-        M = mirror_upper(self.R @ M @ self.R.T)
+        I = mirror_upper(self.R @ I @ self._R_transposed)
+        H = self.R @ H @ self._R_transposed
+        M = mirror_upper(self.R @ M @ self._R_transposed)
         r = skew(self.r)
         H_shifted = H + r @ M
         return ArticulatedInertia(mirror_upper(I - H @ r + r @ H_shifted.T), H_shifted, M)
 
     def rotation(self) -> ca.SX:
         """Orientation of the child in the parent, SX (3, 3)."""
-        return ca.horzcat(*(self._into_parent(ca.SX(e)) for e in np.eye(3)))
+        return self._into_parent(constant(np.eye(3)))
