@@ -37,7 +37,7 @@ def emitted(name: str, function: ca.Function, scalar: bool = False, shared: int 
 @functools.cache
 def _printer() -> str:
     """Stands for what prints: the text of this package, and CasADi, whose numbers of operations it reads."""
-    digest = hashlib.sha256(ca.__version__.encode())
+    digest = hashlib.sha256(ca.CasadiMeta.version().encode())
     for file in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -124,18 +124,18 @@ def transform(pi: Array, R: Array, r: Array) -> Array:
     symbolic = isinstance(pi, ca.SX) or isinstance(r, ca.SX)
     if symbolic:
         pi, R, r = scalars(pi), scalars(R), scalars(r)
-    m, h, I = pi[0], R @ pi[1:4], R @ rotational_inertia(pi) @ R.T
-    h, r = [h[k] for k in range(3)], [r[k] for k in range(3)]
-    rh = r[0] * h[0] + r[1] * h[1] + r[2] * h[2]
-    r2 = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
+    m, turned, I = pi[0], R @ pi[1:4], R @ rotational_inertia(pi) @ R.T
+    h, o = [turned[k] for k in range(3)], [r[k] for k in range(3)]
+    rh = o[0] * h[0] + o[1] * h[1] + o[2] * h[2]
+    r2 = o[0] * o[0] + o[1] * o[1] + o[2] * o[2]
 
     def entry(i: int, j: int) -> Array:
         diagonal = 2 * rh + m * r2 if i == j else 0
-        return I[i, j] + diagonal - r[i] * h[j] - h[i] * r[j] - m * r[i] * r[j]
+        return I[i, j] + diagonal - o[i] * h[j] - h[i] * o[j] - m * o[i] * o[j]
 
     return _stack(
         [m]
-        + [h[k] + m * r[k] for k in range(3)]
+        + [h[k] + m * o[k] for k in range(3)]
         + [entry(i, j) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     )
 
