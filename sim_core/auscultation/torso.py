@@ -124,11 +124,12 @@ class Torso:
         z = z + front * belly * np.exp(-(((y + 0.17) / 0.1) ** 2))
         for side in (-1.0, 1.0):
             z = z + front * s.muscles * np.exp(-(((x - side * 0.085) / 0.06) ** 2) - ((y - 0.03) / 0.06) ** 2)
-        waves, phases = rng.standard_normal((WAVES, 3)) / WAVE_LENGTH, rng.uniform(0.0, 2.0 * np.pi, WAVES)
         points = np.stack([x, y, z], -1)
-        field = s.individual * np.sqrt(2.0 / WAVES) * np.cos(points @ waves.T + phases).sum(-1)
-        outward = np.stack([sine, np.zeros_like(sine), cosine], -1)
-        points = (points + field[:, None] * outward) * (s.height / HEIGHT)
+        if s.individual:
+            waves, phases = rng.standard_normal((WAVES, 3)) / WAVE_LENGTH, rng.uniform(0.0, 2.0 * np.pi, WAVES)
+            field = s.individual * np.sqrt(2.0 / WAVES) * np.cos(points @ waves.T + phases).sum(-1)
+            points += field[:, None] * np.stack([sine, np.zeros_like(sine), cosine], -1)
+        points *= s.height / HEIGHT
         return points if self.side == "front" else points * np.array([-1.0, 1.0, -1.0])
 
     @property

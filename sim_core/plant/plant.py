@@ -305,7 +305,7 @@ class MujocoPlant:
         if gate is not None:
             tau = gate.bound(tau, self.q, self.v, self.t)
         u = tau[self.world.joint_of] / self.world.ratio
-        return np.clip(u, self.u_lower, self.u_upper)
+        return np.minimum(np.maximum(u, self.u_lower), self.u_upper)
 
     def _advance(self, u: np.ndarray) -> None:
         self._inputs.push(self.t, u)
