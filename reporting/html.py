@@ -159,6 +159,7 @@ def _figure_uri(fig: Any) -> str:
     fig.savefig(buffer, format="svg", metadata={"Date": None})
     if buffer.tell() <= _MAX_SVG_BYTES:
         return _data_uri("image/svg+xml", buffer.getvalue())
+    fig.set_layout_engine("none")  # all is where the first form put it
     buffer = io.BytesIO()
     fig.savefig(buffer, format="png", dpi=160)
     return _data_uri("image/png", buffer.getvalue())
