@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,6 @@ def nuts(
     """
     import jax
     import jax.numpy as jnp
-    from numpyro.infer import NUTS
 
     share = min(-(-run.samples // chains), iterations)
     warmup = min(iterations // 2, iterations - share) if warmup is None else min(warmup, iterations - share)
@@ -56,23 +56,8 @@ def nuts(
         gradient = -(grad[0] * np.exp(log_slope) + slope)
         return np.float64(potential), gradient if np.isfinite(potential) else np.zeros_like(y)
 
-    with double_precision(jax):
-        shapes = (jax.ShapeDtypeStruct((), jnp.float64), jax.ShapeDtypeStruct((run.n,), jnp.float64))
-
-        @jax.custom_vjp
-        def potential(y: Any) -> Any:
-            return jax.pure_callback(evaluate, shapes, y)[0]
-
-        # The gradient comes with the value, and waits for the backward sweep.
-        potential.defvjp(lambda y: jax.pure_callback(evaluate, shapes, y), lambda gradient, bar: (bar * gradient,))
-
-        kernel = NUTS(
-            potential_fn=potential,
-            target_accept_prob=target_accept,
-            max_tree_depth=max_tree_depth,
-            dense_mass=dense_mass,
-        )
-        step = jax.jit(lambda state: kernel.sample(state, (), {}))
+    with double_precision(jax), _asking(evaluate):
+        kernel, step = _transition(run.n, warmup, target_accept, max_tree_depth, dense_mass)
         drawn = Chains(chains, run.n)
         for i in run.iterate(chains * iterations, "NUTS"):
             chain, k = divmod(i, iterations)
@@ -92,6 +77,50 @@ def nuts(
             )
     run.chains = drawn.equal()
     return drawn.tail(share, run.samples)
+
+
+_Evaluate = Callable[[np.ndarray], tuple[np.float64, np.ndarray]]
+_asked: list[_Evaluate] = []
+
+
+@contextlib.contextmanager
+def _asking(evaluate: _Evaluate) -> Iterator[None]:
+    """What compiled transitions ask for potential and gradient: that of one run at a time, see `double_precision`."""
+    _asked[:] = [evaluate]
+    try:
+        yield
+    finally:
+        _asked.clear()
+
+
+@functools.lru_cache(maxsize=8)
+def _transition(
+    n: int, warmup: int, target_accept: float, max_tree_depth: int, dense_mass: bool
+) -> tuple[Any, Callable[[Any], Any]]:
+    """numpyro's kernel, and its transition compiled, which takes a second or two and knows nothing of the density it asks."""
+    import jax
+    import jax.numpy as jnp
+    from numpyro.infer import NUTS
+
+    shapes = (jax.ShapeDtypeStruct((), jnp.float64), jax.ShapeDtypeStruct((n,), jnp.float64))
+
+    def evaluate(y: np.ndarray) -> tuple[np.float64, np.ndarray]:
+        return _asked[0](y)
+
+    @jax.custom_vjp
+    def potential(y: Any) -> Any:
+        return jax.pure_callback(evaluate, shapes, y)[0]
+
+    # The gradient comes with the value, and waits for the backward sweep.
+    potential.defvjp(lambda y: jax.pure_callback(evaluate, shapes, y), lambda gradient, bar: (bar * gradient,))
+
+    kernel = NUTS(
+        potential_fn=potential,
+        target_accept_prob=target_accept,
+        max_tree_depth=max_tree_depth,
+        dense_mass=dense_mass,
+    )
+    return kernel, jax.jit(lambda state: kernel.sample(state, (), {}))
 
 
 def _start(run: Run, chain: int) -> np.ndarray:
