@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from identification.infer_report import inference_result, write_inference
-from identification.infer_settings import InferConfig, read_limits
-from identification.inference import infer
-from recording import open_recording
-from reporting import write_run
-from sim_core.augmentation import detach
-from sim_core.host.executors import open_executor
-
 __all__ = ["infer_job"]
 
 
@@ -25,6 +17,15 @@ def infer_job(job: dict, told) -> dict:
     Raises:
         ValueError, OSError: data that cannot be used, in one sentence.
     """
+    # Imported by the job's process alone: the node, which starts it, waits for no plotting library.
+    from identification.infer_report import inference_result, write_inference
+    from identification.infer_settings import InferConfig, read_limits
+    from identification.inference import infer
+    from recording import open_recording
+    from reporting import write_run
+    from sim_core.augmentation import detach
+    from sim_core.host.executors import open_executor
+
     told({"stage": "reading"})
     config = InferConfig(limits=read_limits(job["limits"]), **job["config"])
     recordings = [open_recording(path) for path in job["bags"]]

@@ -5,11 +5,6 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from identification.training import TrainConfig, stages_of, train
-from identification.training_report import write_training
-from recording import open_recording
-from reporting import write_run
-
 __all__ = ["train_job"]
 
 
@@ -27,6 +22,12 @@ def train_job(job: dict, told) -> dict:
     Raises:
         ValueError, OSError: data or a blueprint that cannot be used, in one sentence.
     """
+    # Imported by the job's process alone: the node, which starts it, waits for no plotting library.
+    from identification.training import TrainConfig, stages_of, train
+    from identification.training_report import write_training
+    from recording import open_recording
+    from reporting import write_run
+
     told({"stage": "reading"})
     config = TrainConfig(**job["config"])
     recordings = [open_recording(path) for path in job["bags"]]
