@@ -26,6 +26,9 @@ from sim_core.telepresence.clutch import Pose
 
 __all__ = ["Box", "CollisionGuard", "GuardedArm", "segment_distance"]
 
+#: of the points on a segment whose distances from a box are looked at
+SHARES = np.linspace(0.0, 1.0, 9)
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -201,11 +204,10 @@ def segment_distance(p1: np.ndarray, q1: np.ndarray, p2: np.ndarray, q2: np.ndar
     return np.sqrt(np.einsum("ski,ski->sk", gap, gap).min(axis=0))
 
 
-def _to_box(box: Box, starts: np.ndarray, ends: np.ndarray, points: int = 9) -> np.ndarray:
+def _to_box(box: Box, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Lower bounds (k,) [m] of the distances of segments from a box: of points on them, less half their spacing."""
-    share = np.linspace(0.0, 1.0, points)
-    along = starts[:, None] + share[None, :, None] * (ends - starts)[:, None]
+    along = starts[:, None] + SHARES[None, :, None] * (ends - starts)[:, None]
     inside = np.abs((along - box.pose.position) @ box.pose.rotation) - box.half
     outside = np.linalg.norm(np.maximum(inside, 0.0), axis=-1) + np.minimum(inside.max(axis=-1), 0.0)
-    spacing = np.linalg.norm(ends - starts, axis=-1) / (points - 1)
+    spacing = np.linalg.norm(ends - starts, axis=-1) / (len(SHARES) - 1)
     return outside.min(axis=1) - 0.5 * spacing

@@ -91,5 +91,8 @@ class EffectorWrench:
     def jacobian(self, q: np.ndarray) -> np.ndarray:
         """Of the end effector's point (6, n), linear [m/rad] over angular [rad/rad], in the axes of what carries the arm."""
         at, R = self._kinematics.at(q), self._mount.rotation
-        linear = at.J[:3] + np.cross(at.J[3:], at.rotation @ self._tool.position, axis=0)
+        x, y, z = (at.rotation @ self._tool.position).tolist()
+        linear = (
+            at.J[:3] + np.array([[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]) @ at.J[3:]
+        )  # each angular part times the arm
         return np.vstack([R @ linear, R @ at.J[3:]])

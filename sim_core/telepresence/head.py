@@ -20,6 +20,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_core.telepresence.clutch import OPENXR, Pose
+from sim_core.telepresence.turns import yaw_pitch_roll
 
 __all__ = ["Neck"]
 
@@ -88,8 +89,7 @@ class Neck:
         wanted = self.rest if self._parks else self.q
         if headset is not None and self._ahead is not None:
             turn = self._ahead.T @ axes @ headset.rotation @ axes.T
-            yaw, pitch, roll = Rotation.from_matrix(turn).as_euler("ZYX")
-            wanted, self._parks = np.clip(np.array([yaw, pitch, roll]) + self.offset, self.lower, self.upper), False
+            wanted, self._parks = np.clip(yaw_pitch_roll(turn) + self.offset, self.lower, self.upper), False
         most = self.speed * dt
         self.q = self.q + np.clip(wanted - self.q, -most, most)
         return self.q

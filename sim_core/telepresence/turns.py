@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-__all__ = ["rotation_matrix", "rotation_vector"]
+__all__ = ["rotation_matrix", "rotation_vector", "yaw_pitch_roll"]
 
 #: below which a square vanishes
 TINY = 1e-100
+#: sine of a pitch from which on yaw and roll are one turn
+STEEP = 1.0 - 1e-9
 
 
 def rotation_vector(rotation: np.ndarray) -> np.ndarray:
@@ -51,3 +54,11 @@ def rotation_matrix(vector: np.ndarray) -> np.ndarray:
             [k * x * z - s * y, k * y * z + s * x, 1.0 - k * (x * x + y * y)],
         ]
     )
+
+
+def yaw_pitch_roll(rotation: np.ndarray) -> np.ndarray:
+    """Angles (3,) [rad] of R_z(yaw) R_y(pitch) R_x(roll) that are a rotation (3, 3); what looks straight up or down has one angle 0."""
+    (a, _, _), (d, _, _), (g, h, i) = rotation.tolist()
+    if abs(g) > STEEP:
+        return Rotation.from_matrix(rotation).as_euler("ZYX")
+    return np.array([math.atan2(d, a), -math.asin(g), math.atan2(h, i)])
