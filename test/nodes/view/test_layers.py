@@ -176,7 +176,11 @@ def test_the_payload_hangs_where_the_hand_is(stage):
     held = "held-out loss 2 -> 1; the data speak for friction other than the model's, which the refit holds"
     layer.take("refit/parameters", parameter_set(3, parameter("hand.payload.mass", 2.0, 0.01), message=held), 2.2)
     said = layer._said.content
-    assert "Revision 3" in said and "The data speak for friction other than the model&#x27;s" in said and "loss" not in said
+    assert (
+        "Revision 3" in said
+        and "The data speak for friction other than the model&#x27;s" in said
+        and "loss" not in said
+    )
     layer.take("refit/parameters", parameter_set(3, accepted=False, message="the loss does not fall"), 2.5)
     assert "the loss does not fall" in layer._said.content
     layer.take("refit/parameters", parameter_set(4, parameter("hand.payload.mass", 0.001, 0.01)), 3.0)
