@@ -37,6 +37,8 @@ __all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive", 
 CHANGE, SETTLED = 1.5, 1.0
 #: [s] that a fit takes: for itself and for each of its roll-outs, more than measured on a busy machine (docs/refit.md)
 FIT_DELAY = (0.05, 0.01)
+#: [s] of a roll-out for each coordinate, where a fit estimates what it held as well
+PER_COORDINATE = 0.0007
 #: friction of a gear that the model knows nothing of, as a share of its motor's limit
 FRICTION = 0.03
 
@@ -234,12 +236,14 @@ class _Learner:
         result = outcome.result
         if result is None:
             return
-        delay = FIT_DELAY[0] + FIT_DELAY[1] * result.iterations
+        considered = session.online.refit.considered
+        each = PER_COORDINATE * considered.spec.n if considered is not None else 0.0
+        delay = FIT_DELAY[0] + FIT_DELAY[1] * (result.iterations - result.of_all) + each * result.of_all
         self._ready = now + delay
         if outcome.accepted:
             self._said.append((self._ready, outcome.p, outcome.revision))
         if result.window[0] >= CHANGE - 1e-6:
-            said = {e.name: e for e in quantities(session.robot, session.spec, result.xi, result.covariance)}
+            said = {e.name: e for e in quantities(session.robot, result.spec, result.xi, result.covariance)}
             # The payload's own numbers are those of the hand with it, once more.
             known = [name for name in self.truth if name in said and ".payload." not in name]
             inside = {name: said[name].lower <= self.truth[name] <= said[name].upper for name in known}

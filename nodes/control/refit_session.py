@@ -165,11 +165,13 @@ class RefitSession:
                 dpdxi = considered.spec.jacobian(considered.around(spec.names, xi))
                 refit.considered_dynamics(self.online.dt).rollout_sensitivity(start, controls, p, dpdxi)
         rehearsal = OnlineRefit(model, spec, self.online.config, dt=self.online.dt)
-        rehearsal.refit = refit
+        rehearsal.exchange(refit)
         rehearsal.set_parameters(xi)
         for k, x in enumerate(X):
             rehearsal.append(k * self.online.dt, x[: self.model.nq], x[self.model.nq :], U[0, max(k - 1, 0)])
         rehearsal.update()
+        if refit.considered is not None:
+            refit.released(self.online.dt).fit(rehearsal.windows())
 
     @property
     def newest(self) -> float:
@@ -183,6 +185,8 @@ class RefitSession:
 
     def set_parameters(self, p: np.ndarray) -> int:
         """Take a physical vector from a person as the one in use; returns its revision."""
+        if self.online.refit.considered is not None:
+            self.online.hold(with_weights(self.hybrid, p))
         self.online.set_parameters(self._coordinates(p))
         self.online.revision += 1
         return self.online.revision
@@ -200,10 +204,7 @@ class RefitSession:
             pieces = [
                 piece for piece in (_between(w, end - window, end) for w in online.windows()) if piece is not None
             ]
-            result = online.refit.fit(pieces, online.xi)
-            if result.accepted:
-                online.set_parameters(result.xi)
-                online.revision += 1
+            result = online.fit(pieces)
         else:
             result = online.update()
         if result is None:

@@ -33,7 +33,7 @@ from nodes.framework.parameter_book import other_model
 from nodes.framework.polled import create_polled_subscription, take
 from nodes.framework.qos import LATCHED, LEDGER, STATE
 from sim_core.augmentation import attached, augment, save_blueprints
-from sim_core.multibody import FreeParameters, PhysicalCheck
+from sim_core.multibody import PhysicalCheck
 from sim_core.multibody.model.parameter_file import ParameterFile
 
 __all__ = ["RefitWorkerNode", "main"]
@@ -199,7 +199,7 @@ class RefitWorkerNode(RefitNode):
         self.get_logger().debug(f"{verdict}: {outcome.reason}")
 
     def _publish(self, outcome: Round) -> ParameterSet:
-        message = parameter_set(self.session.robot, self.session.spec, outcome)
+        message = parameter_set(self.session.robot, self.session.hybrid.hash, outcome)
         message.header.stamp = self.get_clock().now().to_msg()
         self.parameters.publish(message)
         return message
@@ -208,13 +208,15 @@ class RefitWorkerNode(RefitNode):
         """Keep an accepted revision on disk, whole or not at all."""
         if not self.config.run_directory:
             return
-        spec, result = self.session.spec, outcome.result
-        jacobian = spec.jacobian(result.xi)
+        result, nominal = outcome.result, self.model.parameters.nominal
+        jacobian = result.spec.jacobian(result.xi)
+        # What was estimated before, and is held now, is of the set as well.
+        moved = [n for n, a, b in zip(self.model.parameters.names, outcome.p, nominal) if a != b]
         file = ParameterFile.from_vector(
             self.model,
             outcome.p,
             jacobian @ result.covariance @ jacobian.T,
-            names=spec.written,
+            names=dict.fromkeys([*result.spec.written, *moved]),
             model_hash=own_hash(self.session.robot, self.model),
         )
         folder = Path(self.config.run_directory)
@@ -370,11 +372,11 @@ class RefitWorkerNode(RefitNode):
         self._follow()
 
 
-def parameter_set(robot: Robot, spec: FreeParameters, outcome: Round) -> ParameterSet:
+def parameter_set(robot: Robot, model_hash: str, outcome: Round) -> ParameterSet:
     """A round as a message: the vector for the controller, the estimates for people. The hash is of the model that was fitted."""
     message = ParameterSet(
         robot=robot.name,
-        model_hash=spec.model.hash,
+        model_hash=model_hash,
         revision=outcome.revision,
         source=ParameterSet.SOURCE_REFIT,
         accepted=outcome.accepted,
@@ -402,7 +404,7 @@ def parameter_set(robot: Robot, spec: FreeParameters, outcome: Round) -> Paramet
             excited=e.name not in result.unexcited,
             at_bound=e.name in result.at_bound,
         )
-        for e in quantities(robot, spec, result.xi, result.covariance)
+        for e in quantities(robot, result.spec, result.xi, result.covariance)
     ]
     return message
 

@@ -209,8 +209,11 @@ def considered_parameters(robot: Robot, model: RobotModel, spec: FreeParameters)
             kinds[kind], more = FreeParameters(model, free).names, [*more, *free]
     if not kinds:
         return None
-    whole = FreeParameters(model, [*spec.blocks, *more])
-    return Considered(whole, whole.from_physical(spec.to_physical(spec.prior_mean)), kinds)
+    here = spec.to_physical(spec.prior_mean)
+    whole = FreeParameters(model, [*spec.blocks, *more]).with_base(here)
+    at = whole.clip(whole.from_physical(here))
+    # What is held is believed to be where it is held, a parameter file's values too; what is free keeps its prior.
+    return Considered(whole.believed(np.concatenate([spec.prior_mean, at[spec.n :]])), at, kinds)
 
 
 def quantities(robot: Robot, spec: FreeParameters, xi: np.ndarray, covariance: np.ndarray) -> list:

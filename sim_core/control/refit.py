@@ -15,9 +15,10 @@ recipe (Levenberg-Marquardt, log masses, a robust loss, a gate on held-out data)
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +27,7 @@ from sim_core.host.threads import single_threaded
 from sim_core.inference.data.window import Window, kinematic_inconsistency
 from sim_core.inference.fit.considered import Considered, Doubt, consider
 from sim_core.inference.fit.covariance import capped, posterior
+from sim_core.inference.fit.evidence import promise
 from sim_core.inference.fit.explained import TOLERATED, misfit, misfit_inflation, unexplained_share
 from sim_core.inference.fit.least_squares import Ending, Solution, minimise
 from sim_core.inference.fit.literal import minimise_one_step
@@ -33,7 +35,7 @@ from sim_core.inference.shooting.shooting import Rollout, ShootingProblem
 from sim_core.multibody.model.parameters import NamedEstimate
 from sim_core.system import System, is_compiled, require_derivatives
 
-__all__ = ["FreeCoordinates", "Refit", "RefitConfig", "RefitResult"]
+__all__ = ["Fit", "FreeCoordinates", "Refit", "RefitConfig", "RefitResult"]
 
 #: a proposal that lowers the held-out loss by this factor is far better than what is in use, even if it explains not all
 LEAP = 100.0
@@ -42,6 +44,8 @@ LIKELY = 0.9
 #: residuals beyond so many times the sensors' noise are no late readings of a busy machine (seen up to 4) but a wrong model; its
 #: proposal is used only if it lowers the held-out loss by the factor CLEAR
 HOPELESS, CLEAR = 10.0, 10.0
+#: roll-outs in one round of a fit of all that is considered, which goes on where it ended: they take several times as long as the others
+ROUND = 12
 
 
 class FreeCoordinates(Protocol):
@@ -90,7 +94,7 @@ class RefitConfig:
         loss: "gaussian", "huber", "pseudo_huber" or "student_t".
         held_out: share of the segments that judge the proposal.
         held_out_choice: "interleaved" (every n-th) or "tail" (the latest).
-        max_evaluations: roll-outs with sensitivities per fit, up to ten times as many while they lower the cost.
+        max_evaluations, extension: roll-outs with sensitivities per fit, up to so many times as many while they lower the cost.
         time_budget: wall time of the minimiser [s].
         scale_floor: smallest believable residual std of (positions, velocities) [SI]; what the
             sensors resolve or the integrator gets wrong, whichever is larger.
@@ -110,6 +114,7 @@ class RefitConfig:
     held_out: float = 0.2
     held_out_choice: str = "interleaved"
     max_evaluations: int = 20
+    extension: int = 10
     time_budget: float = 0.4
     scale_floor: tuple[float, float] = (1e-6, 1e-5)
     excited_ratio: float = 0.9
@@ -145,11 +150,14 @@ class RefitResult:
         unexcited: coordinates about which the window says nothing; they keep their prior.
         at_bound: coordinates stopped at a bound.
         rank: directions about which the data say more than the prior.
-        iterations: roll-outs with sensitivities spent. fit_time: wall time [s].
+        iterations: roll-outs with sensitivities spent; of_all: those of them that were of all that is considered.
+        fit_time: wall time [s].
         estimates: spec.report: named human quantities with std and 95 % interval.
         window: first and last stamp of the data [s].
         misfit: residual scale over sensor noise of the worst feature; the covariance is widened by it, see explained.py.
         suspects: probability of each kind of held parameters that it is off, see inference/fit/considered.py.
+        promise: logarithm of the evidence for estimating all of them, as far as a linear model can tell, see fit/evidence.py.
+        spec: whose coordinates xi and covariance are.
         explained: whether the model explains the data; if not, no interval is to be relied on.
     """
 
@@ -164,6 +172,7 @@ class RefitResult:
     at_bound: tuple[str, ...] = ()
     rank: int = 0
     iterations: int = 0
+    of_all: int = 0
     fit_time: float = 0.0
     estimates: list[NamedEstimate] = field(default_factory=list)
     terms: dict[str, float] = field(default_factory=dict)
@@ -171,10 +180,21 @@ class RefitResult:
     window: tuple[float, float] = (np.nan, np.nan)
     misfit: float = np.nan
     suspects: dict[str, float] = field(default_factory=dict)
+    promise: float = -np.inf
+    spec: Any = None
 
     @property
     def explained(self) -> bool:
         return self.misfit <= TOLERATED
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A result, and what it was fitted to; no problem and no solution where nothing was fitted."""
+
+    result: RefitResult
+    problem: ShootingProblem | None = None
+    solution: Solution | None = None
 
 
 class Refit:
@@ -217,33 +237,38 @@ class Refit:
         self._dynamics = self._considered_dynamics = dynamics
         self._mass_matrix = mass_matrix
 
-    @single_threaded
     def fit(self, window: Window | Sequence[Window], xi0: np.ndarray | None = None) -> RefitResult:
         """Fit from xi0 (the parameters in use; the prior mean by default) and judge the proposal."""
+        return self.attempt(window, xi0).result
+
+    @single_threaded
+    def attempt(self, window: Window | Sequence[Window], xi0: np.ndarray | None = None) -> Fit:
+        """The same, with what was fitted."""
         began = time.perf_counter()
         windows = [window] if isinstance(window, Window) else list(window)
         xi0 = np.array(self.spec.prior_mean if xi0 is None else xi0, dtype=float)
         complaint = self._data_complaint(windows)
         if complaint:
-            return self._refused(xi0, windows, complaint, began)
+            return Fit(self._refused(xi0, windows, complaint, began))
         try:
             problem = self._problem(windows, self.spec, self.dynamics(windows[0].dt))
         except ValueError as error:
-            return self._refused(xi0, windows, str(error), began)
+            return Fit(self._refused(xi0, windows, str(error), began))
         train, held = self._split(problem)
         if self.config.recipe == "literal":
             solution = minimise_one_step(train, xi0, self.config.max_evaluations)
         else:
+            config = self.config
             solution = minimise(
-                train, xi0, max_evaluations=self.config.max_evaluations, time_budget=self.config.time_budget
+                train, xi0, None, config.max_evaluations, config.time_budget, extension=config.extension
             )
         if solution.ending is Ending.NOT_FINITE:
-            return self._refused(xi0, windows, solution.ending.value, began)
+            return Fit(self._refused(xi0, windows, solution.ending.value, began))
         certainty = posterior(train, solution, self.config.excited_ratio)
         xi = solution.theta
         p = self.spec.to_physical(xi)
         left_over = misfit(train, solution.scale)
-        doubt = self._doubt(windows, solution)
+        doubt, promised = self._doubt(windows, solution)
         inflation = misfit_inflation(left_over, len(solution.normal.scores))
         own = capped(inflation * certainty.covariance, self.spec.prior_std)
         # What is held may have put the estimate where the prior does not expect it: its ceiling is the prior seen from there.
@@ -256,7 +281,7 @@ class Refit:
         elif doubt.suspect[1] > LIKELY:  # farther off a linear model names the wrong kind
             verdict += f"; the data speak for {doubt.suspect[0]} other than the model's, which the refit holds"
         reason = self._objection(before, after, unexplained, left_over, p, windows)
-        return RefitResult(
+        result = RefitResult(
             xi=xi,
             p=p,
             covariance=covariance,
@@ -272,10 +297,49 @@ class Refit:
             estimates=self.spec.report(xi, covariance),
             misfit=left_over,
             suspects=dict(doubt.probability),
+            promise=promised,
+            spec=self.spec,
             terms=self._terms(train, solution),
             ending=solution.ending,
             window=_span(windows),
         )
+        return Fit(result, train, solution)
+
+    def with_base(self, p: np.ndarray) -> Refit:
+        """The same refit; what it holds has the values of p (np_,), and is considered there.
+
+        Its coordinates can be put anywhere else (`FreeParameters.with_base`), and roll-outs are shared.
+        """
+        other, considered = copy.copy(self), self.considered
+        spec: Any = self.spec
+        other.spec = spec.with_base(p)
+        if considered is not None:
+            whole = considered.spec.with_base(p)
+            other.considered = replace(considered, spec=whole, at=whole.clip(whole.from_physical(p)))
+        return other
+
+    def brief(self) -> Refit:
+        """The same refit with a bounded number of roll-outs, enough to see whether it suffices."""
+        other = copy.copy(self)
+        other.config = replace(self.config, max_evaluations=ROUND, extension=1)
+        return other
+
+    def released(self, dt: float) -> Refit:
+        """A refit of what this one considers as well; it holds nothing that may be off.
+
+        Args:
+            dt: sample period [s].
+
+        Raises:
+            ValueError: nothing is considered.
+        """
+        if self.considered is None:
+            raise ValueError("expected a refit that considers what it holds, found one that does not")
+        other = copy.copy(self)
+        other.spec, other.considered = self.considered.spec, None
+        other.config = replace(self.config, max_evaluations=ROUND, extension=1)
+        other._dynamics = self.considered_dynamics(dt)
+        return other
 
     # -- data --------------------------------------------------------------------------
 
@@ -414,19 +478,21 @@ class Refit:
             self._mass_matrix = lambda Q, p: np.stack([np.array(function(q, p)) for q in Q])
         return self._mass_matrix(Q, p)
 
-    def _doubt(self, windows: list[Window], solution: Solution) -> Doubt:
-        """What the parameters that are held mean for the solution."""
+    def _doubt(self, windows: list[Window], solution: Solution) -> tuple[Doubt, float]:
+        """What the parameters that are held mean for the solution, and what estimating them promises."""
         considered, n = self.considered, self.spec.n
         if considered is None or self.config.recipe == "literal":
-            return Doubt(np.zeros((n, n)), {})
+            return Doubt(np.zeros((n, n)), {}), -np.inf
         dynamics, names = self.considered_dynamics(windows[0].dt), self.spec.names
         train, _ = self._split(self._problem(windows, considered.spec, dynamics))
         rollout = train.evaluate(considered.around(names, solution.theta), solution.starts)
         if not np.isfinite(rollout.jacobian).all():
-            return Doubt(np.diag(np.asarray(self.spec.prior_std, float) ** 2), {})  # nothing is known of what they mean
+            # nothing is known of what they mean
+            return Doubt(np.diag(np.asarray(self.spec.prior_std, float) ** 2), {}), -np.inf
         kinds = {kind: considered.indices(members) for kind, members in considered.kinds.items()}
-        normal = train.normal_equations(rollout, solution.scale)
-        return consider(normal, considered.indices(names), kinds, train.prior_std)
+        normal, fitted = train.normal_equations(rollout, solution.scale), considered.indices(names)
+        held = np.concatenate(list(kinds.values()))
+        return consider(normal, fitted, kinds, train.prior_std), promise(normal, fitted, held, train.prior_std)
 
     # -- report ------------------------------------------------------------------------
 
@@ -452,6 +518,7 @@ class Refit:
             accepted=False,
             reason=reason,
             unexcited=tuple(self.spec.names),
+            spec=self.spec,
             fit_time=time.perf_counter() - began,
             window=_span(windows),
         )

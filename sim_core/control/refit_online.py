@@ -18,11 +18,17 @@ import numpy as np
 
 from sim_core.control.change_detection import Change, ChangeConfig, detect_change
 from sim_core.control.refit import FreeCoordinates, Refit, RefitConfig, RefitResult
+from sim_core.control.release import Release, unless_far_better
 from sim_core.inference.data.window import Window, contiguous_windows
 from sim_core.inference.fit.considered import Considered
 from sim_core.system import System
 
 __all__ = ["OnlineConfig", "OnlineRefit"]
+
+#: a robot that seems to have changed twice within so many windows has not changed: its model is too small
+REPEATED = 3.0
+#: share of the window from which on a proposal of such a robot is used though it is not far better than what is in use
+YOUNG = 0.7
 
 
 @dataclass(frozen=True)
@@ -69,14 +75,31 @@ class OnlineRefit:
         mass_matrix: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
         considered: Considered | None = None,
     ) -> None:
-        self.spec, self.config = spec, config
+        self.config = config
         self.dt = (model.timestep if hasattr(model, "timestep") else model.dt) if dt is None else dt
-        self.refit = Refit(model, spec, config.refit, dynamics=dynamics, mass_matrix=mass_matrix, considered=considered)
+        refit = Refit(model, spec, config.refit, dynamics=dynamics, mass_matrix=mass_matrix, considered=considered)
+        self._first, self._release = refit, Release(refit, self.dt)
         self.dropped = 0
         self.reset()
 
+    @property
+    def refit(self) -> Refit:
+        """The refit whose coordinates are `xi`; what it holds stands where it was last estimated."""
+        return self._release.refit
+
+    @property
+    def spec(self) -> FreeCoordinates:
+        """Of the refit."""
+        return self.refit.spec
+
+    @property
+    def free(self) -> bool:
+        """Is what the refit considers estimated as well?"""
+        return self._release.free
+
     def reset(self) -> None:
         """Forget samples and everything learnt: back to the prior."""
+        self._release = Release(self._first, self.dt)
         self.set_parameters(self.spec.prior_mean)
         self.revision = 0
         self.change: Change | None = None
@@ -87,6 +110,10 @@ class OnlineRefit:
         self._t: list[float] = []
         self._rows: list[np.ndarray] = []
         self._next_fit = -np.inf
+        # Did the data ask for no more than the refit may change, in the last round? The last time that they did: taken for a
+        # change, and yet to be [s].
+        self._quiet, self._asked, self._pending = False, -np.inf, -np.inf
+        self._changed = -np.inf  # last change of behaviour [s]
 
     def set_parameters(self, xi: np.ndarray) -> None:
         """Take coordinates as the ones in use, for example from a parameter file."""
@@ -103,7 +130,17 @@ class OnlineRefit:
             raise ValueError(
                 f"expected the free coordinates {', '.join(self.spec.names)}, found {', '.join(refit.spec.names)}"
             )
-        self.refit, self.spec = refit, refit.spec
+        learnt = self.refit.considered
+        if learnt is not None and refit.considered is not None and learnt.kinds == refit.considered.kinds:
+            self._first, refit = refit, refit.with_base(refit.considered.spec.to_physical(learnt.at))
+        else:
+            self._first = refit
+        self._release = Release(refit, self.dt)
+        self.set_parameters(self.xi)
+
+    def hold(self, p: np.ndarray) -> None:
+        """Hold what the refit holds where p (np_,) has it; its coordinates stay."""
+        self._release = Release(self.refit.with_base(p), self.dt)
         self.set_parameters(self.xi)
 
     def append(self, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> bool:
@@ -157,10 +194,16 @@ class OnlineRefit:
         change = detect_change(self.refit.dynamics(self.dt), windows[-1], self.p, self.config.change)
         if change is not None:
             self.change = change
-            keep = int(np.searchsorted(self._t, change.time - 0.5 * self.dt))
-            del self._t[:keep], self._rows[:keep]
-            self._next_fit = -np.inf  # fit as soon as min_window has passed, not a period later
+            self._release.hold()
+            self._changed = change.time
+            self._cut_at(change.time)
         return change
+
+    def _cut_at(self, t: float) -> None:
+        """Drop the samples before t, after which the robot is another."""
+        keep = int(np.searchsorted(self._t, t - 0.5 * self.dt))
+        del self._t[:keep], self._rows[:keep]
+        self._next_fit = -np.inf  # fit as soon as min_window has passed, not a period later
 
     def update(self) -> RefitResult | None:
         """One round: cut at a change, fit what is left, take the proposal if it is accepted.
@@ -169,12 +212,37 @@ class OnlineRefit:
         """
         if not self._t:
             return None
-        self.look_for_change()
+        changed, pending, self._pending = self.look_for_change(), self._pending, -np.inf
+        if changed is None and pending >= self._t[0]:
+            self._asked = pending
+            self._cut_at(pending)
         if self.span() < self.config.min_window - 0.5 * self.dt:
             return None
         self._next_fit = self._t[-1] + self.config.period
-        result = self.refit.fit(self.windows(), self.xi)
+        lately = self._t[-1] - REPEATED * self.config.window
+        again = lately < max(self._asked, self._changed)
+        self._release.asked |= again
+        result = self.fit(self.windows(), lately < self._asked and self.span() < YOUNG * self.config.window)
+        if result.promise > 0.0 and not again and not self.free and self._quiet:
+            self._pending = self._t[-1]
+        self._quiet = not result.promise > 0.0
+        return result
+
+    def fit(self, windows: list[Window], wary: bool = False) -> RefitResult:
+        """Fit these windows and take the proposal if it is accepted.
+
+        wary: only one that is far better than what is in use.
+        """
+        result = self._release.fit(windows, self.xi)
+        if wary:
+            result = unless_far_better(result, "the window is too short to tell what has changed")
         if result.accepted:
-            self.set_parameters(result.xi)
+            self._release.take(result)
+            self.set_parameters(self._own(result))
             self.revision += 1
         return result
+
+    def _own(self, result: RefitResult) -> np.ndarray:
+        """Of a result's coordinates those that are the refit's own."""
+        names = list(result.spec.names)
+        return result.xi[[names.index(name) for name in self.spec.names]]

@@ -107,6 +107,7 @@ def minimise(
     max_evaluations: int = 20,
     time_budget: float = np.inf,
     scale: np.ndarray | None = None,
+    extension: int = EXTENSION,
 ) -> Solution:
     """Levenberg-Marquardt from `theta`; bounds by an active set, damping by Nielsen's rule.
 
@@ -115,7 +116,7 @@ def minimise(
         theta: start, shape (n,).
         starts: segment starts, shape (S, nx); the measured states by default.
         max_evaluations: roll-outs with sensitivities, the costly part, after which the fit goes on only while the last
-            of them gained something, at most ten times as many.
+            of them gained something, at most `extension` times as many.
         time_budget: wall time [s] after which the best point so far is returned; inf for results that
             do not depend on the machine.
         scale: fixed residual scales, shape (ny,); estimated along the way by default.
@@ -144,7 +145,7 @@ def minimise(
             normal = problem.normal_equations(rollout, scale)
             continue
         if evaluations >= max_evaluations and (
-            evaluations >= EXTENSION * max_evaluations or not _gains(gained, max_evaluations)
+            evaluations >= extension * max_evaluations or not _gains(gained, max_evaluations)
         ):
             ending = Ending.EVALUATIONS
             break

@@ -85,6 +85,7 @@ class FreeParameters:
             self._slices.append(slice(len(self._coordinates), len(self._coordinates) + len(rows)))
             self._coordinates += rows
         self._held = np.array([c.prior_mean for c in self._coordinates])
+        self._prior = self._held.copy()
         self._active = np.arange(len(self._coordinates))
         self._base = model.parameters.nominal
         self._build()
@@ -143,7 +144,7 @@ class FreeParameters:
     @property
     def prior_mean(self) -> np.ndarray:
         """Means of the Gaussian prior (n,)."""
-        return self._column("prior_mean")
+        return self._prior[self._active]
 
     @property
     def prior_std(self) -> np.ndarray:
@@ -184,6 +185,13 @@ class FreeParameters:
         other = copy.copy(self)
         other._base = p
         other._build()
+        return other
+
+    def believed(self, xi: ArrayLike) -> FreeParameters:
+        """The same parameters; the prior's means are xi (n,) instead of the model file's."""
+        other = copy.copy(self)
+        other._prior = self._prior.copy()
+        other._prior[self._active] = self._checked(xi)
         return other
 
     def _checked(self, xi: ArrayLike) -> np.ndarray:

@@ -1,0 +1,50 @@
+"""Do the data speak for estimating what a fit holds? The evidence for freeing it, before and after it is freed.
+
+Freeing coordinates c beside those that were fitted (a) pays where the cost that it saves exceeds what the freedom would save without
+any reason, as Laplace's approximation has it. With S = A_aa^-1 A_ac and the Schur complement C = A_cc - A_ca S, prior L included,
+
+    log E(a, c) - log E(a) = cost(a) - cost(a, c) + log|L| / 2 - log|C| / 2.
+
+`promise` takes the saving from one Gauss-Newton step at the optimum of a, which costs nothing; `price` is the rest, with which the
+saving of a fit of both is compared. Not tempered as an allowance for intervals is (considered.py): there a doubt must not be lost
+in residuals that repeat each other, here they must not hide how much worse the smaller model predicts.
+
+Source: MacKay, Bayesian Interpolation (Neural Computation 1992), section 4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim_core.inference.fit.definite import solve_definite
+from sim_core.inference.shooting.shooting import NormalEquations
+
+__all__ = ["price", "promise"]
+
+
+def price(normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray) -> float:
+    """What freeing the coordinates c beside a has to save [cost]: half the logarithm of prior over posterior volume, at least 0.
+
+    Args:
+        normal: over all coordinates, with prior. a, c: indices. std: of the prior, of all coordinates.
+    """
+    information, _ = _directions(normal, a, c, std)
+    return 0.5 * float(np.sum(np.log1p(information)))
+
+
+def promise(normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray) -> float:
+    """Logarithm of the evidence for freeing c at the optimum of a, as far as a linear model can tell."""
+    information, g = _directions(normal, a, c, std)
+    return 0.5 * float(np.sum(g**2 / (information + 1.0)) - np.sum(np.log1p(information)))
+
+
+def _directions(
+    normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Information of the data (c,) along its own directions, in units of the prior, and the cost's slope along them."""
+    H, unit = normal.hessian, std[c]
+    follows = -solve_definite(H[np.ix_(a, a)], H[np.ix_(a, c)])
+    D = unit[:, None] * (H[np.ix_(c, c)] + H[np.ix_(c, a)] @ follows) * unit - np.eye(len(c))
+    g = unit * (normal.gradient[c] + follows.T @ normal.gradient[a])
+    information, directions = np.linalg.eigh(D)
+    return np.maximum(information, 0.0), directions.T @ g
