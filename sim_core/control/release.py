@@ -65,8 +65,9 @@ class Release:
         if not self.asked:
             self._ended = None
             return small.result
-        if not asked:
-            return unless_far_better(small.result, TOO_SMALL)
+        far = unless_far_better(small.result, TOO_SMALL)
+        if not asked or far.accepted:
+            return far
         # From the smaller model's optimum the cost can but fall; where that explains nothing it is no place to start from.
         if small.result.explained:
             start = considered.around(self.refit.spec.names, small.result.xi)
@@ -76,7 +77,7 @@ class Release:
         self._ended = large.result.xi
         result = small.result
         if self._pays(small, large):
-            result = self._said(large.result) if large.result.explained else unless_far_better(result, TOO_SMALL)
+            result = self._said(large.result) if large.result.explained else far
         return replace(
             result,
             promise=small.result.promise,
@@ -104,10 +105,13 @@ class Release:
         a = considered.indices(self.refit.spec.names)
         c = np.setdiff1d(np.arange(large.problem.n), a)
         theta = considered.around(self.refit.spec.names, small.solution.theta)
-        offset = (theta - large.problem.prior_mean) / large.problem.prior_std
-        before = float(large.problem.loss.rho(small.solution.rollout.residual / scale).sum() + 0.5 * offset @ offset)
-        after = large.problem.normal_equations(large.solution.rollout, scale)
-        return before - after.cost > price(after, a, c, large.problem.prior_std)
+        problem, after = large.problem, large.problem.normal_equations(large.solution.rollout, scale)
+        prior = lambda theta: 0.5 * float(np.sum(((theta - problem.prior_mean) / problem.prior_std) ** 2))
+        cost = lambda fit: problem.loss.rho(fit.rollout.residual / scale).sum((1, 2))
+        saved = cost(small.solution) - cost(large.solution)
+        # As in promise: not where a single segment says so.
+        spread = saved.sum() - (saved.max() if len(saved) > 1 else 0.0)
+        return spread + prior(theta) - prior(large.solution.theta) > price(after, a, c, problem.prior_std)
 
     def _considered(self) -> Considered:
         assert self.refit.considered is not None

@@ -28,23 +28,29 @@ def price(normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray
     Args:
         normal: over all coordinates, with prior. a, c: indices. std: of the prior, of all coordinates.
     """
-    information, _ = _directions(normal, a, c, std)
+    _, information, _ = _directions(normal, a, c, std)
     return 0.5 * float(np.sum(np.log1p(information)))
 
 
 def promise(normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray) -> float:
-    """Logarithm of the evidence for freeing c at the optimum of a, as far as a linear model can tell."""
-    information, g = _directions(normal, a, c, std)
-    return 0.5 * float(np.sum(g**2 / (information + 1.0)) - np.sum(np.log1p(information)))
+    """Logarithm of the evidence for freeing c at the optimum of a, as far as a linear model can tell.
+
+    Without the segment that speaks most for it: one that holds a moment from before a change must not free anything.
+    """
+    U, unit = normal.scores, std[c]
+    follows, information, directions = _directions(normal, a, c, std)
+    whole = unit * (normal.gradient[c] + follows.T @ normal.gradient[a])
+    each = unit * (U[:, c] + U[:, a] @ follows) if len(U) > 1 else np.zeros((1, len(c)))
+    saved = 0.5 * np.sum(((whole - each) @ directions) ** 2 / (information + 1.0), axis=1)
+    return float(saved.min() - 0.5 * np.sum(np.log1p(information)))
 
 
 def _directions(
     normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Information of the data (c,) along its own directions, in units of the prior, and the cost's slope along them."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How a follows c (a, c); information of the data on c (c,) along its own directions, in units of the prior, and those (c, c)."""
     H, unit = normal.hessian, std[c]
     follows = -solve_definite(H[np.ix_(a, a)], H[np.ix_(a, c)])
     D = unit[:, None] * (H[np.ix_(c, c)] + H[np.ix_(c, a)] @ follows) * unit - np.eye(len(c))
-    g = unit * (normal.gradient[c] + follows.T @ normal.gradient[a])
     information, directions = np.linalg.eigh(D)
-    return np.maximum(information, 0.0), directions.T @ g
+    return follows, np.maximum(information, 0.0), directions

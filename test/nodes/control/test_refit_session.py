@@ -8,6 +8,7 @@ from nodes.control.refit_worker_config import RefitWorkerConfig
 from nodes.framework.joint_state_gate import JointSample
 from sim_core.multibody import load_model
 from sim_core.plant import MujocoPlant
+from sim_core.plant.robot_changes import scenario_of, truth_after
 
 CONFIG = RefitWorkerConfig(robot="dxl_arm", sample_period=0.004, window=0.8, max_evaluations=6)
 
@@ -25,9 +26,9 @@ class Published:
         self.model_hash = model_hash
 
 
-def readings(seconds, rng):
+def readings(seconds, rng, scenario=()):
     """Joint states of the arm under gravity compensation and a sway, late one time in three, with a pause early on."""
-    plant = MujocoPlant("dxl_arm", position_noise=4e-4, velocity_noise=7e-3)
+    plant = MujocoPlant("dxl_arm", position_noise=4e-4, velocity_noise=7e-3, scenario=list(scenario))
     hold, due = np.array([0.0, -0.73, -0.69, 0.0, -0.21, 0.0]), 0.0
     while plant.t < seconds:
         due += 0.004 if abs(plant.t - 0.03) > 0.006 else 0.024
@@ -53,6 +54,37 @@ def test_recorded_readings_off_the_grid_give_the_same_rounds(missed):
     for message, done in repeated:
         np.testing.assert_array_equal(done.p, message.vector)
         assert done.accepted == message.accepted
+
+
+def test_an_arm_whose_joints_are_damped_anew_frees_what_it_holds_and_replays_the_same():
+    model = load_model("dxl_arm")
+    changes = [{"time": 0.0, **event} for event in scenario_of(["damping:*=x4"], model, "hand")]
+    samples = list(readings(1.3, np.random.default_rng(0), changes))
+    session, published, freed = RefitSession(model, CONFIG), [], []
+    session.warm_up()
+    for sample in samples:
+        session.see(sample)
+        if session.due:
+            done = session.round()
+            published.append(Published(done, model.hash))
+            if session.online.free and done.accepted:
+                freed.append(done)
+    assert session.online.free and "is now estimated too, above all" in freed[-1].reason
+    assert "above all damping of joints" in freed[-1].reason
+    damping = next(e for e in freed[-1].result.estimates if e.name == "elbow.damping")
+    assert damping.lower <= truth_after(changes, model)["elbow.damping"] <= damping.upper
+    for message, done in replay(model, CONFIG, samples, published):
+        np.testing.assert_array_equal(done.p, message.vector)
+        assert done.accepted == message.accepted
+
+
+def test_what_a_person_sets_is_held_where_the_set_has_it():
+    model = load_model("dxl_arm")
+    session = RefitSession(model, CONFIG)
+    p = model.parameters.values({"elbow.damping": 0.123, "hand.mass": 0.4})
+    session.set_parameters(p)
+    assert session.p[model.parameters.index("elbow.damping")] == 0.123
+    assert session.p[model.parameters.index("hand.mass")] == pytest.approx(0.4)
 
 
 def test_rounds_over_samples_from_before_the_recording_are_left_out():

@@ -1,5 +1,7 @@
 """The evidence for freeing coordinates against Bayes' rule in closed form: a linear model with normal noise and priors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_considered import FITTED, bayes, equations, problem
@@ -11,10 +13,13 @@ HELD = np.array([2, 3, 4, 5])
 
 @pytest.mark.parametrize("held", [(0.0, 0.0, 0.0, 0.0), (0.6, -0.4, 0.3, 0.0), (0.8, -0.9, 0.7, 1.5)])
 def test_a_linear_model_promises_what_bayes_rule_says(held):
-    J, y, std, segment = problem(0, np.array([1.0, -2.0, *held]), segments=3)
+    J, y, std, segment = problem(0, np.array([1.0, -2.0, *held]))
     normal, _ = equations(J, y, std, segment)
     expected = bayes(J, y, std, np.arange(6))[0] - bayes(J, y, std, FITTED)[0]
     assert promise(normal, FITTED, HELD, std) == pytest.approx(expected, abs=1e-9)
+    # Where the fit was cut short as well: what its own coordinates would have saved does not count.
+    short = replace(normal, gradient=normal.gradient + normal.hessian[:, FITTED] @ [0.3, -0.2])
+    assert promise(short, FITTED, HELD, std) == pytest.approx(expected, abs=1e-9)
 
 
 def test_what_a_fit_of_both_saves_less_its_price_is_the_same():
@@ -31,3 +36,11 @@ def test_freedom_without_reason_has_a_price():
     normal, _ = equations(J, y, std, segment)
     assert promise(normal, FITTED, HELD, std) < 0.0 < price(normal, FITTED, HELD, std)
     assert price(normal, FITTED, np.array([], int), std) == 0.0
+
+
+def test_a_single_segment_frees_nothing():
+    J, y, std, segment = problem(3, np.array([1.0, -2.0, 0.0, 0.0, 0.0, 0.0]), segments=8)
+    y[segment == 0] += J[segment == 0, 2:] @ [3.0, -3.0, 3.0, 2.0]  # from before a change, say
+    assert promise(equations(J, y, std, segment)[0], FITTED, HELD, std) < 0.0
+    y += J[:, 2:] @ [3.0, -3.0, 3.0, 2.0] * (segment > 0)
+    assert promise(equations(J, y, std, segment)[0], FITTED, HELD, std) > 0.0
