@@ -109,9 +109,10 @@ class Release:
         prior = lambda theta: 0.5 * float(np.sum(((theta - problem.prior_mean) / problem.prior_std) ** 2))
         cost = lambda fit: problem.loss.rho(fit.rollout.residual / scale).sum((1, 2))
         saved = cost(small.solution) - cost(large.solution)
-        # As in promise: not where a single segment says so.
-        spread = saved.sum() - (saved.max() if len(saved) > 1 else 0.0)
-        return spread + prior(theta) - prior(large.solution.theta) > price(after, a, c, problem.prior_std)
+        # Without the first segment: where that holds a moment from before a change it must not free anything.
+        return saved[len(saved) > 1 :].sum() + prior(theta) - prior(large.solution.theta) > price(
+            after, a, c, problem.prior_std
+        )
 
     def _considered(self) -> Considered:
         assert self.refit.considered is not None

@@ -33,16 +33,11 @@ def price(normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray
 
 
 def promise(normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray) -> float:
-    """Logarithm of the evidence for freeing c at the optimum of a, as far as a linear model can tell.
-
-    Without the segment that speaks most for it: one that holds a moment from before a change must not free anything.
-    """
-    U, unit = normal.scores, std[c]
+    """Logarithm of the evidence for freeing c at the optimum of a, as far as a linear model can tell."""
     follows, information, directions = _directions(normal, a, c, std)
-    whole = unit * (normal.gradient[c] + follows.T @ normal.gradient[a])
-    each = unit * (U[:, c] + U[:, a] @ follows) if len(U) > 1 else np.zeros((1, len(c)))
-    saved = 0.5 * np.sum(((whole - each) @ directions) ** 2 / (information + 1.0), axis=1)
-    return float(saved.min() - 0.5 * np.sum(np.log1p(information)))
+    g = std[c] * (normal.gradient[c] + follows.T @ normal.gradient[a])
+    saved = 0.5 * np.sum((g @ directions) ** 2 / (information + 1.0))
+    return float(saved - 0.5 * np.sum(np.log1p(information)))
 
 
 def _directions(
