@@ -149,8 +149,10 @@ def test_one_round_that_asks_changes_nothing_and_the_second_frees(dynamics):
 def test_what_saves_less_than_its_price_is_not_freed_whatever_a_linear_model_promised(dynamics, monkeypatch):
     monkeypatch.setattr("sim_core.control.refit.promise", lambda *_: 1.0)
     release = Release(Refit(None, Masses(), FIT, dynamics, mass_matrix, considered()), 0.01)
+    start = Refit(None, Masses(), FIT, dynamics, mass_matrix).fit(window(dynamics, LIGHT)).xi + 0.003
     for _ in range(2):
-        result = release.fit(window(dynamics, LIGHT), Masses().prior_mean)
+        result = release.fit(window(dynamics, LIGHT), start)
+        assert result.loss_before / FAR < result.loss_after
     assert result.of_all > 0 and result.spec is release.refit.spec and result.accepted
 
 
