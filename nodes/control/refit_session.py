@@ -170,7 +170,7 @@ class RefitSession:
         for k, x in enumerate(X):
             rehearsal.append(k * self.online.dt, x[: self.model.nq], x[self.model.nq :], U[0, max(k - 1, 0)])
         rehearsal.update()
-        if refit.considered is not None:
+        if refit.considered is not None and self.online.config.estimate_held:
             refit.released(self.online.dt).fit(rehearsal.windows())
 
     @property

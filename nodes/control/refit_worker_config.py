@@ -27,6 +27,11 @@ class RefitWorkerConfig:
         description="what may change besides what the hand holds and the gears' friction, separated by commas: "
         "*.friction, *.gear, gravity.tilt, ... (docs/refit.md); the controller needs the same",
     )
+    estimate_held: bool = setting(
+        False,
+        description="what the refit holds is estimated as well, where the data ask for it "
+        "(docs/refit.md#when-the-model-is-too-small)",
+    )
     max_evaluations: int = setting(15, "", (1, 500), "roll-outs with sensitivities per fit")
     segment_length: int = setting(0, "steps", (0, 1000), "of multiple shooting; 0: the robot's own")
     position_noise: float = setting(1e-4, "rad or m", (0.0, 1.0), "sensor noise, for change detection")

@@ -42,6 +42,7 @@ class OnlineConfig:
         bridge: longest pause between two samples that is interpolated over [sample periods]. Below 2 a lost sample cuts
             the window: exact data should not be diluted.
         change: when to cut the window, see change_detection.py.
+        estimate_held: what the refit considers is estimated as well, where the data ask for it (release.py).
         refit: how the window is fitted.
     """
 
@@ -50,6 +51,7 @@ class OnlineConfig:
     period: float = 0.25
     bridge: float = 1.9
     change: ChangeConfig = field(default_factory=ChangeConfig)
+    estimate_held: bool = False
     refit: RefitConfig = field(default_factory=RefitConfig)
 
     def __post_init__(self) -> None:
@@ -78,9 +80,12 @@ class OnlineRefit:
         self.config = config
         self.dt = (model.timestep if hasattr(model, "timestep") else model.dt) if dt is None else dt
         refit = Refit(model, spec, config.refit, dynamics=dynamics, mass_matrix=mass_matrix, considered=considered)
-        self._first, self._release = refit, Release(refit, self.dt)
+        self._first, self._release = refit, self._releasing(refit)
         self.dropped = 0
         self.reset()
+
+    def _releasing(self, refit: Refit) -> Release:
+        return Release(refit, self.dt, self.config.estimate_held)
 
     @property
     def refit(self) -> Refit:
@@ -99,7 +104,7 @@ class OnlineRefit:
 
     def reset(self) -> None:
         """Forget samples and everything learnt: back to the prior."""
-        self._release = Release(self._first, self.dt)
+        self._release = self._releasing(self._first)
         self.set_parameters(self.spec.prior_mean)
         self.revision = 0
         self.change: Change | None = None
@@ -135,12 +140,12 @@ class OnlineRefit:
             self._first, refit = refit, refit.with_base(refit.considered.spec.to_physical(learnt.at))
         else:
             self._first = refit
-        self._release = Release(refit, self.dt)
+        self._release = self._releasing(refit)
         self.set_parameters(self.xi)
 
     def hold(self, p: np.ndarray) -> None:
         """Hold what the refit holds where p (np_,) has it; its coordinates stay."""
-        self._release = Release(self.refit.with_base(p), self.dt)
+        self._release = self._releasing(self.refit.with_base(p))
         self.set_parameters(self.xi)
 
     def append(self, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> bool:
@@ -223,9 +228,10 @@ class OnlineRefit:
         again = lately < max(self._asked, self._changed)
         self._release.asked |= again
         result = self.fit(self.windows(), lately < self._asked and self.span() < YOUNG * self.config.window)
-        if result.promise > 0.0 and not again and not self.free and self._quiet:
+        asks = self.config.estimate_held and result.promise > 0.0
+        if asks and not again and not self.free and self._quiet:
             self._pending = self._t[-1]
-        self._quiet = not result.promise > 0.0
+        self._quiet = not asks
         return result
 
     def fit(self, windows: list[Window], wary: bool = False) -> RefitResult:

@@ -37,13 +37,14 @@ class Release:
 
     Args:
         refit: with or without what it considers; without, nothing is ever freed. dt: sample period [s].
+        willing: else nothing is ever freed either.
 
     Attributes:
         refit: what it holds stands where it was last estimated. free: all that it considers is estimated as well.
     """
 
-    def __init__(self, refit: Refit, dt: float) -> None:
-        self.refit, self.dt, self.free = refit, dt, False
+    def __init__(self, refit: Refit, dt: float, willing: bool = True) -> None:
+        self.refit, self.dt, self.willing, self.free = refit, dt, willing, False
         self._home = refit
         self.asked = False  # did the round before ask for more to be estimated?
         self._ended: np.ndarray | None = None  # where its fit of all ended
@@ -51,7 +52,7 @@ class Release:
     def fit(self, windows: Sequence[Window], xi: np.ndarray) -> RefitResult:
         """Fit from xi (n,), the coordinates of `refit` that are in use, and judge."""
         considered = self.refit.considered
-        if considered is None:
+        if considered is None or not self.willing:
             return self.refit.fit(windows, xi)
         start = considered.around(self.refit.spec.names, xi)
         if self.free:

@@ -1,5 +1,7 @@
 """A bag is enough to repeat every refit: also with readings off the grid, pauses, and a recorder that was there first."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,7 +62,8 @@ def test_an_arm_whose_joints_are_damped_anew_frees_what_it_holds_and_replays_the
     model = load_model("dxl_arm")
     changes = [{"time": 0.0, **event} for event in scenario_of(["damping:*=x4"], model, "hand")]
     samples = list(readings(1.3, np.random.default_rng(0), changes))
-    session, published, freed = RefitSession(model, CONFIG), [], []
+    config = replace(CONFIG, estimate_held=True)
+    session, published, freed = RefitSession(model, config), [], []
     session.warm_up()
     for sample in samples:
         session.see(sample)
@@ -73,9 +76,15 @@ def test_an_arm_whose_joints_are_damped_anew_frees_what_it_holds_and_replays_the
     assert "above all damping of joints" in freed[-1].reason
     damping = next(e for e in freed[-1].result.estimates if e.name == "elbow.damping")
     assert damping.lower <= truth_after(changes, model)["elbow.damping"] <= damping.upper
-    for message, done in replay(model, CONFIG, samples, published):
+    for message, done in replay(model, config, samples, published):
         np.testing.assert_array_equal(done.p, message.vector)
         assert done.accepted == message.accepted
+    held = RefitSession(model, CONFIG)  # nobody has asked for it
+    for sample in samples:
+        held.see(sample)
+        if held.due:
+            assert held.round().result.spec is held.online.spec
+    assert not held.online.free
 
 
 def test_what_a_person_sets_is_held_where_the_set_has_it():

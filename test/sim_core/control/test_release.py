@@ -19,7 +19,9 @@ from sim_core.inference.fit.considered import Considered
 
 NOISE = (1e-4, 1e-3)
 FIT = RefitConfig(time_budget=np.inf, segment_length=20, scale_floor=NOISE)
-CONFIG = OnlineConfig(window=1.0, min_window=0.3, period=0.25, change=ChangeConfig(noise=NOISE), refit=FIT)
+CONFIG = OnlineConfig(
+    window=1.0, min_window=0.3, period=0.25, change=ChangeConfig(noise=NOISE), estimate_held=True, refit=FIT
+)
 KINDS = {"damping": ("cart.damping", "pole.damping"), "what moves nothing": ("inert",)}
 #: 3 s of every run
 STEPS, CHANGED = 300, TRUTH * [1, 1, 1, 4, 4, 1]
