@@ -200,8 +200,10 @@ def test_particles_without_a_density_do_not_stop_the_others():
         assert samples.not_finite == density.not_finite > 0 and np.isfinite(samples.z).all()
         # How many are brought back hangs on the machine's rounding: sums that overflow. More than there were, in any case.
         begun = sample(method, density, 32, iterations=1, seed=0, metric="adam")
-        assert np.isfinite(samples.log_p).sum() > np.isfinite(begun.log_p).sum()
-        assert samples.trace.mean[-1] > samples.trace.mean[0] + 1000
+        others = np.isfinite(begun.log_p)
+        assert np.isfinite(samples.log_p).sum() > others.sum()
+        # Of the others, as what is brought back may be very unlikely yet.
+        assert np.median(samples.log_p[others]) > np.median(begun.log_p[others]) + 1000
 
 
 def test_newton_steps_bring_back_particles_without_a_density():
