@@ -59,7 +59,7 @@ def compile_cuda(
     text = "\n".join(
         ['#include "real.h"', block_text(blocks), *(emit(n, f) for n, f in functions.items()), Path(source).read_text()]
     )
-    defines = {"REFIT_CUDA": 1, "REFIT_LANES": 1, **defines}
+    defines = {"REFIT_CUDA": 1, "REFIT_LANES": 1, "BLOCK_THREADS": Device.BLOCK, **defines}
     if dtype == "float32":
         defines["REFIT_FLOAT"] = 1
     if architecture is None:
@@ -143,7 +143,7 @@ class Device:
         CudaUnavailable: no driver or no GPU.
     """
 
-    BLOCK = 64  # threads, as runtime/block.h knows: robots need many registers each, so small blocks spread best
+    BLOCK = 64  # threads, a power of two: robots need many registers each, so small blocks spread best
 
     def __init__(self) -> None:
         self.driver, count = _driver()

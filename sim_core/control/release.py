@@ -1,4 +1,4 @@
-"""Estimate what a refit holds as well, where the data speak for it: a refit that is never worse than none where its model is too small.
+"""Estimate what a refit holds as well, where the data speak for it: for arms whose model is too small for what changed.
 
     release = Release(refit, dt)
     result = release.fit(windows, xi)      # of `refit`, or of all that it considers: result.spec says which

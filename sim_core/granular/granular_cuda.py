@@ -138,7 +138,7 @@ class OnCuda:
 
     def pairs(self) -> dict[str, np.ndarray]:
         count = self._count
-        there = {name: self._pairs.array(name) for name in self._pairs.memory}
+        there = {name: self._pairs.array(name) for name in KEPT if name != "incident"}
         for name, array in there.items():
             self._pairs.memory[name].read(array)
         on_a, on_b = (there["action"].reshape(-1, 8)[slots[:count]] for slots in there["slot"])

@@ -97,7 +97,7 @@ class HostDevice:
         self._count += 1
         file, library = self._folder / f"kernels{self._count}.cpp", self._folder / f"host{self._count}.so"
         file.write_text("\n".join([HOST, *(emit(n, f) for n, f in functions.items()), text, *launchers]))
-        macros = {"REFIT_CUDA": 1, "REFIT_LANES": 1, "BACKWARDS": self._backwards, **defines}
+        macros = {"REFIT_CUDA": 1, "REFIT_LANES": 1, "BLOCK_THREADS": 1, "BACKWARDS": self._backwards, **defines}
         subprocess.run(
             [
                 "g++",

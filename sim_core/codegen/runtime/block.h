@@ -4,7 +4,7 @@
 #ifndef REFIT_BLOCK_H
 #define REFIT_BLOCK_H
 
-#define BLOCK_THREADS 64 /* threads, as codegen/cuda.py launches them: a power of two */
+/* BLOCK_THREADS: of a block, a power of two; codegen/cuda.py says how many it launches. */
 #define IN_BLOCK ((int)threadIdx.x)
 #define BLOCKS(threads) (((int64_t)(threads) + blockDim.x - 1) / blockDim.x) /* that hold so many threads */
 
