@@ -144,8 +144,8 @@ LONG: dict[str, float] = {
 }
 
 
-#: files that take every core they get: they compute a whole robot in lock-step, or draw in a browser without a GPU. They run one after
-#: another, in one worker, since two of them side by side keep each other waiting for minutes.
+#: files that take every core they get: they compute a whole robot in lock-step, draw in a browser without a GPU, or start an avatar (1.2
+#: cores in real time). They run one after another, in one worker, since two of them side by side keep each other waiting for minutes.
 CROWDING = {
     *(
         f"test/launch/test_{name}.py"
@@ -157,6 +157,11 @@ CROWDING = {
             "poking_arm",
             "scooping",
             "scooping_interrupted",
+            "teleop",
+            "teleop_bridge",
+            "teleop_eyes",
+            "teleop_task",
+            "teleop_texture",
             "view",
         )
     ),

@@ -48,7 +48,6 @@ class AdaptiveMpcNode(RefitNode):
 
     name = "adaptive_mpc"
     Config = AdaptiveMpcConfig
-    event_driven = True
     _goal = episode = _solves = sample = _step = None  # until configured
 
     model = property(lambda self: self.physics.model)

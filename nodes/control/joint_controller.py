@@ -69,7 +69,6 @@ class JointController(RefitNode):
     """
 
     Config = JointControllerConfig
-    event_driven = True
     halt_reason = property(lambda self: self.permission.denied)
     _made: Sequence = ()
 

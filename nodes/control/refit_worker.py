@@ -49,7 +49,6 @@ class RefitWorkerNode(RefitNode):
 
     name = "refit_worker"
     Config = RefitWorkerConfig
-    event_driven = True
 
     # -- lifecycle ---------------------------------------------------------------------------------
 

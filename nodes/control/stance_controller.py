@@ -83,7 +83,6 @@ class StanceController(RefitNode):
     name = "stance_controller"
     Config = StanceControllerConfig
     live_parameters = True
-    event_driven = True
     controller: TrotController | None = None
     halt_reason = property(lambda self: self.permission.denied)
 

@@ -142,6 +142,7 @@ class ForceTorque(DeviceNode):
 
     name = "ft_sensor"
     Config = ForceTorqueConfig
+    coroutines = True
     device: WrenchSensor | None = None
     _survey: ToolSurvey | None = None
     _action: LongAction | None = None

@@ -76,6 +76,7 @@ class RobotiqNode(DeviceNode):
 
     name = "robotiq"
     Config = RobotiqConfig
+    coroutines = True
     live_parameters = True
 
     _guard: Guard | None = None

@@ -60,6 +60,7 @@ class Auscultation(RefitNode):
 
     name = "auscultation"
     Config = AuscultationConfig
+    coroutines = True
     live_parameters = True
     goal: PlannedGoal | None = None
     _made: Sequence = ()  # subscriptions, publishers, services and timers; none: it is not configured

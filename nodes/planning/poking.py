@@ -81,6 +81,7 @@ class Poking(RefitNode):
 
     name = "poking"
     Config = PokingConfig
+    coroutines = True
     live_parameters = True
     goal: PlannedGoal | None = None
     _made: Sequence = ()  # subscriptions, publishers, services and timers; none: it is not configured

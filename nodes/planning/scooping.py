@@ -67,6 +67,7 @@ class Scooping(RefitNode):
 
     name = "scooping"
     Config = ScoopingConfig
+    coroutines = True
     live_parameters = True
     goal: PlannedGoal | None = None
     _made: Sequence = ()  # subscriptions, publishers, services and timers; none: it is not configured

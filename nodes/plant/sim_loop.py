@@ -23,8 +23,8 @@ class SimLoop(threading.Thread):
 
     Callbacks run on this thread: `on_tick(plant)` after each servo tick and after each reset,
     `on_idle()` while time stands still (at least 10 times a second), `on_refused(error)` for a
-    command that was not taken, `on_turn()` on every turn of the loop, `before_tick()` when the wait
-    for a tick is over.
+    command that was not taken, `on_turn()` on every turn of the loop, `attend()` to take what has arrived: before
+    each tick, when the wait for it is over, and while time stands still or waits for a command.
 
     Attributes:
         plant: to be touched on this thread only: in callbacks and through `call`.
@@ -58,7 +58,7 @@ class SimLoop(threading.Thread):
         on_idle: Callable,
         on_refused: Callable,
         on_turn: Callable,
-        before_tick: Callable = lambda: None,
+        attend: Callable = lambda: None,
         real_time_factor: float = 1.0,
         lockstep: bool = False,
         control_ticks: int = 1,
@@ -69,7 +69,7 @@ class SimLoop(threading.Thread):
         super().__init__(name="simulation", daemon=True)
         self.plant = plant
         self._on_tick, self._on_idle = on_tick, on_idle
-        self._on_refused, self._on_turn, self._before_tick = on_refused, on_turn, before_tick
+        self._on_refused, self._on_turn, self._attend = on_refused, on_turn, attend
         self._factor = real_time_factor
         self._lockstep, self._control_ticks = lockstep, control_ticks
         self._timeout = lockstep_timeout
@@ -177,6 +177,8 @@ class SimLoop(threading.Thread):
             while self._inbox:
                 self._inbox.popleft()()
             self._on_turn()
+            if self._lockstep or not self._may_advance():
+                self._attend()
             if not self._may_advance():
                 with self._wake:
                     called = self._inbox or self._closing or self._wake.wait(self._rest())
@@ -186,7 +188,7 @@ class SimLoop(threading.Thread):
                     self._on_idle()
                 continue
             if self._pace():
-                self._before_tick()
+                self._attend()
                 self._tick()
         self._end_steps("the plant is shutting down")
 

@@ -137,6 +137,7 @@ class SimPlant(RefitNode):
         self._every = {
             name: _ticks(period, plant.tick_period)
             for name, period in (
+                ("state", c.state_period),
                 ("clock", c.clock_period),
                 ("tf", c.tf_period),
                 ("wrench", c.wrench_period),
@@ -151,6 +152,11 @@ class SimPlant(RefitNode):
             raise PlantError(
                 f"control_period {c.control_period:g} s is not a multiple of the servo tick {plant.tick_period:g} s."
             )
+        if c.lockstep and control_ticks % self._every["state"]:
+            raise PlantError(
+                f"control_period {c.control_period:g} s is not a multiple of state_period {c.state_period:g} s: lock-step would "
+                "wait for answers to states that nobody is told."
+            )
         self._factor_seen = None
         self.loop = SimLoop(
             plant,
@@ -158,7 +164,7 @@ class SimPlant(RefitNode):
             on_idle=self._idle,
             on_refused=self._refused,
             on_turn=self._turn,
-            before_tick=self._fetch_commands,
+            attend=self._fetch_commands,
             real_time_factor=c.real_time_factor,
             lockstep=c.lockstep,
             control_ticks=control_ticks,
@@ -333,7 +339,7 @@ class SimPlant(RefitNode):
         if self._pub_range is not None:
             for message in messages.ranges(plant):
                 self._pub_range.publish(message)
-        if self._world is None or index % self._every["clock"] == 0:
+        if index % self._every["clock" if self._world is not None else "state"] == 0:
             self._pub_joint_states.publish(messages.fill_joint_state(plant))
         if self._pub_wrench is not None and index % self._every["wrench"] == 0:
             self._pub_wrench.publish(messages.fill_wrench(plant))
@@ -385,7 +391,6 @@ class SimPlant(RefitNode):
             self._pub_joint_states.publish(self._messages.fill_joint_state(plant))
 
     def _turn(self) -> None:
-        self._fetch_commands()
         self.diagnostics.stand(*self._standing())
         if self.diagnostics.beat_due():
             plant = self.loop.plant

@@ -97,7 +97,6 @@ class SimStethoscope(RefitNode):
     name = "sim_stethoscope"
     Config = SimStethoscopeConfig
     live_parameters = True
-    event_driven = True
     _recording: SoundRecording | None = None
     _made: tuple = ()
     _level = STALE

@@ -79,7 +79,6 @@ class Recorder(RefitNode):
     name = "recorder"
     Config = RecorderConfig
     own_loop = True
-    event_driven = True
 
     _recording = False
     _writer: BagWriter | None = None

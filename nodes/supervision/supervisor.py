@@ -98,7 +98,6 @@ class SupervisorNode(RefitNode):
 
     name = "supervisor"
     Config = SupervisorConfig
-    event_driven = True
 
     def configure(self) -> None:
         config = self.config

@@ -118,7 +118,7 @@ def test_time_stands_still_on_the_stand(stand):
         on_idle=lambda: None,
         on_refused=lambda e: None,
         on_turn=lambda: None,
-        before_tick=lambda: world.drive(plant),
+        attend=lambda: world.drive(plant),
         held=world.held,
     )
     loop.start()
