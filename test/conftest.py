@@ -160,6 +160,7 @@ CROWDING = {
             "teleop",
             "teleop_bridge",
             "teleop_eyes",
+            "teleop_sound",
             "teleop_task",
             "teleop_texture",
             "view",
