@@ -123,13 +123,14 @@ def _arm_film(story, folder: Path):
         )
         for title, run in (("without refit", story.without), ("with refit", story.with_refit))
     )
-    carries = dict(
-        ball=np.array([story.truth[f"{story.payload}.com.{axis}"] for axis in "xyz"]),
-        ball_body=story.description.task_as(Track).payload_body,
-        ball_radius=scene.ball,
-        changed=f"{story.truth[f'{story.payload}.mass']:g} kg in the hand",
-    )
-    changes = carries if story.carries else dict(changed="the arm has changed")
+    changes = dict(changed="the arm has changed")
+    if story.carries:
+        changes = dict(
+            ball=np.array([story.truth[f"{story.payload}.com.{axis}"] for axis in "xyz"]),
+            ball_body=story.description.task_as(Track).payload_body,
+            ball_radius=scene.ball,
+            changed=f"{story.truth[f'{story.payload}.mass']:g} kg in the hand",
+        )
     view = (scene.view.azimuth, scene.view.elevation)
     measure = "tracking error [mm]"
     return draw(Film(story.robot, view, times, takes, measure, story.change, path=path[::50], **changes), folder)

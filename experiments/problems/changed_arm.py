@@ -47,7 +47,8 @@ FRICTION = 0.03
 class Drive:
     """One run: a robot, the name of its change, and whether anybody learns it.
 
-    told: the refit is told the kind of the change, and frees what that takes; else what the hand holds alone.
+    told: the refit is told the kind of the change, and frees what that takes; else what the hand holds, and what else the data ask for.
+    asks: else the hand alone, whatever the data ask for.
     """
 
     robot: str
@@ -56,6 +57,7 @@ class Drive:
     seed: int
     duration: float
     told: bool = False
+    asks: bool = True
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,9 @@ def _task(robot: str, free: str) -> tuple[Task, PlanSolver]:
     return task, solver_for(task.model, task.cost, task.ilqr)
 
 
-def _session(robot: str, free: str) -> RefitSession:
-    config = RefitWorkerConfig(**{"robot": robot, "free": free, **node_settings(robot, "refit_worker")})
+def _session(robot: str, free: str, asks: bool) -> RefitSession:
+    own = {"robot": robot, "free": free, "estimate_held": asks}
+    config = RefitWorkerConfig(**{**own, **node_settings(robot, "refit_worker")})
     return RefitSession(session_model(config), config)
 
 
@@ -182,7 +185,7 @@ def drive(run: Drive) -> Driven:
     model, mpc = task.model, AdaptiveMpc(task, AmpcConfig(), solver=solver)
     actuation, n, check = Actuation(model), model.nq, PhysicalCheck(model)
     truth = {**hand_truth(run.robot, events), **truth_after(events, load_model(run.robot))}
-    learner = _Learner(_session(run.robot, free), truth) if run.refit else None
+    learner = _Learner(_session(run.robot, free, run.asks), truth) if run.refit else None
     ticks, errors = round(task.ilqr.dt / plant.tick_period), []
     while plant.t < run.duration - 1e-9:
         t = plant.t

@@ -28,8 +28,8 @@ class RefitWorkerConfig:
         "*.friction, *.gear, gravity.tilt, ... (docs/refit.md); the controller needs the same",
     )
     estimate_held: bool = setting(
-        False,
-        description="what the refit holds is estimated as well, where the data ask for it "
+        True,
+        description="what the refit holds is estimated as well, where the data ask for it and `free` names nothing "
         "(docs/refit.md#when-the-model-is-too-small)",
     )
     max_evaluations: int = setting(15, "", (1, 500), "roll-outs with sensitivities per fit")

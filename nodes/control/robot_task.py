@@ -299,7 +299,7 @@ def online_config(robot: Robot, config: RefitWorkerConfig) -> OnlineConfig:
         min_window=min(config.min_window, config.window),
         period=config.period,
         bridge=own.bridge,
-        estimate_held=config.estimate_held,
+        estimate_held=config.estimate_held and not config.free,  # whoever names what is free gets that
         change=ChangeConfig(noise=(config.position_noise, config.velocity_noise), factor=own.change_factor),
         refit=RefitConfig(**refit),
     )

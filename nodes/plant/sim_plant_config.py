@@ -28,11 +28,19 @@ class SimPlantConfig:
     scenario: str = setting("", "", None, "hidden changes: YAML text or file, see docs/nodes/sim_plant.md")
     seed: int = setting(0, "", (0, 2**31 - 1), "of sensor noise and initial scatter", read_only=True)
     tick: float = setting(
-        0.0, "s", (0.0, 1.0), "servo period, a multiple of the physics step; 0: the model's physics step", read_only=True
+        0.0,
+        "s",
+        (0.0, 1.0),
+        "servo period, a multiple of the physics step; 0: the model's physics step",
+        read_only=True,
     )
     state_period: float = setting(0.0, "s", (0.0, 1.0), "spacing of joint_states; 0: every tick", read_only=True)
     control_period: float = setting(
-        0.0, "s", (0.0, 10.0), "spacing of the states that lock-step waits at, a multiple of state_period; 0: every tick", read_only=True
+        0.0,
+        "s",
+        (0.0, 10.0),
+        "spacing of the states that lock-step waits at, a multiple of state_period; 0: every tick",
+        read_only=True,
     )
     lockstep: bool = setting(
         False, "", None, "step on only when the command for the present state has arrived", read_only=True

@@ -85,7 +85,7 @@ class PathFollower:
 
     def __init__(self, settings: PathSettings, begin: float, longest: float) -> None:
         self.settings = settings
-        self._path = PathClock(begin, longest)
+        self._path, self._longest = PathClock(begin, longest), longest
         self._waited = 0.0  # by the path, for an arm that was led [s]
         self._stamp = begin
         self._fresh = True  # the next state is the first under control
@@ -97,7 +97,10 @@ class PathFollower:
 
     def resume(self, stamp: float) -> None:
         """Control was away until this stamp: the path has waited, and the arm may be anywhere."""
-        self._path.stand_still(stamp)
+        if self._path.time > 0.0:
+            self._path.stand_still(stamp)
+        else:  # a path that has not begun does so as if nothing had been
+            self._path = PathClock(stamp, self._longest)
         self._fresh, self._move, self._beyond, self._stopped = True, None, None, False
         self._stamp = stamp
 

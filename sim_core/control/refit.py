@@ -305,6 +305,19 @@ class Refit:
         )
         return Fit(result, train, solution)
 
+    @single_threaded
+    def losses(self, windows: Sequence[Window], sets: Sequence[np.ndarray]) -> np.ndarray | None:
+        """How sets of coordinates (n,) predict windows: robust loss of each over the sensors' noise, summed over all residuals.
+
+        Returns:
+            one for each set; infinite where it does not roll out. None where no window holds a segment.
+        """
+        if not windows or max(w.transitions for w in windows) < self.config.segment_length:
+            return None
+        problem = self._problem(list(windows), self.spec, self.dynamics(windows[0].dt))
+        losses = [_judged(problem, np.asarray(xi, float), problem.noise)[1] for xi in sets]
+        return problem.residual_count * np.array(losses)
+
     def with_base(self, p: np.ndarray) -> Refit:
         """The same refit; what it holds has the values of p (np_,), and is considered there.
 
@@ -422,19 +435,8 @@ class Refit:
 
     def _held_out(self, held: ShootingProblem, xi0: np.ndarray, solution: Solution) -> tuple[float, float, float]:
         """Loss per residual under the old parameters and the proposal; share left unexplained."""
-        scale = solution.scale
-
-        def judge(xi: np.ndarray) -> tuple[Rollout | None, float]:
-            with np.errstate(all="ignore"):
-                try:
-                    rollout = held.settle_starts(xi, scale)
-                    loss = held.mean_loss(rollout, scale)
-                except np.linalg.LinAlgError:
-                    return None, np.inf
-            return rollout, loss if np.isfinite(loss) else np.inf
-
-        _, before = judge(xi0)
-        rollout, after = judge(solution.theta)
+        _, before = _judged(held, xi0, solution.scale)
+        rollout, after = _judged(held, solution.theta, solution.scale)
         if rollout is None or not np.isfinite(after):
             return before, after, np.inf
         return before, after, unexplained_share(held, rollout)
@@ -522,6 +524,17 @@ class Refit:
             fit_time=time.perf_counter() - began,
             window=_span(windows),
         )
+
+
+def _judged(held: ShootingProblem, xi: np.ndarray, scale: np.ndarray) -> tuple[Rollout | None, float]:
+    """Roll-out of segments from the starts that suit a set best, and its loss per residual; infinite where it does not roll out."""
+    with np.errstate(all="ignore"):
+        try:
+            rollout = held.settle_starts(xi, scale)
+            loss = held.mean_loss(rollout, scale)
+        except np.linalg.LinAlgError:
+            return None, np.inf
+    return rollout, loss if np.isfinite(loss) else np.inf
 
 
 def _span(windows: list[Window]) -> tuple[float, float]:

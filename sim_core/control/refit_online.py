@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sim_core.control.change_detection import Change, ChangeConfig, detect_change
+from sim_core.control.foresight import Foresight
 from sim_core.control.refit import FreeCoordinates, Refit, RefitConfig, RefitResult
 from sim_core.control.release import Release, unless_far_better
 from sim_core.inference.data.window import Window, contiguous_windows
@@ -81,6 +82,7 @@ class OnlineRefit:
         self.dt = (model.timestep if hasattr(model, "timestep") else model.dt) if dt is None else dt
         refit = Refit(model, spec, config.refit, dynamics=dynamics, mass_matrix=mass_matrix, considered=considered)
         self._first, self._release = refit, self._releasing(refit)
+        self._foresight = Foresight(spec.prior_mean)
         self.dropped = 0
         self.reset()
 
@@ -119,9 +121,14 @@ class OnlineRefit:
         # change, and yet to be [s].
         self._quiet, self._asked, self._pending = False, -np.inf, -np.inf
         self._changed = -np.inf  # last change of behaviour [s]
+        self._foresight.forget()
 
     def set_parameters(self, xi: np.ndarray) -> None:
         """Take coordinates as the ones in use, for example from a parameter file."""
+        self._use(xi)
+        self._foresight = Foresight(self.xi)
+
+    def _use(self, xi: np.ndarray) -> None:
         self.xi = np.array(xi, dtype=float)
         self.p = self.spec.to_physical(self.xi)
 
@@ -200,6 +207,8 @@ class OnlineRefit:
         if change is not None:
             self.change = change
             self._release.hold()
+            if change.time > self._changed + REPEATED * self.config.window:
+                self._foresight = Foresight(self.xi)
             self._changed = change.time
             self._cut_at(change.time)
         return change
@@ -227,24 +236,35 @@ class OnlineRefit:
         lately = self._t[-1] - REPEATED * self.config.window
         again = lately < max(self._asked, self._changed)
         self._release.asked |= again
-        result = self.fit(self.windows(), lately < self._asked and self.span() < YOUNG * self.config.window)
+        windows, wary = self.windows(), lately < self._asked and self.span() < YOUNG * self.config.window
+        self._foresight.look(self.refit, windows)
+        result = self._take(self._foreseen(self._fitted(windows, wary)))
         asks = self.config.estimate_held and result.promise > 0.0
         if asks and not again and not self.free and self._quiet:
             self._pending = self._t[-1]
         self._quiet = not asks
         return result
 
-    def fit(self, windows: list[Window], wary: bool = False) -> RefitResult:
-        """Fit these windows and take the proposal if it is accepted.
+    def fit(self, windows: list[Window]) -> RefitResult:
+        """Fit these windows and take the proposal if it is accepted."""
+        return self._take(self._fitted(windows))
 
-        wary: only one that is far better than what is in use.
-        """
+    def _fitted(self, windows: list[Window], wary: bool = False) -> RefitResult:
+        """The result of these windows. wary: accepted only if it is far better than what is in use."""
         result = self._release.fit(windows, self.xi)
-        if wary:
-            result = unless_far_better(result, "the window is too short to tell what has changed")
+        return unless_far_better(result, "the window is too short to tell what has changed") if wary else result
+
+    def _foreseen(self, result: RefitResult) -> RefitResult:
+        """The result, judged by what was foretold as well; a fit of all that is considered has its own decision."""
+        if self.free or result.spec is not self.spec:
+            self._foresight = Foresight(self.xi)
+            return result
+        return self._foresight.judged(result, self.xi, self.refit)
+
+    def _take(self, result: RefitResult) -> RefitResult:
         if result.accepted:
             self._release.take(result)
-            self.set_parameters(self._own(result))
+            self._use(self._own(result))
             self.revision += 1
         return result
 

@@ -55,6 +55,16 @@ def test_the_posture_has_the_hand_on_the_path(task):
     assert task.hand.errors(AWAY, 0.0)[0] > 0.1 and task.hand.errors(AWAY, 0.0)[1] > 0.3
 
 
+def test_a_path_that_is_halted_before_it_begins_begins_as_any_other(task):
+    """A supervisor that arms late must not cost a path half a second, by which a judge would take it for elsewhere."""
+    late, clock = PathFollower(PathSettings(), 0.0, LIMIT), PathClock(0.4, LIMIT)
+    late.advance(task, on_path(task, 0.0), 0.0)
+    late.resume(0.4)
+    for k in range(100):
+        step = late.advance(task, on_path(task, clock.time), 0.4 + k * DT)
+        assert (step.time, step.led) == (clock.advance(0.4 + k * DT), False)
+
+
 def test_a_hand_that_is_there_but_turned_is_led_too(task):
     q = MODEL.q_home + np.array([0, 0, 0, 0, 0, 0, 0.7])  # the last joint turns the hand about itself
     assert task.hand.errors(q, 0.0) == pytest.approx((0.0, 0.7), abs=1e-6)

@@ -194,5 +194,6 @@ def test_samples_of_before_are_left_out_once_the_data_ask_for_more(dynamics):
     worker.look_for_change = lambda: None
     results = run(worker, recorded)
     mixed = [r for r in results if r.window[0] < 3.0 < r.window[1] - 0.05]
-    assert 1 <= len(mixed) <= 2 and not any(r.accepted for r in mixed)
+    # Back to where the refit began may go what differs from it by noise alone.
+    assert 1 <= len(mixed) <= 2 and not any(r.accepted and not r.reason.startswith("back") for r in mixed)
     assert worker.p[1] == pytest.approx(1.2 * TRUTH[1], rel=0.02) and not worker.free
