@@ -13,6 +13,7 @@ from cli.demo.command import _payload, _robot, _validate
 from cli.demo.film import Pictures
 from cli.demo.judged import judged
 from cli.demo.recordings import Timing
+from cli.demo.story import _arm_film
 from cli.errors import CommandError
 from config.robot import load_robot
 from nodes.control.robot_task import robot_model
@@ -68,6 +69,18 @@ def changed_story(texts, found, free="*.friction,*.gear,gravity.tilt"):
     relearnt = arm._relearnt(used, 5.0, groups)
     truth = truth_after(events, model)
     return arm.ArmStory("panda", run(4e-3), run(1e-3), 5.0, 14.0, truth, used, relearnt, (50, 50), groups, free)
+
+
+@pytest.mark.parametrize("carries", [True, False])
+def test_a_film_says_what_changed_and_shows_a_ball_only_where_something_is_carried(carries, tmp_path, monkeypatch):
+    story = arm_story() if carries else changed_story(["gain:joint4=0.8"], {"joint4.gear": 0.81})
+    for each in (story.without, story.with_refit):
+        each.recording.t, each.recording.q = each.t, np.zeros((len(each.t), 7))
+    monkeypatch.setattr("cli.demo.film.draw", lambda film, folder: film)
+    film = _arm_film(story, tmp_path)
+    assert film.changed == ("2 kg in the hand" if carries else "the arm has changed")
+    assert (list(film.ball), film.ball_body) == (([0.03, 0.02, 0.08], "hand") if carries else ([], ""))
+    assert [len(take.measure) for take in film.takes] == 2 * [len(film.t)]
 
 
 def missed(result):
