@@ -144,7 +144,7 @@ LONG: dict[str, float] = {
 }
 
 
-#: files that take every core they get: they compute a whole robot in lock-step, draw in a browser without a GPU, or start an avatar (1.2
+#: files that take every core they get: they compute a whole robot in lock-step, draw in a browser without a GPU, or start an avatar (1.1
 #: cores in real time). They run one after another, in one worker, since two of them side by side keep each other waiting for minutes.
 CROWDING = {
     *(

@@ -207,7 +207,7 @@ class SimPlant(RefitNode):
         if was_running:  # one tick without torque, so that the last state recorded tells it
             plant.step([0.0] * len(plant.actuators))
             plant.release_command("stopped")
-            self._publish(plant)
+            self._publish(plant, last=True)
 
     def _on_set(self, request, response):
         """An identified set, or a particle of a posterior, becomes the robot's physics in the middle of its motion."""
@@ -317,8 +317,8 @@ class SimPlant(RefitNode):
         self.get_logger().warning(str(error), throttle_duration_sec=2.0)
 
     # ---- publishing, on the loop's thread ----------------------------------------------------
-    def _publish(self, plant: MujocoPlant) -> None:
-        """Everything due at the present tick; the clock first, so that no state is from the future."""
+    def _publish(self, plant: MujocoPlant, last: bool = False) -> None:
+        """Everything due at the present tick, or its last state; the clock first, so that no state is from the future."""
         messages, index = self._messages, round(plant.t / plant.tick_period)
         if plant.t < self._t:
             self._grains_told = False
@@ -339,7 +339,7 @@ class SimPlant(RefitNode):
         if self._pub_range is not None:
             for message in messages.ranges(plant):
                 self._pub_range.publish(message)
-        if index % self._every["clock" if self._world is not None else "state"] == 0:
+        if last or index % self._every["clock" if self._world is not None else "state"] == 0:
             self._pub_joint_states.publish(messages.fill_joint_state(plant))
         if self._pub_wrench is not None and index % self._every["wrench"] == 0:
             self._pub_wrench.publish(messages.fill_wrench(plant))

@@ -272,6 +272,22 @@ def test_paused_and_stepped(ros):
     assert ros.call(GetSimulationState, "get_simulation_state").state.state == SimulationState.STATE_STOPPED
 
 
+def test_states_may_be_told_less_often_than_servos_tick_but_the_last_is_told_always(ros):
+    states = ros.listen(JointState, "joint_states", STATE)
+    process = ros.start("sim_plant", require_supervisor=False, **CARTPOLE, state_period=0.06, start_paused=True)
+    ros.up("sim_plant")
+    ros.call(StepSimulation, "step_simulation", steps=10)
+    ros.until(lambda: len(states) == 4)
+    assert [stamp(state) for state in states] == pytest.approx([0.0, 0.06, 0.12, 0.18])
+    set_state(ros, SimulationState.STATE_PLAYING)
+    ros.until(lambda: len(states) > 8)
+    code, _, output = ros.finish(process)
+    assert code == 0, output
+    ros.spin(0.2)
+    told = np.diff([stamp(state) for state in states])
+    assert told[:-1] == pytest.approx(0.06) and 0.0 < told[-1] <= 0.08 and not any(states[-1].effort)
+
+
 def test_twenty_resets_during_motion(ros):
     states = ros.listen(JointState, "joint_states", STATE)
     # Deeper than the clock's own readers, so that a reset is not overwritten by the time after it before it is read.
@@ -496,6 +512,7 @@ def test_what_cannot_be_configured_is_said(ros):
         (dict(robot="panda", scenario="[{action: attach}]"), "also needs frame, mass"),
         (dict(robot="panda", tick=0.003), "not a multiple of the physics step"),
         (dict(robot="panda", control_period=0.003, lockstep=True), "multiple of the servo"),
+        (dict(robot="panda", control_period=0.006, state_period=0.004, lockstep=True), "multiple of state_period"),
         (dict(robot="panda", wrench_site="wrist"), "sites: flange, hand_site"),
         (dict(robot="panda", patient=3), "a site 'membrane'"),
         (dict(robot="panda", tray="blocks"), "no place for blocks before this robot"),
