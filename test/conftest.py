@@ -45,6 +45,7 @@ PROCESS = tuple(
         "cli/test_main.py",
         "cli/test_robot_check.py",
         "cli/test_security.py",
+        "environment/test_lanes.py",
         "environment/test_script.py",
         "environment/test_typed.py",
         "hardware/ability_hand/test_device.py",
@@ -195,6 +196,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | 
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
             return "crowding" if file in CROWDING else file
+
+        # What follows mends xdist 3.8 after a worker's crash, or the others wait for ever (its issues 1378 and 1327).
+        def remove_node(self, node: object) -> str | None:
+            """A dead worker's files, but for those that are done: whoever was given one of these would wait for its first test."""
+            files = self.assigned_work[node]
+            for done in [file for file, tests in files.items() if all(tests.values())]:
+                del files[done]
+            return super().remove_node(node)
+
+        def _reschedule(self, node: object) -> None:
+            """A worker begins a test once it knows of the next one, or of none: one test alone is no work."""
+            super()._reschedule(node)
+            while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+                super()._reschedule(node)
 
         def _assign_work_unit(self, node: object) -> None:
             prefers = self.nodes.index(node) % 3 == 2
