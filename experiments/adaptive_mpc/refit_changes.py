@@ -6,7 +6,8 @@
 The arms are two of the project and, at full size, one that is brought: xArm7, taken over from its published URDF with nothing said besides.
 Each follows its figure eight under model-predictive control, in lock-step on sim_core.plant and without ROS, with the
 settings of its nodes. At 1.5 s something changes that nobody tells the controller of. The refit may learn the hand with what
-it holds, and friction where the model has it, so that for most changes its model is of the wrong class; then once more, told
+it holds, and friction where the model has it, so that for most changes its model is of the wrong class, and what else it holds
+where the data ask for it; then once more, told
 what kind of thing changes (the strength of motors, say), but neither where nor by how much. Every run is made without refit
 on the same seed as well, and the results of a fit are used only as late as a busy machine would have them.
 """

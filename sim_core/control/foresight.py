@@ -1,8 +1,8 @@
 """Does a refit foretell what comes after its fits better than the parameters from before?
 
-    foresight = Foresight(xi)             # in use where the refit begins, or where the robot changes
-    foresight.look(refit, windows)        # what do the samples say that came after the last proposal?
-    result = foresight.judged(result, xi) # of this round
+    foresight = Foresight(xi)                     # in use where the refit begins, or where the robot changes
+    foresight.look(refit, windows)                # what do the samples say that came after the last proposal?
+    result = foresight.judged(result, xi, refit)  # of this round
 
 A proposal is fitted to the last second, and judged by held-out parts of the same second. Where the model lacks what has changed (the
 tilt of a base), it describes that second better than the parameters from before, and what comes next worse. Where the data speak for
@@ -32,8 +32,10 @@ PROVEN = 0.9
 
 
 class Foresight:
-    """Args:
-    before: coordinates (n,) that were in use before anything was learnt of the robot as it is.
+    """What proposals foretold of late, beside what the parameters from before would have.
+
+    Args:
+        before: coordinates (n,) that were in use before anything was learnt of the robot as it is.
     """
 
     def __init__(self, before: np.ndarray) -> None:
