@@ -33,8 +33,8 @@ class InferConfig:
             either the robot's own list (robot.yaml).
         robot: model of recordings that hold none (CSV), and what a bag must have been recorded with.
         particles, iterations: N, and of the method (None: its own).
-        finish: sweeps of Markov moves that make draws of the posterior of svgd's and csvgd's particles; None: 300 for those and
-            where errors are fitted, else none.
+        finish: sweeps of Markov moves, at most, that make draws of the posterior of svgd's and csvgd's particles; None: 300 for those and
+            where errors are fitted, else none. They end once what the particles were is forgotten.
         windows: of multiple shooting; None: 10 for csvgd, else 1.
         length: of a trajectory [s]. held_out: share of the recording, at its end, that judges.
         sigma_obs: noise of the observations in units of each state's standard deviation; the posterior is as wide as

@@ -134,6 +134,11 @@ def infer(
     if not (config.free or config.limits):
         config = replace(config, free=tuple(default_names(nominal.name)))
     networks = tuple(load_blueprints(config.blueprint, trained=True)) if config.blueprint else ()
+    if networks and config.errors == "fitted":
+        raise UnusableInput(
+            "errors='fitted' is for a simulator without networks, which would explain the same errors twice: leave the blueprint away, "
+            "or take errors='assumed'"
+        )
     model, limits = _limits(source, nominal.name, config, networks)
     training, held_out = cut(windows, config.length, config.held_out)
     meta = {

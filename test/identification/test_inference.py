@@ -17,6 +17,7 @@ from sim_core.augmentation import Blueprint, Network, open_parameters, save_blue
 from sim_core.host.executors import open_executor
 from sim_core.inference.fit.free_names import natural_limits
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
+from sim_core.inference.shooting.joint_causes import JointCauses
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.multibody import Dynamics, load_model
 
@@ -235,6 +236,10 @@ def test_physics_is_inferred_around_networks_whose_weights_are_held(recording, t
     np.testing.assert_array_equal(p, found.vectors[np.argmax(found.posterior.log_p)])
     assert model.hash == found.model.hash
 
+    with pytest.raises(UnusableInput, match="without networks"):
+        infer([recording], replace(settings, errors="fitted"))
+    with pytest.raises(ValueError, match="without networks"):
+        JointCauses(Dynamics(found.model, dt=DT))
     with pytest.raises(UnusableInput, match="weights are held"):
         infer([recording], replace(settings, limits={"augmentation.half.w0[0,0]": (-1.0, 0.0)}))
 

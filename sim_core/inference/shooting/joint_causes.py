@@ -30,10 +30,10 @@ class JointCauses:
     """The causes of a robot's simulator.
 
     Args:
-        dynamics: of a robot with as many positions as velocities.
+        dynamics: of a robot with as many positions as velocities, and without networks in its equations.
 
     Raises:
-        ValueError: it has balls or free joints.
+        ValueError: it has balls, free joints or networks.
     """
 
     def __init__(self, dynamics: Dynamics) -> None:
@@ -41,6 +41,12 @@ class JointCauses:
         if model.nq != model.nv:
             raise ValueError(
                 f"joint causes: expected hinges and slides, found {model.name} with {model.nq} positions and {model.nv} velocities"
+            )
+        if (
+            model.augmentation
+        ):  # a network is what the simulator lacked, learnt: causes beside it would explain it once more
+            raise ValueError(
+                f"joint causes: expected a robot without networks in its equations, found {model.name} with {len(model.augmentation)}"
             )
         self.dynamics, self.model = dynamics, model
         self._accel, self._force, self._mass = (
