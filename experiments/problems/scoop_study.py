@@ -43,18 +43,13 @@ SOURCE = "Zhu, PhD thesis (University of Illinois 2023), section 6.4"
 ROOT = Path(__file__).resolve().parents[2]
 #: what a data set and a model depend on
 DATA_CODE = (
-    "materials",
-    "actions",
-    "relaxation",
-    "swept",
-    "suite",
-    "terrain",
-    "reward",
-    "rendering",
-    "crops",
-    "dataset",
+    *(
+        f"bed/{name}"
+        for name in ("materials", "actions", "relaxation", "swept", "suite", "terrain", "reward", "rendering")
+    ),
+    *("learning/crops", "learning/dataset"),
 )
-MODEL_CODE = ("network", "augmentation", "tasks")
+MODEL_CODE = ("learning/network", "learning/augmentation", "learning/tasks")
 FIRST_TEST = 52  # number of the first terrain that is not learnt from
 
 

@@ -5,9 +5,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from experiments.problems.scoop_study import ABLATIONS, METHODS, SIZES, settings
+from experiments.problems.scoop_study import ABLATIONS, METHODS, SIZES, data, models, settings
 from experiments.scooping.codega_prediction import SHOTS, errors
 from experiments.scooping.scooping_sim import BUDGET, FIXED, OWN, SWEPT, Job, counts, least_attempts, planner_of, tried
+from reporting import SilentProgress
 from sim_core.meta.model import NonAdaptive
 from sim_core.meta.tasks import Task
 from sim_core.scooping.bed.actions import grid
@@ -49,6 +50,18 @@ def task(shift):
         (torch.zeros(COUNT, 4, 16, 16), torch.from_numpy(numbers)),
         torch.from_numpy(values),
     )
+
+
+def test_data_and_models_have_names_that_follow_from_files_that_are_there(tmp_path, monkeypatch):
+    """A file that was moved must not be found missing only when an experiment begins."""
+    monkeypatch.setattr("experiments.problems.scoop_study.generate", lambda recipes, part, scoops, **_: [part])
+    found = data(SIZES["quick"], 0, SilentProgress(), folder=tmp_path)
+    assert found.name in str(found.training[0]) and len(found.suites) == 1
+    asked = []
+    monkeypatch.setattr("experiments.problems.scoop_study.spread", lambda job, lacking, *_: asked.extend(lacking))
+    monkeypatch.setattr("experiments.problems.scoop_study.load_model", lambda path, factory: path)
+    paths = models((*METHODS, *ABLATIONS), found, SIZES["full"], 0, SilentProgress(), folder=tmp_path)
+    assert set(paths.values()) == {path for *_, path in asked} and len(set(paths.values())) == len(paths)
 
 
 def test_errors_are_those_of_the_queries_with_and_without_shots():
