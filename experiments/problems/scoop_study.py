@@ -29,7 +29,7 @@ from sim_core.meta.joint import train_joint
 from sim_core.meta.model import MetaModel
 from sim_core.meta.model_file import load_model, save_model
 from sim_core.meta.neural_process import train_neural_process
-from sim_core.meta.settings import FoldSettings, MetaSettings
+from sim_core.meta.settings import FoldSettings, MetaSettings, TaskFit
 from sim_core.scooping.bed.suite import test_recipes, training_recipes
 from sim_core.scooping.learning.augmentation import AUGMENTATION
 from sim_core.scooping.learning.dataset import DataSetError, TerrainRecord, generate
@@ -37,7 +37,20 @@ from sim_core.scooping.learning.network import ScoopExtractor
 from sim_core.scooping.learning.public_dataset import load_public
 from sim_core.scooping.learning.tasks import VOLUME_SCALE, tasks_of
 
-__all__ = ["ABLATIONS", "METHODS", "SIZES", "SOURCE", "Data", "Size", "data", "models", "public_folder"]
+__all__ = [
+    "ABLATIONS",
+    "FEW",
+    "METHODS",
+    "OWN_SETTINGS",
+    "PLACES",
+    "SIZES",
+    "SOURCE",
+    "Data",
+    "Size",
+    "data",
+    "models",
+    "public_folder",
+]
 
 SOURCE = "Zhu, PhD thesis (University of Illinois 2023), section 6.4"
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,6 +93,13 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "kernel with its own branch": {"kernel_input": "branch"},
 }
 METHODS = ("CoDeGa", "DKMT", "CNP")
+#: our own: CoDeGa whose kernel learns from few scoops of a terrain at a time, as many as there are when it is asked, and knows where they
+#: are; and the first of these two changes alone
+PLACES, FEW = "CoDeGa with places", "CoDeGa of few scoops"
+OWN_SETTINGS: dict[str, dict[str, Any]] = {
+    FEW: {"kernel": TaskFit(rows=20)},
+    PLACES: {"kernel": TaskFit(rows=20), "reach": 0.12},
+}
 
 
 @dataclass(frozen=True)
@@ -154,12 +174,12 @@ def models(
 def settings(name: str) -> MetaSettings:
     """Of a method or an ablation."""
     base = MetaSettings(scale=VOLUME_SCALE, augmentation=AUGMENTATION)
-    return replace(base, **ABLATIONS.get(name, {}))
+    return replace(base, **{**ABLATIONS, **OWN_SETTINGS}.get(name, {}))
 
 
 def _fit(job: tuple[str, int, Path], found: Data, size: Size) -> None:
     name, seed, path = job
-    tasks = tasks_of(found.training, size.crop)
+    tasks = tasks_of(found.training, size.crop, places=settings(name).reach > 0.0)
     train: Callable[..., MetaModel] = {"DKMT": train_joint, "CNP": train_neural_process}.get(name, train_codega)
     save_model(path, train(tasks, _factory(size), settings(name), seed))
 

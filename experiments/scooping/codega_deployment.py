@@ -8,8 +8,9 @@ logged scoops, each at most once, and is told the volume, until one reaches the 
 the upper confidence bound with gamma 2, the one that does not by its mean. Choosing blindly takes 101 / 6 = 16.8 attempts.
 
 The terrain was scooped between the logged pictures, so that the one picture of the beginning grows old; beside it stands, for all
-methods, the same with each scoop's own picture. Own variants of CoDeGa know the threshold: they choose the scoop that reaches it most
-probably ("reach"), or of which most is expected above it ("gain"), which was preferred after the quick size of `scooping_sim`.
+methods, the same with each scoop's own picture. Own variants know the threshold: they choose the scoop that reaches it most
+probably ("reach"), or of which most is expected above it ("gain"); or they have the kernels of `scooping_sim`, "of few scoops" and "with
+places", of which the latter with "gain" was preferred there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.problems.scoop_study import METHODS, SIZES, SOURCE, data, models
+from experiments.problems.scoop_study import FEW, METHODS, PLACES, SIZES, SOURCE, data, models
 from reporting import PALETTE, Progress, Report, Result, SilentProgress, figure
 from sim_core.meta.model import MetaModel, NonAdaptive
 from sim_core.scooping.bed.suite import SHEET
@@ -39,7 +40,7 @@ MARGINS = {"DKMT": 0.15, FIXED: 0.25, "CNP": 0.30}
 BLIND = 101.0 / 6.0
 #: rules of our own, which know the threshold, and the variant that is preferred
 OWN = ("reach", "gain")
-OURS = "CoDeGa, gain"
+OURS = f"{PLACES}, gain"
 FIRST, EACH = "one picture", "own pictures"
 
 
@@ -77,10 +78,11 @@ def run(
     result = Result("codega_deployment", seed=seed, size=size)
     chosen = SIZES[size]
     found = data(chosen, seed, progress, executor)
-    trained = models(METHODS, found, chosen, seed, progress, executor)
+    trained = models((*METHODS, FEW, PLACES), found, chosen, seed, progress, executor)
     records, names = zip(*((r, name) for r, name in zip(found.test, found.names) if r.materials != (SHEET,)))
     rules = {name: (name, "ucb", GAMMA) for name in METHODS} | {FIXED: ("CoDeGa", FIXED, 0.0)}
     rules |= {f"CoDeGa, {rule}": ("CoDeGa", rule, 0.0) for rule in OWN}
+    rules |= {name: (name, "ucb", GAMMA) for name in (FEW, PLACES)} | {OURS: (PLACES, "gain", 0.0)}
     if size == "full":
         rules |= {f"CoDeGa, gamma {gamma:g}": ("CoDeGa", "ucb", gamma) for gamma in (0.0, 1.0)}
     table: dict[tuple[str, str], np.ndarray] = {}

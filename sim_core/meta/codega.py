@@ -177,10 +177,11 @@ def fit_kernel(
     def steps() -> Iterator[torch.Tensor]:
         for k in rng.permutation(len(entries)):
             features, residuals = _seen(model, entries[k], pool, settings, rng), entries[k].residuals
+            some = torch.arange(len(residuals))
             if 0 < fit.rows < len(residuals):
                 some = torch.from_numpy(rng.permutation(len(residuals))[: fit.rows])
-                features, residuals = features[some], residuals[some]
-            yield model.kernel.nlml(model.kernel.embed(features[None]), residuals)
+            where = model.where(pool.rows.take(pool.of[entries[k].task][some]))
+            yield model.kernel.nlml(model.kernel.embed(features[some][None], where), residuals[some])
 
     def tell(epoch: int, loss: float) -> None:
         progress(f"kernel: epoch {epoch}, loss per row {loss:.3f}")
@@ -235,4 +236,4 @@ def _prior_of_fold(model: DeepGp, mean: MeanModel, rows: Rows, kernel_input: str
     """Mean / scale (n,) and embedded points (1, n, q) by a fold's mean and by what the kernel saw with it in training."""
     features = mean.extractor(rows)
     seen = model.branches[0](rows) if kernel_input == "branch" else features
-    return mean.mean_head(features)[:, 0], model.kernel.embed(seen[None])
+    return mean.mean_head(features)[:, 0], model.kernel.embed(seen[None], model.where(rows))

@@ -23,6 +23,8 @@ NOISE_FLOOR = 1e-6  # added to the noise's variance, so that a covariance can be
 #: variances of the process and of a reading, of values / scale, and length, before training: log 2, with which GPyTorch, in which
 #: the published system is written, begins. With a noise of 0.1 the process took the noise's place and nothing was correlated.
 FIRST = math.log(2.0)
+#: what a task's level and its patches have of that variance each, where places are known
+SHARE = 0.25
 
 
 class Kernel(nn.Module):
@@ -30,36 +32,51 @@ class Kernel(nn.Module):
 
     Features may come from several extractors; then it is the mean of their covariances.
 
+    Where it knows of places p, a task has besides a level of its own and patches, whatever they look like, which is ours:
+
+        ... + sigma_t^2 + sigma_p^2 exp(-|p - p'|^2 / (2 r^2))
+
     Args:
         width: of the features. hidden, embedding: widths of g's hidden layer and result. last: of the features, how many at their end
-            it sees; 0: all.
+            it sees; 0: all. reach: r before training [unit of the places]; 0: it knows of no places.
     """
 
-    def __init__(self, width: int, hidden: int = 32, embedding: int = 8, last: int = 0) -> None:
+    def __init__(self, width: int, hidden: int = 32, embedding: int = 8, last: int = 0, reach: float = 0.0) -> None:
         super().__init__()
-        self.last = last
+        self.last, self.embedding, self.reach = last, embedding, reach
         self.head = dense(last or width, hidden, embedding)
         self.log_signal = nn.Parameter(torch.tensor(0.5 * math.log(FIRST)))
         self.log_length = nn.Parameter(torch.tensor(math.log(FIRST)))
         self.log_noise = nn.Parameter(torch.tensor(0.5 * math.log(FIRST)))
+        if reach:
+            self.log_level = nn.Parameter(torch.tensor(0.5 * math.log(SHARE * FIRST)))
+            self.log_patch = nn.Parameter(torch.tensor(0.5 * math.log(SHARE * FIRST)))
+            self.log_reach = nn.Parameter(torch.tensor(math.log(reach)))
 
-    def embed(self, features: torch.Tensor) -> torch.Tensor:
-        """Features of b extractors (b, n, width) to g(phi) / l (b, n, q), in double precision."""
-        return self.head(features[..., -self.last :]).double() / self.log_length.double().exp()
+    def embed(self, features: torch.Tensor, places: torch.Tensor | None = None) -> torch.Tensor:
+        """Features of b extractors (b, n, width) to g(phi) / l (b, n, q), in double precision, followed by p / r of places (n, k)."""
+        embedded = self.head(features[..., -self.last :]).double() / self.log_length.double().exp()
+        if not self.reach:
+            return embedded
+        assert places is not None
+        scaled = places.double() / self.log_reach.double().exp()
+        return torch.cat([embedded, scaled.expand(len(embedded), *scaled.shape)], 2)
 
     def covariance(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Of embedded points (b, n, q) and (b, m, q), (n, m), without noise."""
-        # torch.cdist has no finite gradient where points coincide.
-        square = (a * a).sum(2)[:, :, None] + (b * b).sum(2)[:, None] - 2.0 * a @ b.mT
-        return self.variance() * (-0.5 * square.clamp(min=0.0)).exp().mean(0)
+        q = self.embedding
+        like = _two(self.log_signal) * _gaussian(a[..., :q], b[..., :q]).mean(0)
+        if not self.reach:
+            return like
+        return like + _two(self.log_level) + _two(self.log_patch) * _gaussian(a[:1, :, q:], b[:1, :, q:])[0]
 
     def variance(self) -> torch.Tensor:
-        """sigma_f^2."""
-        return (2.0 * self.log_signal.double()).exp()
+        """Of the process, sigma_f^2 and what places add."""
+        return _two(self.log_signal) + (_two(self.log_level) + _two(self.log_patch) if self.reach else 0.0)
 
     def noise(self) -> torch.Tensor:
         """sigma_n^2."""
-        return (2.0 * self.log_noise.double()).exp() + NOISE_FLOOR
+        return _two(self.log_noise) + NOISE_FLOOR
 
     def factor(self, embedded: torch.Tensor) -> torch.Tensor:
         """L (n, n) with L L' the covariance of readings at embedded points (b, n, q)."""
@@ -74,12 +91,27 @@ class Kernel(nn.Module):
         return factor.diagonal().log().sum() + 0.5 * (white**2).sum() + constant
 
 
+def _two(log_deviation: torch.Tensor) -> torch.Tensor:
+    """A variance, in double precision."""
+    return (2.0 * log_deviation.double()).exp()
+
+
+def _gaussian(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """exp(-|a - b|^2 / 2) of points (b, n, q) and (b, m, q), (b, n, m)."""
+    # torch.cdist has no finite gradient where points coincide.
+    square = (a * a).sum(2)[:, :, None] + (b * b).sum(2)[:, None] - 2.0 * a @ b.mT
+    return (-0.5 * square.clamp(min=0.0)).exp()
+
+
 class DeepGp(MetaModel):
     """See the module's docstring.
 
     Args:
         extractor: features of the mean, and of the kernel unless it has branches. scale: see `MetaModel`.
-        hidden, embedding, last: see `Kernel`. branches: extractors of the kernel's own, in place of the mean's.
+        hidden, embedding, last, reach: see `Kernel`. branches: extractors of the kernel's own, in place of the mean's.
+
+    Attributes:
+        places: whether the last of the inputs' numbers are places, for the kernel alone.
     """
 
     kind = "deep gp"
@@ -92,12 +124,13 @@ class DeepGp(MetaModel):
         scale: float = 1.0,
         branches: Sequence[Extractor] = (),
         last: int = 0,
+        reach: float = 0.0,
     ) -> None:
         super().__init__(extractor, scale)
-        self.hidden, self.embedding = hidden, embedding
+        self.hidden, self.embedding, self.places = hidden, embedding, reach > 0.0
         self.mean_head = dense(extractor.width, hidden, 1)
         self.branches = nn.ModuleList(branches)
-        self.kernel = Kernel(extractor.width, hidden, embedding, last)
+        self.kernel = Kernel(extractor.width, hidden, embedding, last, reach)
 
     def encoders(self) -> tuple[Extractor, ...]:
         """See `MetaModel`."""
@@ -107,7 +140,11 @@ class DeepGp(MetaModel):
         """Mean / scale (n,), and embedded points (b, n, q) in double precision."""
         features = self.extractor(rows)
         seen = [branch(rows, k) for k, branch in enumerate(self.branches, 1)] or [features]
-        return self.mean_head(features)[:, 0], self.kernel.embed(torch.stack(seen))
+        return self.mean_head(features)[:, 0], self.kernel.embed(torch.stack(seen), self.where(rows))
+
+    def where(self, rows: Rows) -> torch.Tensor | None:
+        """Places (n, k) of rows, None if the kernel knows of none."""
+        return rows.numbers[-1] if self.places else None
 
     def nlml(self, inputs: Inputs, values: Array) -> torch.Tensor:
         """Negative log marginal likelihood of one task's values (n,), in the unit of values / scale."""

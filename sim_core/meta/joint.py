@@ -31,7 +31,7 @@ def new_deep_gp(factory: ExtractorFactory, settings: MetaSettings, seed: int) ->
     last = extractor.numbers if settings.kernel_input == "numbers" else 0
     if settings.kernel_input == "numbers" and not last:
         raise ValueError("expected an extractor whose features end in its numbers, for a kernel that sees those alone")
-    return DeepGp(extractor, settings.hidden, settings.embedding, settings.scale, branches, last)
+    return DeepGp(extractor, settings.hidden, settings.embedding, settings.scale, branches, last, settings.reach)
 
 
 def train_joint(

@@ -65,8 +65,10 @@ class MetaModel(nn.Module):
         extractor: see there. scale: the networks speak of values divided by it.
 
     Attributes:
-        meta: how the model came about, as JSON can say it.
+        meta: how the model came about, as JSON can say it. places: whether it is told places after the other numbers.
     """
+
+    places = False
 
     def __init__(self, extractor: Extractor, scale: float) -> None:
         super().__init__()
@@ -150,6 +152,11 @@ class NonAdaptive:
 
     def __init__(self, model: MetaModel) -> None:
         self.model = model
+
+    @property
+    def places(self) -> bool:
+        """See `MetaModel`."""
+        return self.model.places
 
     def encode(self, views: Array) -> Encoded:
         """See `MetaModel`."""

@@ -109,6 +109,8 @@ class MetaSettings:
             published procedure). Three ways without that change: "folds": the folds' extractors are deployed too, and the
             kernel is the mean of theirs; "branch": an extractor of its own, which is trained with the kernel. "numbers": no
             extractor, but the numbers that features end in, which are the same in training and afterwards.
+        reach: what lies within about this distance in a task is alike, 0: the kernel knows of no places (the published procedure). Else the
+            last numbers of the inputs are places (n, k), and this is where the training of that distance begins [unit of the places].
         augmentation, folds: see there. mean, kernel, joint, process: how each part is fitted.
     """
 
@@ -116,6 +118,7 @@ class MetaSettings:
     hidden: int = 32
     embedding: int = 8
     kernel_input: KernelInput = "extractor"
+    reach: float = 0.0
     augmentation: Augmentation = Augmentation()
     folds: FoldSettings = FoldSettings()
     mean: MeanFit = MeanFit()
@@ -126,3 +129,5 @@ class MetaSettings:
     def __post_init__(self) -> None:
         if not self.scale > 0.0:
             raise ValueError(f"expected a scale of the values greater than 0, found {self.scale}")
+        if not self.reach >= 0.0:
+            raise ValueError(f"expected a reach of 0 or more, found {self.reach}")

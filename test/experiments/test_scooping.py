@@ -5,7 +5,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from experiments.problems.scoop_study import ABLATIONS, METHODS, SIZES, data, models, settings
+from experiments.problems.scoop_study import (
+    ABLATIONS,
+    FEW,
+    METHODS,
+    OWN_SETTINGS,
+    PLACES,
+    SIZES,
+    data,
+    models,
+    settings,
+)
 from experiments.scooping.codega_prediction import SHOTS, errors
 from experiments.scooping.scooping_sim import BUDGET, FIXED, OWN, SWEPT, Job, counts, least_attempts, planner_of, tried
 from reporting import SilentProgress
@@ -23,6 +33,8 @@ COUNT = 100
 
 class Shifts:
     """Believes depth * 1000, and adds what it was wrong by in the mean; encodes nothing."""
+
+    places = False
 
     def __init__(self, shift=0.0):
         self.shift = shift
@@ -60,7 +72,7 @@ def test_data_and_models_have_names_that_follow_from_files_that_are_there(tmp_pa
     asked = []
     monkeypatch.setattr("experiments.problems.scoop_study.spread", lambda job, lacking, *_: asked.extend(lacking))
     monkeypatch.setattr("experiments.problems.scoop_study.load_model", lambda path, factory: path)
-    paths = models((*METHODS, *ABLATIONS), found, SIZES["full"], 0, SilentProgress(), folder=tmp_path)
+    paths = models((*METHODS, *ABLATIONS, *OWN_SETTINGS), found, SIZES["full"], 0, SilentProgress(), folder=tmp_path)
     assert set(paths.values()) == {path for *_, path in asked} and len(set(paths.values())) == len(paths)
 
 
@@ -86,10 +98,11 @@ def test_best_are_the_queries_that_brought_most():
 
 
 def test_every_method_and_ablation_has_settings_of_its_own():
-    told = {name: settings(name) for name in (*METHODS, *ABLATIONS)}
+    told = {name: settings(name) for name in (*METHODS, *ABLATIONS, *OWN_SETTINGS)}
+    assert told[PLACES].reach > 0.0 and told[FEW].reach == 0.0 and told[PLACES].kernel == told[FEW].kernel
     assert told["2 folds"].folds.count == 2 and told["8 folds"].folds.count == 8 and told["CoDeGa"].folds.count == 4
     assert told["random folds"].folds.by == "tasks" and told["shared start"].folds.start == "shared"
-    assert len({str(told[name]) for name in ("CoDeGa", *ABLATIONS)}) == 1 + len(ABLATIONS)
+    assert len({str(told[name]) for name in ("CoDeGa", *ABLATIONS, *OWN_SETTINGS)}) == 1 + len(ABLATIONS) + 2
     assert SIZES["full"].seeds == 3
 
 
@@ -97,7 +110,7 @@ def test_every_method_and_ablation_has_settings_of_its_own():
 def test_each_method_has_its_planner(method):
     recipe = Recipe(100, "Partition", ("sand", SHEET))
     one = planner_of(Job(method, recipe, 0, "quick", Shifts(), 5e-5), grid((2, 2), yaws=2))
-    assert one.rule == {"CoDeGa": "ucb", FIXED: "greedy", SWEPT: "greedy"}.get(method) or one.rule == OWN[method]
+    assert one.rule == {"CoDeGa": "ucb", FIXED: "greedy", SWEPT: "greedy"}.get(method) or one.rule == OWN[method][1]
     assert one.threshold == 5e-5 or one.rule in ("ucb", "greedy")
 
 

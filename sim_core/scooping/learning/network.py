@@ -24,7 +24,7 @@ class ScoopExtractor(Extractor):
     """Features of a scoop.
 
     Views: crops (b, 4, H, W), rotated so that the scoop moves along the image's rows. Numbers: (n, 2), its depth [m] and whether it
-    is stiff, 0 or 1.
+    is stiff, 0 or 1; what else is told, as the scoop's place, is not looked at.
 
     Args:
         crop: height and width of a crop [px], a multiple of 16. channels: of each convolution. encoded: width of what is found in
@@ -63,8 +63,8 @@ class ScoopExtractor(Extractor):
         return torch.relu(self.dense(self.convolutions(seen).flatten(1)))
 
     def features(self, encoded: torch.Tensor, *numbers: torch.Tensor) -> torch.Tensor:
-        """What was found in the crops (n, encoded) and numbers (n, 2) to (n, width)."""
-        (action,) = numbers
+        """What was found in the crops (n, encoded) and numbers, of which the first are (n, 2), to (n, width)."""
+        action = numbers[0]
         return self.head(torch.cat([encoded, action / action.new_tensor([DEEPEST, 1.0])], 1))
 
     def describe(self) -> dict[str, Any]:

@@ -19,11 +19,11 @@ __all__ = ["VOLUME_SCALE", "scoop_inputs", "tasks_of"]
 VOLUME_SCALE = 31.3
 
 
-def tasks_of(records: Sequence[TerrainRecord], size: int) -> list[Task]:
+def tasks_of(records: Sequence[TerrainRecord], size: int, places: bool = False) -> list[Task]:
     """One task for each terrain.
 
     Args:
-        size: of the crops [px]; that of the records, or half of it.
+        size: of the crops [px]; that of the records, or half of it. places: each scoop's place (2,) [m] is told after its numbers.
 
     Raises:
         ValueError: another size.
@@ -35,13 +35,13 @@ def tasks_of(records: Sequence[TerrainRecord], size: int) -> list[Task]:
             seen = halved(seen)
         if seen.shape[-1] != size:
             raise ValueError(f"expected crops of {size} or {2 * size} pixels, found {seen.shape[-1]}")
-        numbers = torch.from_numpy(record.actions.numbers.astype(np.float32))
+        told = [record.actions.numbers, *([record.actions.place] if places else [])]
         values = CUBIC_CENTIMETRES * record.volumes
         tasks.append(
             Task(
                 record.name,
                 record.materials,
-                (torch.from_numpy(seen), numbers),
+                (torch.from_numpy(seen), *(torch.from_numpy(each.astype(np.float32)) for each in told)),
                 torch.from_numpy(values.astype(np.float32)),
             )
         )

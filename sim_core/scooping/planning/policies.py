@@ -44,16 +44,18 @@ class Observation:
 
 @dataclass
 class Trials:
-    """The scoops so far: what was seen of each before it (4, s, s), its numbers (2,) and its volume [m^3]."""
+    """The scoops so far: what was seen of each before it (4, s, s), its numbers (2,), place (2,) [m] and volume [m^3]."""
 
     views: list[np.ndarray] = field(default_factory=list)
     numbers: list[np.ndarray] = field(default_factory=list)
+    places: list[np.ndarray] = field(default_factory=list)
     volumes: list[float] = field(default_factory=list)
 
-    def add(self, view: np.ndarray, numbers: np.ndarray, volume: float) -> None:
-        """One more."""
+    def add(self, view: np.ndarray, action: Actions, volume: float) -> None:
+        """One more: one action."""
         self.views.append(view)
-        self.numbers.append(numbers)
+        self.numbers.append(action.numbers[0])
+        self.places.append(action.place[0])
         self.volumes.append(volume)
 
 
@@ -66,7 +68,13 @@ class Belief(Protocol):
 
 
 class Model(Protocol):
-    """What `sim_core.meta` offers; volumes in cm^3."""
+    """What `sim_core.meta` offers; volumes in cm^3.
+
+    Attributes:
+        places: whether it is told where actions are, after their numbers.
+    """
+
+    places: bool
 
     def encode(self, views: np.ndarray) -> Any:
         """Views in a form that may be given in their place."""
@@ -95,14 +103,19 @@ class ModelBelief:
         if self._seen is not seen:
             self._seen, self._encoded = seen, (len(seen.views), self.model.encode(seen.views))
         if trials.volumes:
-            given = (np.stack(trials.views), np.stack(trials.numbers).astype(np.float32))
+            given = (np.stack(trials.views), *self._told(np.stack(trials.numbers), np.stack(trials.places)))
             believed = self.model.condition(given, CUBIC_CENTIMETRES * np.array(trials.volumes))
         else:
             believed = self.model.condition()
-        mean, deviation = believed.predict((self._encoded[1], seen.actions.numbers.astype(np.float32)))
+        told = self._told(seen.actions.numbers, seen.actions.place)
+        mean, deviation = believed.predict((self._encoded[1], *told))
         if self.noisy and hasattr(believed, "noise"):
             deviation = np.hypot(deviation, believed.noise())
         return mean / CUBIC_CENTIMETRES, deviation / CUBIC_CENTIMETRES
+
+    def _told(self, *numbers: np.ndarray) -> list[np.ndarray]:
+        """Numbers, and places for a model that knows of them."""
+        return [each.astype(np.float32) for each in numbers[: 1 + self.model.places]]
 
 
 class SweptBelief:

@@ -124,7 +124,7 @@ class ScoopPlanner:
         if self._seen is None:
             raise RuntimeError("nothing was observed yet: give a picture of the tray to `observe` before telling")
         view = self._seen.views[index * len(self._seen.views) // len(self.actions)]
-        self.trials.add(np.array(view, np.float32), self.actions.numbers[index], float(value))
+        self.trials.add(np.array(view, np.float32), self.actions[[index]], float(value))
         self.history.append((int(index), float(value)))
         self.candidates.close(index, OBSERVED)
 
@@ -161,7 +161,7 @@ class ScoopPlanner:
             if not 0 <= index < len(actions):
                 raise ValueError(f"the checkpoint tried action {index} of other actions than these {len(actions)}")
             view = np.frombuffer(base64.b64decode(text), np.float32).reshape(4, planner.size, planner.size)
-            planner.trials.add(view, actions.numbers[index], value)
+            planner.trials.add(view, actions[[index]], value)
             planner.history.append((index, value))
         for reason, numbers in checkpoint["closed"].items():
             planner.candidates.close(np.array(numbers, int), reason)

@@ -10,7 +10,7 @@ LOOKS, NUISANCE = 3, 12
 
 
 class LineExtractor(Extractor):
-    """Views: looks and nuisance (b, 15). Numbers: x (n, 1)."""
+    """Views: looks and nuisance (b, 15). Numbers: x (n, 1); a place after it is not looked at."""
 
     def __init__(self, width=32):
         super().__init__()
@@ -22,7 +22,7 @@ class LineExtractor(Extractor):
         return torch.relu(self.view(views))
 
     def features(self, encoded, *numbers):
-        return self.head(torch.cat([encoded, *numbers], 1))
+        return self.head(torch.cat([encoded, numbers[0]], 1))
 
     def describe(self):
         return {"network": "line", "width": self.width}
@@ -40,3 +40,14 @@ def lines(groups, per_group, rows, seed, noise=1.0):
             values = offset + slope * x[:, 0] + noise * rng.normal(size=rows)
             tasks.append(Task(f"{group}-{k}", (f"group {group}",), (views, x), values))
     return tasks
+
+
+def in_patches(tasks, seed, near=0.3, height=2.0):
+    """The tasks at places (n, 2) in a unit square; what lies within `near` of a task's own centre is higher, which nothing else tells."""
+    rng, placed = np.random.default_rng(seed), []
+    for task in tasks:
+        places = rng.uniform(size=(len(task), 2))
+        higher = np.linalg.norm(places - rng.uniform(0.2, 0.8, 2), axis=1) < near
+        values = task.values + height * torch.from_numpy(higher.astype(np.float32))
+        placed.append(Task(task.name, task.characteristics, (*task.inputs, places), values))
+    return placed

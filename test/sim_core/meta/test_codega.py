@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from lines import LineExtractor, lines
+from lines import LineExtractor, in_patches, lines
 
 from sim_core.meta.codega import Entry, _seen, fit_kernel, fold_means, folds_of, residual_entries, train_codega
 from sim_core.meta.fitting import Pool, reproducible
@@ -231,6 +231,27 @@ def test_the_joint_kernel_is_over_confident_and_codegas_is_not():
         assert inside[codega] > 0.85 and inside[joint] < 0.65
         errors = standardised_errors(joint, shots)
         assert np.sqrt(np.mean(errors**2)) > 2.0 * np.sqrt(np.mean(standardised_errors(codega, shots) ** 2))
+
+
+def test_a_kernel_that_knows_of_places_learns_that_tasks_have_patches(tmp_path):
+    """Patches that no view tells: ten trials tell of what lies near them, and a kernel without places knows less of it."""
+    tasks = in_patches(lines(range(8), 2, 60, seed=1, noise=0.2), seed=4)
+    unseen = in_patches(lines(range(50, 56), 1, 60, seed=2, noise=0.2), seed=5)
+    short = replace(SHORT, mean=MeanFit(epochs=20), kernel=TaskFit(epochs=20))
+    blind = train_codega(tasks, LineExtractor, short, 0)
+    placed = train_codega(tasks, LineExtractor, replace(short, reach=0.5), 0)
+    assert placed.places and not blind.places
+
+    def error(model):
+        left = []
+        for task in unseen:
+            (support, values), (queries, truth) = task.take(range(20)), task.take(range(20, 60))
+            left.append(model.condition(support, values).predict(queries)[0] - truth.numpy())
+        return float(np.sqrt(np.mean(np.square(left))))
+
+    assert error(placed) < 0.85 * error(blind)
+    again = load_model(save_model(tmp_path / "placed.safetensors", placed), LineExtractor)
+    assert error(again) == error(placed)
 
 
 class Numbered(LineExtractor):

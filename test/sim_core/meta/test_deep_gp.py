@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from lines import LineExtractor, lines
+from lines import LineExtractor, in_patches, lines
 
 from sim_core.meta.deep_gp import DeepGp, Kernel
 from sim_core.meta.model import MeanModel, NonAdaptive
@@ -12,18 +12,31 @@ from sim_core.meta.neural_process import NeuralProcess
 pytestmark = pytest.mark.pure
 SCALE = 20.0
 (TASK,) = lines([1], 1, 60, seed=0)
+(PLACED,) = in_patches([TASK], seed=3)
 
 
-@pytest.fixture(params=[0, 3], ids=["one extractor", "three branches"])
+@pytest.fixture(params=[(0, 0.0), (3, 0.0), (0, 0.4), (3, 0.4)], ids=["one", "three branches", "places", "both"])
 def model(request):
+    branches, reach = request.param
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(4)
-        model = DeepGp(LineExtractor(), scale=SCALE, branches=[LineExtractor() for _ in range(request.param)])
+        own = [LineExtractor() for _ in range(branches)]
+        model = DeepGp(LineExtractor(), scale=SCALE, branches=own, reach=reach)
         with torch.no_grad():
             model.kernel.log_signal += 0.4
             model.kernel.log_length -= 1.5
             model.kernel.log_noise -= 1.0
+            if reach:
+                model.kernel.log_level += 0.3
+                model.kernel.log_patch += 0.6
+                model.kernel.log_reach -= 0.5
     return model
+
+
+@pytest.fixture
+def task(model):
+    """As the model is told it."""
+    return PLACED if model.places else TASK
 
 
 def dense_reference(model, support, values, queries):
@@ -43,64 +56,73 @@ def dense_reference(model, support, values, queries):
         )
 
     (ms, gs), (mq, gq) = network(support), network(queries)
-    inverse = np.linalg.inv(k(gs, gs) + noise2 * np.eye(len(ms)))
-    cross = k(gq, gs)
-    mean = mq + cross @ inverse @ (values / SCALE - ms)
-    return SCALE * mean, SCALE * np.sqrt(signal2 - np.einsum("ij,jk,ik->i", cross, inverse, cross))
+    within, across, extra = k(gs, gs), k(gq, gs), 0.0
+    if model.places:
+        level2, patch2, reach = np.exp(
+            [2 * float(kernel.log_level), 2 * float(kernel.log_patch), float(kernel.log_reach)]
+        )
+        at, asked = support[-1].double().numpy(), queries[-1].double().numpy()
+        near = lambda a, b: level2 + patch2 * np.exp(-((a[:, None] - b[None]) ** 2).sum(2) / (2 * reach**2))
+        within, across, extra = within + near(at, at), across + near(asked, at), level2 + patch2
+    inverse = np.linalg.inv(within + noise2 * np.eye(len(ms)))
+    mean = mq + across @ inverse @ (values / SCALE - ms)
+    return SCALE * mean, SCALE * np.sqrt(signal2 + extra - np.einsum("ij,jk,ik->i", across, inverse, across))
 
 
 @pytest.mark.parametrize("n", [1, 5, 20])
-def test_conditioning_equals_a_dense_reference(model, n):
-    support, values = TASK.take(range(n))
-    queries, _ = TASK.take(range(20, 60))
+def test_conditioning_equals_a_dense_reference(model, task, n):
+    support, values = task.take(range(n))
+    queries, _ = task.take(range(20, 60))
     mean, std = model.condition(support, values).predict(queries)
     expected_mean, expected_std = dense_reference(model, support, values.double().numpy(), queries)
     np.testing.assert_allclose(mean, expected_mean, rtol=1e-5, atol=1e-5)  # predictions are of the order of 20
     np.testing.assert_allclose(std, expected_std, rtol=1e-5)
 
 
-def test_without_trials_it_believes_the_prior(model):
-    for belief in (model.condition(), model.condition(TASK.inputs, np.empty(0))):
-        mean, std = belief.predict(TASK.inputs)
+def test_without_trials_it_believes_the_prior(model, task):
+    for belief in (model.condition(), model.condition(task.inputs, np.empty(0))):
+        mean, std = belief.predict(task.inputs)
         with torch.no_grad():
-            np.testing.assert_allclose(mean, SCALE * model(TASK.rows)[0].numpy(), rtol=1e-6)
-        np.testing.assert_allclose(std, SCALE * float(model.kernel.log_signal.detach().exp()), rtol=1e-6)
+            np.testing.assert_allclose(mean, SCALE * model(task.rows)[0].numpy(), rtol=1e-6)
+        np.testing.assert_allclose(std, SCALE * float(model.kernel.variance()) ** 0.5, rtol=1e-6)
 
 
-def test_a_further_trial_never_makes_it_less_certain(model):
+def test_a_further_trial_never_makes_it_less_certain(model, task):
     last = np.full(60, np.inf)
     for n in range(0, 40):
-        std = model.condition(*TASK.take(range(n)) if n else ()).predict(TASK.inputs)[1]
+        std = model.condition(*task.take(range(n)) if n else ()).predict(task.inputs)[1]
         assert (std <= last * (1 + 1e-12)).all()
         last = std
-    assert last[:40].max() < model.condition().predict(TASK.inputs)[1].min()
+    assert last[:40].max() < model.condition().predict(task.inputs)[1].min()
 
 
-def test_conditioning_changes_no_parameter(model):
+def test_conditioning_changes_no_parameter(model, task):
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    model.condition(*TASK.take(range(9))).predict(TASK.inputs)
+    model.condition(*task.take(range(9))).predict(task.inputs)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
-def test_nlml_is_the_negative_log_density_of_a_normal_distribution(model):
+def test_nlml_is_the_negative_log_density_of_a_normal_distribution(model, task):
     with torch.no_grad():
-        mean, embedded = model(TASK.rows)
+        mean, embedded = model(task.rows)
         K = model.kernel.covariance(embedded, embedded) + model.kernel.noise() * torch.eye(60, dtype=torch.float64)
         normal = torch.distributions.MultivariateNormal(mean.double(), K)
-        expected = -normal.log_prob(TASK.values.double() / SCALE)
-        assert float(model.nlml(TASK.inputs, TASK.values)) == pytest.approx(float(expected), rel=1e-9)
+        expected = -normal.log_prob(task.values.double() / SCALE)
+        assert float(model.nlml(task.inputs, task.values)) == pytest.approx(float(expected), rel=1e-9)
 
 
-def test_gradient_of_the_nlml_equals_central_differences():
+@pytest.mark.parametrize("reach", [0.0, 0.7])
+def test_gradient_of_the_nlml_equals_central_differences(reach):
     """Every parameter of the kernel and every feature, in double precision, with two rows at the same place."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        kernel = Kernel(6, 5, 3).double()
+        kernel = Kernel(6, 5, 3, reach=reach).double()
         features = torch.randn(2, 12, 6, dtype=torch.float64)
         residuals = torch.randn(12, dtype=torch.float64)
-    features[:, 7] = features[:, 3]
+        places = torch.rand(12, 2, dtype=torch.float64)
+    features[:, 7], places[7] = features[:, 3], places[3]
     features.requires_grad_()
-    loss = lambda: kernel.nlml(kernel.embed(features), residuals)
+    loss = lambda: kernel.nlml(kernel.embed(features, places), residuals)
     loss().backward()
     step = 1e-5
     for value in [*kernel.parameters(), features]:

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from sim_core.meta.model import NonAdaptive
 from sim_core.planning.candidates import NoCandidate
 from sim_core.planning.planner import Planner
 from sim_core.scooping.bed.actions import Actions, grid, random_actions
@@ -24,6 +25,8 @@ SMALL = grid((3, 2), (0.12, 0.1), 4, 2)
 
 class GaussianModel:
     """A Gaussian process with a linear kernel on five numbers of an input: mean colour and height, depth, stiffness, one [cm^3]."""
+
+    places = False
 
     def __init__(self, noise=1.0):
         self.noise, self.encodings = noise, 0
@@ -111,8 +114,46 @@ def test_what_is_seen_later_does_not_change_what_was_tried():
     assert (one.trials.views[0] == before).all()
     fresh = planner()
     fresh.observe(picture(10))
-    fresh.trials = Trials([before], [SMALL.numbers[9]], [12e-6])
+    fresh.trials = Trials([before], [SMALL.numbers[9]], [SMALL.place[9]], [12e-6])
     assert np.allclose(fresh.belief_of_all(), one.belief_of_all())
+
+
+class Placed:
+    """Remembers the places that it is told, and believes in as many cm^3 as there were trials."""
+
+    places = True
+
+    def __init__(self):
+        self.tried, self.asked = np.empty((0, 2)), None
+
+    def encode(self, views):
+        return views
+
+    def condition(self, inputs=None, values=()):
+        self.tried = inputs[2] if inputs is not None else np.empty((0, 2))
+        return self
+
+    def predict(self, inputs):
+        self.asked = inputs[2]
+        return np.full(len(inputs[1]), float(len(self.tried))), np.ones(len(inputs[1]))
+
+
+@pytest.mark.parametrize("wrapped", [lambda model: model, NonAdaptive])
+def test_a_model_that_knows_of_places_is_told_where_scoops_were_and_where_they_may_be(wrapped):
+    one = planner(wrapped(Placed()))
+    one.observe(picture())
+    for index in (9, 70):
+        one.tell(index, 12e-6)
+    resumed = ScoopPlanner.resume(json.loads(json.dumps(one.checkpoint())), SMALL, ModelBelief(wrapped(Placed())))
+    resumed.observe(picture())
+    for each in (one, resumed):
+        believed = each.belief_of_all()[0]
+        told = getattr(each.belief.model, "model", each.belief.model)
+        np.testing.assert_allclose(told.asked, SMALL.place, atol=1e-7)
+        if wrapped is NonAdaptive:
+            assert not len(told.tried) and not believed.any()
+        else:
+            np.testing.assert_allclose(told.tried, SMALL.place[[9, 70]], atol=1e-7)
 
 
 @pytest.mark.parametrize("rule", ["ucb", "greedy", "reach", "gain"])
