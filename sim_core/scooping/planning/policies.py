@@ -68,13 +68,12 @@ class Belief(Protocol):
 
 
 class Model(Protocol):
-    """What `sim_core.meta` offers; volumes in cm^3.
+    """What `sim_core.meta` offers; volumes in cm^3."""
 
-    Attributes:
-        places: whether it is told where actions are, after their numbers.
-    """
-
-    places: bool
+    @property
+    def places(self) -> bool:
+        """Whether it is told where actions are, after their numbers."""
+        ...
 
     def encode(self, views: np.ndarray) -> Any:
         """Views in a form that may be given in their place."""
