@@ -143,6 +143,25 @@ class Ros:
         finally:
             self.node.destroy_client(client)
 
+    def parameters(self, node, *names, timeout=PATIENCE):
+        """Values of a node's parameters. An answer is lost if the node has not yet heard of who asks: then they are asked for again."""
+        from rcl_interfaces.srv import GetParameters
+
+        client = self.node.create_client(GetParameters, f"{node}/get_parameters")
+        asked: list = []
+        try:
+            self.until(client.service_is_ready, timeout, f"service {node}/get_parameters")
+            end = time.monotonic() + timeout
+            while not any(future.done() for future in asked):
+                assert time.monotonic() < end, f"{node} did not tell its parameters within {timeout:g} s"
+                asked.append(client.call_async(GetParameters.Request(names=names)))
+                again = time.monotonic() + 5.0
+                while time.monotonic() < again and not any(future.done() for future in asked):
+                    self.spin(0.02)
+            return next(future.result() for future in asked if future.done()).values
+        finally:
+            self.node.destroy_client(client)
+
     def set_parameter(self, node, name, value):
         """rcl_interfaces/SetParametersResult of one live change."""
         from rcl_interfaces.srv import SetParameters

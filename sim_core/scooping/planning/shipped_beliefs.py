@@ -1,9 +1,9 @@
-"""What a robot may believe of scoops before its first one: the model that comes with the project, or none.
+"""What a robot may believe of scoops before its first one: one of the models that come with the project, or none.
 
     belief, size = shipped_belief("codega")
     planner = ScoopPlanner(grid(), belief, size=size)
 
-data/scooping/README.md says how the model was made. It needs the packages of the tier "learning"; "swept" needs none.
+data/scooping/README.md says how the models were made. It needs the packages of the tier "learning"; "swept" needs none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ FOLDER = "data/scooping"
 #: policy -> in words
 POLICIES = {
     "codega": "a deep kernel that adapts to the scoops so far",
-    "non_adaptive": "the same model's first expectation, which does not adapt",
+    "codega_places": "one that besides knows where they were, which is ours",
+    "non_adaptive": "the first expectation of codega, which does not adapt",
     "swept": "as much as the scoop passes through, without a model",
 }
 #: width of the views of a policy that sees none [px]
@@ -48,10 +49,11 @@ def shipped_belief(policy: str, folder: Path | None = None) -> tuple[Belief, int
     from sim_core.meta.model_file import load_model
     from sim_core.scooping.learning.network import ScoopExtractor
 
-    path = (folder or shared_folder(FOLDER)) / "codega.safetensors"
+    name = "codega" if policy == "non_adaptive" else policy
+    path = (folder or shared_folder(FOLDER)) / f"{name}.safetensors"
     size = _crop(path)
     model = load_model(path, lambda: ScoopExtractor(crop=size))
-    return ModelBelief(model if policy == "codega" else NonAdaptive(model)), size
+    return ModelBelief(NonAdaptive(model) if policy == "non_adaptive" else model), size
 
 
 def _crop(path: Path) -> int:

@@ -87,8 +87,6 @@ def test_several_parameter_files_are_taken_in_order(tmp_path):
 
 def test_of_several_files_the_last_one_wins(ros, tmp_path):
     """As the launch files hand them to a node."""
-    from rcl_interfaces.srv import GetParameters
-
     arguments = []
     for name, values in (
         ("profile", "{translation: {x: 1.0, y: 1.0, z: 1.0}}"),
@@ -101,9 +99,7 @@ def test_of_several_files_the_last_one_wins(ros, tmp_path):
     given = parameter_files(",".join(arguments)).ros
     files = [x for path in (tmp_path / "profile.yaml", *given) for x in ("--params-file", str(path))]
     ros.start("static_transform", *files, frame_id="a", child_frame_id="b")
-    values = ros.call(
-        GetParameters, "static_transform/get_parameters", names=["translation.x", "translation.y", "translation.z"]
-    ).values
+    values = ros.parameters("static_transform", "translation.x", "translation.y", "translation.z")
     assert [value.double_value for value in values] == [3.0, 2.0, 1.0]
 
 
