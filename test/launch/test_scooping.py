@@ -3,6 +3,7 @@
 A good day is the demonstration's (`./refit demo scooping --quick`), which the test command runs.
 """
 
+import importlib.util
 from pathlib import Path
 
 import launch_pytest
@@ -40,10 +41,14 @@ def graph(domain, tmp_path_factory):
     return LaunchDescription([*processes.handlers(), search]), processes
 
 
-def set_fault(probe, fault):
-    request = SetParameters.Request(parameters=[Parameter("fault", value=fault).to_parameter_msg()])
-    answer = probe.call(SetParameters, "sim_camera/set_parameters", request).results[0]
+def set_parameter(probe, node, name, value):
+    request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+    answer = probe.call(SetParameters, f"{node}/set_parameters", request).results[0]
     assert answer.successful, answer.reason
+
+
+def set_fault(probe, fault):
+    set_parameter(probe, "sim_camera", "fault", fault)
 
 
 @pytest.mark.launch(fixture=graph)
@@ -63,6 +68,12 @@ def test_scoops_are_foretold_and_a_load_is_measured_only_where_it_can_be(graph, 
     assert told.success, told.message
     assert len(told.mean) == len(told.deviation) == 1
     assert np.isnan(told.mean[0])  # so deep there is the tray's floor
+    assert told.deviation[0] == 0.0  # what the blade passes through is believed without a doubt
+    if importlib.util.find_spec("torch"):
+        set_parameter(probe, "scooping", "policy", "codega_places")
+        told = probe.call(PredictScoops, "scoop/predict", PredictScoops.Request(actions=[0.55, 0.0, 0.0, 0.05, 1.0]))
+        assert told.success and told.deviation[0] > 0.0, told.message
+        set_parameter(probe, "scooping", "policy", "swept")
     told = probe.call(PredictScoops, "scoop/predict", PredictScoops.Request(actions=[0.55, 0.0]))
     assert not told.success and "five finite numbers" in told.message
     told = probe.call(MeasureVolume, "scoop/measure_volume", MeasureVolume.Request())
