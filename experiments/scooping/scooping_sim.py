@@ -273,17 +273,18 @@ def report(result: Result, table: dict[str, list[tuple[str, Deployment]]]) -> Re
     )
     page.section("Trials that have succeeded", "After so many attempts.")
     fig, axis = figure()
-    for colour, (name, trials) in zip(PALETTE, table.items()):
+    for k, (name, trials) in enumerate(table.items()):
         done = np.array([len(one.attempts) if one.success else BUDGET + 1 for _, one in trials])
         axis.step(
             np.arange(BUDGET + 1),
             [np.mean(done <= k) for k in range(BUDGET + 1)],
             where="post",
-            color=colour,
+            color=PALETTE[k % len(PALETTE)],
+            linestyle="--" if name in OWN else "-",
             label=name,
         )
     axis.set_xlabel("attempts")
     axis.set_ylabel("share of trials")
     axis.legend()
-    page.figure(fig, "All terrains and trials.")
+    page.figure(fig, "All terrains and trials; own variants dashed.")
     return page
