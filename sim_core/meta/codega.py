@@ -32,7 +32,7 @@ from sim_core.meta.folds import Fold, characteristic_folds, random_folds
 from sim_core.meta.joint import new_deep_gp
 from sim_core.meta.model import Extractor, MeanModel
 from sim_core.meta.settings import FoldSettings, MetaSettings
-from sim_core.meta.tasks import Rows, Task
+from sim_core.meta.tasks import Rows, Task, places_of
 
 __all__ = ["Entry", "fit_kernel", "fold_means", "folds_of", "residual_entries", "train_codega"]
 
@@ -75,6 +75,8 @@ def train_codega(
     """
     with reproducible():
         pool = Pool(tasks, settings.scale)
+        if settings.reach:
+            places_of(pool.rows)  # now, or a sentence why not; not after minutes
         folds = folds_of(tasks, settings.folds, seed)
         shared = None
         if settings.folds.start == "shared":

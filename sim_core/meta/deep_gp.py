@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from sim_core.meta.model import Extractor, MetaModel, dense
-from sim_core.meta.tasks import Array, Inputs, Rows
+from sim_core.meta.tasks import Array, Inputs, Rows, places_of
 
 __all__ = ["DeepGp", "DeepPosterior", "Kernel"]
 
@@ -65,18 +65,18 @@ class Kernel(nn.Module):
     def covariance(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Of embedded points (b, n, q) and (b, m, q), (n, m), without noise."""
         q = self.embedding
-        like = _two(self.log_signal) * _gaussian(a[..., :q], b[..., :q]).mean(0)
+        like = _squared(self.log_signal) * _gaussian(a[..., :q], b[..., :q]).mean(0)
         if not self.reach:
             return like
-        return like + _two(self.log_level) + _two(self.log_patch) * _gaussian(a[:1, :, q:], b[:1, :, q:])[0]
+        return like + _squared(self.log_level) + _squared(self.log_patch) * _gaussian(a[:1, :, q:], b[:1, :, q:])[0]
 
     def variance(self) -> torch.Tensor:
         """Of the process, sigma_f^2 and what places add."""
-        return _two(self.log_signal) + (_two(self.log_level) + _two(self.log_patch) if self.reach else 0.0)
+        return _squared(self.log_signal) + (_squared(self.log_level) + _squared(self.log_patch) if self.reach else 0.0)
 
     def noise(self) -> torch.Tensor:
         """sigma_n^2."""
-        return _two(self.log_noise) + NOISE_FLOOR
+        return _squared(self.log_noise) + NOISE_FLOOR
 
     def factor(self, embedded: torch.Tensor) -> torch.Tensor:
         """L (n, n) with L L' the covariance of readings at embedded points (b, n, q)."""
@@ -91,7 +91,7 @@ class Kernel(nn.Module):
         return factor.diagonal().log().sum() + 0.5 * (white**2).sum() + constant
 
 
-def _two(log_deviation: torch.Tensor) -> torch.Tensor:
+def _squared(log_deviation: torch.Tensor) -> torch.Tensor:
     """A variance, in double precision."""
     return (2.0 * log_deviation.double()).exp()
 
@@ -143,8 +143,8 @@ class DeepGp(MetaModel):
         return self.mean_head(features)[:, 0], self.kernel.embed(torch.stack(seen), self.where(rows))
 
     def where(self, rows: Rows) -> torch.Tensor | None:
-        """Places (n, k) of rows, None if the kernel knows of none."""
-        return rows.numbers[-1] if self.places else None
+        """Places (n, k) of rows, None if the kernel knows of none. Raises ValueError: they are not told."""
+        return places_of(rows) if self.places else None
 
     def nlml(self, inputs: Inputs, values: Array) -> torch.Tensor:
         """Negative log marginal likelihood of one task's values (n,), in the unit of values / scale."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-__all__ = ["Array", "Encoded", "Inputs", "Rows", "Task"]
+__all__ = ["Array", "Encoded", "Inputs", "Rows", "Task", "places_of"]
 
 Array: TypeAlias = "np.ndarray | torch.Tensor"
 
@@ -130,6 +130,20 @@ class Task:
     def rows(self) -> Rows:
         """The inputs by rows."""
         return Rows.of(self.inputs)
+
+
+def places_of(rows: Rows) -> torch.Tensor:
+    """Places (n, k): the last of several numbers.
+
+    Raises:
+        ValueError: there is one array of numbers or none, which are no places.
+    """
+    if len(rows.numbers) < 2 or rows.numbers[-1].ndim != 2:
+        shapes = [tuple(each.shape) for each in rows.numbers]
+        raise ValueError(
+            f"a kernel that knows of places expects views, numbers, and after them places (n, k); found numbers of {shapes}"
+        )
+    return rows.numbers[-1]
 
 
 def _floats(array: Array | Encoded, name: str) -> torch.Tensor:

@@ -234,7 +234,7 @@ def test_the_joint_kernel_is_over_confident_and_codegas_is_not():
 
 
 def test_a_kernel_that_knows_of_places_learns_that_tasks_have_patches(tmp_path):
-    """Patches that no view tells: ten trials tell of what lies near them, and a kernel without places knows less of it."""
+    """Patches that no view tells: twenty trials tell of what lies near them, and a kernel without places knows less of it."""
     tasks = in_patches(lines(range(8), 2, 60, seed=1, noise=0.2), seed=4)
     unseen = in_patches(lines(range(50, 56), 1, 60, seed=2, noise=0.2), seed=5)
     short = replace(SHORT, mean=MeanFit(epochs=20), kernel=TaskFit(epochs=20))
@@ -252,6 +252,13 @@ def test_a_kernel_that_knows_of_places_learns_that_tasks_have_patches(tmp_path):
     assert error(placed) < 0.85 * error(blind)
     again = load_model(save_model(tmp_path / "placed.safetensors", placed), LineExtractor)
     assert error(again) == error(placed)
+    for unplaced in (
+        lambda: placed.condition(*lines([60], 1, 9, seed=3)[0].take(range(3))).predict(unseen[0].inputs),
+        lambda: placed.condition().predict(lines([60], 1, 9, seed=3)[0].inputs),
+        lambda: train_codega(TASKS, LineExtractor, replace(short, reach=0.5), 0),
+    ):
+        with pytest.raises(ValueError, match="after them places"):
+            unplaced()
 
 
 class Numbered(LineExtractor):

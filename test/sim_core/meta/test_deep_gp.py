@@ -59,7 +59,10 @@ def dense_reference(model, support, values, queries):
     within, across, extra = k(gs, gs), k(gq, gs), 0.0
     if model.places:
         level2, patch2, reach = np.exp(
-            [2 * float(kernel.log_level), 2 * float(kernel.log_patch), float(kernel.log_reach)]
+            [
+                k * float(each.detach())
+                for k, each in ((2, kernel.log_level), (2, kernel.log_patch), (1, kernel.log_reach))
+            ]
         )
         at, asked = support[-1].double().numpy(), queries[-1].double().numpy()
         near = lambda a, b: level2 + patch2 * np.exp(-((a[:, None] - b[None]) ** 2).sum(2) / (2 * reach**2))
@@ -138,20 +141,22 @@ def test_gradient_of_the_nlml_equals_central_differences(reach):
 
 
 @pytest.mark.parametrize("kind", ["deep gp", "mean", "neural process", "non-adaptive"])
-def test_views_that_are_shared_or_encoded_beforehand_change_nothing(model, kind):
+def test_views_that_are_shared_or_encoded_beforehand_change_nothing(model, task, kind):
     others = {"mean": MeanModel, "neural process": NeuralProcess}
     face = others[kind](LineExtractor()) if kind in others else NonAdaptive(model) if kind != "deep gp" else model
-    views, numbers = TASK.inputs[0][:5], torch.linspace(-1, 1, 40)[:, None]
-    belief = face.condition(*TASK.take(range(6)))
-    expected = belief.predict((views.repeat_interleave(8, 0), numbers))
-    for found in (belief.predict((views, numbers)), belief.predict((face.encode(views), numbers.numpy()))):
+    # A view for eight rows each, which are at places of their own where these are told.
+    views, numbers = task.inputs[0][:5], (torch.linspace(-1, 1, 40)[:, None], *(p[:40] for p in task.inputs[2:]))
+    belief = face.condition(*task.take(range(6)))
+    expected = belief.predict((views.repeat_interleave(8, 0), *numbers))
+    told = [each.numpy() for each in numbers]
+    for found in (belief.predict((views, *numbers)), belief.predict((face.encode(views), *told))):
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-5, atol=1e-6)
 
 
-def test_non_adaptive_ignores_the_trials(model):
+def test_non_adaptive_ignores_the_trials(model, task):
     face = NonAdaptive(model)
-    found, prior = face.condition(*TASK.take(range(9))).predict(TASK.inputs), model.condition().predict(TASK.inputs)
+    found, prior = face.condition(*task.take(range(9))).predict(task.inputs), model.condition().predict(task.inputs)
     np.testing.assert_array_equal(found[0], prior[0])
     np.testing.assert_array_equal(found[1], prior[1])
 
