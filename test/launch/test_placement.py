@@ -103,10 +103,9 @@ class Examiner:
         """(result, status), and that the force was bearable and the stethoscope comes to be in the air again (test/nodes/control: before)."""
         future = self.probe._sent(handle.get_result_async)
         until(future.done, "the goal's result")
-        during = self.contacts[self.first :]
-        assert max(contact.force for contact in during) < 15.0
         # Contacts come on another way than results, and on a busy machine later.
         self.contacts.wait_next(lambda contact: contact.force == 0.0 and contact.depth < -0.03, what="it is in the air")
+        assert max(contact.force for contact in self.contacts[self.first :]) < 15.0
         return future.result().result, future.result().status
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -55,6 +56,34 @@ class Diagnostics:
                 yield status.level[0], status.message, {v.key: v.value for v in status.values}
 
 
+class NodeProcess(subprocess.Popen):
+    """A node that never waits for a reader of what it says, and can be asked what it said while it runs."""
+
+    def __init__(self, name, arguments):
+        self.name = name
+        self._said = tempfile.TemporaryFile()
+        super().__init__(
+            [sys.executable, "-c", ENTRY.format(name=name), "--ros-args", *arguments],
+            cwd=ROOT,
+            stdout=self._said,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+        )
+
+    def output(self):
+        """All it said so far."""
+        return os.pread(self._said.fileno(), os.fstat(self._said.fileno()).st_size, 0).decode(errors="replace")
+
+    def communicate(self, timeout=None):
+        """As Popen's, of what has gone into the file: (output, None) once it has ended."""
+        self.wait(timeout)
+        return self.output(), None
+
+    def __str__(self):
+        state = "runs" if self.poll() is None else f"ended with {self.returncode}"
+        return f"{self.name} {state} and last said:\n{self.output()[-2000:]}"
+
+
 class Ros:
     """A client in the graph: starts nodes as processes, calls, listens, waits."""
 
@@ -74,14 +103,7 @@ class Ros:
     def start(self, name, *arguments, **parameters):
         """A node as its own process; keywords are its parameters, arguments raw --ros-args."""
         given = [x for key, value in parameters.items() for x in ("-p", f"{key}:={_yaml(value)}")]
-        process = subprocess.Popen(
-            [sys.executable, "-c", ENTRY.format(name=name), "--ros-args", *arguments, *given],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
-        )
+        process = NodeProcess(name, [*arguments, *given])
         self.processes.append(process)
         return process
 
@@ -195,8 +217,12 @@ class Ros:
         """Handle what arrives until `condition()`; fails the test after `timeout` seconds."""
         end = time.monotonic() + timeout
         while not condition():
-            assert time.monotonic() < end, f"{what} did not come within {timeout:g} s"
+            assert time.monotonic() < end, f"{what} did not come within {timeout:g} s; {self._processes_say()}"
             self._executor.spin_once(timeout_sec=0.02)
+
+    def _processes_say(self):
+        """Each node's state and last lines: who waited in vain looks there first."""
+        return "\n".join(str(process) for process in self.processes) or "no node was started"
 
     def close(self):
         # Asked to end first: whoever is killed haunts the graph, and the next test, until its lease is over.
