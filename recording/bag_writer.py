@@ -29,6 +29,8 @@ __all__ = ["BagWriter"]
 VERSION: Final = 9  # of rosbag2's metadata, as Jazzy writes it
 #: libyaml where PyYAML has it: 8 ms in place of 25 for twenty topics, and that with every chunk
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+#: [s] a bag's second chunk is not closed earlier after its first: each costs a metadata.yaml
+_YOUNGEST: Final = 0.05
 
 
 class BagWriter:
@@ -36,9 +38,10 @@ class BagWriter:
 
     Args:
         path: the bag's directory; must not exist.
-        flush_period: a chunk is closed and handed to the operating system with the first message, then at least this
-            often [s] while messages arrive; what a SIGKILL can cost. Of the last messages before a silence that holds only if
-            `flush_if_due` is called during it.
+        flush_period: a chunk is closed and handed to the operating system with the first message, then as soon as the bag
+            has become twice as old, and at least this often [s] while messages arrive; what a SIGKILL or a full disk can cost, and of
+            a young bag never more than half. Of the last messages before a silence that holds only if `flush_if_due` is
+            called during it.
         custom_data: text kept in metadata.yaml.
 
     Raises:
@@ -57,7 +60,8 @@ class BagWriter:
             self._writer.set_custom_data(key, value)
         self._connections: dict[str, Connection] = {}
         self._flush_period = flush_period
-        self._flush_due = time.monotonic()  # the first message at once: then the disk has shown that it can be written
+        self._opened = time.monotonic()
+        self._flush_due = self._opened  # the first message at once: then the disk has shown that it can be written
         self.bytes_written = 0
         self._writer.open()
         self._closed = False
@@ -119,7 +123,8 @@ class BagWriter:
         if storage.chunk.bio.tell():
             storage.close_chunk()
         storage.bio.flush()
-        self._flush_due = time.monotonic() + self._flush_period
+        now = time.monotonic()
+        self._flush_due = now + min(self._flush_period, max(now - self._opened, _YOUNGEST))
         self._write_metadata()
 
     def _storage(self) -> McapWriter:

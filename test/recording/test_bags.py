@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import types
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +188,26 @@ def test_the_first_message_is_on_the_disk_at_once(tmp_path):
     assert BagReader(tmp_path / "bag").topics["/joint_states"].count == 1  # what a SIGKILL leaves now
     bag.close()
     assert BagReader(tmp_path / "bag").topics["/joint_states"].count == 3
+
+
+def test_a_young_bag_never_misses_more_than_half(tmp_path, monkeypatch):
+    """A recording that is killed, or whose disk is full, a moment after its begin holds what came first."""
+    clock = [100.0]
+    monkeypatch.setattr("recording.bag_writer.time", types.SimpleNamespace(monotonic=lambda: clock[0]))
+    flushes, flush = [], BagWriter.flush
+    monkeypatch.setattr(BagWriter, "flush", lambda self: (flushes.append(clock[0]), flush(self)))
+    bag = BagWriter(tmp_path / "bag", flush_period=0.8)
+    bag.add_topic("/joint_states", JOINT_STATE)
+    for k in range(400):
+        clock[0] = 100.0 + 0.01 * k
+        bag.write_message("/joint_states", k, joint_state(0.0))
+        if k in (3, 7, 15, 30, 60, 77, 130, 300, 399):
+            on_disk = BagReader(tmp_path / "bag").topics["/joint_states"].count
+            assert k + 1 - on_disk <= min(80, max(5, k / 2 + 1)), k
+    assert (
+        len(flushes) == 9
+    )  # at its begin, after 0.05, 0.1, 0.2, 0.4 and 0.8 s, and then every 0.8 s: no chunk too many
+    bag.close()
 
 
 def test_damage_inside_ends_the_recovery_there(tmp_path):
