@@ -33,8 +33,8 @@ __all__ = ["Done", "Injection", "inject", "kinds", "plan"]
 ATTACK, STANDSTILL = (0.3, 1.0), (0.2, 3.0)
 #: [Hz]
 FLOOD, STREAM = (1000.0, 3000.0), (20.0, 500.0)
-#: [s] for the recorder to say that its disk is full
-DISK = 6.0
+#: [s] for the recorder to begin its first bag, in a graph that starts; to say that its disk is full
+BEGIN, DISK = 30.0, 6.0
 #: [s] in which the machine may have withheld its cores from a recorder that is killed then
 RECENT = 1.5
 COMMANDER = "adaptive_mpc"
@@ -191,9 +191,14 @@ def _disk_full(graph: ChaosGraph, rng: random.Random) -> Done:
 
     The error is EFBIG where a full disk gives ENOSPC; for the recorder both are an OSError of a write.
     """
-    said = graph.observer.newest("recorder")
-    bag = said.values.get("bag", "") if said else ""
-    sizes = [entry.stat().st_size for entry in os.scandir(bag)] if os.path.isdir(bag) else [0]
+
+    def bag() -> str:
+        said = graph.observer.newest("recorder")
+        return said.values.get("bag", "") if said else ""
+
+    if not graph.client.until(bag, BEGIN, "while the recorder began its bag"):
+        raise RuntimeError(f"the recorder has begun no bag within {BEGIN:g} s")
+    sizes = [entry.stat().st_size for entry in os.scandir(bag())] if os.path.isdir(bag()) else [0]
     room, pid = rng.randrange(0, 200_000), graph.pids["recorder"]
     since = time.time()
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (max(sizes) + room, resource.RLIM_INFINITY))

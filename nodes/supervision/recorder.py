@@ -56,7 +56,7 @@ class RecorderConfig:
         "", "", None, "directory of the bag; empty: runs/bag-<time>; if it exists, a number is appended", read_only=True
     )
     flush_period: float = setting(
-        0.8,
+        0.5,
         "s",
         (0.05, 60.0),
         "a SIGKILL costs at most this and 0.2 s, unless the machine is overloaded",
@@ -365,6 +365,7 @@ class Recorder(RefitNode):
         self._failure = sentence
         self.get_logger().error(sentence)
         self.diagnostics.stand(ERROR, sentence)
+        self.diagnostics.beat(force=True)  # who records wants to know now, not with the next message
 
     def _report(self) -> None:
         if self._recording and not self._failure:
