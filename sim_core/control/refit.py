@@ -242,8 +242,12 @@ class Refit:
         return self.attempt(window, xi0).result
 
     @single_threaded
-    def attempt(self, window: Window | Sequence[Window], xi0: np.ndarray | None = None) -> Fit:
-        """The same, with what was fitted."""
+    def attempt(self, window: Window | Sequence[Window], xi0: np.ndarray | None = None, temper: float = 1.0) -> Fit:
+        """The same, with what was fitted.
+
+        Args:
+            temper: of what the data promise for what is held, see fit/evidence.py.
+        """
         began = time.perf_counter()
         windows = [window] if isinstance(window, Window) else list(window)
         xi0 = np.array(self.spec.prior_mean if xi0 is None else xi0, dtype=float)
@@ -268,7 +272,7 @@ class Refit:
         xi = solution.theta
         p = self.spec.to_physical(xi)
         left_over = misfit(train, solution.scale)
-        doubt, promised = self._doubt(windows, solution)
+        doubt, promised = self._doubt(windows, solution, temper)
         inflation = misfit_inflation(left_over, len(solution.normal.scores))
         own = capped(inflation * certainty.covariance, self.spec.prior_std)
         # What is held may have put the estimate where the prior does not expect it: its ceiling is the prior seen from there.
@@ -480,7 +484,7 @@ class Refit:
             self._mass_matrix = lambda Q, p: np.stack([np.array(function(q, p)) for q in Q])
         return self._mass_matrix(Q, p)
 
-    def _doubt(self, windows: list[Window], solution: Solution) -> tuple[Doubt, float]:
+    def _doubt(self, windows: list[Window], solution: Solution, temper: float) -> tuple[Doubt, float]:
         """What the parameters that are held mean for the solution, and what estimating them promises."""
         considered, n = self.considered, self.spec.n
         if considered is None or self.config.recipe == "literal":
@@ -494,7 +498,8 @@ class Refit:
         kinds = {kind: considered.indices(members) for kind, members in considered.kinds.items()}
         normal, fitted = train.normal_equations(rollout, solution.scale), considered.indices(names)
         held = np.concatenate(list(kinds.values()))
-        return consider(normal, fitted, kinds, train.prior_std), promise(normal, fitted, held, train.prior_std)
+        std = train.prior_std
+        return consider(normal, fitted, kinds, std), promise(normal, fitted, held, std, temper)
 
     # -- report ------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import numpy as np
 from sim_core.control.refit import Fit, Refit, RefitResult
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.considered import Considered
-from sim_core.inference.fit.evidence import price
+from sim_core.inference.fit.evidence import price, temper
 from sim_core.multibody.model.parameters import NamedEstimate
 
 __all__ = ["Release", "unless_far_better"]
@@ -48,6 +48,9 @@ class Release:
         self._home = refit
         self.asked = False  # did the round before ask for more to be estimated?
         self._ended: np.ndarray | None = None  # where its fit of all ended
+        # How much of the data is no repetition, as the last fit of all that explained them has it: the robot's sensors and friction
+        # decide that, so that it outlasts a change.
+        self._temper = 1.0
 
     def fit(self, windows: Sequence[Window], xi: np.ndarray) -> RefitResult:
         """Fit from xi (n,), the coordinates of `refit` that are in use, and judge."""
@@ -56,12 +59,12 @@ class Release:
             return self.refit.fit(windows, xi)
         start = considered.around(self.refit.spec.names, xi)
         if self.free:
-            small = self._home.brief().attempt(windows, xi)
+            small = self._home.brief().attempt(windows, xi, self._temper)
             if small.result.promise < NEEDLESS:
                 return small.result
             result = self.refit.released(self.dt).fit(windows, start)
             return self._said(replace(result, of_all=result.iterations))
-        small = self.refit.attempt(windows, xi)
+        small = self.refit.attempt(windows, xi, self._temper)
         asked, self.asked = self.asked, small.result.promise > 0.0
         if not self.asked:
             self._ended = None
@@ -99,7 +102,7 @@ class Release:
         self.free, self.asked, self._ended = False, False, None
 
     def _pays(self, small: Fit, large: Fit) -> bool:
-        """Does the larger model save more than its price? Both costs in units of what the larger one leaves over."""
+        """Does the larger model save more than its price? Costs in units of what the larger one leaves over, tempered by it."""
         if small.solution is None or small.problem is None or large.solution is None or large.problem is None:
             return False
         considered, scale = self._considered(), large.solution.scale
@@ -111,9 +114,11 @@ class Release:
         cost = lambda fit: problem.loss.rho(fit.rollout.residual / scale).sum((1, 2))
         saved = cost(small.solution) - cost(large.solution)
         # Without the first segment: where that holds a moment from before a change it must not free anything.
-        return saved[len(saved) > 1 :].sum() + prior(theta) - prior(large.solution.theta) > price(
-            after, a, c, problem.prior_std
-        )
+        said = temper(large.solution.rollout.residual / scale)
+        if large.result.explained:
+            self._temper = said
+        gain = said * saved[len(saved) > 1 :].sum() + prior(theta) - prior(large.solution.theta)
+        return bool(gain > price(after, a, c, problem.prior_std, said))
 
     def _considered(self) -> Considered:
         assert self.refit.considered is not None
