@@ -121,6 +121,19 @@ def test_where_the_refit_suffices_nothing_is_freed_and_every_bit_is_as_without(d
     assert np.array_equal(watched.p[3:], TRUTH[3:])
 
 
+@pytest.mark.parametrize("truth, frees", [(TRUTH, False), (LIGHT, False), (CHANGED, True)])
+def test_noise_that_repeats_itself_frees_nothing_and_hides_no_change(dynamics, truth, frees):
+    """As that of gears and filtered velocities: each sample's error is nine tenths of the one before."""
+    seed = 4  # with which damping is freed for nothing where each sample is taken for a reading of its own
+    _, Y, u = excite(dynamics, STEPS, seed, (0.0, 0.0), truth)
+    noise = np.random.default_rng(seed).standard_normal(Y.shape) * np.repeat(NOISE, 2)
+    for k in range(1, len(noise)):
+        noise[k] = 0.9 * noise[k - 1] + np.sqrt(1.0 - 0.9**2) * noise[k]
+    worker = online(dynamics)
+    results = run(worker, (0.01 * np.arange(STEPS + 1), Y + 2.0 * noise, np.concatenate([u[:1], u])))
+    assert any(len(r.xi) == 6 and r.accepted for r in results) == frees == worker.free
+
+
 def test_the_same_samples_give_the_same_parameters(dynamics):
     recorded = samples(dynamics, CHANGED)
     a, b = (online(dynamics) for _ in range(2))
