@@ -59,7 +59,7 @@ def identify(
         Changes,
         typer.Option(
             help="auto: find out whether and when the robot changed, identify each stretch "
-            "between changes; off: one set of parameters throughout"
+            "between changes, or with particles what follows the last one; off: one set of parameters throughout"
         ),
     ] = Changes.AUTO,
     starts: Annotated[int, typer.Option(help="starting points", min=1)] = 6,
@@ -132,6 +132,7 @@ def identify(
             "sigma_obs": sigma_obs,
             "errors": errors,
             "combine": combine,
+            "changes": changes is Changes.AUTO,
             "begin": begin,
             "end": end,
             "seed": seed,

@@ -43,6 +43,7 @@ class InferConfig:
             forces that the simulator lacks are inferred as well, and the posterior is as wide as they make it
             (docs/inference.md#when-the-simulator-is-wrong).
         combine: "product": one robot throughout; "sum": every trajectory may be of another one.
+        changes: whether a change of the robot is looked for in a single recording of one robot, and only what follows it is used.
         loss: "gaussian" or "huber".
         blueprint: file of networks in the equations (docs/augmentation.md); their weights are held.
         begin, end: stretch of every recording to use [s].
@@ -69,6 +70,7 @@ class InferConfig:
     sigma_def: float = 0.1
     errors: str = "assumed"
     combine: str = "product"
+    changes: bool = True
     loss: str = "gaussian"
     blueprint: str = ""
     begin: float = 0.0

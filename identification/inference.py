@@ -24,6 +24,7 @@ from identification.errors import UnusableInput, unusable_input
 from identification.infer_settings import InferConfig
 from identification.judgement import Held, Verdict, judge_prediction, judge_samples, leaning
 from identification.laplace import GAUSS_NEWTON, laplace_posterior, networks_meta
+from identification.last_change import since_last_change
 from identification.recordings import cut, read_recordings
 from identification.spread_density import Recipe, SpreadDensity
 from reporting import Progress
@@ -31,7 +32,13 @@ from reporting.checks import Check
 from sim_core.augmentation import Blueprint, attaching, load_blueprints
 from sim_core.inference.data.density import LogDensity
 from sim_core.inference.data.window import Window
-from sim_core.inference.fit.free_names import default_names, free_parameters, model_with, natural_limits
+from sim_core.inference.fit.free_names import (
+    default_names,
+    free_parameters,
+    model_with,
+    names_that_free,
+    natural_limits,
+)
 from sim_core.inference.fit.identify import IdentifyConfig, dynamics_at, identify
 from sim_core.inference.posterior.error_model import Discrepant, ErrorModel
 from sim_core.inference.posterior.finished import finished
@@ -130,6 +137,7 @@ def infer(
     """
     if checkpoint is not None and config.method not in RESUMABLE:
         checkpoint = None  # nothing to go on from: the others start afresh
+    recordings = list(recordings)
     source, nominal, windows, notes = read_recordings(recordings, config.robot, config.begin, config.end)
     if not (config.free or config.limits):
         config = replace(config, free=tuple(default_names(nominal.name)))
@@ -140,6 +148,11 @@ def infer(
             "or take errors='assumed'"
         )
     model, limits = _limits(source, nominal.name, config, networks)
+    parameters = LimitedParameters(model, limits)
+    if config.changes and config.combine == "product" and len(recordings) == 1:
+        free = config.free or names_that_free(limits)
+        windows, said = since_last_change(source, windows, free, networks, progress=progress)
+        notes = [*notes, *said]
     training, held_out = cut(windows, config.length, config.held_out)
     meta = {
         "robot": nominal.name,
@@ -153,7 +166,6 @@ def infer(
     samples: Samples | None = None
     course: Trace | None = None
     errors: ErrorModel | None = None
-    parameters = LimitedParameters(model, limits)
     if config.method == GAUSS_NEWTON:
         posterior, verdicts = _laplace(source, networks, windows, parameters, config, progress, meta)
     else:

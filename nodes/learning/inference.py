@@ -69,6 +69,10 @@ class InferenceConfig:
     combine: str = setting(
         "product", choices=("product", "sum"), description="trajectories are of one robot, or each may be of another"
     )
+    changes: bool = setting(
+        True,
+        description="a change of the robot is looked for in a single bag of one robot, and what follows it is used alone",
+    )
     threads: int = setting(1, "", (1, 64), "of a roll-out in this process")
 
 
@@ -148,6 +152,7 @@ class Inference(RefitNode):
             "errors": config.errors if method in METHODS else "assumed",
             "sigma_def": config.sigma_def,
             "combine": config.combine,
+            "changes": config.changes,
             "blueprint": str(Path(goal.blueprint).absolute()) if goal.blueprint else "",
         }
         # The same goal finds its own checkpoint again, and another goal never finds it.

@@ -15,7 +15,7 @@ from identification.recordings import cut, read_recordings
 from identification.spread_density import Recipe
 from sim_core.augmentation import Blueprint, Network, open_parameters, save_blueprints
 from sim_core.host.executors import open_executor
-from sim_core.inference.fit.free_names import natural_limits
+from sim_core.inference.fit.free_names import names_that_free, natural_limits
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.shooting.joint_causes import JointCauses
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
@@ -254,6 +254,49 @@ def test_workers_get_the_networks_and_not_their_path(recording):
     np.testing.assert_array_equal(there.density().log_p(z), log_p)
     # A damping of d beside the network is one of d + 0.25 without it.
     np.testing.assert_allclose(without.density().log_p(z[:3] + 0.25), log_p[:3], rtol=1e-6)
+
+
+class Changed(Recording):
+    """A robot that is another from some sample on; its motion goes on."""
+
+    def __init__(self, at, after, steps=450):
+        super().__init__(steps)
+        p = LimitedParameters(self.model, dict.fromkeys(after, (-100.0, 100.0))).to_physical(list(after.values()))
+        dynamics = Dynamics(self.model, dt=DT, substeps=round(DT / self.model.timestep))
+        series, gear = self._series, self.model.parameters.nominal[self.model.parameters.index("slider.gear")]
+        before = np.concatenate([series.q, series.v], 1)[at - 1]
+        x = dynamics.rollout(before, series.effort[at:, :1] / gear, p)[1:]
+        x += 1e-4 * np.random.default_rng(2).standard_normal(x.shape)
+        series.q[at:], series.v[at:] = x[:, :2], x[:, 2:]
+
+
+def test_particles_are_of_the_robot_as_it_was_last(recording):
+    heavier = {"slider.damping": 0.5, "pole.mass": 0.17}
+    changed = Changed(150, heavier)
+    found = infer([changed], config("emcee", particles=20, iterations=150, windows=1))
+    (said,) = found.notes
+    assert 1.48 <= float(said.removeprefix("The robot changed at ").split()[0]) <= 1.5 and "--changes off" in said
+    mass = found.posterior.values[:, list(found.posterior.names).index("pole.mass")]
+    assert np.quantile(mass, 0.02) <= 0.17 <= np.quantile(mass, 0.98)
+    # All of it for one robot: a mass that no robot had, and too sure of it.
+    mixed = infer([changed], config("emcee", particles=20, iterations=150, windows=1, changes=False))
+    mixture = mixed.posterior.values[:, list(mixed.posterior.names).index("pole.mass")]
+    assert not mixed.notes and not np.quantile(mixture, 0.02) <= 0.17 <= np.quantile(mixture, 0.98)
+    # Where nothing changed, nothing is left out; several recordings may be of another moment each.
+    assert not infer([recording], config("emcee", iterations=20, windows=1)).notes
+    assert not infer([changed, changed], config("emcee", iterations=20, windows=1)).notes
+    with pytest.raises(
+        UnusableInput, match=r"changed at .* and 0\.\d+ s follow where 1 s are needed.*--to .*--changes off"
+    ):
+        infer([Changed(390, heavier)], config("emcee", iterations=20, windows=1))
+
+
+def test_natural_quantities_are_freed_by_the_names_of_what_they_belong_to():
+    found = names_that_free(
+        ["hand.mass", "hand.com.x", "joint1.damping", "joint1.frictionloss", "gravity.z", "motor.gear"]
+    )
+    assert found == ["hand.mass_com", "joint1.damping", "joint1.friction", "gravity", "motor.gear"]
+    assert names_that_free(["a.mass", "a.I_com.xx", "b.com.z"]) == ["a.inertia", "b.mass_com"]
 
 
 def test_data_and_options_that_cannot_be_used_are_one_sentence(recording):

@@ -49,6 +49,7 @@ __all__ = [
     "default_names",
     "free_parameters",
     "model_with",
+    "names_that_free",
     "natural_limits",
 ]
 
@@ -156,6 +157,24 @@ def natural_limits(source: str | Path, names: list[str]) -> tuple[RobotModel, di
     positive = np.array([is_positive(row.name) for row in rows])
     low, high = np.where(positive, low, low - more), high + more
     return model, {row.name: (float(a), float(b)) for row, a, b in zip(rows, low, high)}
+
+
+def names_that_free(quantities: Iterable[str]) -> list[str]:
+    """Names, as for `free_parameters`, of what the natural quantities belong to: hand.mass_com of hand.mass and of hand.com.x."""
+    found: dict[str, None] = {}
+    for quantity in quantities:
+        owner, _, kind = quantity.partition(".")
+        if owner == "gravity":
+            name = "gravity"
+        elif kind.startswith(("I_com.", "I.")):
+            name = f"{owner}.inertia"
+        elif kind == "mass" or kind.startswith("com."):
+            name = f"{owner}.mass_com"
+        else:
+            name = f"{owner}.friction" if kind == "frictionloss" else quantity
+        found[name] = None
+    whole = {name.partition(".")[0] for name in found if name.endswith(".inertia")}
+    return [name for name in found if not (name.endswith(".mass_com") and name.partition(".")[0] in whole)]
 
 
 def blocks_of(model: RobotModel, names: Iterable[str]) -> list[Block]:
