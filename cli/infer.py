@@ -52,6 +52,8 @@ def infer_command(
     folder = write_run(
         "infer", lambda run: write_inference(inference, result, run, source, anyway=anyway), out, bag=source
     )
+    for note in inference.notes:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     for verdict in inference.verdicts:
         style = "green" if verdict.passed else "red" if verdict.binding else "yellow"
         mark = "✓" if verdict.passed else "✗" if verdict.binding else "!"
