@@ -13,6 +13,7 @@ import numpy as np
 
 from reporting.checks import Check
 from sim_core.inference.data.density import LogDensity
+from sim_core.inference.fit.evidence import temper
 from sim_core.inference.posterior.chains import chain_check
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.posterior.stein_check import stein_check
@@ -41,8 +42,8 @@ P_VALUE, VARIANCE = 0.01, 2.0
 LEANING, CLOSE, RISING = 0.2, 0.05, 1.0
 # Of the samples of the held-out part, within the band of 95 % that the noise draws about a particle's prediction.
 EXPLAINED, BAND = 0.9, 1.96
-# Noise that is so many times what the recording shows.
-GENEROUS = 3.0
+# Noise that is so many times what the recording shows; what it shows that is so many times the noise.
+GENEROUS, NARROW = 3.0, 1.5
 # Particles that may diverge where the recording is held out.
 LOST = 0.05
 
@@ -289,11 +290,31 @@ def judge_prediction(held: Held, sigma: float | np.ndarray | None, combine: str)
             f"--sigma-obs {wanted:.2g}, or have the errors fitted (--errors fitted)."
         )
     yield Verdict(Check("held-out samples within a particle's 95 % band", share, EXPLAINED, ">=", "1"), told)
-    if not fitted and sigma > GENEROUS * error:
+    if not fitted and combine != "sum":  # of one particle, trajectories of several robots differ for another reason
+        yield from _judge_noise(float(sigma), error, residual[np.argmin(errors[finite])])
+
+
+def _judge_noise(sigma: float, error: float, residual: np.ndarray) -> Iterator[Verdict]:
+    """Whether the posterior is as wide as the recording allows. What a prediction misses it by repeats itself from sample to sample, and
+    says as much as independent noise would that is larger by the root of the autocorrelation time.
+
+    Args:
+        error: RMS, residual: (R, T, nx) of a particle.
+    """
+    worth = error / np.sqrt(temper(residual / max(_rms(residual), np.finfo(float).tiny)))
+    if sigma > GENEROUS * worth:
         yield Verdict(
-            Check("noise assumed over error found", sigma / error, GENEROUS, "<=", "1"),
-            f"The noise is assumed {sigma / error:.2g} times larger than what the particles miss the recording by, and the "
-            f"posterior is that much wider; say --sigma-obs {error:.2g} for what the recording can tell.",
+            Check("noise assumed over error found", sigma / worth, GENEROUS, "<=", "1"),
+            f"The noise is assumed {sigma / worth:.2g} times larger than what the particles miss the recording by is worth, and the "
+            f"posterior is that much wider; say --sigma-obs {worth:.2g} for what the recording can tell.",
+            binding=False,
+        )
+    elif worth > NARROW * sigma:
+        yield Verdict(
+            Check("error found over noise assumed", worth / sigma, NARROW, "<=", "1"),
+            "What the particles miss the recording by repeats itself from sample to sample, and says as little as independent noise of "
+            f"{worth:.2g}: intervals are about {worth / sigma:.2g} times too narrow. Say --sigma-obs {worth:.2g}, or have the errors "
+            "fitted (--errors fitted).",
             binding=False,
         )
 
