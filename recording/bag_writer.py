@@ -60,8 +60,8 @@ class BagWriter:
             self._writer.set_custom_data(key, value)
         self._connections: dict[str, Connection] = {}
         self._flush_period = flush_period
-        self._opened = time.monotonic()
-        self._flush_due = self._opened  # the first message at once: then the disk has shown that it can be written
+        self._began: float | None = None  # when the first message was written
+        self._flush_due = time.monotonic()  # the first message at once: then the disk has shown that it can be written
         self.bytes_written = 0
         self._writer.open()
         self._closed = False
@@ -124,7 +124,8 @@ class BagWriter:
             storage.close_chunk()
         storage.bio.flush()
         now = time.monotonic()
-        self._flush_due = now + min(self._flush_period, max(now - self._opened, _YOUNGEST))
+        self._began = now if self._began is None else self._began
+        self._flush_due = now + min(self._flush_period, max(now - self._began, _YOUNGEST))
         self._write_metadata()
 
     def _storage(self) -> McapWriter:

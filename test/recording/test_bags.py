@@ -199,7 +199,7 @@ def test_a_young_bag_never_misses_more_than_half(tmp_path, monkeypatch):
     bag = BagWriter(tmp_path / "bag", flush_period=0.8)
     bag.add_topic("/joint_states", JOINT_STATE)
     for k in range(400):
-        clock[0] = 100.0 + 0.01 * k
+        clock[0] = 103.0 + 0.01 * k  # it waits for its first message
         bag.write_message("/joint_states", k, joint_state(0.0))
         if k in (3, 7, 15, 30, 60, 77, 130, 300, 399):
             on_disk = BagReader(tmp_path / "bag").topics["/joint_states"].count
