@@ -9,10 +9,11 @@ import numpy as np
 from identification.identify_changes import changes_section
 from reporting import PALETTE, Report, Result, figure
 from sim_core.inference.fit.identify import Identification
+from sim_core.inference.fit.repetition import autocorrelation
 from sim_core.inference.fit.stretches import History
 from sim_core.multibody import RobotModel
 
-__all__ = ["autocorrelation", "identification_report", "residuals"]
+__all__ = ["identification_report", "residuals"]
 
 MEASURED, BEFORE, AFTER = "#444444", PALETTE[1], PALETTE[0]
 MAX_LAG = 20
@@ -179,13 +180,6 @@ def residuals(found: Identification) -> tuple[np.ndarray, np.ndarray]:
     if rollout is None or scale is None:
         raise ValueError("expected a fit, found one whose start did not roll out; identify() keeps none of those")
     return rollout.residual / scale, scale
-
-
-def autocorrelation(r: np.ndarray, lags: np.ndarray) -> np.ndarray:
-    """Autocorrelation inside segments r (S, K) at lags, shape (len(lags),)."""
-    variance = np.mean(r * r)
-    K = r.shape[1]
-    return np.array([np.mean(r[:, : K - lag] * r[:, lag:]) / variance for lag in lags])
 
 
 def _conditioning(report: Report, found: Identification) -> None:

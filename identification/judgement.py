@@ -13,7 +13,7 @@ import numpy as np
 
 from reporting.checks import Check
 from sim_core.inference.data.density import LogDensity
-from sim_core.inference.fit.evidence import temper
+from sim_core.inference.fit.repetition import independent_share
 from sim_core.inference.posterior.chains import chain_check
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.posterior.stein_check import stein_check
@@ -301,7 +301,7 @@ def _judge_noise(sigma: float, error: float, residual: np.ndarray) -> Iterator[V
     Args:
         error: RMS, residual: (R, T, nx) of a particle.
     """
-    worth = error / np.sqrt(temper(residual / max(_rms(residual), np.finfo(float).tiny)))
+    worth = error / np.sqrt(independent_share(residual / max(_rms(residual), np.finfo(float).tiny)))
     if sigma > GENEROUS * worth:
         yield Verdict(
             Check("noise assumed over error found", sigma / worth, GENEROUS, "<=", "1"),

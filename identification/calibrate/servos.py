@@ -17,10 +17,11 @@ from identification.calibrate.page import start_page
 from identification.calibrate.parameter_files import ros_parameters
 from identification.errors import UnusableInput, unusable_input
 from identification.identify_bag import BagIdentification, identify, parameter_file
-from identification.identify_report import autocorrelation, residuals
+from identification.identify_report import residuals
 from recording import BagError, BagReader
 from reporting import PALETTE, Progress, Report, Result, figure
 from sim_core.inference.fit.identify import Identification, IdentifyConfig
+from sim_core.inference.fit.repetition import autocorrelation
 from sim_core.multibody.model.parameters import NamedEstimate
 
 __all__ = ["ServoSettings", "assumed_constants", "calibrate_servos"]

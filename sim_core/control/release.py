@@ -20,7 +20,8 @@ import numpy as np
 from sim_core.control.refit import Fit, Refit, RefitResult
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.considered import Considered
-from sim_core.inference.fit.evidence import price, temper
+from sim_core.inference.fit.evidence import price
+from sim_core.inference.fit.repetition import independent_share
 from sim_core.multibody.model.parameters import NamedEstimate
 
 __all__ = ["Release", "unless_far_better"]
@@ -113,12 +114,12 @@ class Release:
         prior = lambda theta: 0.5 * float(np.sum(((theta - problem.prior_mean) / problem.prior_std) ** 2))
         cost = lambda fit: problem.loss.rho(fit.rollout.residual / scale).sum((1, 2))
         saved = cost(small.solution) - cost(large.solution)
-        # Without the first segment: where that holds a moment from before a change it must not free anything.
-        said = temper(large.solution.rollout.residual / scale)
+        share = independent_share(large.solution.rollout.residual / scale)
         if large.result.explained:
-            self._temper = said
-        gain = said * saved[len(saved) > 1 :].sum() + prior(theta) - prior(large.solution.theta)
-        return bool(gain > price(after, a, c, problem.prior_std, said))
+            self._temper = share
+        # Without the first segment: where that holds a moment from before a change it must not free anything.
+        gain = share * saved[len(saved) > 1 :].sum() + prior(theta) - prior(large.solution.theta)
+        return bool(gain > price(after, a, c, problem.prior_std, share))
 
     def _considered(self) -> Considered:
         assert self.refit.considered is not None

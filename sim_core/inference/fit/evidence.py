@@ -7,8 +7,8 @@ any reason, as Laplace's approximation has it. With S = A_aa^-1 A_ac and the Sch
 
 `promise` takes the saving from one Gauss-Newton step at the optimum of a, which costs nothing; `price` is the rest, with which the
 saving of a fit of both is compared. Residuals that are correlated in time say less than as many independent ones: costs and Hessians
-of the data are tempered by `temper` of what is left over at the optimum of both. What the smaller model leaves over must not say
-it: where that is wrong it repeats itself for that reason alone.
+of the data are tempered by the independent share (repetition.py) of what is left over at the optimum of both. What the smaller model
+leaves over must not say it: where that is wrong it repeats itself for that reason alone.
 
 Source: MacKay, Bayesian Interpolation (Neural Computation 1992), section 4.
 """
@@ -20,9 +20,7 @@ import numpy as np
 from sim_core.inference.fit.definite import solve_definite
 from sim_core.inference.shooting.shooting import NormalEquations
 
-__all__ = ["price", "promise", "temper"]
-
-OUTLYING = 3.0  # residuals beyond so many scales weigh no more than these in their correlation
+__all__ = ["price", "promise"]
 
 
 def price(normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarray, temper: float = 1.0) -> float:
@@ -41,22 +39,6 @@ def promise(normal: NormalEquations, a: np.ndarray, c: np.ndarray, std: np.ndarr
     g = temper * std[c] * (normal.gradient[c] + follows.T @ normal.gradient[a])
     saved = 0.5 * np.sum((g @ directions) ** 2 / (temper * information + 1.0))
     return float(saved - 0.5 * np.sum(np.log1p(temper * information)))
-
-
-def temper(residual: np.ndarray) -> float:
-    """How much residuals (S, N, M) of segments, over their scale, say of as many independent ones: one over their autocorrelation time.
-
-    Summed up to the first lag at which they are not correlated any more (Geyer, Practical Markov Chain Monte Carlo, Statistical
-    Science 1992, section 3.3); all columns together, each with the weight that it has in the cost.
-    """
-    r = np.clip(residual, -OUTLYING, OUTLYING)
-    count, power, time = r.shape[1], np.mean(r**2), 1.0
-    for lag in range(1, count // 2):
-        correlation = np.mean(r[:, lag:] * r[:, :-lag]) / max(power, np.finfo(float).tiny)
-        if correlation <= 0.0:
-            break
-        time += 2.0 * (1.0 - lag / count) * correlation
-    return 1.0 / time
 
 
 def _directions(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_considered import FITTED, bayes, equations, problem
 
-from sim_core.inference.fit.evidence import price, promise, temper
+from sim_core.inference.fit.evidence import price, promise
 
 HELD = np.array([2, 3, 4, 5])
 
@@ -45,27 +45,3 @@ def test_data_that_are_repeated_four_times_say_as_much_as_once_where_they_are_te
     four, _ = equations(np.repeat(J, 4, 0), np.repeat(y, 4), std, np.repeat(segment, 4))
     assert promise(four, FITTED, HELD, std, 0.25) == pytest.approx(promise(once, FITTED, HELD, std), rel=1e-6)
     assert price(four, FITTED, HELD, std, 0.25) == pytest.approx(price(once, FITTED, HELD, std), rel=1e-6)
-
-
-def coloured(memory, seed, shape=(40, 200, 6)):
-    """Residuals of unit variance, each of which remembers so much of the one before."""
-    e = np.random.default_rng(seed).standard_normal(shape)
-    for k in range(1, shape[1]):
-        e[:, k] = memory * e[:, k - 1] + np.sqrt(1.0 - memory**2) * e[:, k]
-    return e
-
-
-@pytest.mark.parametrize("memory", [0.0, 0.5, 0.8, 0.9])
-def test_residuals_that_remember_say_as_much_as_their_autocorrelation_time_allows(memory):
-    expected = (1.0 - memory) / (1.0 + memory)  # of a first-order process, in closed form
-    found = [temper(coloured(memory, seed)) for seed in range(5)]
-    assert np.allclose(found, expected, rtol=0.1) and max(found) <= 1.0
-    white, slow = coloured(0.0, 7, (40, 200, 3)), 0.01 * coloured(0.9, 8, (40, 200, 3))
-    assert temper(np.concatenate([white, slow], 2)) > 0.9  # what costs nothing says nothing
-
-
-def test_one_wild_residual_is_no_repetition():
-    e = coloured(0.8, 1)
-    e[0, 50:52] = 1e6
-    assert temper(e) == pytest.approx(1.0 / 9.0, rel=0.1)
-    assert temper(np.zeros((2, 30, 4))) == 1.0
