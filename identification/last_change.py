@@ -11,7 +11,7 @@ from reporting import Progress
 from sim_core.augmentation import Blueprint, attaching
 from sim_core.inference.data.window import Window
 from sim_core.inference.fit.change_point import ChangeConfig, find_changes
-from sim_core.inference.fit.free_names import free_parameters
+from sim_core.inference.fit.free_names import DELAY, free_parameters
 from sim_core.inference.fit.identify import IdentifyConfig, dynamics_at, shooting_problem
 from sim_core.inference.fit.stretches import cut_at
 from sim_core.inference.shooting.shooting import DelayPrior
@@ -40,8 +40,9 @@ def since_last_change(
         FreeNameError: the robot has no such quantity.
         UnusableInput: what follows the change is too short.
     """
-    model, spec, with_delay = free_parameters(source, list(free), attaching(networks))
-    config = replace(IdentifyConfig(), delay=DelayPrior() if with_delay else None)
+    # Particles know no delay of the sensors, and one that is there must not hide a change.
+    model, spec, _ = free_parameters(source, [*free, *([] if DELAY in free else [DELAY])], attaching(networks))
+    config = replace(IdentifyConfig(), delay=DelayPrior())
     problem = shooting_problem(dynamics_at(model, windows[0].dt), spec, windows, config.segment_time, config)
     with progress.stage("looking for changes of the robot") if progress else nullcontext():
         changes = find_changes(problem, windows, detect)

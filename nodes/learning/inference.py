@@ -181,6 +181,8 @@ class Inference(RefitNode):
         text = (
             f"{len(found['log_lik'])} particles by {found['method']}, {ratio}, {found['not_finite']} evaluations masked"
         )
+        for note in found["notes"]:  # what was left out of a bag, say
+            text += f"; {note}"
         if found["cancelled"]:
             text += "; stopped early" + (
                 f", the same goal goes on from {self._checkpoint}" if found["resumable"] else ""

@@ -74,4 +74,5 @@ def infer_job(job: dict, told) -> dict:
         "cancelled": bool(posterior.meta.get("cancelled")),
         "resumable": inference.resumable,
         "error_ratio": inference.error_ratio,
+        "notes": inference.notes,
     }

@@ -44,6 +44,7 @@ from sim_core.multibody.model.parameter_blocks import (
 from sim_core.multibody.model.parameters import is_positive
 
 __all__ = [
+    "DELAY",
     "FreeNameError",
     "blocks_of",
     "default_names",

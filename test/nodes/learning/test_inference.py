@@ -164,6 +164,14 @@ def test_particles_that_are_not_finite_are_masked_and_counted(node, bag):
     assert np.isfinite(answer.result.posterior.values).all() and np.isneginf(answer.result.posterior.log_lik).any()
 
 
+def test_a_bag_in_which_the_robot_changes_is_used_from_there_on_and_the_answer_says_so(node, tmp_path):
+    changed = drive(4.0, [{"time": 2.0, "action": "set", "target": "slider.damping", "value": 0.15}])
+    answer = result(node, send(node, write(tmp_path / "bag", changed), method="emcee", iterations=100, windows=1))
+    assert "The robot changed at 2.0" in answer.result.message or "The robot changed at 1.9" in answer.result.message
+    damping = np.array(answer.result.posterior.values)
+    assert np.median(damping) == pytest.approx(0.15, abs=0.05), answer.result.message
+
+
 def test_goals_that_cannot_be_are_refused_or_fail_with_a_sentence(node, bag):
     assert not send(node, bag, method="magic").accepted
     assert not send(node, bag, bags=[]).accepted
