@@ -153,7 +153,7 @@ def _fit(job: tuple[str, int, Path], objects: list[PokedObject], network: str) -
 
     method, seed, path = job
     tasks = tasks_of(objects)
-    settings = settings_for(tasks, kernel_input="extractor" if method == PUBLISHED else "numbers")
+    settings = settings_for(tasks, published=method == PUBLISHED)
     started = time.process_time()
     model = train_force_model(tasks, "CoDeGa" if method == PUBLISHED else method, network, seed, settings)
     model.meta["processor seconds"] = time.process_time() - started

@@ -33,6 +33,7 @@ from sim_core.meta.joint import new_deep_gp
 from sim_core.meta.model import Extractor, MeanModel
 from sim_core.meta.settings import FoldSettings, MetaSettings
 from sim_core.meta.tasks import Rows, Task, places_of
+from sim_core.meta.warp import Warp
 
 __all__ = ["Entry", "fit_kernel", "fold_means", "folds_of", "residual_entries", "train_codega"]
 
@@ -42,7 +43,7 @@ class Entry:
     """What a fold's mean leaves on a task that it never saw.
 
     Attributes:
-        task: position in the pool. fold: position of the fold. residuals: / scale (n,).
+        task: position in the pool. fold: position of the fold. residuals: / scale, warped (n,).
         features: by the fold's extractor (s, n, width), of the inputs as they are and under each symmetry.
     """
 
@@ -149,7 +150,8 @@ def residual_entries(
         for task in fold.kernel:
             rows = pool.rows.take(pool.of[task])
             features = _variants(mean.extractor, rows, settings)
-            residuals = pool.values[pool.of[task]] - mean.mean_head(features[0])[:, 0]
+            warp = Warp(settings.warp)
+            residuals = warp(pool.values[pool.of[task]]) - warp(mean.mean_head(features[0])[:, 0])
             entries.append(Entry(task, k, residuals, features))
     return entries
 
@@ -227,7 +229,7 @@ def _unseen(model: DeepGp, means: Sequence[MeanModel], tasks: Sequence[Task], ke
         total = 0.0
         for task in tasks:
             mean, embedded = prior(task.rows)
-            total += float(model.kernel.nlml(embedded, task.values / model.scale - mean))
+            total += float(model.kernel.nlml(embedded, model.warp(task.values / model.scale) - mean))
         return total / sum(len(task) for task in tasks)
 
     by_fold = [cost(lambda rows: _prior_of_fold(model, mean, rows, kernel_input)) for mean in means]
@@ -235,7 +237,7 @@ def _unseen(model: DeepGp, means: Sequence[MeanModel], tasks: Sequence[Task], ke
 
 
 def _prior_of_fold(model: DeepGp, mean: MeanModel, rows: Rows, kernel_input: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean / scale (n,) and embedded points (1, n, q) by a fold's mean and by what the kernel saw with it in training."""
+    """Mean / scale, warped (n,), and embedded points (1, n, q) by a fold's mean and by what the kernel saw with it in training."""
     features = mean.extractor(rows)
     seen = model.branches[0](rows) if kernel_input == "branch" else features
-    return mean.mean_head(features)[:, 0], model.kernel.embed(seen[None], model.where(rows))
+    return model.warp(mean.mean_head(features)[:, 0]), model.kernel.embed(seen[None], model.where(rows))

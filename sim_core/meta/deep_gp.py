@@ -16,6 +16,7 @@ from torch import nn
 
 from sim_core.meta.model import Extractor, MetaModel, dense
 from sim_core.meta.tasks import Array, Inputs, Rows, places_of
+from sim_core.meta.warp import Warp
 
 __all__ = ["DeepGp", "DeepPosterior", "Kernel"]
 
@@ -38,13 +39,14 @@ class Kernel(nn.Module):
 
     Args:
         width: of the features. hidden, embedding: widths of g's hidden layer and result. last: of the features, how many at their end
-            it sees; 0: all. reach: r before training [unit of the places]; 0: it knows of no places.
+            it sees, and then g divides each by a length of its own and there is no network; 0: all. reach: r before training [unit of the
+            places]; 0: it knows of no places.
     """
 
     def __init__(self, width: int, hidden: int = 32, embedding: int = 8, last: int = 0, reach: float = 0.0) -> None:
         super().__init__()
-        self.last, self.embedding, self.reach = last, embedding, reach
-        self.head = dense(last or width, hidden, embedding)
+        self.last, self.embedding, self.reach = last, last or embedding, reach
+        self.head = Lengths(last) if last else dense(width, hidden, embedding)
         self.log_signal = nn.Parameter(torch.tensor(0.5 * math.log(FIRST)))
         self.log_length = nn.Parameter(torch.tensor(math.log(FIRST)))
         self.log_noise = nn.Parameter(torch.tensor(0.5 * math.log(FIRST)))
@@ -91,6 +93,22 @@ class Kernel(nn.Module):
         return factor.diagonal().log().sum() + 0.5 * (white**2).sum() + constant
 
 
+class Lengths(nn.Module):
+    """Divides each feature by a length of its own.
+
+    Args:
+        width: of the features.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.log_lengths = nn.Parameter(torch.zeros(width))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """Features (..., width) to the same."""
+        return features / self.log_lengths.exp()
+
+
 def _squared(log_deviation: torch.Tensor) -> torch.Tensor:
     """A variance, in double precision."""
     return (2.0 * log_deviation.double()).exp()
@@ -109,6 +127,7 @@ class DeepGp(MetaModel):
     Args:
         extractor: features of the mean, and of the kernel unless it has branches. scale: see `MetaModel`.
         hidden, embedding, last, reach: see `Kernel`. branches: extractors of the kernel's own, in place of the mean's.
+        warp: of the scale on which values are normal, see `Warp`; the mean is one of values.
 
     Attributes:
         places: whether the last of the inputs' numbers are places, for the kernel alone.
@@ -125,9 +144,10 @@ class DeepGp(MetaModel):
         branches: Sequence[Extractor] = (),
         last: int = 0,
         reach: float = 0.0,
+        warp: float = 0.0,
     ) -> None:
         super().__init__(extractor, scale)
-        self.hidden, self.embedding, self.places = hidden, embedding, reach > 0.0
+        self.hidden, self.embedding, self.places, self.warp = hidden, embedding, reach > 0.0, Warp(warp)
         self.mean_head = dense(extractor.width, hidden, 1)
         self.branches = nn.ModuleList(branches)
         self.kernel = Kernel(extractor.width, hidden, embedding, last, reach)
@@ -137,19 +157,20 @@ class DeepGp(MetaModel):
         return (self.extractor, *self.branches)
 
     def forward(self, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean / scale (n,), and embedded points (b, n, q) in double precision."""
+        """Mean / scale, warped (n,), and embedded points (b, n, q) in double precision."""
         features = self.extractor(rows)
         seen = [branch(rows, k) for k, branch in enumerate(self.branches, 1)] or [features]
-        return self.mean_head(features)[:, 0], self.kernel.embed(torch.stack(seen), self.where(rows))
+        return self.warp(self.mean_head(features)[:, 0]), self.kernel.embed(torch.stack(seen), self.where(rows))
 
     def where(self, rows: Rows) -> torch.Tensor | None:
         """Places (n, k) of rows, None if the kernel knows of none. Raises ValueError: they are not told."""
         return places_of(rows) if self.places else None
 
     def nlml(self, inputs: Inputs, values: Array) -> torch.Tensor:
-        """Negative log marginal likelihood of one task's values (n,), in the unit of values / scale."""
+        """Negative log marginal likelihood of one task's values / scale, warped (n,)."""
         mean, embedded = self(Rows.of(inputs))
-        return self.kernel.nlml(embedded, torch.as_tensor(values, dtype=torch.float64) / self.scale - mean.double())
+        scaled = torch.as_tensor(values, dtype=torch.float64) / self.scale
+        return self.kernel.nlml(embedded, self.warp(scaled) - mean.double())
 
     @torch.no_grad()
     def condition(self, inputs: Inputs | None = None, values: Array = np.empty(0)) -> DeepPosterior:
@@ -158,7 +179,7 @@ class DeepGp(MetaModel):
         if rows is None:
             return DeepPosterior(self, None, scaled)
         mean, embedded = self(rows)
-        return DeepPosterior(self, embedded, scaled - mean.double())
+        return DeepPosterior(self, embedded, self.warp(scaled) - mean.double())
 
 
 class DeepPosterior:
@@ -166,7 +187,7 @@ class DeepPosterior:
 
     Args:
         model: of which it is. embedded: trials (b, n, q), None if there are none.
-        residuals: what the mean leaves on them / scale (n,).
+        residuals: what the mean leaves on them / scale, warped (n,).
     """
 
     def __init__(self, model: DeepGp, embedded: torch.Tensor | None, residuals: torch.Tensor) -> None:
@@ -178,7 +199,7 @@ class DeepPosterior:
 
     @torch.no_grad()
     def predict(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        """See `Belief`: mean and standard deviation of the process (m,); without trials, the prior's mean and sigma_f."""
+        """See `Belief`: mean and standard deviation of the process (m,), see `Warp.spread`; without trials, the prior's mean and sigma_f."""
         kernel, scale = self.model.kernel, self.model.scale
         prior, embedded = self.model(self.model.rows(inputs))
         mean, variance = prior.double(), kernel.variance().expand(len(prior))
@@ -186,8 +207,9 @@ class DeepPosterior:
             cross = torch.linalg.solve_triangular(self._factor, kernel.covariance(self.embedded, embedded), upper=False)
             mean = mean + (cross.T @ self._white)[:, 0]
             variance = (variance - (cross**2).sum(0)).clamp(min=0.0)
-        return scale * mean.numpy(), scale * variance.sqrt().numpy()
+        middle, deviation = self.model.warp.spread(mean, variance.sqrt())
+        return scale * middle.numpy(), scale * deviation.numpy()
 
     def noise(self) -> float:
-        """Standard deviation of a reading's noise [unit of the values]."""
+        """Standard deviation of a reading's noise, near zero if values are warped [unit of the values]."""
         return self.model.scale * math.sqrt(float(self.model.kernel.noise().detach()))

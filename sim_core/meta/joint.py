@@ -31,7 +31,8 @@ def new_deep_gp(factory: ExtractorFactory, settings: MetaSettings, seed: int) ->
     last = extractor.numbers if settings.kernel_input == "numbers" else 0
     if settings.kernel_input == "numbers" and not last:
         raise ValueError("expected an extractor whose features end in its numbers, for a kernel that sees those alone")
-    return DeepGp(extractor, settings.hidden, settings.embedding, settings.scale, branches, last, settings.reach)
+    widths = settings.hidden, settings.embedding
+    return DeepGp(extractor, *widths, settings.scale, branches, last, settings.reach, settings.warp)
 
 
 def train_joint(
@@ -56,7 +57,7 @@ def train_joint(
             for k in rng.permutation(len(tasks)):
                 rows = pool.of[k]
                 mean, embedded = model(augmented(pool.rows.take(rows), settings.augmentation, rng, noise=False))
-                yield model.kernel.nlml(embedded, pool.values[rows] - mean)
+                yield model.kernel.nlml(embedded, model.warp(pool.values[rows]) - mean)
 
         def tell(epoch: int, loss: float) -> None:
             progress(f"mean and kernel jointly: epoch {epoch}, loss per row {loss:.3f}")

@@ -31,7 +31,7 @@ def save_model(path: str | os.PathLike[str], model: DeepGp | MeanModel | NeuralP
     shape: dict[str, Any] = {"scale": model.scale, "hidden": model.hidden}
     if isinstance(model, DeepGp):
         shape |= {"embedding": model.embedding, "branches": len(model.branches), "last": model.kernel.last}
-        shape["reach"] = model.kernel.reach
+        shape |= {"reach": model.kernel.reach, "warp": model.warp.width}
     if isinstance(model, MeanModel):
         shape["deviation"] = model.deviation
     header = {

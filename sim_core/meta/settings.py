@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import torch
 
+from sim_core.meta.warp import Warp
+
 __all__ = ["Augmentation", "FoldSettings", "KernelInput", "MeanFit", "MetaSettings", "ProcessFit", "TaskFit"]
 
 #: (views (b, ...), *numbers (b or n, ...)) -> the same with other contents
@@ -108,7 +110,10 @@ class MetaSettings:
         kernel_input: what the kernel sees: "extractor": the mean's, a fold's in training and the deployed mean's afterwards (the
             published procedure). Three ways without that change: "folds": the folds' extractors are deployed too, and the
             kernel is the mean of theirs; "branch": an extractor of its own, which is trained with the kernel. "numbers": no
-            extractor, but the numbers that features end in, which are the same in training and afterwards.
+            extractor, but the numbers that features end in, which are the same in training and afterwards; each
+            is divided by a length of its own, and there is no network.
+        warp: the process speaks of the logarithm of values beyond so many scales, 0: of none (the published procedure); see `Warp`.
+            The mean is fitted to the values as they are in any case.
         reach: what lies within about this distance in a task is alike, 0: the kernel knows of no places (the published procedure). Else the
             last numbers of the inputs are places (n, k), and this is where the training of that distance begins [unit of the places].
         augmentation, folds: see there. mean, kernel, joint, process: how each part is fitted.
@@ -118,6 +123,7 @@ class MetaSettings:
     hidden: int = 32
     embedding: int = 8
     kernel_input: KernelInput = "extractor"
+    warp: float = 0.0
     reach: float = 0.0
     augmentation: Augmentation = Augmentation()
     folds: FoldSettings = FoldSettings()
@@ -129,5 +135,6 @@ class MetaSettings:
     def __post_init__(self) -> None:
         if not self.scale > 0.0:
             raise ValueError(f"expected a scale of the values greater than 0, found {self.scale}")
+        Warp(self.warp)
         if not self.reach >= 0.0:
             raise ValueError(f"expected a reach of 0 or more, found {self.reach}")

@@ -89,7 +89,7 @@ def symmetries(inputs: tuple[torch.Tensor, ...], which: int) -> tuple[torch.Tens
     """An object and its pokes turned by `which` quarters about the vertical, from 4 on mirrored first: no force changes.
 
     Args:
-        inputs: clouds (b, n, 6) and places with displacements (m, 4). which: 1 to 7.
+        inputs: clouds (b, n, 6), places with displacements (m, 4), and places with normals (m, 6). which: 1 to 7.
     """
     mirror, quarters = divmod(which, 4)
 
@@ -100,4 +100,5 @@ def symmetries(inputs: tuple[torch.Tensor, ...], which: int) -> tuple[torch.Tens
             x, y = -y, x
         return torch.cat([x, y, *others], -1)
 
-    return tuple(turned(each) for each in inputs)
+    cloud, pokes, where = inputs
+    return turned(cloud), turned(pokes), torch.cat([turned(part) for part in where.split(3, -1)], -1)

@@ -20,7 +20,7 @@ from config.share import shared_folder
 from config.tiers import require
 from sim_core.elastic.force_response.clouds import POINTS, frame_of, seen
 from sim_core.elastic.force_response.network import ForceExtractor
-from sim_core.elastic.force_response.training import numbers_of
+from sim_core.elastic.force_response.training import numbers_of, pairs_of
 from sim_core.elastic.poke import Poke
 from sim_core.elastic.surface import Surface
 from sim_core.meta.model import Belief, MetaModel
@@ -69,12 +69,12 @@ class SeenObject:
         Raises:
             ValueError: forces or displacements that are not finite.
         """
-        numbers, forces = numbers_of(pokes, self.frame)
-        belief = self.model.condition((self.encoded, numbers), forces) if len(forces) else self.model.condition()
+        features, displacement, forces = pairs_of(pokes)
         deepest = self.frame.radius * float(self.model.meta["deepest"])
-        if len(numbers):
-            deepest = max(deepest, self.frame.radius * float(numbers[:, 3].max()))
-        return LearnedPointModel(self, belief, deepest)
+        if not len(forces):
+            return LearnedPointModel(self, self.model.condition(), deepest)
+        belief = self.model.condition((self.encoded, *numbers_of(features, displacement, self.frame)), forces)
+        return LearnedPointModel(self, belief, max(deepest, float(displacement.max())))
 
 
 class LearnedPointModel:
@@ -96,8 +96,8 @@ class LearnedPointModel:
         """Forces and their standard deviations, without the noise of a reading, (n,) each [N]."""
         if not len(features):
             return np.empty(0), np.empty(0)
-        numbers = self.known.frame.numbers(np.asarray(features, float)[:, :3], np.asarray(displacement, float))
-        force, deviation = self.belief.predict((self.known.encoded, numbers))
+        numbers = numbers_of(features, displacement, self.known.frame)
+        force, deviation = self.belief.predict((self.known.encoded, *numbers))
         return np.maximum(force, 0.0), deviation
 
 

@@ -49,7 +49,8 @@ SIZES = {"full": FULL, "small": SMALL}
 class ForceExtractor(Extractor):
     """Features of a poke.
 
-    Views: clouds (b, n, 6), position and colour, see `clouds.seen`. Numbers: (m, 4), place and displacement [radii].
+    Views: clouds (b, n, 6), position and colour, see `clouds.seen`. Numbers: (m, 4), place and displacement [radii]; further ones are for a
+    kernel alone.
 
     Args:
         size: a key of `SIZES`.
@@ -93,7 +94,7 @@ class ForceExtractor(Extractor):
         A mean has little use for the place, so that features which are trained for it alone forget it, and a kernel on them could not tell
         places of one object apart.
         """
-        (poke,) = numbers
+        poke = numbers[0]
         scaled = poke / poke.new_tensor([1.0, 1.0, 1.0, DEEPEST])
         return torch.cat([self.head(torch.cat([encoded, scaled], 1)), scaled], 1)
 

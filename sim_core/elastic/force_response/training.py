@@ -18,23 +18,24 @@ from sim_core.meta.fitting import Progress, silent
 from sim_core.meta.joint import train_joint
 from sim_core.meta.model import MetaModel
 from sim_core.meta.neural_process import train_neural_process
-from sim_core.meta.settings import Augmentation, FoldSettings, KernelInput, MeanFit, MetaSettings, ProcessFit, TaskFit
+from sim_core.meta.settings import Augmentation, FoldSettings, MeanFit, MetaSettings, ProcessFit, TaskFit
 from sim_core.meta.supervised import train_mean
 from sim_core.meta.tasks import Task
 
-__all__ = ["FORCE_SCALE", "METHODS", "PAIRS", "numbers_of", "settings_for", "task_of", "train_force_model"]
+__all__ = ["FORCE_SCALE", "METHODS", "PAIRS", "numbers_of", "pairs_of", "settings_for", "task_of", "train_force_model"]
 
 #: by which models divide forces [N]
 FORCE_SCALE = 4.0
 #: of displacement and force that a poke becomes
 PAIRS = 8
+#: of the warp [scales]: a force beyond half a newton counts by its logarithm, as objects, and their places, are so many times as stiff as others
+WARP = 0.125
+#: distance within which places are alike, before training [radii], and the length of a normal's change that counts as much as a radius
+REACH, TURN = 0.5, 1.5
 #: objects of a step of the mean, each of which costs an encoding
 VIEWS = 4
 #: epochs without improvement after which what is fitted by marginal likelihood ends: more steps than 5 epochs of 51 terrains
 PATIENCE = 20
-#: of a task that a step of the kernel sees, as many as five pokes have, as it is to be used after few; of all rows the likelihood is
-#: mostly that after many pokes, and the kernel then correlates the pairs of one poke and nothing across places
-ROWS = 5 * PAIRS
 #: by half a turn, mirrored along x, mirrored along y: an object that lies along x goes on to
 TURNS = tuple(partial(symmetries, which=k) for k in (2, 4, 6))
 
@@ -46,15 +47,27 @@ METHODS: dict[str, Callable[..., MetaModel]] = {
 }
 
 
-def numbers_of(pokes: Sequence[Poke], frame: ObjectFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Places with displacements (n, 4) [radii] and forces (n,) [N] of pokes, `PAIRS` of each where it has more."""
+def numbers_of(features: np.ndarray, displacement: np.ndarray, frame: ObjectFrame) -> tuple[np.ndarray, np.ndarray]:
+    """What a model is told of pokes at points with features (n, 9) of a surface by displacements (n,) [m].
+
+    Returns:
+        Places with displacements (n, 4) [radii], which the network sees; places with normals (n, 6) [radii, 1 / `TURN`], the patches' own.
+    """
+    features = np.asarray(features, float)
+    numbers = frame.numbers(features[:, :3], np.asarray(displacement, float))
+    return numbers, np.column_stack([numbers[:, :3], features[:, 6:] / TURN]).astype(np.float32)
+
+
+def pairs_of(pokes: Sequence[Poke]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features (n, 9), displacements (n,) [m] and forces (n,) [N] of pokes, `PAIRS` of each where it has more."""
     reduced = [poke if len(poke.displacement) <= PAIRS else downsampled(poke, PAIRS) for poke in pokes]
-    numbers = [
-        frame.numbers(np.tile(poke.feature[:3], (len(poke.displacement), 1)), poke.displacement) for poke in reduced
-    ]
     if not reduced:
-        return np.empty((0, 4), np.float32), np.empty(0)
-    return np.concatenate(numbers), np.concatenate([poke.force for poke in reduced])
+        return np.empty((0, 9)), np.empty(0), np.empty(0)
+    features = [np.tile(poke.feature, (len(poke.displacement), 1)) for poke in reduced]
+    displacement, forces = (
+        np.concatenate([getattr(poke, told) for poke in reduced]) for told in ("displacement", "force")
+    )
+    return np.concatenate(features), displacement, forces
 
 
 def task_of(name: str, category: str, surface: Surface, pokes: Sequence[Poke], points: int = POINTS) -> Task:
@@ -65,25 +78,29 @@ def task_of(name: str, category: str, surface: Surface, pokes: Sequence[Poke], p
     """
     frame = frame_of(surface.points)
     cloud = seen(surface.points, surface.colours, frame, points)
-    numbers, forces = numbers_of(pokes, frame)
-    return Task(name, (category,), (torch.from_numpy(cloud), torch.from_numpy(numbers)), torch.from_numpy(forces))
+    features, displacement, forces = pairs_of(pokes)
+    numbers = numbers_of(features, displacement, frame)
+    return Task(name, (category,), tuple(map(torch.from_numpy, (cloud, *numbers))), torch.from_numpy(forces))
 
 
-def settings_for(tasks: Sequence[Task], epochs: int = 200, kernel_input: KernelInput = "numbers") -> MetaSettings:
+def settings_for(tasks: Sequence[Task], epochs: int = 200, published: bool = False) -> MetaSettings:
     """As for scoops, with one fold for each category; the objects also turned and mirrored.
 
     Args:
-        epochs: at most, of each training. kernel_input: "extractor" as published. By default the kernel sees place and displacement
-            alone: of one object all else is the same, and nothing changes for it from the folds' extractors to the deployed one.
+        epochs: at most, of each training. published: with the published kernel, on the mean's features. By default the kernel sees place,
+            normal and displacement alone (of one object all else is the same, and nothing changes for it from the folds' extractors to the
+            deployed one), and speaks of the logarithm of forces.
     """
     categories = {name for task in tasks for name in task.characteristics}
     return MetaSettings(
         scale=FORCE_SCALE,
-        kernel_input=kernel_input,
+        warp=0.0 if published else WARP,
+        kernel_input="extractor" if published else "numbers",
+        reach=0.0 if published else REACH,
         augmentation=Augmentation(TURNS),
         folds=FoldSettings(len(categories)),
         mean=MeanFit(batch=256, epochs=epochs, views=VIEWS),
-        kernel=TaskFit(patience=PATIENCE, epochs=epochs, rows=ROWS),
+        kernel=TaskFit(patience=PATIENCE, epochs=epochs),
         joint=TaskFit(patience=PATIENCE, epochs=epochs),
         process=ProcessFit(support=5 * PAIRS, validation=max(len(tasks) // 6, 1), epochs=epochs),
     )

@@ -115,9 +115,15 @@ def test_groups_are_found_once_for_each_cloud():
 
 def test_turned_and_mirrored_objects():
     views, numbers = torch.from_numpy(cloud(50))[None], torch.from_numpy(rng.random((4, 4)).astype(np.float32))
+    where = torch.cat([numbers[:, :3], torch.from_numpy(rng.normal(size=(4, 3)).astype(np.float32))], 1)
     seen_once = {tuple(np.round(views[0, 0, :2].tolist(), 5))}
     for which in range(1, 8):
-        turned, places = symmetries((views, numbers), which)
+        turned, places, others = symmetries((views, numbers, where), which)
+        # A normal turns with its place.
+        assert torch.equal(others[:, :3], places[:, :3])
+        np.testing.assert_allclose(
+            (others[:, :3] * others[:, 3:]).sum(1), (where[:, :3] * where[:, 3:]).sum(1), rtol=1e-5
+        )
         assert torch.equal(turned[..., 2:], views[..., 2:]) and torch.equal(places[:, 2:], numbers[:, 2:])
         # Distances between pokes and points stay.
         before, after = torch.cdist(numbers[:, :3], views[0, :, :3]), torch.cdist(places[:, :3], turned[0, :, :3])
