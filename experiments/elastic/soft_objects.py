@@ -285,9 +285,9 @@ def report(
     fig, axes = figure(1, len(curves), size=(8.4, 2.9), sharey=True)
     for axis, curve in zip(axes, curves):
         d = 1e3 * curve["d"]
-        axis.fill_between(
-            d, *(curve["mean"] + s * 1.96 * curve["deviation"] for s in (-1, 1)), color=PALETTE[0], alpha=0.2
-        )
+        # no force pulls
+        band = (np.maximum(curve["mean"] + s * 1.96 * curve["deviation"], 0.0) for s in (-1, 1))
+        axis.fill_between(d, *band, color=PALETTE[0], alpha=0.2)
         axis.plot(d, curve["mean"], color=PALETTE[0], label=OWN)
         axis.plot(d, curve["scratch"], color=PALETTE[1], label=SCRATCH)
         axis.plot(1e3 * curve["asked"], curve["truth"], "o", ms=3, color=PALETTE[6], label="truth")

@@ -71,7 +71,11 @@ class StiffnessProcess:
 
     @classmethod
     def fit(cls, pokes: Sequence[Poke]) -> StiffnessProcess:
-        """The most probable of a lattice of hyperparameters.
+        """The most probable of a lattice of hyperparameters, by the restricted likelihood.
+
+        The curve was fitted to the same readings, and so its level says nothing of how much places differ: of one poke that is what is
+        believed before any, not that the object is even. (Patterson and Thompson, "Recovery of inter-block information when block sizes are
+        unequal", Biometrika 58, 1971.)
 
         Raises:
             ValueError: there are no pokes, or they hold what is not finite.
@@ -88,10 +92,13 @@ class StiffnessProcess:
             # The covariance is s^2 C + noise^2, and so one decomposition of C serves all of s and of the noise.
             unit = cls(x, d, f, reach * size, 1.0, depth * span, 1.0)
             values, vectors = np.linalg.eigh(unit._covariance(x, d, x, d))
-            along = (unit._residual @ vectors) ** 2
+            residual, level = unit._residual @ vectors, unit._scale(d) @ vectors
             for signal, noise in product(SIGNALS, NOISES):
                 variance = signal**2 * np.maximum(values, 0.0) + noise**2
-                probable = -0.5 * float((along / variance).sum() + np.log(variance).sum())
+                known = float((level**2 / variance).sum())
+                explained = float((level * residual / variance).sum()) ** 2 / known
+                off = float((residual**2 / variance + np.log(variance)).sum())
+                probable = -0.5 * (off - explained + np.log(known))
                 probable += _log_prior("signal", signal) + _log_prior("reach", reach)
                 if probable > best:
                     best, chosen = probable, (reach * size, signal, depth * span, noise)
