@@ -80,7 +80,8 @@ def load_model(path: str | os.PathLike[str], extractor_factory: ExtractorFactory
         model.load_state_dict(arrays)
         model.meta = json.loads(header["meta"])
     except (KeyError, TypeError, RuntimeError, json.JSONDecodeError) as error:
-        raise ModelFileError(f"{path} is damaged ({error}); train it again") from None
+        said = " ".join(str(error).split())
+        raise ModelFileError(f"{path} is damaged, or of an earlier version ({said}); train it again") from None
     if not all(torch.isfinite(array).all() for array in arrays.values()):
         raise ModelFileError(f"{path} is damaged: it holds numbers that are not finite; train it again")
     return model

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from lines import LineExtractor, in_patches, lines
+from safetensors import safe_open
 
 from sim_core.meta.codega import Entry, _seen, fit_kernel, fold_means, folds_of, residual_entries, train_codega
 from sim_core.meta.fitting import Pool, reproducible
@@ -197,6 +198,19 @@ def test_files_that_are_something_else_are_refused(tmp_path):
     (tmp_path / "torn").write_bytes(path.read_bytes()[:900])
     with pytest.raises(ModelFileError, match="no readable model"):
         load_model(tmp_path / "torn", LineExtractor)
+
+
+def test_a_file_whose_arrays_are_others_is_refused_in_one_line(tmp_path):
+    """As a file from before a kernel of numbers had lengths in place of a network."""
+    from safetensors.torch import save_file
+
+    path = save_model(tmp_path / "model.safetensors", train_codega(TASKS, LineExtractor, SHORT, 5))
+    with safe_open(path, framework="pt") as file:
+        header, arrays = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}
+    save_file({name.replace("kernel.head.0", "kernel.head.lengths"): a for name, a in arrays.items()}, path, header)
+    with pytest.raises(ModelFileError, match="earlier version.*kernel.head.lengths.*train it again") as refused:
+        load_model(path, LineExtractor)
+    assert "\n" not in str(refused.value)
 
 
 def test_training_refuses_what_it_cannot_learn_from():
