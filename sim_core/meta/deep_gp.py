@@ -211,5 +211,6 @@ class DeepPosterior:
         return scale * middle.numpy(), scale * deviation.numpy()
 
     def noise(self) -> float:
-        """Standard deviation of a reading's noise, near zero if values are warped [unit of the values]."""
-        return self.model.scale * math.sqrt(float(self.model.kernel.noise().detach()))
+        """Standard deviation of a reading's noise, of a value near zero if values are warped [unit of the values]."""
+        noise = self.model.kernel.noise().detach().sqrt()
+        return self.model.scale * float(self.model.warp.spread(torch.zeros_like(noise), noise)[1])

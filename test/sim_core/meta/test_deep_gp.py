@@ -106,14 +106,29 @@ def test_without_trials_it_believes_the_prior(model, task):
 
 
 def test_a_further_trial_never_makes_it_less_certain(model, task):
-    if model.warp.width:
-        pytest.skip("of a logarithm: a trial that raises the value raises the deviation as well")
+    """On the scale on which values are normal: of a logarithm, a trial that raises the value raises its deviation as well."""
+    w = model.warp.width
+
+    def deviation(n):
+        value, std = (each / SCALE for each in model.condition(*task.take(range(n)) if n else ()).predict(task.inputs))
+        return np.arcsinh(std / np.sqrt(w**2 + value**2)) / np.arcsinh(1 / w) if w else std
+
     last = np.full(60, np.inf)
     for n in range(0, 40):
-        std = model.condition(*task.take(range(n)) if n else ()).predict(task.inputs)[1]
-        assert (std <= last * (1 + 1e-12)).all()
-        last = std
-    assert last[:40].max() < model.condition().predict(task.inputs)[1].min()
+        now = deviation(n)
+        assert (now <= last * (1 + 1e-9)).all()
+        last = now
+    assert last[:40].max() < deviation(0).min()
+
+
+def test_the_noise_of_a_reading_is_one_of_values(model, task):
+    """Near zero values are y times the slope w asinh(1 / w), and without a warp y itself."""
+    noise, w = float(model.kernel.noise().detach()) ** 0.5, model.warp.width
+    slope = np.arcsinh(1 / w) if w else 1.0
+    expected = SCALE * (w * np.sinh(slope * noise) if w else noise)
+    assert model.condition(*task.take(range(3))).noise() == pytest.approx(expected, rel=1e-9)
+    with pytest.raises(ValueError, match="warp of 0"):
+        DeepGp(LineExtractor(), warp=-0.1)
 
 
 def test_conditioning_changes_no_parameter(model, task):
