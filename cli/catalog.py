@@ -24,9 +24,9 @@ from types import ModuleType
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from cli.errors import CommandError, as_command_error
+from cli.listing import first_line, show_lines
 from config.tiers import require
 from identification.errors import UnusableInput
 from reporting import Report, Result, new_run, progress_for
@@ -77,7 +77,7 @@ def _read(text: str, name: str) -> tuple[str, tuple[str, ...]] | None:
     tree = ast.parse(text, name)
     if not any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
         return None
-    return (ast.get_docstring(tree) or "").strip().partition("\n")[0], _tiers(tree)
+    return first_line(tree), _tiers(tree)
 
 
 def _tiers(tree: ast.Module) -> tuple[str, ...]:
@@ -90,10 +90,7 @@ def _tiers(tree: ast.Module) -> tuple[str, ...]:
 
 def show(package: str, console: Console) -> None:
     """Print what there is."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, entry in entries(package).items():
-        table.add_row(f"[bold]{name}[/]", entry.line)
-    console.print(table)
+    show_lines({name: entry.line for name, entry in entries(package).items()}, console)
 
 
 def load(package: str, name: str) -> ModuleType:

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from cli.errors import CommandError, as_command_error
+from cli.listing import first_line, show_lines
 from config.network import enclose
 from config.share import shared_folder
+from reporting.checks import EXIT_OK
 
 #: options that start nothing
 ASKING = {"-h", "--help", "-s", "--show-args", "--show-arguments"}
 
 
 def launch(words: Sequence[str]) -> int:
-    """Run a launch file: `words` are [PACKAGE] FILE [name:=value ...] and options.
+    """Run a launch file: `words` are [PACKAGE] FILE [name:=value ...] and options, or --list alone.
 
     Raises:
         CommandError: an argument that no node could work with, before anything is started; or neither front end is there.
     """
+    if "--list" in words:
+        if len(words) > 1:
+            raise CommandError(
+                "--list says which launch files there are, and stands alone; FILE --show-args says what one takes."
+            )
+        show_lines(launch_files())
+        return EXIT_OK
+    if not words:
+        raise CommandError("which launch file? --list shows ours; usage: refit launch [PACKAGE] FILE [name:=value ...]")
     _check(words)
     enclose(os.environ)
     if importlib.util.find_spec("launch_front"):
@@ -30,6 +42,12 @@ def launch(words: Sequence[str]) -> int:
     if importlib.util.find_spec("ros2launch") is None:
         raise CommandError("ros2 launch is not installed: sudo apt-get install ros-jazzy-ros2launch")
     os.execvp("ros2", ["ros2", "launch", *ros2_words(words)])
+
+
+def launch_files() -> dict[str, str]:
+    """Our launch files: name -> the first line of what each says about itself, read without importing it."""
+    files = sorted(shared_folder("launch").glob("*.launch.py"))
+    return {file.name: first_line(ast.parse(file.read_text(encoding="utf-8"))) for file in files}
 
 
 def ros2_words(words: Sequence[str]) -> list[str]:

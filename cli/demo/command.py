@@ -12,6 +12,7 @@ from rich.console import Console
 
 from cli.demo.live import live_view
 from cli.errors import CommandError
+from cli.listing import show_lines
 from config.description import DigDemo, ListenDemo, PayloadDemo, PokeDemo, Robot, RobotError, ScoopDemo, SwingUpDemo
 from config.robot import DEFAULT, SHOWN, load_robot, loadable_robots
 from reporting.checks import EXIT_OK
@@ -27,10 +28,29 @@ DEMONSTRATIONS = {kind.kind: kind for kind in (PayloadDemo, SwingUpDemo, ListenD
 #: demonstrations without a robot
 ALONE = ("lidar",)
 
+#: what each of them shows
+SHOWS = {
+    "payload": "an arm learns what it holds",
+    "swing_up": "a cart-pole learns all of its physics",
+    "auscultation": "an arm finds out where to listen to a person",
+    "scooping": "an arm collects a sample of grains",
+    "excavation": "an arm digs in a pile of blocks",
+    "poking": "an arm finds out how hard an object is",
+    "lidar": "a scanner finds itself and a mirror, without a robot",
+}
+
 
 def _names(kind: type = object) -> list[str]:
     """Names of the robots that have a demonstration of a kind."""
     return [robot.name for robot in ROBOTS if isinstance(robot.demo, kind)]
+
+
+def _given_by(name: str) -> str:
+    """Which --robot a demonstration may have, the default first; "" for one without a robot."""
+    if name in ALONE:
+        return ""
+    others = [robot for robot in _names(DEMONSTRATIONS[name]) if robot != SHOWN[name]]
+    return f" (--robot {', '.join([SHOWN[name], *others])})"
 
 
 def demo(
@@ -38,10 +58,9 @@ def demo(
         Optional[str],
         typer.Argument(
             metavar="[NAME]",
-            help="the demonstration: payload (an arm learns what it holds), swing_up (a cart-pole learns all of its physics), "
-            "auscultation (an arm finds out where to listen to a person), scooping (an arm collects a sample of grains), "
-            "excavation (an arm digs in a pile of blocks), poking (an arm finds out how hard an object is) or lidar (a scanner finds itself and a mirror, without a robot); "
-            "by default the one that the robot has",
+            help="the demonstration: "
+            + ", ".join(f"{kind} ({shows})" for kind, shows in SHOWS.items())
+            + "; by default the one that the robot has",
         ),
     ] = None,
     robot: Annotated[
@@ -101,6 +120,7 @@ def demo(
     headless: Annotated[
         bool, typer.Option("--headless", help="accepted for scripts: no window is opened in any case")
     ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="say what there is, and which robots give it")] = False,
 ) -> int:
     """Start a ROS 2 graph in which a robot learns its own physics, record it, and report what was learnt.
 
@@ -115,6 +135,9 @@ def demo(
 
     Exit code 0: every target met, or interrupted by Ctrl-C; 1: a target was missed; 2: wrong usage.
     """
+    if list_:
+        show_lines({kind: f"{shows}{_given_by(kind)}" for kind, shows in SHOWS.items()})
+        return EXIT_OK
     if quick:
         duration, episodes = SHORTEST, FEWEST
     if name is not None and name not in (*DEMONSTRATIONS, *ALONE):

@@ -3,13 +3,14 @@
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 import typer
 
 import cli.main as entry
 from cli.errors import CommandError
-from cli.launch import ros2_words
+from cli.launch import launch, ros2_words
 
 
 @pytest.fixture
@@ -122,6 +123,21 @@ def test_a_list_is_quick_to_import():
     program = "import sys, cli.main; cli.main.main(['experiment', '--list']); print([m for m in ('torch', 'casadi', 'mujoco', 'rclpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=300)
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
+
+
+def test_launch_files_are_listed_with_what_each_starts(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    assert launch(["--list"]) == 0
+    lines = dict(line.rstrip().split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    folder = Path(__file__).parents[2] / "launch"
+    assert lines.keys() == {file.name for file in folder.iterdir() if file.suffix == ".py"}
+    assert lines["record.launch.py"] == "Record a running robot to a rosbag2 MCAP bag."
+
+
+@pytest.mark.parametrize(("words", "said"), [([], "--list shows ours"), (["sim.launch.py", "--list"], "stands alone")])
+def test_a_launch_without_its_file_or_with_one_too_many_is_wrong_usage(words, said):
+    with pytest.raises(CommandError, match=said):
+        launch(words)
 
 
 @pytest.mark.parametrize(

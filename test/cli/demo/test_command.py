@@ -3,7 +3,7 @@
 import pytest
 
 from cli.demo import command
-from cli.demo.command import DEMONSTRATIONS, _robot, demo
+from cli.demo.command import ALONE, DEMONSTRATIONS, _robot, demo
 from cli.errors import CommandError
 from config.robot import SHOWN, load_robot
 
@@ -57,3 +57,13 @@ def test_the_name_chooses_the_robot(monkeypatch, tmp_path, name, robot, expected
         demo(name=name, robot=robot, headless=True, output=tmp_path)
     folder, given = reached.value.args
     assert folder == f"demo-{expected.replace('_', '-')}" and load_robot(given).name == expected
+
+
+def test_the_list_names_every_demonstration_and_the_robots_that_give_it(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    assert demo(list_=True) == 0
+    lines = dict(line.rstrip().split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines.keys() == {*DEMONSTRATIONS, *ALONE}
+    assert lines["payload"].endswith("(--robot panda, dxl_arm)") and lines["swing_up"].endswith(
+        "(--robot double_cartpole, cartpole)"
+    )
