@@ -61,6 +61,7 @@ PROCESS = tuple(
         "hardware/estop",
         "hardware/ft300/test_device.py",
         "hardware/link",
+        "hardware/makers",
         "hardware/netft/test_device.py",
         "hardware/netft/test_emulator.py",
         "hardware/rangefinder",
