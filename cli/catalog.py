@@ -5,7 +5,7 @@
 
 `run` names only the arguments it wants. A module that needs packages beyond the base says so in a constant that is
 read without importing it, `TIERS = ("inference",)` (config/tiers.py); the script `refit` installs them. A module may
-also define `report(result) -> Report`; without it the report shows the checks. What `run` itself writes to its directory
+also define `report(result) -> Report`; without it the report shows the docstring, the checks and the tables. What `run` itself writes to its directory
 is kept.
 """
 
@@ -145,8 +145,9 @@ def execute(
     result.print(console)
     result.to_json(run / "result.json")
     if not (run / "report.html").exists():
-        make = getattr(module, "report", _plain_report)
-        make(result).write(run / "report.html")
+        make = getattr(module, "report", None)
+        report = make(result) if make else _plain_report(result, inspect.getdoc(module) or "")
+        report.write(run / "report.html")
     console.print(f"report: {run / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     if json_file is not None:
         result.to_json(json_file)
@@ -168,8 +169,13 @@ def require_writable(path: Path) -> None:
         raise CommandError(f"--json: the folder {path.parent} does not exist. Make it first.")
 
 
-def _plain_report(result: Result) -> Report:
-    report = Report(result.name, ", ".join(filter(None, [result.size, _seed_text(result)])))
+def _plain_report(result: Result, said: str) -> Report:
+    """A page of checks and tables. Args: said: what the module says about itself; its first line is the title."""
+    title, *paragraphs = said.split("\n\n")
+    report = Report(title or result.name, ", ".join(filter(None, [result.name, result.size, _seed_text(result)])))
+    about = [paragraph for paragraph in paragraphs if not paragraph.startswith(" ")]  # commands are indented
+    if about:
+        report.text("\n\n".join(about))
     report.section("Targets").checks(result)
     for name, value in result.details.items():
         _add_detail(report, name, value)

@@ -197,5 +197,5 @@ def _picture(one: Found):
         axis.set_aspect("equal")
         axis.set_xlabel("xyz"[a] + " [m]")
     np.ravel(axes)[0].set_ylabel("y [m]")
-    np.ravel(axes)[1].legend(fontsize=7)
+    fig.legend(*np.ravel(axes)[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, markerscale=2)
     return fig

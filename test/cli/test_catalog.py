@@ -12,6 +12,8 @@ from cli.experiment import experiment
 
 MODULE = '''"""First line.
 
+    ./refit probe
+
 More.
 """
 from reporting import Report, Result
@@ -73,7 +75,8 @@ def test_run_gets_what_it_names(shelf, arguments, tmp_path, capsys):
     assert document["seed"] == seed and document["passed"]
     (run,) = (tmp_path / "runs").iterdir()
     assert {entry.name for entry in run.iterdir()} == {"run.json", "result.json", "report.html"}
-    assert "2.5" in (run / "report.html").read_text()
+    page = (run / "report.html").read_text()
+    assert "2.5" in page and "<h1>First line.</h1>" in page and "More." in page and "./refit probe" not in page
     assert str(run / "report.html") in capsys.readouterr().out
 
 
