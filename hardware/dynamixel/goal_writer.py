@@ -9,7 +9,7 @@ import numpy as np
 from hardware.dynamixel import protocol1, protocol2
 from hardware.dynamixel.commands import Goals
 from hardware.dynamixel.duty_ceiling import DutyCeiling
-from hardware.dynamixel.joints import GroupState, Joint, JointArrays
+from hardware.dynamixel.joints import GroupState, Joint, JointArrays, some
 from hardware.dynamixel.servo_setup import ServoLimits
 from hardware.dynamixel.transport import Transport
 
@@ -82,6 +82,7 @@ class GoalWriter:
             }
         )
         self._sent: dict[str, tuple[float, np.ndarray]] = {}
+        self._parts: dict[tuple[int, tuple[int, ...], bytes], Frame] = {}
 
     def send(self, state: GroupState, goals: Goals) -> None:
         """One cycle's goals."""
@@ -135,15 +136,20 @@ class GoalWriter:
         volts = a.resistance * goals.effort / a.k_t + a.back_emf * state.qd
         return volts / np.maximum(state.voltage, 1.0)
 
+    def _part(self, frame: Frame, known: np.ndarray) -> Frame:
+        """A frame for some of its servos, prepared once."""
+        key = frame.address, frame.ids, known.tobytes()
+        if key not in self._parts:
+            ids = [id for id, good in zip(frame.ids, known, strict=True) if good]
+            self._parts[key] = type(frame)(frame.address, frame.size, ids)
+        return self._parts[key]
+
     def _send(self, frame: Frame, counts: np.ndarray, signed_magnitude: bool = False) -> None:
         known = np.isfinite(counts)
-        if not known.all():  # a joint whose state is not known yet has no goal: it gets none
-            frame = type(frame)(
-                frame.address, frame.size, [id for id, good in zip(frame.ids, known, strict=True) if good]
-            )
-            counts = counts[known]
-            if not len(counts):
+        if some(~known):  # a joint whose state is not known yet has no goal: it gets none
+            if not some(known):
                 return
+            frame, counts = self._part(frame, known), counts[known]
         counts = np.rint(counts).astype(np.int64)
         if signed_magnitude:
             counts = np.abs(counts) | (counts < 0) << 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +34,8 @@ class JawMap:
         if (np.diff(self.angles) <= 0.0).any() or not ((steps > 0.0).all() or (steps < 0.0).all()):
             raise ValueError("a gripper's angles and openings must both be strictly monotonic")
         self._rising = steps[0] > 0.0
+        self._starts: list[float] = self.angles[:-1].tolist()
+        self._levers: list[float] = np.abs(steps / np.diff(self.angles)).tolist()
 
     def opening(self, angle: float) -> float:
         """[m]"""
@@ -46,8 +49,9 @@ class JawMap:
 
     def lever(self, angle: float) -> float:
         """|d opening / d angle| [m/rad]: joint torque = lever * force, by virtual work."""
-        k = int(np.clip(np.searchsorted(self.angles, angle, side="right") - 1, 0, len(self.angles) - 2))
-        return float(abs((self.openings[k + 1] - self.openings[k]) / (self.angles[k + 1] - self.angles[k])))
+        # Asked for in every cycle of the bus: a list and bisect take a tenth of numpy's time.
+        k = min(max(bisect.bisect_right(self._starts, angle) - 1, 0), len(self._levers) - 1)
+        return self._levers[k]
 
 
 class Gripper(Source):

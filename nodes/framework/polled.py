@@ -57,10 +57,14 @@ def create_polled_subscription(node, message_type, topic: str, qos, **options) -
 
 def take(subscription: Subscription) -> list[tuple[object, dict]]:
     """Everything that has arrived since the last take: (message, or its bytes if raw; message info), oldest first."""
-    taken, reader = [], subscription.handle
-    with contextlib.suppress(InvalidHandle), reader:  # destroyed meanwhile
-        while (message := reader.take_message(subscription.msg_type, subscription.raw)) is not None:
-            taken.append(message)
+    taken: list[tuple[object, dict]] = []
+    reader = subscription.handle
+    try:  # a bus cycle asks a dozen times: contextlib.suppress is a quarter of what that takes
+        with reader:
+            while (message := reader.take_message(subscription.msg_type, subscription.raw)) is not None:
+                taken.append(message)
+    except InvalidHandle:  # destroyed meanwhile
+        pass
     return taken
 
 
