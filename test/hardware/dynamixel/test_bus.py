@@ -285,6 +285,18 @@ def test_a_joint_without_a_goal_gets_none(model):
     goals.position[:] = np.nan
     writer.send(state, goals)
     assert len(sent) == 1
+    zero = round(2048).to_bytes(item.size, "little")
+    for known in (
+        (1, 2),
+        (3,),
+        (1, 2),
+        (1, 3),
+        (1, 2, 3),
+    ):  # frames are kept, for whom they are and with what they say now
+        goals.position[:] = np.nan
+        goals.position[[id - 1 for id in known]] = 0.0
+        writer.send(state, goals)
+        assert sent[-1] == codec.sync_write(item.address, item.size, dict.fromkeys(known, zero))
 
 
 def test_tables_fit_their_models():
