@@ -19,6 +19,7 @@ from pathlib import Path
 
 import yaml
 
+from config.niceness import carry_over
 from hardware.emulation.emulator import Control
 from hardware.emulation.faults import COMMON, Faults
 
@@ -74,6 +75,7 @@ def main(argv: list[str] | None = None, devices: Mapping[str, tuple[str, str]] =
     if argv[0] not in devices:
         print(f"refit emulate: no device '{argv[0]}'; there are {', '.join(devices)}", file=sys.stderr)
         return 2
+    carry_over()
     stop, running = threading.Event(), False
 
     def end(*_: object) -> None:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import NoReturn
 
 from config.network import enclose
+from config.niceness import carry_over
 from nodes.table import NODES, SENDS_IMAGES
 
 
@@ -26,6 +27,7 @@ def _main(module: str) -> NoReturn:
         signal.signal(number, lambda *_: os._exit(0))  # nothing has started: nothing to end
     # Blocked until here by the shield of nodes/framework/launching.py.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    carry_over()
     enclose(os.environ, images=module in SENDS_IMAGES)
     # What is imported stays. Looking through it for garbage over and over is a sixth of what a node's start takes.
     gc.disable()

@@ -365,6 +365,15 @@ def test_ctrl_c_in_a_terminal_reaches_processes_once(launcher):
     assert output.count("got it") == 1 and process.returncode == 0
 
 
+def test_every_process_leads_a_session_of_its_own(launcher):
+    """So that a kernel which weighs sessions takes one graph for as many as its processes."""
+    say = "import os, time; print('leads', os.getsid(0) == os.getpid() == os.getpgid(0), flush=True); time.sleep(60)"
+    process = launcher(f"ExecuteProcess(cmd={[*PYTHON, say]!r}, output='screen')")
+    assert "leads True" in read_until(process, "leads ")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+
+
 def test_sigterm_ends_all_with_code_1(launcher):
     process = launcher("ExecuteProcess(cmd=['sleep', '60'])")
     output = read_until(process, "process started")

@@ -46,7 +46,9 @@ class ChildProcess:
                 cwd=cwd,
                 env=env,
                 shell=shell,
-                process_group=0,
+                # A group of its own, which is what gets signals, and a session: where the kernel weighs sessions, one graph is not
+                # worth as much as one loop in another terminal.
+                start_new_session=True,
                 stdin=subprocess.PIPE,
                 stdout=ends[0][1],
                 stderr=ends[1][1],
