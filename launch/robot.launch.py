@@ -172,14 +172,6 @@ def nodes(value):
     files, prior = [str(node_parameters(value["robot"])), *given.ros], value["prior"] or given.physical
     autostart = value["autostart"] == "true"
 
-    lockstep = value["lockstep"] == "true"
-
-    def prefix(name):
-        if name in (robot.controller, "supervisor"):
-            return urgent(lockstep)
-        # A fit takes all of a core that it gets. In lock-step the robot's time goes on without it, and it must not come later still.
-        return f"{shield()} nice -n 5".lstrip() if name == "refit_worker" and not lockstep else shield()
-
     def node(name, parameters, **options):
         return LifecycleNode(
             package="refit",
@@ -192,7 +184,7 @@ def nodes(value):
             # A clock of its own for every namespace; without a namespace this is the usual /clock.
             remappings=[("/clock", "clock")],
             ros_arguments=["--log-level", value["log_level"], *enclave_arguments(value, name)],
-            prefix=prefix(name),
+            prefix=urgent(value["lockstep"] == "true") if name in (robot.controller, "supervisor") else shield(),
             **options,
         )
 
