@@ -365,11 +365,13 @@ def test_ctrl_c_in_a_terminal_reaches_processes_once(launcher):
     assert output.count("got it") == 1 and process.returncode == 0
 
 
-def test_every_process_leads_a_session_of_its_own(launcher):
-    """So that a kernel which weighs sessions takes one graph for as many as its processes."""
-    say = "import os, time; print('leads', os.getsid(0) == os.getpid() == os.getpgid(0), flush=True); time.sleep(60)"
+@pytest.mark.parametrize("shared", [False, True])
+def test_every_process_leads_a_session_of_its_own_unless_they_shall_share_one(launcher, monkeypatch, shared):
+    """So that a kernel which weighs sessions takes one graph for as many as its processes; a group of its own each has in any case."""
+    monkeypatch.setenv("LAUNCH_SHARED_SESSION", str(int(shared)))
+    say = "import os, time; print('leads', os.getpid() == os.getpgid(0), os.getpid() == os.getsid(0), flush=True); time.sleep(60)"
     process = launcher(f"ExecuteProcess(cmd={[*PYTHON, say]!r}, output='screen')")
-    assert "leads True" in read_until(process, "leads ")
+    assert f"leads True {not shared}" in read_until(process, "leads ")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE)
 

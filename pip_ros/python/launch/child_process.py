@@ -1,4 +1,4 @@
-"""One child process in a process group of its own, with its output streams.
+"""One child process in a process group and a session of its own, with its output streams.
 
 The group makes sure that nothing is left behind: a terminal's Ctrl-C reaches
 the launch alone, which passes it on in order; SIGKILL goes to the group; and
@@ -19,6 +19,8 @@ from .process_guard import guard
 GRACE_FOR_LEFTOVERS = 1.0
 # A process that left a child holding its output is not waited for longer.
 GRACE_FOR_OUTPUT = 1.0
+# With this variable at 1 processes stay in the launch's session: for many graphs side by side, of which none comes first.
+SHARED_SESSION = "LAUNCH_SHARED_SESSION"
 
 
 class ChildProcess:
@@ -39,6 +41,7 @@ class ChildProcess:
         self._open_fds = set()
         self._drained = asyncio.Event()
         self._exited = self._loop.create_future()
+        shared = os.environ.get(SHARED_SESSION) == "1"
         ends = [_pty() if emulate_tty else os.pipe() for _ in range(2)]
         try:
             self._popen = subprocess.Popen(
@@ -48,7 +51,8 @@ class ChildProcess:
                 shell=shell,
                 # A group of its own, which is what gets signals, and a session: where the kernel weighs sessions, one graph is not
                 # worth as much as one loop in another terminal.
-                start_new_session=True,
+                process_group=0 if shared else None,
+                start_new_session=not shared,
                 stdin=subprocess.PIPE,
                 stdout=ends[0][1],
                 stderr=ends[1][1],
