@@ -131,22 +131,24 @@ class ChaosGraph:
     # -- processes -----------------------------------------------------------------------------------------------
     def _complete(self) -> bool:
         """Whether all processes run; a process that becomes another program has no name for a moment."""
+        self._born: dict[str, int] = {}
         self.pids = self._find()
         return set(self.pids) == set(self.arm.processes)
 
     def _find(self) -> dict[str, int]:
-        """Process ids by name: the oldest process of the launch's session that names the node."""
+        """Process ids by name: the oldest child of the launch that names the node."""
         found: dict[str, int] = {}
         for entry in sorted(int(e.name) for e in Path("/proc").iterdir() if e.name.isdigit()):
             with contextlib.suppress(OSError, IndexError, ProcessLookupError):
-                if os.getsid(entry) == self._launched.pid and (name := _name(entry)):
-                    found.setdefault(name, entry)
+                if _stat(entry, PARENT) == self._launched.pid and (name := _name(entry)) and name not in found:
+                    found[name] = entry
+                    self._born[name] = _stat(entry, BORN)
         return found
 
     def signal(self, name: str, number: int) -> None:
         """Send a signal to a process; one that has ended hears nothing."""
-        with contextlib.suppress(ProcessLookupError):
-            if os.getsid(self.pids[name]) != self._launched.pid:
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            if _stat(self.pids[name], BORN) != self._born[name]:
                 return  # the number belongs to somebody else by now
             os.kill(self.pids[name], number)
             if number == signal.SIGKILL:
@@ -249,6 +251,14 @@ class ChaosGraph:
                 time.sleep(PRESS)
             time.sleep(LOOK)
         return Recovery(", ".join(pressed), float("nan"), tuple(answers))
+
+
+#: fields of /proc/PID/stat behind the name: the parent, and when it was born [ticks since the machine started]
+PARENT, BORN = 1, 19
+
+
+def _stat(pid: int, field: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[field])
 
 
 def _name(pid: int) -> str:
