@@ -5,8 +5,8 @@
 
 `run` names only the arguments it wants. A module that needs packages beyond the base says so in a constant that is
 read without importing it, `TIERS = ("inference",)` (config/tiers.py); the script `refit` installs them. A module may
-also define `report(result) -> Report`; without it the report shows the docstring, the checks and the tables. What `run` itself writes to its directory
-is kept.
+also define `report(result) -> Report`; without it the report shows the docstring, the checks and the tables. What `run`
+itself writes to its directory is kept.
 """
 
 from __future__ import annotations
@@ -170,7 +170,11 @@ def require_writable(path: Path) -> None:
 
 
 def _plain_report(result: Result, said: str) -> Report:
-    """A page of checks and tables. Args: said: what the module says about itself; its first line is the title."""
+    """A page of checks and tables.
+
+    Args:
+        said: what the module says about itself; its first line is the title.
+    """
     title, *paragraphs = said.split("\n\n")
     report = Report(title or result.name, ", ".join(filter(None, [result.name, result.size, _seed_text(result)])))
     about = [paragraph for paragraph in paragraphs if not paragraph.startswith(" ")]  # commands are indented

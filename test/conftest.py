@@ -24,7 +24,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
 # Graphs side by side: none comes before the others, nor before what runs in the workers.
-os.environ["LAUNCH_SHARED_SESSION"] = "1"
+os.environ.setdefault("LAUNCH_SHARED_SESSION", "1")
 
 # Started in the background of a script, a suite is told to ignore Ctrl-C, and so is all that it starts, for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

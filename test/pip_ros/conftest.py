@@ -36,6 +36,7 @@ def pytest_collection_modifyitems(items):
 def clean_surroundings(tmp_path, monkeypatch):
     """Log files go to the test's directory; changes to the environment end with the test."""
     monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path / "ros_log"))
+    monkeypatch.delenv("LAUNCH_SHARED_SESSION", raising=False)  # as a user launches
     before = dict(os.environ)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started with & by a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -397,12 +397,13 @@ def test_second_sigterm_kills_at_once(launcher):
     assert not any(map(is_alive, started_pids(output)))
 
 
-def test_killed_launch_takes_its_processes_with_it(launcher):
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGHUP], ids=["killed", "its terminal closed"])
+def test_killed_launch_takes_its_processes_with_it(launcher, end):
     process = launcher(
         f"ExecuteProcess(cmd={[*PYTHON, STUBBORN]!r}, output='screen'), ExecuteProcess(cmd=['sleep', '60'])"
     )
     output = read_until(process, "] ready")
     pids = started_pids(output)
-    process.kill()
+    process.send_signal(end)
     process.wait()
     wait_until(lambda: not any(map(is_alive, pids)))

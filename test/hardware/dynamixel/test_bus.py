@@ -285,14 +285,9 @@ def test_a_joint_without_a_goal_gets_none(model):
     goals.position[:] = np.nan
     writer.send(state, goals)
     assert len(sent) == 1
-    zero = round(2048).to_bytes(item.size, "little")
-    for known in (
-        (1, 2),
-        (3,),
-        (1, 2),
-        (1, 3),
-        (1, 2, 3),
-    ):  # frames are kept, for whom they are and with what they say now
+    zero = (2048).to_bytes(item.size, "little")
+    # A frame is kept for whom it is, and says what it is to say now.
+    for known in ((1, 2), (3,), (1, 2), (1, 3), (1, 2, 3)):
         goals.position[:] = np.nan
         goals.position[[id - 1 for id in known]] = 0.0
         writer.send(state, goals)
