@@ -68,8 +68,8 @@ BESIDE = 2
 CLOSING = re.compile(r"^=*\s*(?:\d+ [a-z]+,? ?)+ in [\d.]+s.*$")
 
 
-#: failures in so many files at most get a second turn: more are no accident of a busy machine, and each is a fault to be mended
-ALONE = 3
+#: failures in so many files at most, one in a hundred, get a second turn: more are no accident of a busy machine, and each is a fault to be mended
+ALONE = 5
 
 
 def failures() -> int:

@@ -10,6 +10,7 @@ neither on the number of workers nor on their order, and a job whose worker is l
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
 import multiprocessing
@@ -236,18 +237,42 @@ def _dask(address: str) -> Iterator[Executor]:
 
 
 class _Cluster(Executor):
-    """A Dask client as an executor."""
+    """A Dask client as an executor.
+
+    Dask's own adapter takes a result for an error, if its worker is lost just after it came (`distributed.cfexecutor`).
+    """
 
     def __init__(self, client: distributed.Client) -> None:
-        # pure=False: equal jobs are computed each, as everywhere; results of other runs under the same name are not taken.
-        self._executor = client.get_executor(pure=False)
+        self._client = client
 
     def submit(self, function: Callable[..., Outcome], /, *args: Any, **kwargs: Any) -> Future[Outcome]:
         import cloudpickle  # comes with Dask
 
         # A worker that cannot unpickle a task itself (a module it lacks) stops listening, without a word. So every
         # task is one it knows, and what may fail happens inside.
-        return self._executor.submit(pickle.loads, cloudpickle.dumps(_Call(partial(function, *args, **kwargs))))
+        call = cloudpickle.dumps(_Call(partial(function, *args, **kwargs)))
+        # pure=False: equal jobs are computed each, as everywhere; results of other runs under the same name are not taken.
+        inner = self._client.submit(pickle.loads, call, pure=False)
+        outer: Future[Any] = Future()
+        # keeps the inner one, whose result the cluster forgets when nobody has it any more
+        outer.add_done_callback(lambda outer: inner.cancel() if outer.cancelled() else None)
+        inner.add_done_callback(partial(_hand_on, outer))
+        return outer
+
+
+def _hand_on(outer: Future[Any], inner: distributed.Future) -> None:
+    """What has become of a Dask future, to one of Python's."""
+    with contextlib.suppress(InvalidStateError):  # cancelled meanwhile
+        if inner.cancelled():
+            if outer.cancel():
+                outer.set_running_or_notify_cancel()  # who waits for it is told
+            return
+        try:
+            result = inner.result()
+        except (Exception, asyncio.CancelledError) as error:  # the latter: cancelled since it was asked
+            outer.set_exception(error)
+        else:
+            outer.set_result(result)
 
 
 class _Call:

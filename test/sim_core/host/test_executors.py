@@ -68,6 +68,23 @@ def test_a_dask_cluster_whose_worker_is_killed_in_the_middle_gives_the_same(tmp_
     assert all(np.array_equal(values, draw(n)) for n, values in results)
 
 
+def test_a_result_whose_worker_is_lost_just_after_it_came_is_a_result(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    gather = distributed.Client._gather
+
+    async def gather_and_lose(client, futures, *args, **kwargs):
+        results = await gather(client, futures, *args, **kwargs)
+        for future in futures:
+            future._state.lose()
+        return results
+
+    monkeypatch.setattr(distributed.Client, "_gather", gather_and_lose)
+    options = {"dashboard_address": None, "threads_per_worker": 1, "silence_logs": 50, "protocol": "tcp://"}
+    with distributed.LocalCluster(1, processes=False, host="127.0.0.1", **options) as cluster:
+        with open_executor(cluster.scheduler_address) as executor:
+            assert np.array_equal(spread(draw, range(3), executor), [draw(seed) for seed in range(3)])
+
+
 def test_no_scheduler_is_one_sentence(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("sim_core.host.executors.CONNECT_TIMEOUT", 0.5)
