@@ -159,10 +159,17 @@ async def test_a_microphone_that_changes_its_rate_goes_on(ground, monkeypatch):
     listening = Listening(ada, monkeypatch)
     await listening.begin()
     for source in (dict(rate=44100), dict(rate=16000, channels=2), dict(rate=8000, chunk=0.2, frequency=500.0)):
+        expected = pytest.approx(source.get("frequency", 1000.0), abs=3.0)
         async with Sounding(ground.server.sound, **source).on():
             await asyncio.sleep(0.5)
+            await until(
+                lambda expected=expected: (
+                    len(listening.sound) > 25 and loudest(heard(listening.sound[-25:]))[0] == expected
+                ),
+                "the new tone",
+            )
             frequency, level = loudest(await listening.settled())
-            assert frequency == pytest.approx(source.get("frequency", 1000.0), abs=3.0), source
+            assert frequency == expected, source
             assert abs(20.0 * np.log10(level / 0.5)) < 1.5, source
     await listening.close()
 
