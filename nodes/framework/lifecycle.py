@@ -137,6 +137,19 @@ class RefitNode(LifecycleNode):
         """Stamp of the diagnostics, builtin_interfaces/Time."""
         return self.get_clock().now().to_msg()
 
+    def create_timer(self, timer_period_sec, callback, *args, **kwargs):
+        """rclpy's, of a callback without arguments that does not come once the timer is destroyed.
+
+        Executors hand on a call that was due already: the node would work on what it has just freed, or start anew.
+        """
+
+        def call():
+            if timer in self._timers:
+                callback()
+
+        timer = super().create_timer(timer_period_sec, call, *args, **kwargs)
+        return timer
+
     @property
     def subscriptions(self):
         """Those an executor takes messages from: polled ones (nodes/framework/polled.py) are left out."""

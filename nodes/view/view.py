@@ -180,7 +180,7 @@ class View(RefitNode):
     def _draw(self) -> None:
         """Take what has come, and draw it."""
         player, now = self._player, time.monotonic()
-        if player is None or self._timer is None:  # it was due already when the last one looked away
+        if player is None:
             return
         if now >= self._searched:
             self._search(now)

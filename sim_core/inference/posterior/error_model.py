@@ -39,6 +39,7 @@ EXPECTED = (
 LOWEST, HIGHEST = -4.0, 0.7  # log10 of sizes; of noise: -2 to 2
 LARGE, NEGLIGIBLE = 0.5, 0.3  # a direction that moves a recording by less [sigma in all] at a large size is left out
 WALKERS, SWEEPS, DRAWS = 16, (20, 20, 80), 8  # sweeps for each linearisation, which is at the best z of the one before
+FAR = 20.0  # below the best log density no walker is a draw: one in 10^6 of seven coordinates; it was caught on its way
 MOST = 40  # samples of a trajectory; of more, neighbours are averaged, over which errors hardly change
 INSIDE = 1e-3  # of the limits' range, by which draws keep away from them
 BROAD = 1.0  # standard deviation of z about the middle, in widths of the limits, while sizes are fitted
@@ -141,16 +142,17 @@ class ErrorModel:
         """
         causes = _causes(likelihood)
         z = np.clip(np.asarray(z, dtype=float), 0.0, 1.0)
-        start = None
+        start, rng = None, np.random.default_rng(seed)
         for again, sweeps in enumerate(SWEEPS):
             linear = _linearised(likelihood, causes, z)
             sizes = _Sizes(linear)
             drawn = sample("emcee", sizes, WALKERS, sweeps, seed + again, progress, moves="differences", start=start)
-            start = drawn.z
+            arrived = np.flatnonzero(drawn.log_p > drawn.log_p.max() - FAR)
+            start = _beside(drawn.z, arrived, rng)
             best = 10.0 ** sizes.theta(drawn.z[np.argmax(drawn.log_p)])
             if again < len(SWEEPS) - 1:
                 z = np.clip(linear.marginal(best)[1], 0.0, 1.0)
-        chosen = np.random.default_rng(seed).choice(len(drawn.z), DRAWS, replace=False)
+        chosen = rng.choice(arrived, DRAWS, replace=len(arrived) < DRAWS)
         draws = 10.0 ** sizes.theta(drawn.z[chosen])
         return ErrorModel(likelihood, linear, draws, np.array([linear.marginal(each)[0] for each in draws]))
 
@@ -249,6 +251,16 @@ class Discrepant(Box):
         pbar = like.dynamics.rollout_vjp(x0, U, p, safe, Xbar)[2].sum(axis=1)
         grad = like.parameters.pullback(theta, pbar) * self.width
         return log_p, np.where(good[:, None] & np.isfinite(grad), grad, 0.0)
+
+
+def _beside(z: np.ndarray, arrived: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Walkers z (N, M), those that have not arrived moved between two others: differences never carry one out of a far corner.
+
+    A thousandth of where one was stays, so that no two come to lie at one place, where they had no difference.
+    """
+    strays, moved = np.setdiff1d(np.arange(len(z)), arrived), z.copy()
+    moved[strays] = 0.999 * z[rng.choice(arrived, (2, len(strays)))].mean(axis=0) + 0.001 * z[strays]
+    return moved
 
 
 def _causes(likelihood: MultipleShooting) -> JointCauses:

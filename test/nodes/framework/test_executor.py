@@ -1,6 +1,8 @@
 """Which executor drives a node, and that whoever has coroutines says so."""
 
 import ast
+import time
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,3 +42,22 @@ def test_a_node_with_coroutines_says_so(module):
         if isinstance(kind, type) and issubclass(kind, RefitNode):
             awaits = any(isinstance(node, ast.AsyncFunctionDef) for node in ast.walk(found))
             assert kind.coroutines == (awaits and kind.executor_threads == 1), f"{module}.{found.name}"
+
+
+def test_a_timer_that_is_destroyed_while_it_is_due_runs_no_more(context):
+    """The events executor hands on what it has queued, whoever has freed the timer meanwhile."""
+    node, ran = RefitNode("timed"), []
+
+    def run(k):
+        ran.append(k)
+        node.discard(*timers[:k], *timers[k + 1 :])
+
+    timers = [node.create_timer(0.01, partial(run, k)) for k in range(5)]
+    executor = _executor(node)
+    executor.add_node(node)
+    time.sleep(0.1)  # all of them are due
+    while len(ran) < 4:
+        executor.spin_once(timeout_sec=0.1)
+    assert len(set(ran)) == 1
+    executor.shutdown()
+    node.destroy_node()

@@ -97,6 +97,25 @@ def test_hidden_friction_is_found_and_the_truth_is_inside(rubbed):
     assert max(sizes["friction"], sizes["posture"], sizes["process"], sizes["geometry"]) > 0.01
 
 
+@pytest.mark.parametrize("left", [1, error_model.WALKERS // 2])
+def test_a_walker_that_is_still_on_its_way_is_no_draw(cartpole, monkeypatch, left):
+    """However many are left in the far corner where nothing is noise: what they hold would count as much as any other."""
+    truth, data = cartpole.drawn(1)
+    likelihood, starts = cartpole.density(data, 1), []
+
+    def slow(method, density, *arguments, **options):
+        starts.append(options["start"])
+        drawn = sample(method, density, *arguments, **options)
+        drawn.z[:left] *= 0.01
+        drawn.log_p[:left] = density.log_p(drawn.z[:left])
+        return drawn
+
+    monkeypatch.setattr(error_model, "sample", slow)
+    errors = ErrorModel.fitted(likelihood, truth, 0)
+    np.testing.assert_allclose(errors.sizes[:, 0], 1.0, rtol=0.3)
+    assert starts[0] is None and all(len(np.unique(start, axis=0)) == error_model.WALKERS for start in starts[1:])
+
+
 def test_the_size_of_noise_is_found_whatever_was_assumed(cartpole):
     """Ten times too little, ten times too much."""
     truth, data = cartpole.drawn(1)
