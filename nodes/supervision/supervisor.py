@@ -265,6 +265,7 @@ class SupervisorNode(RefitNode):
         gap, self._judged = now - (self._judged if self._judged is not None else now), now
         if gap > self.config.lease_duration:
             self._behind_until = now + CATCH_UP
+            self._forget_questions()  # what was not heard meanwhile is nobody's silence
             self._handle(
                 Event.HELD_UP,
                 f"the supervisor was not run for {gap:.2f} s (lease {self.config.lease_duration:.2f} s), so that the "

@@ -102,6 +102,17 @@ class Rig:
     def where(self):
         return np.array([self.at(name) for name in (*ARM, "grip")])
 
+    def rests(self):
+        """Where the joints come to stand, of a test before as well."""
+
+        def still():
+            before, seen = self.where(), len(self.states)
+            self.ros.until(lambda: len(self.states) > seen + 10, what="states")
+            return np.abs(self.where() - before).max() < 0.003
+
+        self.ros.until(still, what="rest")
+        return self.where()
+
     def stays(self, here, cycles=40):
         """Through so many of the next states."""
         before = len(self.states)
@@ -229,7 +240,7 @@ def test_a_supervisor_that_hangs_stops_the_joints(rig):
 
 def test_another_than_the_commander_is_refused(rig):
     rig.armed("somebody_else")
-    here = rig.where()
+    here = rig.rests()
     rig.counts("refused_commander", lambda: rig.go(1.0, 0.5))
     rig.counts("refused_commander", lambda: rig.go(1.0, 0.5, commander=""))
     rig.counts("refused_commander", lambda: rig.forward.publish(Float64MultiArray(data=[1.0, 0.5])))
@@ -277,7 +288,7 @@ def test_whoever_calls_itself_otherwise_cannot_lend(rig):
         stranger.lend(ME)
         rig.ros.until(lambda: "/stranger publishes" in rig.value("gate"), what="the closed gate")
         assert rig.count("leases_refused") > 0
-        here = rig.where()
+        here = rig.rests()
         rig.counts("refused_disarmed", lambda: rig.go(1.0, 0.5))
         assert rig.stays(here)
     finally:
@@ -287,7 +298,7 @@ def test_whoever_calls_itself_otherwise_cannot_lend(rig):
 
 def test_commands_beyond_the_limits_are_refused(rig):
     rig.armed()
-    here = rig.where()
+    here = rig.rests()
     effort = {"mode": JointCommand.MODE_EFFORT, "position": [], "velocity": [], "gain": []}
     for command in (
         lambda: rig.go(0.0, 0.0, effort=[3.1, 0.0], **effort),

@@ -1,5 +1,8 @@
 """A plant whose time stands still is asked why: one answer that gets lost halts nobody, silence does."""
 
+import signal
+import time
+
 import numpy as np
 import pytest
 from refit_interfaces.msg import SupervisorStatus
@@ -54,7 +57,7 @@ class Still:
 def still(ros):
     def start(answers):
         plant = Still(ros, answers)
-        ros.start("supervisor", robot="cartpole", use_sim_time=True, clock_age_limit=LIMIT, auto_arm=True)
+        plant.supervisor = ros.start("supervisor", robot="cartpole", use_sim_time=True, clock_age_limit=LIMIT, auto_arm=True)
         ros.up("supervisor")
         return plant
 
@@ -73,3 +76,20 @@ def test_silence_halts_with_a_sentence(still):
     assert plant.halted[0].code == SupervisorStatus.CODE_PLANT_LOST
     assert f"the plant has not answered for {LIMIT:.1f} s" in plant.halted[0].message
     assert plant.asked == 4  # all within the limit
+
+
+def test_a_supervisor_that_was_not_run_takes_its_own_silence_for_nobodys(still):
+    """It is stopped with a question out for longer than the limit, and the answer comes a second after it goes on."""
+    answering = True
+    plant = still(lambda number: answering)
+    plant.until(lambda: plant.asked > 5, "questions that are answered")
+    answering, asked = False, plant.asked
+    plant.until(lambda: plant.asked > asked, "a question that is not")
+    plant.supervisor.send_signal(signal.SIGSTOP)
+    time.sleep(LIMIT + 1.0)
+    plant.supervisor.send_signal(signal.SIGCONT)
+    resumed, asked = time.monotonic(), plant.asked
+    plant.until(lambda: time.monotonic() > resumed + 1.0, "a second")
+    answering = True
+    plant.until(lambda: plant.asked > asked + 20, "questions that are answered")
+    assert not plant.halted
