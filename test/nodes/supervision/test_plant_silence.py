@@ -57,7 +57,9 @@ class Still:
 def still(ros):
     def start(answers):
         plant = Still(ros, answers)
-        plant.supervisor = ros.start("supervisor", robot="cartpole", use_sim_time=True, clock_age_limit=LIMIT, auto_arm=True)
+        plant.supervisor = ros.start(
+            "supervisor", robot="cartpole", use_sim_time=True, clock_age_limit=LIMIT, auto_arm=True
+        )
         ros.up("supervisor")
         return plant
 
