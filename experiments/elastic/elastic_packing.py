@@ -8,7 +8,8 @@ in several ways and held against the one that finite elements give cell by cell,
 
 * as published: extra trees of the pokes, on the scan as it is;
 * ours: the same after the scan is moved to where the pokes begin to push back (sim_core/elastic/scan_offset.py);
-* careful: after that, a Gaussian process that takes the object to be as hard as one standard deviation says, and a clearance of 1 mm;
+* careful: after that, a Gaussian process that takes the object to be as hard as two standard deviations say, its points to be coupled half
+  as far, and a clearance of 1 mm (sim_core/elastic/cautious.py);
 * without coupling, and with one stiffness for the whole object, as baselines.
 
 Then the ball is pressed into the finite elements at every height that was said. The coupling is chosen by two presses of the cylinder
@@ -24,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from reporting import Progress, Report, Result, SilentProgress, figure
-from sim_core.elastic.cautious import Cautious
+from sim_core.elastic.cautious import CLEARANCE, careful_simulator
 from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.forest import Forest
 from sim_core.elastic.objects.figures import FIGURES
@@ -40,7 +41,7 @@ from sim_core.elastic.surface import Surface
 
 TIERS = ("learning",)
 OWN = "own target"
-LIMIT, POKES, POINTS, CLEARANCE, WITHIN = 2.0, 10, 20_000, 1e-3, 2e-3
+LIMIT, POKES, POINTS, WITHIN = 2.0, 10, 20_000, 2e-3
 COUPLINGS = (0.003, 0.005, 0.01, 0.02, 0.04)
 #: objects, sets of pokes, grid [m], fineness of the finite elements
 SIZES = {"quick": (FIGURES, 1, 0.02, 0.6), "full": (FIGURES, 2, 0.012, 0.8)}
@@ -96,7 +97,7 @@ def packed(job: Job) -> Found:
     simulators = {
         "published": ContactSimulator(seen, trees[0], coupling["published"]),
         "ours": ContactSimulator(moved, trees[1], coupling["ours"]),
-        "careful": ContactSimulator(moved, Cautious(process), coupling["careful"]),
+        "careful": careful_simulator(moved, process, coupling["careful"]),
         "no coupling": ContactSimulator(moved, trees[1], solver="apart"),
         "one stiffness": ContactSimulator(moved, fit_homogeneous(told), coupling["one stiffness"]),
     }

@@ -50,7 +50,7 @@ from nodes.planning.poking_messages import (
 from nodes.planning.run_folder import new_folder
 from nodes.planning.steps import SideThread, awaited
 from sim_core.elastic.bodies import load_body
-from sim_core.elastic.cautious import Cautious
+from sim_core.elastic.cautious import careful_simulator
 from sim_core.elastic.contact import Contacts, ContactSimulator
 from sim_core.elastic.exploration import CHOICES, Exploration, Place
 from sim_core.elastic.kernel import kernel
@@ -330,8 +330,7 @@ class Poking(RefitNode):
         surface, model, config, onset = self.surface, known.model, self.config, known.onset
 
         def packed() -> tuple[HeightMap, float]:
-            asked = Cautious(model, config.caution) if config.caution > 0.0 else model
-            simulator = ContactSimulator(surface, asked, config.coupling, onset=onset)
+            simulator = careful_simulator(surface, model, config.coupling, config.caution, onset)
             began = time.perf_counter()
             found = height_map(simulator, ball, box, request.spacing, request.limit, clearance=config.clearance)
             return found, time.perf_counter() - began

@@ -8,6 +8,7 @@ import numpy as np
 
 from identification.elastic.model_choice import POINT_MODELS
 from nodes.framework.config import setting
+from sim_core.elastic.cautious import CAUTION, CLEARANCE
 from sim_core.elastic.exploration import CHOICES, ExplorationSettings
 from sim_core.elastic.surface_builder import SurfaceOptions
 
@@ -48,12 +49,14 @@ class PokingConfig:
         0.01, "m", (1e-4, 1.0), "distance at which a place moves half as far as its neighbour that is pressed in"
     )
     caution: float = setting(
-        0.0,
+        CAUTION,
         "",
         (0.0, 5.0),
-        "standard deviations of the force that packing adds, so that a ball meets no more than the limit",
+        "standard deviations of the force that packing adds, with half the coupling, so that a ball meets no more than the limit; 0: neither",
     )
-    clearance: float = setting(0.0, "m", (0.0, 0.02), "by which packing leaves a ball higher than the limit allows")
+    clearance: float = setting(
+        CLEARANCE, "m", (0.0, 0.02), "by which packing leaves a ball higher than the limit allows"
+    )
     choice: str = setting("variance", choices=CHOICES, description="how the next place is chosen")
     pokes: int = setting(10, "", (1, 500), "of an exploration, where a goal gives none")
     spacing: float = setting(0.02, "m", (2e-3, 0.2), "between places that may be poked", read_only=True)

@@ -24,6 +24,7 @@ from nodes.framework.clouds import cloud_fields, cloud_message, cloud_points
 from nodes.framework.qos import LATCHED, LEDGER, SENSOR
 from nodes.planning.poking_config import PokingConfig
 from nodes.planning.poking_messages import surface_of
+from sim_core.elastic.cautious import CLEARANCE, careful_simulator
 from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.exploration import Exploration
 from sim_core.elastic.packing import Box, height_map
@@ -317,7 +318,8 @@ def test_4_its_answers_are_those_of_the_offline_functions_to_the_bit(graph):
     assert len(graph.forces[-1].markers[0].points) == 2 * contacts.count[2]
 
     corner, size = (0.44, -0.05, 0.05), (0.12, 0.1, 0.13)
-    packed = height_map(simulator, sphere(0.04), Box(corner, size), 0.02, 2.0)
+    careful = careful_simulator(surface, model, 0.015, onset=exploration.onset)
+    packed = height_map(careful, sphere(0.04), Box(corner, size), 0.02, 2.0, clearance=CLEARANCE)
     request = dict(diameter=0.04, limit=2.0, spacing=0.02)
     request |= dict(corner=Point(x=corner[0], y=corner[1], z=corner[2]), size=Vector3(x=size[0], y=size[1], z=size[2]))
     answer = graph.call(PackHeights, "poking/pack", **request)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from sim_core.elastic.cautious import Cautious
 from sim_core.elastic.poke import Poke, downsampled
 from sim_core.elastic.scan_offset import onset, scan_shift, shifted
 from sim_core.elastic.surface import Surface
@@ -68,20 +67,3 @@ def test_after_the_shift_forces_begin_at_the_surface():
         tip = [p.feature[:3] - p.displacement[:, None] * p.feature[6:] for p in (before, after)]
         across = np.eye(3) - np.outer(before.feature[6:], before.feature[6:])
         assert tip[1] - tip[0] == pytest.approx(np.tile(across @ shift, (len(before.force), 1)), abs=1e-12)
-
-
-def test_caution_adds_deviations():
-    class Sure:
-        deepest = 0.01
-
-        def predict_with_deviation(self, features, displacement):
-            return 100.0 * displacement, 20.0 * displacement
-
-    d = np.array([0.0, 0.01])
-    assert Cautious(Sure(), 2.0).predict(np.zeros((2, 9)), d) == pytest.approx(140.0 * d)
-    assert Cautious(Sure(), 0.0).predict(np.zeros((2, 9)), d) == pytest.approx(100.0 * d)
-    assert Cautious(Sure()).deepest == 0.01
-    with pytest.raises(ValueError, match="0 or more"):
-        Cautious(Sure(), -1.0)
-    with pytest.raises(ValueError, match="says how sure"):
-        Cautious(object())
