@@ -39,8 +39,9 @@ class Goals:
     def __init__(self, n: int) -> None:
         self.position, self.velocity, self.effort = (np.full(n, np.nan) for _ in range(3))
 
-    def clear(self) -> None:
-        self.position[:] = self.velocity[:] = self.effort[:] = np.nan
+    def clear(self, where: slice | np.ndarray = slice(None)) -> None:
+        """Goals of joints `where` are not set."""
+        self.position[where] = self.velocity[where] = self.effort[where] = np.nan
 
 
 class Source(ABC):

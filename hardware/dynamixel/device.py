@@ -310,6 +310,8 @@ class ServoGroup(Device):
             goals.clear()
         if self.gripper is not None:
             self.gripper.fill(state, goals)
+        if some(unwatched := state.watchdog != self._watch):
+            goals.clear(unwatched)  # nobody would stop what moves when this process ends
         self.stop_law.fill(state, goals, dt, self.limits.most)
         if said := self.limits.clamp(state, goals):
             self.counters.add("clamped")
@@ -370,7 +372,13 @@ class ServoGroup(Device):
         options, shortest = self.options, max(VELOCITY_WATCHDOG, 3.0 / self.options.rate)
         counts = np.full(len(self.joints), watchdog_counts(options.bus_watchdog))
         counts[self.velocities.which] = watchdog_counts(min(options.bus_watchdog, shortest))
-        return counts if self.protocol == 2.0 else np.zeros_like(counts)
+        has_one = [self.protocol == 2.0 and "bus_watchdog" in joint.model.items for joint in self.joints]
+        return np.where(has_one, counts, 0)
+
+    def _set_watchdog(self, k: int, counts: int) -> None:
+        """What the servo has confirmed is known before the cycle reads it."""
+        watchdog(self._bus, self.joints[k], counts)
+        self.joint_state.watchdog[k] = counts
 
     def _wake_the_watched(self, state: GroupState) -> None:
         """Every servo's watchdog runs while the cycle does; the cycle reads it, and arms what is not armed.
@@ -400,11 +408,11 @@ class ServoGroup(Device):
     def _go_on(self, k: int) -> None:
         """Watched over from now on; a servo that stood still goes on from where it is."""
         if self._stood_still[k]:
-            watchdog(self._bus, self.joints[k], 0)  # one that has expired refuses goals
+            self._set_watchdog(k, 0)  # one that has expired refuses goals
             if self.torque_on:
                 goal_to_present(self._bus, self.joints[k], self._presence.accepted(k))
             self._stood_still[k] = False
-        watchdog(self._bus, self.joints[k], int(self._watch[k]))
+        self._set_watchdog(k, int(self._watch[k]))
 
     # ---- not enabled ---------------------------------------------------------------------------------
     def _idle(self) -> None:
@@ -535,7 +543,7 @@ class ServoGroup(Device):
         return "; ".join(refused)
 
     def _switch(self, k: int, on: bool) -> None:
-        watchdog(self._bus, self.joints[k], 0)  # one that has expired refuses goals
+        self._set_watchdog(k, 0)  # one that has expired refuses goals
         if on:
             goal_to_present(self._bus, self.joints[k], self._presence.accepted(k))
         set_torque(self._bus, self.joints[k], on)

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from servo_groups import BAUD, CURRENT, GRIP, PATIENCE, POSITION, ROOT, XM, position_goals, servo, truth, until
 
+from hardware.dynamixel import device
 from hardware.dynamixel.bus import Bus
 from hardware.dynamixel.commands import JointFeedback, Law
 from hardware.dynamixel.joints import Joint
+from hardware.dynamixel.servo_setup import watchdog
 from hardware.dynamixel.tables import MODELS
 from hardware.dynamixel.trajectory import Outcome, Tolerances, Trajectory, TrajectoryFollower
 from hardware.emulation.wire_log import waits
@@ -202,6 +204,27 @@ def test_a_killed_driver_stops_the_servo(emulated, withheld):
     finally:
         driver.kill()
         driver.wait()
+
+
+def test_a_servo_is_not_led_before_its_watchdog_is_on(emulated, grouped, monkeypatch):
+    """Each word that would arm it is lost for a while: it holds, since nobody would stop it if this process ended."""
+    lost = [True]
+
+    def unheard(bus, joint, counts):
+        if counts and lost:
+            raise NotAnswering("lost")
+        watchdog(bus, joint, counts)
+
+    monkeypatch.setattr(device, "watchdog", unheard)
+    emulator = emulated([servo(1, initial=0.1)])
+    group = grouped(emulator, [Joint("a", 1, XM, POSITION)])
+    until(lambda: group.torque_on, "torque")
+    stream = position_goals(group, [0.6], timeout=PATIENCE)
+    before = group.counters.cycles
+    until(lambda: group.counters.cycles > before + 30, "cycles")
+    assert truth(emulator, 1)["position"] == pytest.approx(0.1, abs=0.01) and group.source is stream
+    lost.clear()
+    until(lambda: abs(group.joint_state.q[0] - 0.6) < 0.02, "the goal")
 
 
 # ---- D11 -----------------------------------------------------------------------------------------
