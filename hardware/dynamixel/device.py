@@ -402,8 +402,10 @@ class ServoGroup(Device):
             )
             self._stand()
         for k in np.flatnonzero(unarmed).tolist():
-            with contextlib.suppress(NotAnswering, StatusError):  # the next cycle sees it once more
+            try:
                 self._go_on(k)
+            except (NotAnswering, StatusError) as error:  # the next cycle sees it once more
+                self._notice("unwatched", f"{self.names[k]} holds until it confirms its watchdog: {error}")
 
     def _go_on(self, k: int) -> None:
         """Watched over from now on; a servo that stood still goes on from where it is."""

@@ -14,7 +14,7 @@ from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.point_model import PointModel
 from sim_core.elastic.surface import Surface
 
-__all__ = ["CAUTION", "CLEARANCE", "Cautious", "SurePointModel", "careful_simulator"]
+__all__ = ["CAUTION", "CLEARANCE", "COUPLED", "Cautious", "SurePointModel", "careful_simulator"]
 
 #: standard deviations; the height that a scan leaves open [m]; share of the coupling. Found on four sets of pokes of each of five objects: with
 #: one deviation and all of the coupling, 9 of 45 sets have a place that feels more than the limit and the model's error, with these none.

@@ -218,10 +218,13 @@ def test_a_servo_is_not_led_before_its_watchdog_is_on(emulated, grouped, monkeyp
     monkeypatch.setattr(device, "watchdog", unheard)
     emulator = emulated([servo(1, initial=0.1)])
     group = grouped(emulator, [Joint("a", 1, XM, POSITION)])
+    said = []
+    group.notice = said.append
     until(lambda: group.torque_on, "torque")
     stream = position_goals(group, [0.6], timeout=PATIENCE)
     before = group.counters.cycles
     until(lambda: group.counters.cycles > before + 30, "cycles")
+    until(lambda: any("a holds until it confirms its watchdog" in text for text in said), "the reason")
     assert truth(emulator, 1)["position"] == pytest.approx(0.1, abs=0.01) and group.source is stream
     lost.clear()
     until(lambda: abs(group.joint_state.q[0] - 0.6) < 0.02, "the goal")
