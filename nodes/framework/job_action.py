@@ -78,10 +78,7 @@ class JobAction:
         """What the job has to say."""
         if self._process is None:
             return
-        said, ended = self._process.take(self._feedback)
-        if said:  # before its end is told: the last stages come together with it
-            self._goal.publish_feedback(self._feedback)
-            self._said(self._feedback)
+        ended = self._process.take(self._feedback, self._say)
         if ended is not None:
             (kind, content), self._process = ended, None
             if kind == "done":
@@ -90,6 +87,10 @@ class JobAction:
                 self._node.diagnostics.error(f"{self._what} failed: {content}")
                 self._node.get_logger().error(f"{self._what} failed: {content}")
                 self._abort(content)
+
+    def _say(self, feedback) -> None:
+        self._goal.publish_feedback(feedback)
+        self._said(feedback)
 
     def _abort(self, why: str) -> None:
         self._finish(self._kind.Result(success=False, message=why), "abort")

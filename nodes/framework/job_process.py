@@ -56,21 +56,29 @@ class JobProcess:
             )
         return messages
 
-    def take(self, feedback) -> tuple[bool, tuple[str, object] | None]:
-        """Set what the job told as fields of an action's feedback.
+    def take(self, feedback, say: Callable) -> tuple[str, object] | None:
+        """Set what the job told as fields of an action's feedback, and say it.
+
+        Args:
+            feedback: message with the field `stage`.
+            say: called with `feedback` for the newest of every stage: a stage that passes between two looks is said too.
 
         Returns:
-            whether anything came; and its end, ("done", result) or ("failed", sentence), or None.
+            the job's end, ("done", result) or ("failed", sentence), or None.
         """
-        said = False
+        unsaid = False
         for kind, content in self.poll():
+            if unsaid and (kind != "news" or content.get("stage", feedback.stage) != feedback.stage):
+                say(feedback)
             if kind != "news":
                 self.close()
-                return said, (kind, content)
+                return kind, content
             for name, value in content.items():
                 setattr(feedback, name, value)
-            said = True
-        return said, None
+            unsaid = True
+        if unsaid:
+            say(feedback)
+        return None
 
     def cancel(self) -> None:
         """Ask it to end with what it has."""

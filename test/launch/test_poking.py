@@ -15,6 +15,7 @@ from std_srvs.srv import Trigger
 
 from identification.elastic.model_choice import fit_point_model
 from nodes.planning.poking_messages import surface_of
+from sim_core.elastic.cautious import CAUTION, CLEARANCE, careful_simulator
 from sim_core.elastic.contact import ContactSimulator
 from sim_core.elastic.exploration import Exploration
 from sim_core.elastic.packing import Box, height_map
@@ -145,7 +146,8 @@ def test_2_it_pokes_three_places_and_answers_as_the_offline_functions_to_the_bit
     assert list(answer.beyond) == [False, True] and answer.contacts[0] > 0
 
     corner, size = (0.4, -0.06, 0.1), (0.2, 0.12, 0.16)
-    packed = height_map(simulator, sphere(0.04), Box(corner, size), 0.04, 2.0)
+    careful = careful_simulator(surface, model, COUPLING, CAUTION, known.onset)
+    packed = height_map(careful, sphere(0.04), Box(corner, size), 0.04, 2.0, clearance=CLEARANCE)
     request = PackHeights.Request(diameter=0.04, limit=2.0, spacing=0.04)
     request.corner, request.size = Point(**dict(zip("xyz", corner))), Vector3(**dict(zip("xyz", size)))
     answer = probe.call(PackHeights, "poking/pack", request)
