@@ -28,7 +28,9 @@ def news(stage, step=0):
     "ends, end", [([], None), ([("done", 3)], ("done", 3)), ([("failed", "no data")], ("failed", "no data"))]
 )
 def test_a_stage_that_passes_between_two_looks_is_said_too(ends, end):
-    bunch = Bunch(news("adam", 1), news("adam", 2), news("lbfgs", 3), ("news", {"step": 4}), news("reporting", 5), *ends)
+    bunch = Bunch(
+        news("adam", 1), news("adam", 2), news("lbfgs", 3), ("news", {"step": 4}), news("reporting", 5), *ends
+    )
     feedback, said = SimpleNamespace(stage="starting", step=0), []
     assert bunch.take(feedback, lambda f: said.append((f.stage, f.step))) == end
     assert said == [("adam", 2), ("lbfgs", 4), ("reporting", 5)]
