@@ -35,9 +35,9 @@ __all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive", 
 
 #: [s] when the robot changes; how long after it tracking is first judged
 CHANGE, SETTLED = 1.5, 1.0
-#: [s] that a fit takes: for itself and for each of its roll-outs, more than measured on a busy machine (docs/refit.md)
+#: [s] that a fit takes: for itself, and for each of its roll-outs of a second, more than measured on a busy machine (docs/refit.md)
 FIT_DELAY = (0.05, 0.01)
-#: [s] of a roll-out for each coordinate, where a fit estimates what it held as well
+#: [s] of a roll-out of a second for each coordinate, where a fit estimates what it held as well
 PER_COORDINATE = 0.0007
 #: friction of a gear that the model knows nothing of, as a share of its motor's limit
 FRICTION = 0.03
@@ -241,7 +241,8 @@ class _Learner:
             return
         considered = session.online.refit.considered
         each = PER_COORDINATE * considered.spec.n if considered is not None else 0.0
-        delay = FIT_DELAY[0] + FIT_DELAY[1] * (result.iterations - result.of_all) + each * result.of_all
+        span = result.window[1] - result.window[0]
+        delay = FIT_DELAY[0] + span * (FIT_DELAY[1] * (result.iterations - result.of_all) + each * result.of_all)
         self._ready = now + delay
         if outcome.accepted:
             self._said.append((self._ready, outcome.p, outcome.revision))

@@ -275,6 +275,10 @@ def initial_coordinates(robot: Robot, model: RobotModel, spec: FreeParameters, p
     return spec.clip(spec.from_physical(point_mass_equivalent(model, p) if isinstance(robot.task, SwingUp) else p))
 
 
+#: a round that comes again soon hands out what it has: the next goes on from there, with more data
+PERIODIC_EXTENSION = 3
+
+
 def online_config(robot: Robot, config: RefitWorkerConfig) -> OnlineConfig:
     """Window, rhythm and fit of `refit_worker`.
 
@@ -285,6 +289,8 @@ def online_config(robot: Robot, config: RefitWorkerConfig) -> OnlineConfig:
     """
     own = _refit(robot)
     refit: dict[str, Any] = dict(max_evaluations=config.max_evaluations, time_budget=np.inf)
+    if config.schedule == "periodic":
+        refit["extension"] = PERIODIC_EXTENSION
     if config.recipe == "literal":
         # As published there is no gate: every fit is used.
         refit |= dict(recipe="literal", held_out=0.0, max_unexplained=np.inf)

@@ -77,6 +77,11 @@ class World:
         original = build_model(mjcf)
         self._wrench = wrench_sensor(original, wrench_site) if wrench_site else None
         self._geometry = self._geometry_of(original)
+        self._gears = {
+            original.joint(j).name: float(original.dof_invweight0[original.jnt_dofadr[j]])
+            for j in range(original.njnt)
+            if int(original.jnt_type[j]) in _ROBOT_JOINTS and original.joint(j).name
+        }
         self.entities: tuple[Entity, ...] = ()
         self.changes: tuple[Change, ...] = ()
         self.model = self.nominal = self._compile((), ())
@@ -169,6 +174,9 @@ class World:
             change.apply(model)
         if changes or self._parameters:
             mujoco.mj_setConst(model, mujoco.MjData(model))
+        # How softly MuJoCo makes a joint stick or meet its end scales with this. A gear does not grip otherwise for what hangs on it.
+        for name, inverse_inertia in self._gears.items():
+            model.dof_invweight0[model.joint(name).dofadr[0]] = inverse_inertia
         return model
 
     def _geometry_of(self, original: mujoco.MjModel) -> dict:

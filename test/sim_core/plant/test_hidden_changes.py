@@ -250,3 +250,40 @@ def test_parameter_files_of_an_identification(tmp_path):
             MujocoPlant("panda", params_file=str(path))
     with pytest.raises(PlantError, match="cannot be read"):
         MujocoPlant("panda", params_file=str(tmp_path / "none.yaml"))
+
+
+TURNTABLE = """
+<mujoco model="turntable">
+  <option timestep="0.001"/>
+  <worldbody>
+    <body name="plate"><joint name="pivot" axis="0 0 1" frictionloss="1"/>
+      <geom type="cylinder" size="0.2 0.01" mass="2" contype="0" conaffinity="0"/>
+      <site name="rim" pos="0.2 0 0"/>
+    </body>
+  </worldbody>
+  <actuator><motor name="pivot" joint="pivot"/></actuator>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dict(action="attach", frame="rim", mass=5.0),
+        dict(action="scale", target="plate.mass", factor=4.0),
+        dict(action="set", target="pivot.armature", value=0.3),
+    ],
+)
+def test_a_gear_that_sticks_creeps_alike_whatever_hangs_on_it(event):
+    def creep(*events):
+        plant = MujocoPlant(TURNTABLE)
+        for each in events:
+            plant.apply(each)
+        run(plant, 1.0, [0.5])
+        return float(plant.true_v[0])
+
+    # Half of its friction: MuJoCo's soft constraint yields at rate tau / (D b), D of the bare plate's inertia (0.04 kg m²).
+    d = mujoco.MjModel.from_xml_string(TURNTABLE).dof_solimp[0, 0]
+    D, b = d / (1.0 - d) * 0.04, 2.0 / (0.02 * mujoco.MjModel.from_xml_string(TURNTABLE).dof_solimp[0, 1])
+    assert creep() == pytest.approx(0.5 / (D * b), rel=1e-3)
+    assert creep(event) == pytest.approx(creep(), rel=1e-3)
