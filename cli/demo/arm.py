@@ -215,7 +215,7 @@ def _run(robot: Robot, model: RobotModel, folder: Path) -> ArmRun:
     position = build.frame_position(model, robot.task_as(Track).frame)
     hand = np.array(position.map(len(t))(q.T, model.parameters.nominal)).T
     path = tool_path(robot, model, config)
-    reference = np.array([path(s - begin) for s in t])
+    reference = np.array([path(s) for s in _path_times(recording, t, begin)])
     origin = recording.plant_origin()
     period = settings.get("control_period", config.control_period)
     return ArmRun(
@@ -227,6 +227,15 @@ def _run(robot: Robot, model: RobotModel, folder: Path) -> ArmRun:
         np.linalg.norm(hand - reference, axis=1),
         origin,
     )
+
+
+def _path_times(recording: Recording, t: np.ndarray, begin: float) -> np.ndarray:
+    """Times along the path at stamps t (N,) [s], as the controller had them: it lets the path wait for an arm that is led to it."""
+    said = [m for m in recording.status if m.state != m.STATE_IDLE and hasattr(m, "path_time")]
+    if not said:
+        return t - begin
+    stamps = [m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in said]
+    return np.interp(t, stamps, [m.path_time for m in said])
 
 
 def _used(recording: Recording) -> list[tuple[float, object]]:

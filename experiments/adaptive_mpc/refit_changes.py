@@ -37,6 +37,8 @@ EXPRESSIBLE = ("payload", "light payload", "payload far to the side")
 ROUGH = ("joint friction", "payload and friction")
 #: share of truths that 95 % intervals are to hold
 COVERAGE = 0.9
+#: [s] after which a payload that the refit's model can express is to be known for good, as in `./refit demo`
+RELEARN = 3.0
 #: standard errors of the ratio over seeds, and the least of it, that count as noise
 NOISE, LEAST = 2.0, 0.02
 
@@ -109,6 +111,7 @@ def cell(change: str, pairs: list[tuple[Driven, Driven]]) -> dict:
         "unexplained": sum(r.accepted and not r.explained for r in rounds),
         "rounds": len(rounds),
         "fit_time": float(np.median([r.fit_time for r in rounds])) if rounds else np.nan,
+        "relearnt": float(max(learnt.relearnt for _, learnt in pairs)),
         "delay": float(np.median([r.delay for r in rounds])) if rounds else np.nan,
     }
 
@@ -126,6 +129,16 @@ def judge(result: Result, robot: str, cells: list[dict], told: bool = False, lab
         "1",
         "never worse than none beyond noise",
     )
+    if not told:
+        latest = max((c for c in cells if c["change"] in EXPRESSIBLE), key=lambda c: c["relearnt"])
+        result.check(
+            f"{label}: payload's mass known for good after, worst of {len(EXPRESSIBLE)} ({latest['change']})",
+            latest["relearnt"],
+            RELEARN,
+            "<=",
+            "s",
+            SOURCE,
+        )
     rough = any(name.endswith(".frictionloss") for name in load_model(robot).parameters.names)
     known = (*EXPRESSIBLE, *(ROUGH if rough else ()))
     groups = (
@@ -168,6 +181,7 @@ def report(result: Result) -> Report:
                 "with [mm]",
                 "ratio",
                 "noise",
+                "known after [s]",
                 "inside",
                 "of",
                 "accepted",
@@ -181,6 +195,7 @@ def report(result: Result) -> Report:
                     c["with_mm"],
                     c["ratio"],
                     c["noise"],
+                    c["relearnt"],
                     c["inside"],
                     c["truths"],
                     c["accepted"],
@@ -189,7 +204,8 @@ def report(result: Result) -> Report:
                 ]
                 for c in result.details[robot]
             ],
-            f"The change happens at {CHANGE:g} s. Noise: two standard errors of the ratio over the seeds, at least {LEAST:g}.",
+            f"The change happens at {CHANGE:g} s. Noise: two standard errors of the ratio over the seeds, at least {LEAST:g}. "
+            "Known after: from when on every set in use had the mass of a payload within 5 %, latest of the seeds.",
         )
     return page
 

@@ -7,7 +7,7 @@ a robot: its result is used only FIT_DELAY later, and the samples that arrive me
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,12 +31,14 @@ from sim_core.multibody.equations.inertia import com_inertia
 from sim_core.plant import MujocoPlant
 from sim_core.plant.robot_changes import free_for, scenario_of, truth_after
 
-__all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive", "freed"]
+__all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive", "freed", "relearnt"]
 
 #: [s] when the robot changes; how long after it tracking is first judged
 CHANGE, SETTLED = 1.5, 1.0
 #: [s] that a fit takes: for itself, and for each of its roll-outs of a second, more than measured on a busy machine (docs/refit.md)
 FIT_DELAY = (0.05, 0.01)
+#: share of a payload within which its mass is learnt
+LEARNT = 0.05
 #: [s] of a roll-out of a second for each coordinate, where a fit estimates what it held as well
 PER_COORDINATE = 0.0007
 #: friction of a gear that the model knows nothing of, as a share of its motor's limit
@@ -68,7 +70,7 @@ class Round:
         time: when it began [s]. accepted, reason: the verdict. explained: whether the model claims to explain the data.
         inside: estimates of the hand's mass and centre, and of what else changed and may be learnt, by name: whether the 95 %
             interval holds the truth.
-        error: of the hand's mass [kg]. fit_time: what it took on this machine; delay: what it was taken to take [s].
+        error: of the hand's mass, after the change [kg]. fit_time: what it took on this machine; delay: what it was taken to take [s].
     """
 
     time: float
@@ -83,10 +85,17 @@ class Round:
 
 @dataclass(frozen=True)
 class Driven:
-    """What became of it: RMSE of the hand's distance from its path from SETTLED after the change on [m], and the rounds."""
+    """What became of it.
+
+    Attributes:
+        rmse: of the hand's distance from its path, from SETTLED after the change on [m].
+        relearnt: time from the change until a mass of the hand was in use for good that is within LEARNT of the payload [s]; inf where
+            it never was, NaN without a payload or without refit.
+    """
 
     rmse: float
     rounds: tuple[Round, ...]
+    relearnt: float = np.nan
 
 
 def changes(robot: str) -> dict[str, list[dict[str, Any]]]:
@@ -205,7 +214,20 @@ def drive(run: Drive) -> Driven:
                 learner.see(JointSample(plant.t, plant.q.copy(), plant.v.copy(), plant.effort.copy()))
         if plant.t >= CHANGE + SETTLED:
             errors.append(task.error(np.concatenate([plant.true_q, plant.true_v]), plant.t))
-    return Driven(float(np.sqrt(np.mean(np.square(errors)))), tuple(learner.rounds) if learner else ())
+    rmse, payload = float(np.sqrt(np.mean(np.square(errors)))), [e["mass"] for e in events if e["action"] == "attach"]
+    if learner is None:
+        return Driven(rmse, ())
+    return Driven(rmse, tuple(learner.rounds), relearnt(learner.rounds, LEARNT * payload[0]) if payload else np.nan)
+
+
+def relearnt(rounds: Sequence[Round], tolerance: float) -> float:
+    """Time from the change until a mass within `tolerance` [kg] of the truth was in use for good [s]; inf if it never was."""
+    good = np.inf
+    for r in rounds:
+        if r.accepted and r.time >= CHANGE:
+            known = abs(r.error) <= tolerance
+            good = min(good, r.time + r.delay - CHANGE) if known else np.inf
+    return good
 
 
 class _Learner:
@@ -246,17 +268,13 @@ class _Learner:
         self._ready = now + delay
         if outcome.accepted:
             self._said.append((self._ready, outcome.p, outcome.revision))
+        said = {e.name: e for e in quantities(session.robot, result.spec, result.xi, result.covariance)}
+        mass = next(iter(self.truth))
+        error, inside = said[mass].value - self.truth[mass], {}
         if result.window[0] >= CHANGE - 1e-6:
-            said = {e.name: e for e in quantities(session.robot, result.spec, result.xi, result.covariance)}
             # The payload's own numbers are those of the hand with it, once more.
             known = [name for name in self.truth if name in said and ".payload." not in name]
             inside = {name: said[name].lower <= self.truth[name] <= said[name].upper for name in known}
-            mass = next(iter(self.truth))
-            error = said[mass].value - self.truth[mass]
-            self.rounds.append(
-                Round(now, outcome.accepted, outcome.reason, result.explained, inside, error, result.fit_time, delay)
-            )
-        else:
-            self.rounds.append(
-                Round(now, outcome.accepted, outcome.reason, result.explained, {}, np.nan, result.fit_time, delay)
-            )
+        self.rounds.append(
+            Round(now, outcome.accepted, outcome.reason, result.explained, inside, error, result.fit_time, delay)
+        )

@@ -284,6 +284,7 @@ class AdaptiveMpcNode(RefitNode):
                 "deadline_misses": self.misses,
                 "parameters_revision": self.book.revision,
                 "parameters_age": self.book.age(self._now()),
+                "path_time": self._step.time if self._step is not None else 0.0,
                 "message": message,
                 **values,
             }

@@ -5,7 +5,7 @@ import pytest
 
 from config.robot import robot_names
 from experiments.adaptive_mpc.refit_changes import SIZES, arm, cell, judge
-from experiments.problems.changed_arm import CHANGE, Drive, Driven, Round, changes, drive, hand_truth
+from experiments.problems.changed_arm import CHANGE, Drive, Driven, Round, changes, drive, hand_truth, relearnt
 from reporting import Result
 from sim_core.control.refit import Refit
 
@@ -57,15 +57,24 @@ def test_the_hands_truth_is_the_body_and_what_it_holds():
 def test_worse_than_none_beyond_noise_is_a_miss_and_so_are_intervals_that_miss():
     held = Round(2.0, True, "", True, {"mass": True, "com": False}, 0.0, 0.1, 0.1)
     unsure = Round(2.0, True, "", False, {"mass": False, "com": False}, 0.0, 0.1, 0.1)
-    worse = cell("payload", [(Driven(1e-3, ()), Driven(1.2e-3, (held, unsure))) for _ in range(3)])
+    worse = cell("payload", [(Driven(1e-3, ()), Driven(1.2e-3, (held, unsure), 3.1)) for _ in range(3)])
     assert worse["ratio"] == pytest.approx(1.2) and (worse["inside"], worse["truths"]) == (3, 6)
     assert worse["unexplained"] == 3
     result = Result("worse")
     judge(result, "panda", [worse])
-    assert [check.passed for check in result.checks] == [False, False]
-    noisy = cell("payload", [(Driven(1e-3, ()), Driven(r * 1e-3, ())) for r in (0.7, 1.4, 1.1)])
+    assert [check.passed for check in result.checks] == [False, False, False]
+    noisy = cell("payload", [(Driven(1e-3, ()), Driven(r * 1e-3, (), 0.6)) for r in (0.7, 1.4, 1.1)])
     judge(result := Result("noisy"), "panda", [noisy])
     assert result.passed
+
+
+def test_a_payload_is_known_once_every_set_in_use_is_near_it():
+    def said(time, error, accepted=True):
+        return Round(time, accepted, "", True, {}, error, 0.1, 0.1)
+
+    known = [said(1.4, 0.0), said(2.0, 0.3), said(2.3, 0.05), said(2.6, -0.4, accepted=False), said(2.9, -0.02)]
+    assert relearnt(known, 0.1) == pytest.approx(2.3 + 0.1 - CHANGE)
+    assert relearnt([*known, said(3.2, 0.2)], 0.1) == np.inf and relearnt([said(1.4, 0.0)], 0.1) == np.inf
 
 
 def test_weak_motors_are_suspected_where_no_residual_shows_them_and_the_intervals_allow_for_them(fits):

@@ -100,6 +100,21 @@ def test_relearnt_means_learnt_for_good(used, expected):
     assert arm._relearnt(used, 5.0, changed) == pytest.approx(expected)
 
 
+def test_the_path_is_where_the_controller_had_it_while_it_waited_for_the_arm():
+    def said(t, path_time, state=1):
+        stamp = SimpleNamespace(sec=int(t), nanosec=round(1e9 * (t % 1)))
+        return SimpleNamespace(header=SimpleNamespace(stamp=stamp), state=state, path_time=path_time, STATE_IDLE=0)
+
+    t = np.array([10.0, 10.5, 11.0, 11.25, 11.5])
+    status = [said(9.0, 0.0, state=0), said(10.0, 0.0), said(11.0, 0.0), said(11.5, 0.5)]
+    run = recording(t, status=status)
+    assert arm._path_times(run, t, 10.0) == pytest.approx([0.0, 0.0, 0.0, 0.25, 0.5])
+    # A bag from before controllers said so: a path that has not waited.
+    for message in status:
+        del message.path_time
+    assert arm._path_times(run, t, 10.0) == pytest.approx(t - 10.0)
+
+
 def test_a_set_counts_from_its_first_use():
     sets = [SimpleNamespace(accepted=True, revision=r) for r in (1, 2, 3)]
     status = [

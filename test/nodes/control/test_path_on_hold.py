@@ -107,7 +107,7 @@ def test_a_displaced_arm_is_led_back_when_the_supervisor_lets_it_go_on(node, mon
     for k in range(1, 6):
         say(node, 11.0 + k * PERIOD, moved=0.4)
     assert len(commands) == 6 and node._step.led and node._step.time == followed
-    assert all("led to the path" in status.message for status in statuses)
+    assert all("led to the path" in status.message and status.path_time == followed for status in statuses)
     # The posture asked for leaves where the arm is slowly, instead of jumping to the path.
     assert max(abs(p - q - 0.4) for p, q in zip(commands[-1].position, node.model.q_home)) < 0.05
     assert any(
