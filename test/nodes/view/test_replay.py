@@ -54,7 +54,7 @@ def bag(tmp_path_factory):
             write("/joint_states", STATES, t, head(t), NAMES, np.full(7, angle(t)), np.zeros(7), np.zeros(7))
             write(
                 "/controller/status", STATUS, t,
-                head(t), 1, 1, 1e-3, 0.01, k, 0, 7, 0.0, 2, 0.0, 0.0, 1e-3 * t, "",
+                head(t), 1, 1, 1e-3, 0.01, k, 0, 7, 0.0, 2, 0.0, 0.0, 1e-3 * t, t, "",
             )  # fmt: skip
         write("/supervisor/status", SUPERVISOR, 3.0, head(3.0), 4, 1, "stopped by an operator")
     return path
