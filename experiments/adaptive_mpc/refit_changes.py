@@ -195,7 +195,7 @@ def report(result: Result) -> Report:
                     c["with_mm"],
                     c["ratio"],
                     c["noise"],
-                    c["relearnt"],
+                    "–" if np.isnan(c["relearnt"]) else c["relearnt"],
                     c["inside"],
                     c["truths"],
                     c["accepted"],
@@ -205,7 +205,7 @@ def report(result: Result) -> Report:
                 for c in result.details[robot]
             ],
             f"The change happens at {CHANGE:g} s. Noise: two standard errors of the ratio over the seeds, at least {LEAST:g}. "
-            "Known after: from when on every set in use had the mass of a payload within 5 %, latest of the seeds.",
+            "Known after: from when on every set in use had the mass of a payload within 5 %, latest of the seeds; a dash without one.",
         )
     return page
 

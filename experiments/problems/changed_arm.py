@@ -37,10 +37,10 @@ __all__ = ["CHANGE", "SETTLED", "Drive", "Driven", "Round", "changes", "drive", 
 CHANGE, SETTLED = 1.5, 1.0
 #: [s] that a fit takes: for itself, and for each of its roll-outs of a second, more than measured on a busy machine (docs/refit.md)
 FIT_DELAY = (0.05, 0.01)
-#: share of a payload within which its mass is learnt
-LEARNT = 0.05
 #: [s] of a roll-out of a second for each coordinate, where a fit estimates what it held as well
 PER_COORDINATE = 0.0007
+#: share of a payload within which its mass is learnt
+LEARNT = 0.05
 #: friction of a gear that the model knows nothing of, as a share of its motor's limit
 FRICTION = 0.03
 
@@ -263,7 +263,7 @@ class _Learner:
             return
         considered = session.online.refit.considered
         each = PER_COORDINATE * considered.spec.n if considered is not None else 0.0
-        span = result.window[1] - result.window[0]
+        span = float(np.nan_to_num(result.window[1] - result.window[0]))  # without data nothing is rolled out
         delay = FIT_DELAY[0] + span * (FIT_DELAY[1] * (result.iterations - result.of_all) + each * result.of_all)
         self._ready = now + delay
         if outcome.accepted:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from config.robot import robot_names
-from experiments.adaptive_mpc.refit_changes import SIZES, arm, cell, judge
+from experiments.adaptive_mpc.refit_changes import SIZES, arm, cell, judge, report
 from experiments.problems.changed_arm import CHANGE, Drive, Driven, Round, changes, drive, hand_truth, relearnt
 from reporting import Result
 from sim_core.control.refit import Refit
@@ -54,7 +54,7 @@ def test_the_hands_truth_is_the_body_and_what_it_holds():
     assert moment == pytest.approx(2.0 * 0.08)
 
 
-def test_worse_than_none_beyond_noise_is_a_miss_and_so_are_intervals_that_miss():
+def test_worse_than_none_beyond_noise_is_a_miss_and_so_are_intervals_that_miss(tmp_path):
     held = Round(2.0, True, "", True, {"mass": True, "com": False}, 0.0, 0.1, 0.1)
     unsure = Round(2.0, True, "", False, {"mass": False, "com": False}, 0.0, 0.1, 0.1)
     worse = cell("payload", [(Driven(1e-3, ()), Driven(1.2e-3, (held, unsure), 3.1)) for _ in range(3)])
@@ -64,8 +64,12 @@ def test_worse_than_none_beyond_noise_is_a_miss_and_so_are_intervals_that_miss()
     judge(result, "panda", [worse])
     assert [check.passed for check in result.checks] == [False, False, False]
     noisy = cell("payload", [(Driven(1e-3, ()), Driven(r * 1e-3, (), 0.6)) for r in (0.7, 1.4, 1.1)])
-    judge(result := Result("noisy"), "panda", [noisy])
+    other = cell("one motor at 80 %", [(Driven(1e-3, ()), Driven(1e-3, ())) for _ in range(3)])
+    judge(result := Result("noisy"), "panda", [noisy, other])
     assert result.passed
+    page = tmp_path / "report.html"
+    report(result).write(page)
+    assert ">nan<" not in page.read_text()
 
 
 def test_a_payload_is_known_once_every_set_in_use_is_near_it():
