@@ -85,10 +85,10 @@ def identify(
     errors: Annotated[
         str,
         typer.Option(
-            help="of particles; assumed: noise as --sigma-obs says, and nothing else; fitted: noise and what the simulator has wrong are "
-            "inferred as well, and intervals are as wide as that makes them"
+            help="of particles; fitted: noise and what the simulator has wrong are inferred as well, and intervals are as wide as that "
+            "makes them; assumed: noise as --sigma-obs says, and nothing else; auto: fitted where they can be"
         ),
-    ] = "assumed",
+    ] = "auto",
     combine: Annotated[str, typer.Option(help="trajectories of one robot: product; of several: sum")] = "product",
     cluster: Annotated[
         str,

@@ -14,7 +14,8 @@ from identification.posterior_corner import posterior_corner
 from reporting import Report, Result, figure
 from reporting.posterior import rollout_bands
 from sim_core.augmentation import attached, save_parameters
-from sim_core.inference.posterior.error_model import EXPECTED, SIZES, ErrorModel
+from sim_core.inference.posterior.error_model import ErrorModel
+from sim_core.inference.posterior.error_sizes import EXPECTED, SIZES
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.samplers import Trace
 from sim_core.multibody.model.parameter_file import ParameterFile

@@ -57,6 +57,8 @@ RESUMABLE = ("svgd", "csvgd")
 #: what methods are asked for here unless somebody says otherwise: chains that can be held against each other, and curvatures
 #: that are not computed where particles hardly moved
 OPTIONS: dict[str, dict[str, Any]] = {"nuts": {"chains": 4}, "sgld": {"chains": 4}, "csvgd": {"refresh": 4}}
+#: where nobody says how many iterations, and Markov moves finish the particles: CSVGD ends once the middle one rises no more [nat]
+SETTLED = 1.0
 #: how often limits are widened, and by how much of their range; walkers and sweeps of the run that tells
 WIDENED, ROOM, PILOTS, PILOT_SWEEPS = 8, 3.0, 50, 200
 
@@ -142,12 +144,8 @@ def infer(
     if not (config.free or config.limits):
         config = replace(config, free=tuple(default_names(nominal.name)))
     networks = tuple(load_blueprints(config.blueprint, trained=True)) if config.blueprint else ()
-    if networks and config.errors == "fitted":
-        raise UnusableInput(
-            "errors='fitted' is for a simulator without networks, which would explain the same errors twice: leave the blueprint away, "
-            "or take errors='assumed'"
-        )
     model, limits = _limits(source, nominal.name, config, networks)
+    config = config.decided(model, len(limits))
     parameters = LimitedParameters(model, limits)
     if config.changes and config.combine == "product" and len(recordings) == 1:
         free = config.free or names_that_free(limits)
@@ -253,6 +251,8 @@ def _sampled(
         return on_step(Step(iteration + 1, iterations, best, mean, density.defect, violation(z), density.not_finite))
 
     options = {**({} if "metric" in config.options else OPTIONS.get(config.method, {})), **config.options}
+    if config.method == "csvgd" and "metric" not in config.options and config.iterations is None and config.finish:
+        options.setdefault("settled", SETTLED)
     if checkpoint is not None:
         options["checkpoint"] = checkpoint
     return sample(
@@ -294,10 +294,12 @@ def _with_errors(
     for again in range(WIDENED):
         exact = replace(recipe, windows=1).density(config.threads)
         samples = replace(samples, z=exact.z(theta))
-        errors = ErrorModel.fitted(exact, samples.z[np.argmax(samples.log_p)], config.seed, progress)
+        errors = ErrorModel.fitted(exact, samples.z[np.argmax(exact.log_p(samples.z))], config.seed, progress)
         density = errors.density()
         # The particles lie as closely as the assumed noise says, and moves along their differences would have to spread them first.
-        spread_out = replace(samples, z=errors.drawn(len(samples.z), config.seed))
+        drawn = errors.drawn(len(samples.z), config.seed)
+        rolls = np.isfinite(density.log_p(drawn))
+        spread_out = replace(samples, z=np.where(rolls[:, None], drawn, samples.z))
         samples = finished(spread_out, density, config.finish or 0, config.seed, progress)
         wider = _widened(recipe, config, samples, density)
         if wider == recipe or again == WIDENED - 1:

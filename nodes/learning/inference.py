@@ -20,7 +20,7 @@ from refit_interfaces.action import InferParameters
 from refit_interfaces.msg import ParticleSet
 from refit_interfaces.srv import RolloutPosterior, SetParameterSet, SetParticleSet, SetSimParameters
 
-from identification.infer_settings import method_names
+from identification.infer_settings import DRAWS, method_names
 from nodes.framework.asking import ask
 from nodes.framework.config import setting
 from nodes.framework.job_action import JobAction
@@ -33,7 +33,6 @@ from sim_core.augmentation import attaching, detach, with_weights
 from sim_core.inference.fit.free_names import model_with
 from sim_core.inference.posterior.herding import herd
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
-from sim_core.inference.samplers import METHODS
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.multibody import Dynamics
 
@@ -61,9 +60,10 @@ class InferenceConfig:
         0.2, "", (1e-6, 100.0), "noise of the observations in units of each state's standard deviation"
     )
     errors: str = setting(
-        "assumed",
-        choices=("assumed", "fitted"),
-        description="noise is what sigma_obs says and the simulator is right, or both are inferred as well",
+        "auto",
+        choices=("auto", "assumed", "fitted"),
+        description="assumed: noise is what sigma_obs says and the simulator is right; fitted: both are inferred as well; auto: fitted "
+        "where they can be, which is with rigid bodies of hinges and slides, one robot, and a method that draws",
     )
     sigma_def: float = setting(0.1, "", (1e-6, 100.0), "spread of the defects in the same units")
     combine: str = setting(
@@ -149,7 +149,7 @@ class Inference(RefitNode):
             "seed": goal.seed,
             "length": config.length,
             "sigma_obs": config.sigma_obs,
-            "errors": config.errors if method in METHODS else "assumed",
+            "errors": config.errors if method in DRAWS else "auto",
             "sigma_def": config.sigma_def,
             "combine": config.combine,
             "changes": config.changes,

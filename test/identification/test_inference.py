@@ -23,6 +23,7 @@ from sim_core.multibody import Dynamics, load_model
 
 DT, TRUTH = 0.01, {"slider.damping": 0.5, "pole.mass": 0.13}
 LIMITS = {"slider.damping": (0.0, 1.0), "pole.mass": (0.05, 0.2)}
+BALL = "<mujoco><worldbody><body name='ball'><freejoint/><geom size='0.1' mass='1'/></body></worldbody></mujoco>"
 
 
 class Recording:
@@ -101,15 +102,39 @@ def test_a_run_that_has_not_arrived_says_so_and_writes_no_parameters(recording, 
 
 def test_a_posterior_beyond_the_prior_s_limits_widens_them_and_one_beyond_those_given_is_refused(recording):
     """The slider's damping is a thousand times the model's."""
-    found = infer([recording], config("emcee", windows=1, iterations=800, limits={}, free=("slider.damping",)))
+    assumed = dict(windows=1, iterations=800, errors="assumed")
+    found = infer([recording], config("emcee", **assumed, limits={}, free=("slider.damping",)))
     upper = natural_limits("cartpole", ["slider.damping"])[1]["slider.damping"][1]
     assert upper < 0.01 and "widened: slider.damping" in found.notes[-1]
     assert found.posterior.upper[0] > TRUTH["slider.damping"]
     assert not any("At a limit" in text for text in inference_warnings(found))
-    held = infer([recording], config("emcee", windows=1, iterations=800, limits={"slider.damping": (0.0, upper)}))
+    held = infer([recording], config("emcee", **assumed, limits={"slider.damping": (0.0, upper)}))
     (verdict,) = (v for v in held.verdicts if not v.passed and "lean on a limit" in v.check.name)
     assert verdict.binding and verdict.sentence.startswith("At a limit: slider.damping.")
     assert not inference_result(held).passed
+
+
+def test_errors_are_fitted_wherever_they_can_be_unless_somebody_says_otherwise():
+    cartpole, floating = load_model("cartpole"), load_model(BALL)
+    assert config().decided(cartpole, 2).errors == config("nuts", windows=1).decided(cartpole, 2).errors == "fitted"
+    assert config().decided(cartpole, 2).finish == config("emcee").decided(cartpole, 2).finish == 300
+    for other in (
+        config("cem"),
+        config("gauss-newton", limits={}),
+        config(combine="sum"),
+        config(loss="huber"),
+        config(blueprint="networks.yaml"),
+        config(finish=0),
+        config(particles=5),
+        config(errors="assumed"),
+    ):
+        assert other.decided(cartpole, 2).errors == "assumed"
+    assert config().decided(floating, 2).errors == "assumed"
+    assert config("emcee", errors="assumed").decided(cartpole, 2).finish == 0
+    with pytest.raises(UnusableInput, match="takes 6 particles or more, found 5"):
+        config(particles=5, errors="fitted").decided(cartpole, 2)
+    with pytest.raises(UnusableInput, match="balls or free joints"):
+        config(errors="fitted").decided(floating, 2)
 
 
 def test_a_model_that_was_right_already_is_a_success():
@@ -123,7 +148,7 @@ def test_a_model_that_does_not_explain_the_recording_says_so():
     truth = {"gravity.z": -3.7}
     poor = infer(
         [Recording(truth=truth)],
-        config("emcee", windows=1, iterations=400, limits={"slider.damping": (0.0, 1.0)}),
+        config("emcee", windows=1, iterations=400, limits={"slider.damping": (0.0, 1.0)}, errors="assumed"),
     )
     assert any("does not explain the recording" in text and "--sigma-obs" in text for text in inference_warnings(poor))
     assert not inference_result(poor).passed
@@ -139,7 +164,7 @@ def test_errors_that_are_fitted_hold_the_truth_where_an_assumed_noise_does_not(t
         return np.abs(found.posterior.mean - truth) / found.posterior.std
 
     options = dict(method="emcee", windows=1, particles=60, length=1.0, sigma_obs=0.01, iterations=600)
-    assumed = infer([recording], config(**options))
+    assumed = infer([recording], config(**options, errors="assumed"))
     fitted = infer([recording], config(**options, errors="fitted"))
     assert off(assumed).max() > 5.0 > 3.0 > off(fitted).max()
     assert any("does not explain" in text and "--errors fitted" in text for text in inference_warnings(assumed))
@@ -162,7 +187,7 @@ def test_errors_are_fitted_to_particles_and_widen_the_prior_s_limits(recording):
 
 def test_a_chain_that_never_moved_is_refused(recording):
     """Steps that are never taken: what a method has when every trajectory diverges."""
-    found = infer([recording], config("sgld", windows=1, iterations=200, options={"step": 1e-300}))
+    found = infer([recording], config("sgld", windows=1, iterations=200, errors="assumed", options={"step": 1e-300}))
     assert any("never moved" in text or "do not agree" in text for text in inference_warnings(found))
     assert not inference_result(found).passed
 
@@ -184,12 +209,17 @@ def test_the_same_seed_gives_the_same_posterior_on_any_number_of_workers(recordi
 def test_particles_that_do_not_roll_out_are_masked_and_counted(recording):
     """A damping of -3000 N s/m lets the cart fly apart."""
     steps = []
-    wild = config("svgd", limits={"slider.damping": (-3000.0, 1500.0)}, iterations=5, windows=1)
+    wild = config("svgd", limits={"slider.damping": (-3000.0, 1500.0)}, iterations=5, windows=1, finish=0)
     found = infer([recording], wild, on_step=lambda step: bool(steps.append(step)))
     assert found.posterior.meta["not_finite"] > 0 and steps[-1].not_finite > 0
     assert np.isfinite(found.posterior.values).all() and np.isneginf(found.posterior.log_p).any()
     assert np.isfinite(steps[-1].best) and np.isfinite(steps[-1].mean)
     assert found.metrics["particles that do not roll out"] > 0
+    # Moved on, and with errors fitted about the one that is best, all of them come to lie where the cart stays whole.
+    moved = infer([recording], replace(wild, finish=None, iterations=20))
+    assert np.isfinite(moved.posterior.log_p).all() and moved.errors is not None
+    with pytest.raises(UnusableInput, match="rolls out to finite states"):
+        infer([recording], replace(wild, finish=None, limits={"slider.damping": (-3000.0, -2000.0)}))
 
 
 def test_a_run_that_was_stopped_goes_on_from_its_checkpoint_as_if_it_had_not(recording, tmp_path):
@@ -305,11 +335,13 @@ def test_data_and_options_that_cannot_be_used_are_one_sentence(recording):
         ({"held_out": 0.9}, "held_out"),
         ({"length": -1.0}, "length"),
         ({"method": "gauss-newton"}, "knows priors"),
-        ({"errors": "guessed"}, "expected one of assumed, fitted"),
+        ({"errors": "guessed"}, "expected one of auto, assumed, fitted"),
         ({"errors": "fitted", "combine": "sum"}, "recordings of one robot"),
         ({"errors": "fitted", "loss": "huber"}, "Gaussian noise"),
         ({"errors": "fitted", "finish": 0}, "at least one sweep"),
         ({"errors": "fitted", "method": "gauss-newton", "limits": {}}, "fits its own noise"),
+        ({"errors": "fitted", "method": "cem"}, "methods that draw"),
+        ({"errors": "fitted", "blueprint": "networks.yaml"}, "without networks"),
     ]:
         with pytest.raises(UnusableInput, match=sentence):
             config(**{"method": "csvgd", **wrong})

@@ -7,15 +7,13 @@ linear about a roll-out, so that all of them are integrated out in closed form; 
     model = ErrorModel.fitted(density, z)        # at the best z there is
     posterior = model.density()                  # over z, for any sampler
 
-Sources: Kennedy & O'Hagan, "Bayesian calibration of computer models", JRSS B 63(3), 2001; half-Cauchy priors of sizes: Gelman,
-"Prior distributions for variance parameters in hierarchical models", Bayesian Analysis 1(3), 2006.
+Source: Kennedy & O'Hagan, "Bayesian calibration of computer models", JRSS B 63(3), 2001.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,96 +21,17 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from sim_core.inference.data.density import Box
-from sim_core.inference.samplers import sample
-from sim_core.inference.shooting.joint_causes import KINDS, JointCauses
+from sim_core.inference.posterior.error_sizes import SIZES, LinearRecording, best_sizes, drawn_sizes
+from sim_core.inference.shooting.joint_causes import JointCauses, held_inertias
 from sim_core.inference.shooting.likelihood import MultipleShooting
 from sim_core.multibody.rollout.rollout import Dynamics
 
-__all__ = ["EXPECTED", "SIZES", "Discrepant", "ErrorModel"]
+__all__ = ["Discrepant", "ErrorModel"]
 
-#: what has a size of its own: noise in units of what the likelihood assumes; the others in shares of the joints' load or of the
-#: states' scale
-SIZES = ("noise", "process", "first states", *KINDS)
-EXPECTED = (
-    0.02  # a simulator is expected to be wrong by so much of the load, and first states by so much of their scale
-)
-LOWEST, HIGHEST = -4.0, 0.7  # log10 of sizes; of noise: -2 to 2
 LARGE, NEGLIGIBLE = 0.5, 0.3  # a direction that moves a recording by less [sigma in all] at a large size is left out
-WALKERS, SWEEPS, DRAWS = 16, (20, 20, 80), 8  # sweeps for each linearisation, which is at the best z of the one before
-FAR = 20.0  # below the best log density no walker is a draw: one in 10^6 of seven coordinates; it was caught on its way
+LINEARISED, DRAWS = 3, 8  # how often, each time at the best z of the one before; draws of the sizes
 MOST = 40  # samples of a trajectory; of more, neighbours are averaged, over which errors hardly change
 INSIDE = 1e-3  # of the limits' range, by which draws keep away from them
-BROAD = 1.0  # standard deviation of z about the middle, in widths of the limits, while sizes are fitted
-
-
-@dataclass(frozen=True)
-class _Linear:
-    """A recording linearised at z, rotated trajectory by trajectory so that noise and process are independent: D samples.
-
-    Attributes:
-        z (M,). basis (R, D, D): rotation, columns. spread (R, D): variance of the process of size 1 along it.
-        residual (R, D): measured minus predicted. slope (R, D, M): of the prediction by z. effects (R, D, K): of units of the
-        causes, kind (K,): index into SIZES.
-    """
-
-    z: np.ndarray
-    basis: np.ndarray
-    spread: np.ndarray
-    residual: np.ndarray
-    slope: np.ndarray
-    effects: np.ndarray
-    kind: np.ndarray
-
-    def weight(self, sizes: np.ndarray) -> np.ndarray:
-        """Inverse variance of noise and process, (R, D)."""
-        return 1.0 / (sizes[0] ** 2 + sizes[1] ** 2 * self.spread)
-
-    @cached_property
-    def columns(self) -> np.ndarray:
-        """Slope, effects and residual side by side, (R D, M + K + 1)."""
-        return np.concatenate([self.slope, self.effects, self.residual[..., None]], axis=-1).reshape(
-            self.spread.size, -1
-        )
-
-    def marginal(self, sizes: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """With causes integrated out: log density of the recording, z being integrated out as well; mean (M,) of z; and the factor
-        (K, K) of the precision of z and all causes."""
-        w, M = self.weight(sizes).ravel(), len(self.z)
-        weighted = self.columns * np.sqrt(w)[:, None]
-        gram = weighted.T @ weighted
-        unit = np.r_[np.ones(M), sizes[self.kind]]
-        prior = np.r_[np.full(M, BROAD**-2), np.ones(len(self.kind))]
-        centre = np.r_[(0.5 - self.z) * BROAD**-2, np.zeros(len(self.kind))]
-        precision = gram[:-1, :-1] * unit * unit[:, None] + np.diag(prior)
-        pull = unit * gram[:-1, -1] + centre
-        L = np.linalg.cholesky(precision)
-        best = np.linalg.solve(L.T, np.linalg.solve(L, pull))
-        quadratic = gram[-1, -1] + centre[:M] @ (0.5 - self.z) - pull @ best
-        value = 0.5 * (np.log(w).sum() - quadratic) - np.log(np.diag(L)).sum()
-        return float(value), self.z + best[:M], L
-
-
-class _Sizes(Box):
-    """Log density of the sizes' common logarithms given a linearised recording."""
-
-    not_finite = 0
-
-    def __init__(self, linear: _Linear) -> None:
-        low, high = np.full(len(SIZES), LOWEST), np.full(len(SIZES), HIGHEST)
-        low[0], high[0] = -2.0, 2.0
-        super().__init__(SIZES, low, high)
-        self.linear = linear
-
-    def log_p(self, z: np.ndarray) -> np.ndarray:
-        return np.array([self._one(10.0**each) for each in self.theta(z)])
-
-    def log_p_and_grad(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        raise NotImplementedError("sizes are drawn by a method that asks for no gradient")
-
-    def _one(self, sizes: np.ndarray) -> float:
-        expected = np.r_[1.0, np.full(len(sizes) - 1, EXPECTED)]
-        prior = (np.log(sizes) - np.log1p((sizes / expected) ** 2)).sum()  # half-Cauchy, by the logarithm
-        return self.linear.marginal(sizes)[0] + float(prior)
 
 
 @dataclass(frozen=True)
@@ -125,7 +44,7 @@ class ErrorModel:
     """
 
     likelihood: MultipleShooting
-    linear: _Linear
+    linear: LinearRecording
     sizes: np.ndarray
     evidence: np.ndarray
 
@@ -138,22 +57,28 @@ class ErrorModel:
             z: where to linearise first (M,), the best there is.
 
         Raises:
-            ValueError: a likelihood of another form, or a robot with balls or free joints.
+            ValueError: a likelihood of another form, a robot with balls or free joints, or a z that does not roll out.
         """
         causes = _causes(likelihood)
         z = np.clip(np.asarray(z, dtype=float), 0.0, 1.0)
-        start, rng = None, np.random.default_rng(seed)
-        for again, sweeps in enumerate(SWEEPS):
+        if not np.isfinite(likelihood.log_p(z[None])[0]):
+            raise ValueError(
+                "no particle rolls out to finite states, so that nothing tells what the simulator has wrong; expected limits between "
+                "which the robot's motion is finite"
+            )
+        x: np.ndarray | None = None
+        stage = progress.stage("errors of the simulator", total=LINEARISED) if progress else None
+        for again in range(LINEARISED):
             linear = _linearised(likelihood, causes, z)
-            sizes = _Sizes(linear)
-            drawn = sample("emcee", sizes, WALKERS, sweeps, seed + again, progress, moves="differences", start=start)
-            arrived = np.flatnonzero(drawn.log_p > drawn.log_p.max() - FAR)
-            start = _beside(drawn.z, arrived, rng)
-            best = 10.0 ** sizes.theta(drawn.z[np.argmax(drawn.log_p)])
-            if again < len(SWEEPS) - 1:
-                z = np.clip(linear.marginal(best)[1], 0.0, 1.0)
-        chosen = rng.choice(arrived, DRAWS, replace=len(arrived) < DRAWS)
-        draws = 10.0 ** sizes.theta(drawn.z[chosen])
+            x = best_sizes(linear, x, seed)
+            further = np.clip(linear.marginal(10.0**x)[1], 0.0, 1.0)
+            if stage:
+                stage.advance()
+            if again < LINEARISED - 1 and np.isfinite(likelihood.log_p(further[None])[0]):
+                z = further
+        if stage:
+            stage.close()
+        draws = drawn_sizes(linear, x, DRAWS, np.random.default_rng(seed))
         return ErrorModel(likelihood, linear, draws, np.array([linear.marginal(each)[0] for each in draws]))
 
     def density(self) -> Discrepant:
@@ -253,16 +178,6 @@ class Discrepant(Box):
         return log_p, np.where(good[:, None] & np.isfinite(grad), grad, 0.0)
 
 
-def _beside(z: np.ndarray, arrived: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Walkers z (N, M), those that have not arrived moved between two others: differences never carry one out of a far corner.
-
-    A thousandth of where one was stays, so that no two come to lie at one place, where they had no difference.
-    """
-    strays, moved = np.setdiff1d(np.arange(len(z)), arrived), z.copy()
-    moved[strays] = 0.999 * z[rng.choice(arrived, (2, len(strays)))].mean(axis=0) + 0.001 * z[strays]
-    return moved
-
-
 def _causes(likelihood: MultipleShooting) -> JointCauses:
     """The causes of a likelihood's simulator.
 
@@ -283,19 +198,21 @@ def _unit(likelihood: MultipleShooting) -> np.ndarray:
     return 1.0 / likelihood.recorded.per_sigma
 
 
-def _linearised(likelihood: MultipleShooting, causes: JointCauses, z: np.ndarray) -> _Linear:
+def _linearised(likelihood: MultipleShooting, causes: JointCauses, z: np.ndarray) -> LinearRecording:
     dynamics, data, unit = causes.dynamics, likelihood.trajectories, _unit(likelihood)
     R, nx = data.count, dynamics.nx
     theta = likelihood.theta(z)
     p = likelihood.parameters.to_physical(theta)
-    X, S = dynamics.rollout_sensitivity(data.x[:, 0], data.u, p, _jacobian(likelihood, theta) * likelihood.width)
+    jacobian = _jacobian(likelihood, theta)
+    X, S = dynamics.rollout_sensitivity(data.x[:, 0], data.u, p, jacobian * likelihood.width)
 
     def seen(change: np.ndarray) -> np.ndarray:
         """Of changes (R, T+1, nx, K) of the states what a recording shows, (R, D, K)."""
-        return _averaged(change[:, 1:] / unit[:, None]).reshape(len(change), -1, change.shape[-1])
+        seen = _averaged(change[:, 1:] / unit[:, None])
+        return seen.reshape(len(change), seen.shape[1] * nx, change.shape[-1])
 
     effects, kinds = [], []
-    for kind, force in causes.forces(p, X[:, :-1], data.u).items():
+    for kind, force in causes.forces(p, X[:, :-1], data.u, held_inertias(causes.model, jacobian)).items():
         effect = _condensed(seen(causes.response(p, X, data.u, force)))
         effects.append(effect)
         kinds += effect.shape[-1] * [SIZES.index(kind)]
@@ -309,7 +226,7 @@ def _linearised(likelihood: MultipleShooting, causes: JointCauses, z: np.ndarray
     residual = seen((data.x - X)[..., None])
     variance, basis = _process(causes, p, X, data.u, seen)
     turn = basis.transpose(0, 2, 1)
-    return _Linear(
+    return LinearRecording(
         z,
         basis,
         variance,
@@ -340,6 +257,8 @@ def _spread_out(a: np.ndarray, T: int) -> np.ndarray:
 def _condensed(effect: np.ndarray) -> np.ndarray:
     """Fewer columns (R, D, K') with the same outer product, but for what nobody would see."""
     R, D, K = effect.shape
+    if not K:
+        return effect
     U, s, _ = np.linalg.svd(effect.reshape(R * D, K), full_matrices=False)
     keep = LARGE * s > NEGLIGIBLE
     return (U[:, keep] * s[keep]).reshape(R, D, -1)

@@ -158,6 +158,12 @@ class Run:
         if self.callback is not None and self.callback(iteration, z, log_p):
             self.cancelled = True
 
+    def risen(self, name: str, iterations: int) -> float:
+        """By how much a column of the trace has risen over the last iterations; infinite before there are as many."""
+        if len(self._rows) <= iterations:
+            return np.inf
+        return self._rows[-1][name] - self._rows[-1 - iterations][name]
+
     def state(self) -> dict:
         """The bookkeeping so far, as plain data; see `restore`."""
         return {

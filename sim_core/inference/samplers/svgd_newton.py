@@ -19,6 +19,7 @@ __all__ = ["NewtonCSVGD", "NewtonSVGD"]
 
 REACH = 0.1  # longest Newton step of a coordinate, in units of the limits
 STARTS_REACH = 1.0  # longest move of a shooting state in one iteration, in its scale
+SETTLING = 10  # iterations over which the median log density is watched
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,10 @@ class NewtonCSVGD:
         damping: c; stiff penalties do not shorten these steps, and multipliers settle fast with them.
         multiplier_step: eta; None: step times damping; 0: penalties alone.
         sigma_lim: unit of a limit's violation, share of its range.
+        settled: ends once the median log density has risen by less than this [nat] in `SETTLING` iterations, for whoever lets
+            Markov moves finish the particles: few that are lost elsewhere do not hold the others up. 0: all iterations.
 
-    The trace has the columns of AdamCSVGD.
+    The trace has the columns of AdamCSVGD, and the `median` of log p.
 
     Raises:
         ValueError: damping that is not positive.
@@ -49,6 +52,7 @@ class NewtonCSVGD:
     damping: float = 100.0
     multiplier_step: float | None = None
     sigma_lim: float = 1e-4
+    settled: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.damping > 0:
@@ -85,6 +89,7 @@ class NewtonCSVGD:
             "multiplier_step": eta,
             "damping": self.damping,
             "sigma_lim": self.sigma_lim,
+            "settled": self.settled,
             "starts": starts.shape,
         }
         file, first = Checkpoint(checkpoint, identity), 0
@@ -97,7 +102,16 @@ class NewtonCSVGD:
             now = run.evaluate(inside, starts, on_defects, self.damping)
             if i % self.refresh == 0:
                 curvature = run.curvature(inside, starts, self.damping)
-            run.record(i, z, now.log_p, defect=largest_norm(now.defects), violation=float(np.abs(inside - z).max()))
+            run.record(
+                i,
+                z,
+                now.log_p,
+                median=float(np.median(now.log_p)),
+                defect=largest_norm(now.defects),
+                violation=float(np.abs(inside - z).max()),
+            )
+            if self.settled and run.risen("median", SETTLING) < self.settled:
+                break
             # The Lagrangian with the shooting states where they belong, as a function of theta alone: its gradient and curvature.
             force = now.grad_starts - now.penalty_grad_starts
             at, by = curvature.follow(force)

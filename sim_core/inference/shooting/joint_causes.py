@@ -19,10 +19,10 @@ from sim_core.multibody.model import build
 from sim_core.multibody.model.model import RobotModel
 from sim_core.multibody.rollout.rollout import Dynamics
 
-__all__ = ["KINDS", "JointCauses"]
+__all__ = ["KINDS", "JointCauses", "held_inertias"]
 
 #: what is told apart by size
-KINDS = ("friction", "posture", "bodies", "geometry")
+KINDS = ("friction", "posture", "bodies", "geometry", "inertia")
 STILL = 0.05  # of a joint's RMS velocity, below which Coulomb's friction is not yet whole
 
 
@@ -65,11 +65,14 @@ class JointCauses:
         moving, pulling = (_batched(self._force, q, v, each, p)[..., 0] for each in (a, np.zeros_like(a)))
         return np.sqrt(np.maximum(np.mean(moving**2, axis=(0, 1)), np.mean(pulling**2, axis=(0, 1))))
 
-    def forces(self, p: np.ndarray, X: np.ndarray, U: np.ndarray) -> dict[str, np.ndarray]:
+    def forces(
+        self, p: np.ndarray, X: np.ndarray, U: np.ndarray, held: tuple[str, ...] = ()
+    ) -> dict[str, np.ndarray]:
         """Joint forces of every cause along trajectories, each for a size of one.
 
         Args:
             p: physical vector (np_,). X: states (R, T, nx). U: controls (R, T, nu).
+            held: bodies whose inertia is held while their mass or centre is asked for, see `held_inertias`.
 
         Returns:
             kind -> forces (R, T, nv, K) [N or N m].
@@ -83,6 +86,7 @@ class JointCauses:
             "posture": np.concatenate([_each(load, np.ones_like(q)), _each(load, bent)], axis=-1),
             "bodies": self._bodies(q, v, a, p, _shares_of_bodies(self.model, p)),
             "geometry": self._places(q, v, a, *self._with_places(p)),
+            "inertia": self._bodies(q, v, a, p, _shares_of_inertias(self.model, p, held)),
         }
 
     def response(self, p: np.ndarray, X: np.ndarray, U: np.ndarray, forces: np.ndarray) -> np.ndarray:
@@ -148,6 +152,33 @@ def _shares_of_bodies(model: RobotModel, p: np.ndarray) -> np.ndarray:
         radius = float(np.sqrt(max(np.trace(about_com), 0.0) / mass))
         shares += [mass, *3 * [mass * radius], *6 * [mass * radius**2]]
     return np.array(shares)
+
+
+def _shares_of_inertias(model: RobotModel, p: np.ndarray, held: tuple[str, ...]) -> np.ndarray:
+    """Of each entry: the mass of a body in `held`, as far from its centre as this is from the body's frame, and nothing of others."""
+    shares: list[float] = []
+    for name in _bodies(model):
+        entries = p[model.parameters.inertia_slice(name)]
+        mass, centre, about_com = inertia.com_inertia(entries) if name in held else (0.0, np.zeros(3), np.zeros((3, 3)))
+        shares += [*4 * [0.0], *6 * [max(mass * float(centre @ centre), float(np.trace(about_com)))]]
+    return np.array(shares)
+
+
+def held_inertias(model: RobotModel, jacobian: np.ndarray) -> tuple[str, ...]:
+    """Bodies of which something is asked for, mass or centre, while their inertia about it is held.
+
+    What made them other than the model, a payload or a tool, has made their inertia other as well, by more than a share of it.
+
+    Args:
+        jacobian: d p / d theta (np_, M) of what is asked for.
+    """
+    held = []
+    for name in _bodies(model):
+        moved = jacobian[model.parameters.inertia_slice(name)]
+        alone = moved[4:].any(axis=0) & ~moved[:4].any(axis=0)
+        if moved[:4].any() and not alone.any():
+            held.append(name)
+    return tuple(held)
 
 
 def _each(load: np.ndarray, shape: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sim_core.inference.data.density import Box
-from sim_core.inference.posterior.finished import autocorrelation_time, finished
+from sim_core.inference.posterior.finished import arrived, autocorrelation_time, finished
 from sim_core.inference.posterior.stein_check import stein_check
 from sim_core.inference.samplers import Samples, sample
 
@@ -66,3 +66,24 @@ def test_particles_that_spread_from_one_point_are_not_taken_for_draws_on_the_way
 def test_too_few_for_an_ensemble_stay_as_they_are():
     few = sample("svgd", Ridge(), 5, 3)
     assert finished(few, Ridge(), 10) is few
+
+
+def test_a_particle_that_is_caught_elsewhere_is_moved_beside_the_others():
+    """Differences of the others, a thousandth as long as the way, would never carry it there."""
+    rng = np.random.default_rng(2)
+    z = MEAN + 0.01 * rng.normal(size=(60, 3)) @ FACTOR.T
+    z[7] = 0.95
+    found = finished(Samples(z, Ridge().log_p(z), 0, NOTHING.trace, "csvgd"), Ridge(), 400)
+    assert (found.log_p > -20.0).all() and len(arrived(Ridge().log_p(z))) == 59
+    check = stein_check(found.z, Ridge().log_p_and_grad(found.z)[1])
+    assert check.p_value > 0.01 and check.narrowest > check.expected[0] / 2 and check.widest < 2 * check.expected[1]
+
+
+def test_where_nothing_has_a_density_nothing_is_moved_beside_anything():
+    class Void(Ridge):
+        def log_p(self, z):
+            return np.full(len(z), -np.inf)
+
+    z = np.random.default_rng(3).random((20, 3))
+    found = finished(Samples(z, np.full(20, -np.inf), 0, NOTHING.trace, "csvgd"), Void(), 5)
+    np.testing.assert_allclose(found.z, z, atol=1e-7)

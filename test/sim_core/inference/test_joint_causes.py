@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from sim_core.inference.shooting.joint_causes import KINDS, JointCauses
+from sim_core.inference.shooting.joint_causes import KINDS, JointCauses, held_inertias
+from sim_core.inference.shooting.limited_parameters import LimitedParameters
 from sim_core.multibody import Dynamics, load_model
+from sim_core.multibody.equations.inertia import com_inertia
 
 MOVED = {
     "cartpole": ([0.0, 0.5, 0.3, -1.0], lambda t: 4 * np.sin(5 * t) + 3),
@@ -36,6 +38,32 @@ def test_a_body_that_is_heavier_does_to_a_roll_out_what_its_derivative_says(robo
     scale = np.abs(exact).max()
     closest = min(range(found.shape[-1]), key=lambda k: np.abs(found[..., k] - exact).max())
     assert np.abs(found[..., closest] - exact).max() < 0.02 * scale
+
+
+def test_an_inertia_that_is_held_does_to_a_roll_out_what_its_derivative_says():
+    """The second pole's, and nobody else's."""
+    dynamics, p, X, u = moving("double_cartpole")
+    causes = JointCauses(dynamics)
+    entries = dynamics.model.parameters.inertia_slice("pole2")
+    mass, centre, about = com_inertia(p[entries])
+    assert causes.forces(p, X[:, :-1], u)["inertia"].shape[-1] == 0
+    forces = causes.forces(p, X[:, :-1], u, ("pole2",))["inertia"]
+    directions = np.zeros((len(p), 6))
+    directions[entries.start + 4 : entries.stop] = max(mass * centre @ centre, np.trace(about)) * np.eye(6)
+    exact = dynamics.rollout_sensitivity(X[:, 0], u, p, directions)[1][0, :, :, -6:]
+    found = causes.response(p, X, u, forces)[0]
+    assert forces.shape[-1] == 6 and np.abs(exact).max() > 1e-3
+    np.testing.assert_allclose(found, exact, atol=0.02 * np.abs(exact).max())
+
+
+def test_an_inertia_is_held_where_mass_or_centre_alone_is_asked_for():
+    model = load_model("double_cartpole")
+    place = lambda *names: LimitedParameters(model, {name: (0.1, 1.0) for name in names})
+    held = lambda parameters: held_inertias(
+        model, parameters.pullback(np.full((model.np_, parameters.n), 0.5), np.eye(model.np_))
+    )
+    assert held(place("pole1.mass")) == ("pole1",) and held(place("pole2.com.z", "slider.damping")) == ("pole2",)
+    assert held(place("pole1.mass", "pole1.I_com.yy")) == () and held(place("slider.damping")) == ()
 
 
 def test_places_and_tilts_come_from_the_same_equations():

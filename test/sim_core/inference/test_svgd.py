@@ -191,6 +191,20 @@ def test_a_run_that_stopped_goes_on_to_the_bit(tmp_path, method, metric, form):
         sample(method, density, 16, checkpoint=file, **options)
 
 
+def test_csvgd_ends_once_the_middle_particle_rises_no_more_and_goes_on_from_a_file_to_the_same_end(tmp_path):
+    density = pendulum_density(windows=5)
+    whole = sample("csvgd", density, 20, 200, 0, settled=1.0)
+    median = whole.trace.extra["median"]
+    assert 10 < len(median) < 200 and not whole.cancelled
+    risen = median[10:] - median[:-10]
+    assert risen[-1] < 1.0 and (risen[:-1] >= 1.0).all()
+    file = tmp_path / "particles.npz"
+    sample("csvgd", density, 20, 200, 0, callback=lambda i, z, log_p: i == 6, settled=1.0, checkpoint=file)
+    again = sample("csvgd", density, 20, 200, 0, settled=1.0, checkpoint=file)
+    np.testing.assert_array_equal(again.z, whole.z)
+    assert len(sample("csvgd", density, 20, 30, 0).trace.best) == 30
+
+
 def test_particles_without_a_density_do_not_stop_the_others():
     d = dynamics()
     wild = LimitedParameters(d.model, {"joint1.damping": (-300.0, 300.0), "link1.mass": (0.5, 2.0)})

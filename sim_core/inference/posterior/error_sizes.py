@@ -1,0 +1,150 @@
+"""How large each kind of a simulator's errors is: a linearised recording's density of the sizes, its mode and draws about it.
+
+What the simulator lacks is linear about a roll-out, so that it is integrated out in closed form; what is left is a density of a
+handful of sizes, with half-Cauchy priors. It has several modes where one kind of error may stand for another, which differ by
+tens of nats: ascents from several places find the one that counts.
+
+Source: half-Cauchy priors of sizes: Gelman, "Prior distributions for variance parameters in hierarchical models", Bayesian Analysis
+1(3), 2006.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+from scipy.stats import multivariate_t
+
+from sim_core.inference.samplers import sobol
+from sim_core.inference.shooting.joint_causes import KINDS
+
+__all__ = ["BROAD", "EXPECTED", "SIZES", "LinearRecording", "best_sizes", "drawn_sizes", "log_density"]
+
+#: what has a size of its own: noise in units of what the likelihood assumes; the others in shares of the joints' load or of the
+#: states' scale
+SIZES = ("noise", "process", "first states", *KINDS)
+EXPECTED = (
+    0.02  # a simulator is expected to be wrong by so much of the load, and first states by so much of their scale
+)
+BROAD = 1.0  # standard deviation of z about the middle, in widths of the limits, while sizes are fitted
+LOWER, UPPER = np.r_[-2.0, np.full(len(SIZES) - 1, -4.0)], np.r_[2.0, np.full(len(SIZES) - 1, 0.7)]  # log10 of sizes
+STARTS = 6  # places from which the density of the sizes is climbed, beside those given
+CANDIDATES, TAILS = 150, 4  # drawn about the mode, from a t distribution of so many degrees of freedom
+WIDEST = 1.0  # standard deviation of a size that the recording says nothing about [decades]
+SLIGHT = 1e-3  # by which a size is changed for the curvature [decades]
+
+
+@dataclass(frozen=True)
+class LinearRecording:
+    """A recording linearised at z, rotated trajectory by trajectory so that noise and process are independent: D samples.
+
+    Attributes:
+        z (M,). basis (R, D, D): rotation, columns. spread (R, D): variance of the process of size 1 along it.
+        residual (R, D): measured minus predicted. slope (R, D, M): of the prediction by z. effects (R, D, K): of units of the
+        causes, kind (K,): index into SIZES.
+    """
+
+    z: np.ndarray
+    basis: np.ndarray
+    spread: np.ndarray
+    residual: np.ndarray
+    slope: np.ndarray
+    effects: np.ndarray
+    kind: np.ndarray
+
+    def weight(self, sizes: np.ndarray) -> np.ndarray:
+        """Inverse variance of noise and process, (R, D)."""
+        return 1.0 / (sizes[0] ** 2 + sizes[1] ** 2 * self.spread)
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """Slope, effects and residual side by side, (R D, M + K + 1)."""
+        return np.concatenate([self.slope, self.effects, self.residual[..., None]], axis=-1).reshape(
+            self.spread.size, -1
+        )
+
+    def marginal(self, sizes: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """With causes integrated out: log density of the recording, z being integrated out as well; mean (M,) of z; and the factor
+        (K, K) of the precision of z and all causes."""
+        value, best, L = self._solved(sizes)
+        return value, self.z + best[: len(self.z)], L
+
+    def marginal_slope(self, sizes: np.ndarray) -> tuple[float, np.ndarray]:
+        """The log density, and its derivative (len(SIZES),) by the natural logarithms of the sizes.
+
+        The best z and causes minimise what the density has of them, so that only the determinant changes with them.
+        """
+        value, best, L = self._solved(sizes)
+        M, w = len(self.z), self.weight(sizes).ravel()
+        moved = self.columns[:, :-1] * np.r_[np.ones(M), sizes[self.kind]]
+        left = self.columns[:, -1] - moved @ best
+        leverage = np.square(solve_triangular(L, moved.T, lower=True)).sum(axis=0)
+        by_weight = 0.5 * (1.0 / w - left**2 - leverage)
+        covariance = np.square(solve_triangular(L, np.eye(len(L)), lower=True)).sum(axis=0)
+        slope = np.bincount(self.kind, best[M:] ** 2 - 1.0 + covariance[M:], minlength=len(SIZES))
+        slope[0] = -2.0 * sizes[0] ** 2 * (w**2) @ by_weight
+        slope[1] = -2.0 * sizes[1] ** 2 * (w**2 * self.spread.ravel()) @ by_weight
+        return value, slope
+
+    def _solved(self, sizes: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Log density, best (M + K) change of z and causes, and the factor of their precision."""
+        w, M = self.weight(sizes).ravel(), len(self.z)
+        weighted = self.columns * np.sqrt(w)[:, None]
+        gram = weighted.T @ weighted
+        unit = np.r_[np.ones(M), sizes[self.kind]]
+        prior = np.r_[np.full(M, BROAD**-2), np.ones(len(self.kind))]
+        centre = np.r_[(0.5 - self.z) * BROAD**-2, np.zeros(len(self.kind))]
+        precision = gram[:-1, :-1] * unit * unit[:, None] + np.diag(prior)
+        pull = unit * gram[:-1, -1] + centre
+        L = np.linalg.cholesky(precision)
+        best = np.linalg.solve(L.T, np.linalg.solve(L, pull))
+        quadratic = gram[-1, -1] + centre[:M] @ (0.5 - self.z) - pull @ best
+        value = 0.5 * (np.log(w).sum() - quadratic) - np.log(np.diag(L)).sum()
+        return float(value), best, L
+
+
+def log_density(linear: LinearRecording, x: np.ndarray) -> tuple[float, np.ndarray]:
+    """Of the sizes' common logarithms x (len(SIZES),), prior included, and its gradient."""
+    sizes = 10.0**x
+    share = (sizes / np.r_[1.0, np.full(len(sizes) - 1, EXPECTED)]) ** 2
+    value, slope = linear.marginal_slope(sizes)
+    prior = np.log(sizes).sum() - np.log1p(share).sum()  # half-Cauchy, by the logarithm
+    return value + float(prior), np.log(10.0) * (slope + 1.0 - 2.0 * share / (1.0 + share))
+
+
+def best_sizes(linear: LinearRecording, start: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
+    """Common logarithms of the likeliest sizes (len(SIZES),).
+
+    Args:
+        start: where they were for another linearisation of the recording.
+    """
+    spread = LOWER + sobol(STARTS, len(SIZES), seed) * (UPPER - LOWER)
+    starts = [np.r_[0.0, np.full(len(SIZES) - 1, np.log10(EXPECTED))], *spread, *([] if start is None else [start])]
+
+    def descent(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = log_density(linear, x)
+        return -value, -slope
+
+    bounds = list(zip(LOWER, UPPER))
+    ends = [minimize(descent, each, jac=True, method="L-BFGS-B", bounds=bounds) for each in starts]
+    return min(ends, key=lambda end: end.fun).x
+
+
+def drawn_sizes(linear: LinearRecording, best: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws (count, len(SIZES)) of the sizes' posterior about its mode (log10): of a t distribution with the mode's curvature those that
+    their weights choose."""
+    steps = SLIGHT * np.eye(len(best))
+    curvature = -np.array([log_density(linear, best + e)[1] - log_density(linear, best - e)[1] for e in steps])
+    values, axes = np.linalg.eigh((curvature + curvature.T) / (4.0 * SLIGHT))
+    about = multivariate_t(best, (axes / np.maximum(values, WIDEST**-2)) @ axes.T, df=TAILS, seed=rng)
+    x = np.vstack([best, about.rvs(CANDIDATES - 1)])
+    inside = ((x >= LOWER) & (x <= UPPER)).all(axis=1)
+    log_weight = np.full(len(x), -np.inf)
+    log_weight[inside] = [log_density(linear, each)[0] for each in x[inside]] - about.logpdf(x[inside])
+    weight = np.exp(log_weight - log_weight.max())
+    # Every so many hundredths of the weights one: less chance than in as many single draws.
+    places = (np.arange(count) + rng.random()) / count
+    return 10.0 ** x[np.searchsorted(np.cumsum(weight) / weight.sum(), places)]
