@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from sim_core.inference.data.density import Box
-from sim_core.inference.posterior.error_sizes import SIZES, LinearRecording, best_sizes, drawn_sizes
+from sim_core.inference.posterior.error_sizes import FIRST_STATES, SIZES, LinearRecording, best_sizes, drawn_sizes
 from sim_core.inference.shooting.joint_causes import JointCauses, held_inertias
 from sim_core.inference.shooting.likelihood import MultipleShooting
 from sim_core.multibody.rollout.rollout import Dynamics
@@ -41,10 +41,14 @@ class ErrorModel:
     Attributes:
         likelihood: whose z, recordings and assumed noise are meant. sizes (B, len(SIZES)): draws of their posterior.
         evidence (B,): log density of the recording by each.
+        starts (R, nx): likeliest first states, from which everything is rolled out. added (R, D): what those do to the recording, by which
+            it is held against first states as they were measured.
     """
 
     likelihood: MultipleShooting
     linear: LinearRecording
+    starts: np.ndarray
+    added: np.ndarray
     sizes: np.ndarray
     evidence: np.ndarray
 
@@ -67,19 +71,22 @@ class ErrorModel:
                 "which the robot's motion is finite"
             )
         x: np.ndarray | None = None
+        starts = likelihood.trajectories.x[:, 0]
         stage = progress.stage("errors of the simulator", total=LINEARISED) if progress else None
         for again in range(LINEARISED):
-            linear = _linearised(likelihood, causes, z)
+            linear, added = _linearised(likelihood, causes, z, starts)
             x = best_sizes(linear, x, seed)
             further = np.clip(linear.marginal(10.0**x)[1], 0.0, 1.0)
             if stage:
                 stage.advance()
             if again < LINEARISED - 1 and np.isfinite(likelihood.log_p(further[None])[0]):
-                z = further
+                first = linear.causes(10.0**x)[linear.kind == FIRST_STATES].reshape(starts.shape)
+                z, starts = further, likelihood.trajectories.x[:, 0] + first * likelihood.state_scale
         if stage:
             stage.close()
         draws = drawn_sizes(linear, x, DRAWS, np.random.default_rng(seed))
-        return ErrorModel(likelihood, linear, draws, np.array([linear.marginal(each)[0] for each in draws]))
+        evidence = np.array([linear.marginal(each)[0] for each in draws])
+        return ErrorModel(likelihood, linear, starts, added, draws, evidence)
 
     def density(self) -> Discrepant:
         """The likelihood of z with the errors integrated out."""
@@ -97,7 +104,7 @@ class ErrorModel:
     def spread(self, likelihood: MultipleShooting) -> np.ndarray:
         """Standard deviation (R, T, nx) of other recordings about a prediction, in units of their likelihood's scale: noise, and
         what the errors may do to a roll-out."""
-        linear = _linearised(likelihood, _causes(likelihood), self.linear.z)
+        linear, _ = _linearised(likelihood, _causes(likelihood), self.linear.z, likelihood.trajectories.x[:, 0])
         data, nx = likelihood.trajectories, likelihood.dynamics.nx
         count = _counts(data.steps)
         unrotated = linear.basis @ linear.effects
@@ -139,7 +146,7 @@ class Discrepant(Box):
 
     def _evaluated(self, z: np.ndarray, gradient: bool) -> tuple[np.ndarray, np.ndarray]:
         like, linear = self.model.likelihood, self.model.linear
-        x0, U, unit = like.trajectories.x[:, 0], like.trajectories.u, _unit(like)
+        x0, U, unit = self.model.starts, like.trajectories.u, _unit(like)
         theta = like.theta(z)
         p = like.parameters.to_physical(theta)[:, None, :]
         X = like.dynamics.rollout(x0, U, p)
@@ -153,6 +160,7 @@ class Discrepant(Box):
         each_r = np.where(good[:, None, None, None], residual, 0.0).reshape(len(z) * R, *residual.shape[2:])
         flat = _averaged(each_r).reshape(len(z), R, D)
         r = np.matmul(flat.transpose(1, 0, 2), linear.basis).transpose(1, 0, 2).reshape(len(z), R * D)
+        r += self.model.added.ravel()
         each = np.empty((len(self._parts), len(z)))
         pulls = []
         for k, (constant, w, folded) in enumerate(self._parts):
@@ -198,13 +206,16 @@ def _unit(likelihood: MultipleShooting) -> np.ndarray:
     return 1.0 / likelihood.recorded.per_sigma
 
 
-def _linearised(likelihood: MultipleShooting, causes: JointCauses, z: np.ndarray) -> LinearRecording:
+def _linearised(
+    likelihood: MultipleShooting, causes: JointCauses, z: np.ndarray, starts: np.ndarray
+) -> tuple[LinearRecording, np.ndarray]:
+    """Linearised at z and first states (R, nx); and what the latter's distance from those measured does to the recording (R, D)."""
     dynamics, data, unit = causes.dynamics, likelihood.trajectories, _unit(likelihood)
     R, nx = data.count, dynamics.nx
     theta = likelihood.theta(z)
     p = likelihood.parameters.to_physical(theta)
     jacobian = _jacobian(likelihood, theta)
-    X, S = dynamics.rollout_sensitivity(data.x[:, 0], data.u, p, jacobian * likelihood.width)
+    X, S = dynamics.rollout_sensitivity(starts, data.u, p, jacobian * likelihood.width)
 
     def seen(change: np.ndarray) -> np.ndarray:
         """Of changes (R, T+1, nx, K) of the states what a recording shows, (R, D, K)."""
@@ -216,25 +227,28 @@ def _linearised(likelihood: MultipleShooting, causes: JointCauses, z: np.ndarray
         effect = _condensed(seen(causes.response(p, X, data.u, force)))
         effects.append(effect)
         kinds += effect.shape[-1] * [SIZES.index(kind)]
-    starts = seen(S[..., :nx] * likelihood.state_scale)
+    by_start = seen(S[..., :nx] * likelihood.state_scale)
     for r in range(R):
-        own = np.zeros_like(starts)
-        own[r] = starts[r]
+        own = np.zeros_like(by_start)
+        own[r] = by_start[r]
         effects.append(own)
-        kinds += nx * [SIZES.index("first states")]
+        kinds += nx * [FIRST_STATES]
     slope = seen(S[..., nx:])
     residual = seen((data.x - X)[..., None])
     variance, basis = _process(causes, p, X, data.u, seen)
     turn = basis.transpose(0, 2, 1)
-    return LinearRecording(
+    moved = (starts - data.x[:, 0]) / likelihood.state_scale
+    added = (turn @ (by_start @ moved[..., None]))[..., 0]
+    linear = LinearRecording(
         z,
         basis,
         variance,
-        (turn @ residual)[..., 0],
+        (turn @ residual)[..., 0] + added,
         turn @ slope,
         turn @ np.concatenate(effects, axis=-1),
         np.array(kinds),
     )
+    return linear, added
 
 
 def _counts(T: int) -> np.ndarray:

@@ -14,25 +14,26 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 from scipy.stats import multivariate_t
 
 from sim_core.inference.samplers import sobol
 from sim_core.inference.shooting.joint_causes import KINDS
 
-__all__ = ["BROAD", "EXPECTED", "SIZES", "LinearRecording", "best_sizes", "drawn_sizes", "log_density"]
+__all__ = ["BROAD", "EXPECTED", "FIRST_STATES", "SIZES", "LinearRecording", "best_sizes", "drawn_sizes", "log_density"]
 
 #: what has a size of its own: noise in units of what the likelihood assumes; the others in shares of the joints' load or of the
 #: states' scale
 SIZES = ("noise", "process", "first states", *KINDS)
+FIRST_STATES = SIZES.index("first states")
 EXPECTED = (
     0.02  # a simulator is expected to be wrong by so much of the load, and first states by so much of their scale
 )
 BROAD = 1.0  # standard deviation of z about the middle, in widths of the limits, while sizes are fitted
 LOWER, UPPER = np.r_[-2.0, np.full(len(SIZES) - 1, -4.0)], np.r_[2.0, np.full(len(SIZES) - 1, 0.7)]  # log10 of sizes
 STARTS = 6  # places from which the density of the sizes is climbed, beside those given
-CANDIDATES, TAILS = 150, 4  # drawn about the mode, from a t distribution of so many degrees of freedom
+CANDIDATES, TAILS = 200, 4  # drawn about the mode, from a t distribution of so many degrees of freedom
 WIDEST = 1.0  # standard deviation of a size that the recording says nothing about [decades]
 SLIGHT = 1e-3  # by which a size is changed for the curvature [decades]
 
@@ -72,6 +73,10 @@ class LinearRecording:
         value, best, L = self._solved(sizes)
         return value, self.z + best[: len(self.z)], L
 
+    def causes(self, sizes: np.ndarray) -> np.ndarray:
+        """The likeliest causes (K,), in their units."""
+        return sizes[self.kind] * self._solved(sizes)[1][len(self.z) :]
+
     def marginal_slope(self, sizes: np.ndarray) -> tuple[float, np.ndarray]:
         """The log density, and its derivative (len(SIZES),) by the natural logarithms of the sizes.
 
@@ -79,14 +84,15 @@ class LinearRecording:
         """
         value, best, L = self._solved(sizes)
         M, w = len(self.z), self.weight(sizes).ravel()
-        moved = self.columns[:, :-1] * np.r_[np.ones(M), sizes[self.kind]]
-        left = self.columns[:, -1] - moved @ best
-        leverage = np.square(solve_triangular(L, moved.T, lower=True)).sum(axis=0)
-        by_weight = 0.5 * (1.0 / w - left**2 - leverage)
-        covariance = np.square(solve_triangular(L, np.eye(len(L)), lower=True)).sum(axis=0)
-        slope = np.bincount(self.kind, best[M:] ** 2 - 1.0 + covariance[M:], minlength=len(SIZES))
-        slope[0] = -2.0 * sizes[0] ** 2 * (w**2) @ by_weight
-        slope[1] = -2.0 * sizes[1] ** 2 * (w**2 * self.spread.ravel()) @ by_weight
+        unit, columns = np.r_[np.ones(M), sizes[self.kind]], self.columns[:, :-1]
+        left = self.columns[:, -1] - columns @ (unit * best)
+        covariance = cho_solve((L, True), np.eye(len(L)))
+        slope = np.bincount(self.kind, best[M:] ** 2 - 1.0 + np.diag(covariance)[M:], minlength=len(SIZES))
+        seen = covariance * unit * unit[:, None]
+        for k, variance in enumerate((sizes[0] ** 2, sizes[1] ** 2 * self.spread.ravel())):
+            root = np.sqrt(variance) * w  # of half by how much less the samples weigh
+            weighted = columns * root[:, None]
+            slope[k] = root @ (root * (left**2 - 1.0 / w)) + np.vdot(weighted.T @ weighted, seen)
         return value, slope
 
     def _solved(self, sizes: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -109,20 +115,28 @@ class LinearRecording:
 def log_density(linear: LinearRecording, x: np.ndarray) -> tuple[float, np.ndarray]:
     """Of the sizes' common logarithms x (len(SIZES),), prior included, and its gradient."""
     sizes = 10.0**x
-    share = (sizes / np.r_[1.0, np.full(len(sizes) - 1, EXPECTED)]) ** 2
     value, slope = linear.marginal_slope(sizes)
-    prior = np.log(sizes).sum() - np.log1p(share).sum()  # half-Cauchy, by the logarithm
-    return value + float(prior), np.log(10.0) * (slope + 1.0 - 2.0 * share / (1.0 + share))
+    share = _share(sizes)
+    return value + _log_prior(sizes), np.log(10.0) * (slope + 1.0 - 2.0 * share / (1.0 + share))
+
+
+def _share(sizes: np.ndarray) -> np.ndarray:
+    return (sizes / np.r_[1.0, np.full(len(sizes) - 1, EXPECTED)]) ** 2
+
+
+def _log_prior(sizes: np.ndarray) -> float:
+    """Half-Cauchy, of the logarithms."""
+    return float(np.log(sizes).sum() - np.log1p(_share(sizes)).sum())
 
 
 def best_sizes(linear: LinearRecording, start: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
     """Common logarithms of the likeliest sizes (len(SIZES),).
 
     Args:
-        start: where they were for another linearisation of the recording.
+        start: where they were for another linearisation of the recording; None: there was none, and the climb begins in many places.
     """
-    spread = LOWER + sobol(STARTS, len(SIZES), seed) * (UPPER - LOWER)
-    starts = [np.r_[0.0, np.full(len(SIZES) - 1, np.log10(EXPECTED))], *spread, *([] if start is None else [start])]
+    expected = np.r_[0.0, np.full(len(SIZES) - 1, np.log10(EXPECTED))]
+    starts = [expected, *(LOWER + sobol(STARTS, len(SIZES), seed) * (UPPER - LOWER) if start is None else [start])]
 
     def descent(x: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = log_density(linear, x)
@@ -140,10 +154,10 @@ def drawn_sizes(linear: LinearRecording, best: np.ndarray, count: int, rng: np.r
     curvature = -np.array([log_density(linear, best + e)[1] - log_density(linear, best - e)[1] for e in steps])
     values, axes = np.linalg.eigh((curvature + curvature.T) / (4.0 * SLIGHT))
     about = multivariate_t(best, (axes / np.maximum(values, WIDEST**-2)) @ axes.T, df=TAILS, seed=rng)
-    x = np.vstack([best, about.rvs(CANDIDATES - 1)])
-    inside = ((x >= LOWER) & (x <= UPPER)).all(axis=1)
-    log_weight = np.full(len(x), -np.inf)
-    log_weight[inside] = [log_density(linear, each)[0] for each in x[inside]] - about.logpdf(x[inside])
+    x = np.vstack([best, about.rvs(20 * CANDIDATES)])
+    x = x[((x >= LOWER) & (x <= UPPER)).all(axis=1)][:CANDIDATES]
+    log_p = [linear.marginal(sizes)[0] + _log_prior(sizes) for sizes in 10.0**x]
+    log_weight = log_p - about.logpdf(x)
     weight = np.exp(log_weight - log_weight.max())
     # Every so many hundredths of the weights one: less chance than in as many single draws.
     places = (np.arange(count) + rng.random()) / count
