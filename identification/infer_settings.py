@@ -143,7 +143,9 @@ class InferConfig:
 
 def _no_errors_of(model: RobotModel) -> str:
     """Why no errors of this model can be fitted."""
-    return "" if model.nq == model.nv else f"is for robots of hinges and slides, and {model.name} has balls or free joints"
+    return (
+        "" if model.nq == model.nv else f"is for robots of hinges and slides, and {model.name} has balls or free joints"
+    )
 
 
 def method_names() -> tuple[str, ...]:

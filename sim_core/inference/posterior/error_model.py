@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from sim_core.inference.data.density import Box
-from sim_core.inference.posterior.error_sizes import FIRST_STATES, SIZES, LinearRecording, best_sizes, drawn_sizes
+from sim_core.inference.posterior.error_sizes import FIRST_STATES, SIZES, LinearRecording, drawn_sizes, likely_sizes
 from sim_core.inference.shooting.joint_causes import JointCauses, held_inertias
 from sim_core.inference.shooting.likelihood import MultipleShooting
 from sim_core.multibody.rollout.rollout import Dynamics
@@ -29,7 +29,11 @@ from sim_core.multibody.rollout.rollout import Dynamics
 __all__ = ["Discrepant", "ErrorModel"]
 
 LARGE, NEGLIGIBLE = 0.5, 0.3  # a direction that moves a recording by less [sigma in all] at a large size is left out
-LINEARISED, DRAWS = 3, 8  # how often, each time at the best z of the one before; draws of the sizes
+# How often it is linearised, each time at the best z of the one before: by the noise assumed, and by that recorded, which may be a hundredth
+# of it and of what a linearisation is good for. Draws of the sizes.
+COARSE, FINE, DRAWS = 3, 3, 8
+QUIETEST = 1e-6  # of the noise assumed in a state, whatever a recording without any says
+DELAY = 0.1  # of the sensors, of size 1 [s]
 MOST = 40  # samples of a trajectory; of more, neighbours are averaged, over which errors hardly change
 INSIDE = 1e-3  # of the limits' range, by which draws keep away from them
 
@@ -41,12 +45,13 @@ class ErrorModel:
     Attributes:
         likelihood: whose z, recordings and assumed noise are meant. sizes (B, len(SIZES)): draws of their posterior.
         evidence (B,): log density of the recording by each.
-        starts (R, nx): likeliest first states, from which everything is rolled out. added (R, D): what those do to the recording, by which
+        unit (nx,): of the noise in each state. starts (R, nx): likeliest first states, from which everything is rolled out. added (R, D): what those do to the recording, by which
             it is held against first states as they were measured.
     """
 
     likelihood: MultipleShooting
     linear: LinearRecording
+    unit: np.ndarray
     starts: np.ndarray
     added: np.ndarray
     sizes: np.ndarray
@@ -70,23 +75,27 @@ class ErrorModel:
                 "no particle rolls out to finite states, so that nothing tells what the simulator has wrong; expected limits between "
                 "which the robot's motion is finite"
             )
-        x: np.ndarray | None = None
+        modes, units = (
+            np.empty((0, len(SIZES))),
+            (*COARSE * [1.0 / likelihood.recorded.per_sigma], *FINE * [_noise(likelihood)]),
+        )
         starts = likelihood.trajectories.x[:, 0]
-        stage = progress.stage("errors of the simulator", total=LINEARISED) if progress else None
-        for again in range(LINEARISED):
-            linear, added = _linearised(likelihood, causes, z, starts)
-            x = best_sizes(linear, x, seed)
-            further = np.clip(linear.marginal(10.0**x)[1], 0.0, 1.0)
+        stage = progress.stage("errors of the simulator", total=len(units)) if progress else None
+        for again, unit in enumerate(units):
+            linear, added = _linearised(likelihood, causes, z, starts, unit)
+            modes = likely_sizes(linear, None if again in (0, COARSE) else modes, seed)
+            best = 10.0 ** modes[0]
+            further = np.clip(linear.marginal(best)[1], 0.0, 1.0)
             if stage:
                 stage.advance()
-            if again < LINEARISED - 1 and np.isfinite(likelihood.log_p(further[None])[0]):
-                first = linear.causes(10.0**x)[linear.kind == FIRST_STATES].reshape(starts.shape)
+            if again < len(units) - 1 and np.isfinite(likelihood.log_p(further[None])[0]):
+                first = linear.causes(best)[linear.kind == FIRST_STATES].reshape(starts.shape)
                 z, starts = further, likelihood.trajectories.x[:, 0] + first * likelihood.state_scale
         if stage:
             stage.close()
-        draws = drawn_sizes(linear, x, DRAWS, np.random.default_rng(seed))
+        draws = drawn_sizes(linear, modes, DRAWS, np.random.default_rng(seed))
         evidence = np.array([linear.marginal(each)[0] for each in draws])
-        return ErrorModel(likelihood, linear, starts, added, draws, evidence)
+        return ErrorModel(likelihood, linear, unit, starts, added, draws, evidence)
 
     def density(self) -> Discrepant:
         """The likelihood of z with the errors integrated out."""
@@ -104,7 +113,8 @@ class ErrorModel:
     def spread(self, likelihood: MultipleShooting) -> np.ndarray:
         """Standard deviation (R, T, nx) of other recordings about a prediction, in units of their likelihood's scale: noise, and
         what the errors may do to a roll-out."""
-        linear, _ = _linearised(likelihood, _causes(likelihood), self.linear.z, likelihood.trajectories.x[:, 0])
+        causes, first = _causes(likelihood), likelihood.trajectories.x[:, 0]
+        linear, _ = _linearised(likelihood, causes, self.linear.z, first, self.unit)
         data, nx = likelihood.trajectories, likelihood.dynamics.nx
         count = _counts(data.steps)
         unrotated = linear.basis @ linear.effects
@@ -115,7 +125,7 @@ class ErrorModel:
             # Averaged samples hold an error as often as there are of them, and white noise once.
             variance += sizes[0] ** 2 + errors.reshape(variance.shape) / count[:, None]
         wide = np.repeat(np.sqrt(variance / len(self.sizes)), count, axis=1)
-        return wide * _unit(likelihood) / likelihood.scale
+        return wide * self.unit / likelihood.scale
 
 
 class Discrepant(Box):
@@ -146,7 +156,7 @@ class Discrepant(Box):
 
     def _evaluated(self, z: np.ndarray, gradient: bool) -> tuple[np.ndarray, np.ndarray]:
         like, linear = self.model.likelihood, self.model.linear
-        x0, U, unit = self.model.starts, like.trajectories.u, _unit(like)
+        x0, U, unit = self.model.starts, like.trajectories.u, self.model.unit
         theta = like.theta(z)
         p = like.parameters.to_physical(theta)[:, None, :]
         X = like.dynamics.rollout(x0, U, p)
@@ -201,16 +211,25 @@ def _causes(likelihood: MultipleShooting) -> JointCauses:
     return JointCauses(likelihood.dynamics)
 
 
-def _unit(likelihood: MultipleShooting) -> np.ndarray:
-    """The noise that the likelihood assumes, (nx,) in the states' own units."""
-    return 1.0 / likelihood.recorded.per_sigma
+def _noise(likelihood: MultipleShooting) -> np.ndarray:
+    """What counts as one unit of noise in each state (nx,): as likely as assumed over all, among each other as the recording has it.
+
+    Encoders are far better than what velocities are made of, so that one share of each state's motion fits neither. Fourth differences
+    leave noise and hardly any motion.
+    """
+    assumed = 1.0 / likelihood.recorded.per_sigma
+    rough = np.diff(likelihood.trajectories.x, n=4, axis=1)
+    if not rough.size:
+        return assumed
+    share = np.maximum(np.sqrt(np.mean(rough**2, axis=(0, 1)) / 70.0) / assumed, QUIETEST)
+    return assumed * share / np.exp(np.log(share).mean())
 
 
 def _linearised(
-    likelihood: MultipleShooting, causes: JointCauses, z: np.ndarray, starts: np.ndarray
+    likelihood: MultipleShooting, causes: JointCauses, z: np.ndarray, starts: np.ndarray, unit: np.ndarray
 ) -> tuple[LinearRecording, np.ndarray]:
     """Linearised at z and first states (R, nx); and what the latter's distance from those measured does to the recording (R, D)."""
-    dynamics, data, unit = causes.dynamics, likelihood.trajectories, _unit(likelihood)
+    dynamics, data = causes.dynamics, likelihood.trajectories
     R, nx = data.count, dynamics.nx
     theta = likelihood.theta(z)
     p = likelihood.parameters.to_physical(theta)
@@ -227,6 +246,8 @@ def _linearised(
         effect = _condensed(seen(causes.response(p, X, data.u, force)))
         effects.append(effect)
         kinds += effect.shape[-1] * [SIZES.index(kind)]
+    effects.append(seen(-DELAY * np.gradient(X, dynamics.dt, axis=1)[..., None]))
+    kinds += [SIZES.index("delay")]
     by_start = seen(S[..., :nx] * likelihood.state_scale)
     for r in range(R):
         own = np.zeros_like(by_start)

@@ -16,24 +16,37 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 from scipy.stats import multivariate_t
+from scipy.stats._multivariate import multivariate_t_frozen
 
 from sim_core.inference.samplers import sobol
 from sim_core.inference.shooting.joint_causes import KINDS
 
-__all__ = ["BROAD", "EXPECTED", "FIRST_STATES", "SIZES", "LinearRecording", "best_sizes", "drawn_sizes", "log_density"]
+__all__ = [
+    "BROAD",
+    "EXPECTED",
+    "FIRST_STATES",
+    "SIZES",
+    "LinearRecording",
+    "drawn_sizes",
+    "likely_sizes",
+    "log_density",
+]
 
-#: what has a size of its own: noise in units of what the likelihood assumes; the others in shares of the joints' load or of the
-#: states' scale
-SIZES = ("noise", "process", "first states", *KINDS)
+#: what has a size of its own: noise in units of what the likelihood assumes; the sensors' delay in tenths of a second; the others in shares
+#: of the joints' load or of the states' scale
+SIZES = ("noise", "process", "first states", "delay", *KINDS)
 FIRST_STATES = SIZES.index("first states")
 EXPECTED = (
     0.02  # a simulator is expected to be wrong by so much of the load, and first states by so much of their scale
 )
 BROAD = 1.0  # standard deviation of z about the middle, in widths of the limits, while sizes are fitted
-LOWER, UPPER = np.r_[-2.0, np.full(len(SIZES) - 1, -4.0)], np.r_[2.0, np.full(len(SIZES) - 1, 0.7)]  # log10 of sizes
+LOWER, UPPER = np.r_[-3.0, np.full(len(SIZES) - 1, -6.0)], np.r_[2.0, np.full(len(SIZES) - 1, 0.7)]  # log10 of sizes
 STARTS = 6  # places from which the density of the sizes is climbed, beside those given
-CANDIDATES, TAILS = 200, 4  # drawn about the mode, from a t distribution of so many degrees of freedom
+CANDIDATES, TAILS = 150, 4  # drawn about each mode, from a t distribution of so many degrees of freedom
+MODES, LESS = 3, 10.0  # at most so many are drawn about, none that is less likely than the best by more than e^LESS
+APART = 0.3  # of places that count as two modes [decades]
 WIDEST = 1.0  # standard deviation of a size that the recording says nothing about [decades]
 SLIGHT = 1e-3  # by which a size is changed for the curvature [decades]
 
@@ -129,36 +142,55 @@ def _log_prior(sizes: np.ndarray) -> float:
     return float(np.log(sizes).sum() - np.log1p(_share(sizes)).sum())
 
 
-def best_sizes(linear: LinearRecording, start: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
-    """Common logarithms of the likeliest sizes (len(SIZES),).
+def likely_sizes(linear: LinearRecording, starts: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
+    """Common logarithms of sizes at which their density is highest, (at most MODES, len(SIZES)), the likeliest first.
 
     Args:
-        start: where they were for another linearisation of the recording; None: there was none, and the climb begins in many places.
+        starts: where they were for another linearisation of the recording; None: there was none, and the climb begins in many places.
     """
+    if starts is None:
+        starts = LOWER + sobol(STARTS, len(SIZES), seed) * (UPPER - LOWER)
     expected = np.r_[0.0, np.full(len(SIZES) - 1, np.log10(EXPECTED))]
-    starts = [expected, *(LOWER + sobol(STARTS, len(SIZES), seed) * (UPPER - LOWER) if start is None else [start])]
 
     def descent(x: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = log_density(linear, x)
         return -value, -slope
 
     bounds = list(zip(LOWER, UPPER))
-    ends = [minimize(descent, each, jac=True, method="L-BFGS-B", bounds=bounds) for each in starts]
-    return min(ends, key=lambda end: end.fun).x
+    ends = sorted(
+        (minimize(descent, each, jac=True, method="L-BFGS-B", bounds=bounds) for each in (expected, *starts)),
+        key=lambda end: end.fun,
+    )
+    modes: list[np.ndarray] = []
+    for end in ends:
+        new = all(np.abs(end.x - mode).max() > APART for mode in modes)
+        if new and len(modes) < MODES and end.fun < ends[0].fun + LESS:
+            modes.append(end.x)
+    return np.array(modes)
 
 
-def drawn_sizes(linear: LinearRecording, best: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws (count, len(SIZES)) of the sizes' posterior about its mode (log10): of a t distribution with the mode's curvature those that
+def drawn_sizes(linear: LinearRecording, modes: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws (count, len(SIZES)) of the sizes' posterior about its modes (log10): of t distributions with the modes' curvatures those that
     their weights choose."""
-    steps = SLIGHT * np.eye(len(best))
-    curvature = -np.array([log_density(linear, best + e)[1] - log_density(linear, best - e)[1] for e in steps])
-    values, axes = np.linalg.eigh((curvature + curvature.T) / (4.0 * SLIGHT))
-    about = multivariate_t(best, (axes / np.maximum(values, WIDEST**-2)) @ axes.T, df=TAILS, seed=rng)
-    x = np.vstack([best, about.rvs(20 * CANDIDATES)])
-    x = x[((x >= LOWER) & (x <= UPPER)).all(axis=1)][:CANDIDATES]
+    proposals = [_about(linear, mode, rng) for mode in modes]
+    x = np.vstack([_inside(mode, proposal) for mode, proposal in zip(modes, proposals)])
     log_p = [linear.marginal(sizes)[0] + _log_prior(sizes) for sizes in 10.0**x]
-    log_weight = log_p - about.logpdf(x)
+    log_weight = log_p - logsumexp([proposal.logpdf(x) for proposal in proposals], axis=0)
     weight = np.exp(log_weight - log_weight.max())
     # Every so many hundredths of the weights one: less chance than in as many single draws.
     places = (np.arange(count) + rng.random()) / count
     return 10.0 ** x[np.searchsorted(np.cumsum(weight) / weight.sum(), places)]
+
+
+def _about(linear: LinearRecording, mode: np.ndarray, rng: np.random.Generator) -> multivariate_t_frozen:
+    """A t distribution with the curvature that the density has at a mode."""
+    steps = SLIGHT * np.eye(len(mode))
+    curvature = -np.array([log_density(linear, mode + e)[1] - log_density(linear, mode - e)[1] for e in steps])
+    values, axes = np.linalg.eigh((curvature + curvature.T) / (4.0 * SLIGHT))
+    return multivariate_t(mode, (axes / np.maximum(values, WIDEST**-2)) @ axes.T, df=TAILS, seed=rng)
+
+
+def _inside(mode: np.ndarray, proposal: multivariate_t_frozen) -> np.ndarray:
+    """The mode, and draws within the bounds, CANDIDATES in all at most."""
+    x = np.vstack([mode, proposal.rvs(20 * CANDIDATES)])
+    return x[((x >= LOWER) & (x <= UPPER)).all(axis=1)][:CANDIDATES]

@@ -23,7 +23,9 @@ __all__ = ["arrived", "autocorrelation_time", "beside", "finished"]
 FINEST = 1e-9
 # After so many autocorrelation times a particle remembers e^-FORGOTTEN of where it came from; looked at after every so many sweeps.
 FORGOTTEN, LOOKED = 10.0, 20
-FAR = 20.0  # below the best log density no particle is a draw: one in 10^6 of seven coordinates; it was caught on its way
+FAR = (
+    20.0  # below the best log density no particle is a draw: one in 10^6 of seven coordinates; it was caught on its way
+)
 FIRST = 40  # sweeps in which a particle may still arrive by itself
 
 
@@ -48,9 +50,7 @@ def finished(samples: Samples, density: LogDensity, sweeps: int, seed: int = 0, 
         return len(walks) % LOOKED == 0 and len(walks) >= FORGOTTEN * autocorrelation_time(np.array(walks))
 
     def moved(start: np.ndarray, sweeps: int, callback: Any = None) -> Samples:
-        return sample(
-            "emcee", density, len(start), sweeps, seed, progress, callback, moves="differences", start=start
-        )
+        return sample("emcee", density, len(start), sweeps, seed, progress, callback, moves="differences", start=start)
 
     start, before = np.clip(z, 0.0, 1.0), [samples]
     if len(arrived(density.log_p(start))) < len(start):

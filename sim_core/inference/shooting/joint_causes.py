@@ -65,9 +65,7 @@ class JointCauses:
         moving, pulling = (_batched(self._force, q, v, each, p)[..., 0] for each in (a, np.zeros_like(a)))
         return np.sqrt(np.maximum(np.mean(moving**2, axis=(0, 1)), np.mean(pulling**2, axis=(0, 1))))
 
-    def forces(
-        self, p: np.ndarray, X: np.ndarray, U: np.ndarray, held: tuple[str, ...] = ()
-    ) -> dict[str, np.ndarray]:
+    def forces(self, p: np.ndarray, X: np.ndarray, U: np.ndarray, held: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
         """Joint forces of every cause along trajectories, each for a size of one.
 
         Args:
