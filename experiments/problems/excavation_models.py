@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from experiments.problems.excavation_runs import collect, data_jobs
 from sim_core.excavation.model_settings import CPU, ModelSettings
 from sim_core.excavation.reference_path import wrap
 from sim_core.excavation.training import Fitted, Schedule, train
+from sim_core.excavation.trial import Trial
 from sim_core.excavation.windows import Windows, build_windows, split_by_trajectory
 
-__all__ = ["FULL", "QUICK", "VARIANTS", "FitJob", "Judged", "fitted", "judged", "shipped_weights"]
+__all__ = ["FULL", "QUICK", "VARIANTS", "FitJob", "Judged", "fitted", "judged", "planning_network", "shipped_weights"]
 
 #: name -> network
 VARIANTS: dict[str, ModelSettings] = {
@@ -65,14 +66,22 @@ def all_windows(trajectories: int) -> Windows:
     return build_windows(collect(data_jobs(trajectories)), 7, 7)
 
 
-def fitted(job: FitJob, whole: bool = False, advance: Callable[[], None] = lambda: None) -> tuple[Fitted, Windows]:
-    """The network and the test windows; whole: learn from training and test trajectories, as for planning."""
+def fitted(job: FitJob) -> tuple[Fitted, Windows]:
+    """The network and the test windows."""
     windows = all_windows(job.trajectories)
-    learn, validate, test = split_by_trajectory(int(windows.trajectory.max()) + 1)
-    learn = np.union1d(learn, test) if whole else learn
-    settings = VARIANTS[job.variant]
-    found = train(windows.of(learn), windows.of(validate), settings, job.schedule, job.seed, advance)
+    learn, validate, test = split_by_trajectory(job.trajectories)
+    found = train(windows.of(learn), windows.of(validate), VARIANTS[job.variant], job.schedule, job.seed)
     return found, windows.of(test)
+
+
+def planning_network(
+    trials: Sequence[Trial], schedule: Schedule, seed: int, advance: Callable[[], None] = lambda: None
+) -> Fitted:
+    """The network that plans, which learns from training and test trajectories. advance: called after each pass."""
+    windows = build_windows(trials, 7, 7)
+    learn, validate, test = split_by_trajectory(len(trials))
+    learn = np.union1d(learn, test)
+    return train(windows.of(learn), windows.of(validate), VARIANTS["RNN l=7, peaks"], schedule, seed, advance)
 
 
 def judged(job: FitJob) -> Judged:

@@ -14,26 +14,37 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from config.whole_file import whole_file
+from sim_core.excavation.costs import CostSettings
 from sim_core.excavation.mpc import PLANNERS, Mpc
 from sim_core.excavation.pile import Pile, PileSettings
 from sim_core.excavation.policies import ClosedLoop, Follow, OpenLoop, Policy, RandomActions, StochasticFollow
-from sim_core.excavation.predictor import Predictor, Weights, without_wiggle
+from sim_core.excavation.predictor import Predictor, Weights
 from sim_core.excavation.primitives import WIGGLE
 from sim_core.excavation.reference_path import DEPTHS, PathSettings, ReferencePath, make_reference_path
+from sim_core.excavation.shipped_policies import SHIPPED
 from sim_core.excavation.trial import Trial, run_trial
 from sim_core.excavation.trial_file import load_trial, save_trial
 from sim_core.host.executors import spread
 
-__all__ = ["BASELINES", "STRATEGIES", "Job", "collect", "data_jobs", "test_path"]
+__all__ = ["BASELINES", "DEPARTURES", "STRATEGIES", "Job", "collect", "data_jobs", "pupils_jobs", "test_path"]
 
 #: in the order in which data are collected
 STRATEGIES = ("stochastic", "follow", "closed-loop", "stochastic", "open-loop", "random")
+#: as whom planners dig where the network learns from them, in turn: whoever does not wiggle digs ten times as much in the same time
+PUPILS = ("BF 5", "stochastic", "BF 3", "RS 7", "stochastic", "BF 5", "stochastic", "BF 3 with wiggle")
 BASELINES = ("follow", "closed-loop", "open-loop")
-#: first numbers of piles: of data, of calibration, of judgement
+#: behind a planner's name -> how it differs from the one that is shipped
+DEPARTURES: dict[str, dict[str, Any]] = {
+    " with wiggle": {"allowed": None},
+    " without peaks": {"peaks": False},
+    " (published price)": {"costs": CostSettings(), "peaks": False},
+}
+#: first numbers of piles: of data, of calibration, of judgement; weights of J were tuned on those from 30,000 on
 DATA, CALIBRATION, JUDGED = 0, 10_000, 50_000
 #: actions after which a trial ends; of data, of which each wiggle costs as much time as ten other motions, fewer
 LONGEST, LONGEST_OF_DATA = 100, 60
@@ -46,8 +57,7 @@ class Job:
     """One trial.
 
     Attributes:
-        policy: of `STRATEGIES`, or a planner's name; behind it " without wiggle" where it may not, " peaks" where forces inside of
-            primitives are paid for as well.
+        policy: of `STRATEGIES`, or a planner's name; behind it one of `DEPARTURES`, where it is not as shipped.
         depth: of `DEPTHS`; "": a path drawn at random, as data have it. seed: of pile, path and policy.
         weights: file of the planner's model. limit: force that jams [N]; None: of the settings.
     """
@@ -64,9 +74,16 @@ class Job:
         return test_path(self.depth) if self.depth else data_path(self.seed)
 
     @property
+    def planning(self) -> tuple[str, dict[str, Any]]:
+        """Of `PLANNERS`, and the words of its `Mpc`."""
+        departure = next((one for one in DEPARTURES if self.policy.endswith(one)), "")
+        return self.policy.removesuffix(departure), {**SHIPPED, **DEPARTURES.get(departure, {})}
+
+    @property
     def name(self) -> str:
         """Of its file."""
-        model = hashlib.sha256(Path(self.weights).read_bytes()).hexdigest()[:8] if self.weights else ""
+        said = Path(self.weights).read_bytes() + repr(self.planning).encode() if self.weights else b""
+        model = hashlib.sha256(said).hexdigest()[:8] if said else ""
         limit = PileSettings().force_limit if self.limit is None else self.limit
         way = hashlib.sha256(self.path.poses.tobytes()).hexdigest()[:6]
         words = [self.policy, self.depth or "any", str(self.seed), way, model, f"{limit:g}"]
@@ -104,6 +121,15 @@ def data_path(seed: int) -> ReferencePath:
 def data_jobs(count: int, first: int = DATA) -> list[Job]:
     """The strategies in turn, each on a pile and a path of its own."""
     return [Job(STRATEGIES[k % len(STRATEGIES)], "", first + k, limit=CAREFUL) for k in range(count)]
+
+
+def pupils_jobs(count: int, first: int, weights: str) -> list[Job]:
+    """Planners with the network in a file, each on a pile and a path of its own: what they do wrong is what it learns next.
+
+    Where a network believes too much of a motion, its planner makes that motion again and again, which scripted policies never do.
+    """
+    turns = [PUPILS[k % len(PUPILS)] for k in range(count)]
+    return [Job(one, "", first + k, "" if one in STRATEGIES else weights, CAREFUL) for k, one in enumerate(turns)]
 
 
 def collect(
@@ -158,16 +184,8 @@ def policy_of(job: Job, path: ReferencePath, pile: Pile) -> Policy:
     }
     if job.policy in makers:
         return makers[job.policy]()
-    planner = job.policy.removesuffix(" without wiggle").removesuffix(" peaks")
-    return Mpc(
-        Predictor(Weights.load(job.weights)),
-        path,
-        PLANNERS[planner],
-        allowed=without_wiggle() if job.policy.endswith(" without wiggle") else None,
-        primitives=sizes,
-        seed=job.seed,
-        peaks=job.policy.endswith(" peaks"),
-    )
+    planner, words = job.planning
+    return Mpc(Predictor(Weights.load(job.weights)), path, PLANNERS[planner], primitives=sizes, seed=job.seed, **words)
 
 
 def wiggles_by_force(

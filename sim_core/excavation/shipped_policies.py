@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from config.share import shared_folder
+from sim_core.excavation.costs import TUNED
 from sim_core.excavation.mpc import PLANNERS, Mpc
 from sim_core.excavation.policies import ClosedLoop, Follow, OpenLoop, Policy
-from sim_core.excavation.predictor import Predictor, Weights
+from sim_core.excavation.predictor import Predictor, Weights, without_wiggle
 from sim_core.excavation.primitives import PrimitiveSettings
 from sim_core.excavation.reference_path import ReferencePath
 
-__all__ = ["POLICIES", "needs_pictures", "shipped_policy", "shipped_weights"]
+__all__ = ["POLICIES", "SHIPPED", "needs_pictures", "shipped_policy", "shipped_weights"]
 
 SCRIPTED: dict[str, Callable[[ReferencePath, PrimitiveSettings], Policy]] = {
     "follow": Follow,
@@ -25,6 +27,8 @@ SCRIPTED: dict[str, Callable[[ReferencePath, PrimitiveSettings], Policy]] = {
 }
 #: planners' names without capitals and blanks, and as `PLANNERS` has them
 PLANNED = {name.lower().replace(" ", ""): name for name in PLANNERS}
+#: how planners plan: at the price of this pile, peaks included, and without wiggles, which brought less on piles for tuning
+SHIPPED: dict[str, Any] = {"costs": TUNED, "peaks": True, "allowed": without_wiggle()}
 POLICIES = (*SCRIPTED, *PLANNED)
 
 
@@ -43,7 +47,8 @@ def shipped_policy(
         return SCRIPTED[name](path, primitives)
     if name not in PLANNED:
         raise ValueError(f"there is no policy '{name}'; there are {', '.join(POLICIES)}")
-    return Mpc(Predictor(shipped_weights()), path, PLANNERS[PLANNED[name]], primitives=primitives, seed=seed)
+    predictor, planner = Predictor(shipped_weights()), PLANNERS[PLANNED[name]]
+    return Mpc(predictor, path, planner, primitives=primitives, seed=seed, **SHIPPED)
 
 
 def needs_pictures(policy: Policy) -> bool:

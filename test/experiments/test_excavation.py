@@ -9,8 +9,11 @@ from config.share import shared_folder
 from experiments.excavation.excavation_calibration import misfit
 from experiments.excavation.excavation_mpc import PUBLISHED
 from experiments.problems import excavation_runs as runs
+from sim_core.excavation.costs import TUNED, CostSettings
 from sim_core.excavation.pile import PileSettings
+from sim_core.excavation.predictor import without_wiggle
 from sim_core.excavation.reference_path import DEPTHS
+from sim_core.excavation.shipped_policies import SHIPPED, shipped_policy
 from sim_core.excavation.trial import Trial
 
 pytestmark = pytest.mark.pure
@@ -46,6 +49,37 @@ def test_every_strategy_takes_part_on_a_pile_and_a_path_of_its_own():
     ends = [tuple(runs.data_path(job.seed).poses[-1]) for job in jobs]
     tests = [tuple(runs.test_path(depth).poses[-1]) for depth in DEPTHS]
     assert len({*ends, *tests}) == 15  # no path of the data is one of those judged on
+
+
+def test_planners_learn_from_themselves_on_piles_and_paths_of_their_own(tmp_path):
+    weights = tmp_path / "weights.npz"
+    weights.write_bytes(b"of a network")
+    scripted, own = runs.data_jobs(6), runs.pupils_jobs(len(runs.PUPILS), 6, str(weights))
+    assert [job.seed for job in (*scripted, *own)] == list(range(6 + len(own)))
+    assert {job.policy for job in own} == {*runs.PUPILS} and {job.depth for job in own} == {""}
+    assert all((job.weights == "") == (job.policy in runs.STRATEGIES) for job in own)
+
+
+def test_a_planner_is_as_shipped_but_for_what_its_name_says(tmp_path):
+    weights = tmp_path / "weights.npz"
+    weights.write_bytes(b"of a network")
+    jobs = {name: runs.Job(f"RS 7{name}", "deep", 3, str(weights)) for name in ("", *runs.DEPARTURES)}
+    assert {job.planning[0] for job in jobs.values()} == {"RS 7"}
+    assert jobs[""].planning[1] == SHIPPED == {"costs": TUNED, "peaks": True, "allowed": without_wiggle()}
+    assert jobs[" (published price)"].planning[1] == {**SHIPPED, "costs": CostSettings(), "peaks": False}
+    assert jobs[" without peaks"].planning[1] == {**SHIPPED, "peaks": False}
+    assert jobs[" with wiggle"].planning[1] == {**SHIPPED, "allowed": None}
+    shipped = shipped_policy("rs7", jobs[""].path).model
+    assert (shipped.settings, shipped.peaks, tuple(shipped.allowed)) == (TUNED, True, without_wiggle())
+
+
+def test_trials_with_other_weights_of_the_cost_have_other_files(tmp_path, monkeypatch):
+    weights = tmp_path / "weights.npz"
+    weights.write_bytes(b"of a network")
+    job = runs.Job("BF 3", "deep", 3, str(weights))
+    before = job.name
+    monkeypatch.setitem(SHIPPED, "costs", CostSettings())
+    assert job.name != before
 
 
 def test_wiggles_are_counted_by_the_force_they_were_chosen_at():

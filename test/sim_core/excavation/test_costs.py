@@ -1,9 +1,12 @@
 """What states are worth: the published weights and thresholds as numbers, and what must rise and fall."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from sim_core.excavation.costs import (
+    TUNED,
     CostSettings,
     Workspace,
     adjusted_distance,
@@ -11,8 +14,9 @@ from sim_core.excavation.costs import (
     step_terms,
     tracking_distance,
 )
-from sim_core.excavation.primitives import displacements
-from sim_core.excavation.reference_path import PathSettings, make_reference_path
+from sim_core.excavation.pile import PileSettings
+from sim_core.excavation.primitives import PrimitiveSettings, displacements
+from sim_core.excavation.reference_path import DEPTHS, PathSettings, make_reference_path
 
 pytestmark = pytest.mark.pure
 PATH = make_reference_path()
@@ -34,6 +38,16 @@ def test_force_is_free_up_to_the_threshold():
     np.testing.assert_allclose(excess_force(forces), [0.0, 42.5, 0.0], atol=1e-12)
     assert CostSettings().force * 42.5 == pytest.approx(-0.0283, abs=1e-4)
     assert 0.8 * 0.015 / 0.42 == pytest.approx(0.0286, abs=1e-4)  # what a step earns on a path of 0.42 m
+
+
+def test_tuned_weights_are_the_published_ones_but_for_the_price_of_force():
+    """What is free lies where this pile's arm digs; what stops it costs more than two motions along the deep path earn."""
+    assert replace(TUNED, threshold=17.5, force=-1.0 / 1500.0) == CostSettings()
+    limit = PileSettings().force_limit
+    path = make_reference_path(PathSettings(depth=DEPTHS["deep"]))
+    earned = TUNED.progress * PrimitiveSettings().translation / path.arc[-1]
+    assert excess_force(np.array([30.0, 0.0, 0.0]), TUNED) == 0.0
+    assert TUNED.force * excess_force(np.array([0.0, 0.0, limit]), TUNED) < -2.0 * earned
 
 
 def test_worth_rises_along_the_path_and_falls_with_force_and_deviation():

@@ -11,7 +11,8 @@ from sim_core.excavation.overhead_picture import View, over_blocks, painted
 from sim_core.excavation.pile import Pile, PileSettings
 from sim_core.excavation.policies import Follow
 from sim_core.excavation.primitives import WIGGLE, PrimitiveSettings, displacements
-from sim_core.excavation.reference_path import PathSettings, make_reference_path
+from sim_core.excavation.reference_path import DEPTHS, PathSettings, make_reference_path
+from sim_core.excavation.shipped_policies import shipped_policy
 from sim_core.excavation.trial import run_trial
 from sim_core.multibody import build, load_model
 from sim_core.telepresence.arm_kinematics import ArmKinematics, pose_error
@@ -131,3 +132,11 @@ def test_equal_seeds_dig_the_same_and_others_do_not():
     assert 1 <= len(one.actions) <= 2 and one.images.shape == (len(one.actions) + 1, 64, 32, 3)
     with pytest.raises(RuntimeError, match="call reset"):
         Pile(FEW).execute(0)
+
+
+def test_the_planner_that_is_shipped_comes_to_the_end_of_a_path_without_a_jam():
+    """On a pile that weights were tuned on; planners of a network that has not seen planners dig go to and fro where the path begins."""
+    pile, path = Pile(), make_reference_path(PathSettings(depth=DEPTHS["shallow"]))
+    trial = run_trial(pile, shipped_policy("bf5", path, pile.settings.primitives), path, seed=30_000, longest=60)
+    assert trial.finished and not trial.jammed and WIGGLE not in trial.actions
+    assert path.progress(trial.closest[-1]) > 0.9 and trial.held.max() < pile.settings.force_limit
