@@ -108,7 +108,8 @@ class ErrorModel:
         for sizes in self.sizes[rng.integers(len(self.sizes), size=count)]:
             _, mean, L = self.linear.marginal(sizes)
             found.append(mean + np.linalg.solve(L.T, rng.standard_normal(len(L)))[:M])
-        return np.clip(found, INSIDE, 1.0 - INSIDE) + INSIDE * rng.uniform(-0.5, 0.5, (count, M))
+        edge = INSIDE * rng.uniform(0.5, 1.5, (count, M))
+        return np.clip(found, edge, 1.0 - edge)
 
     def spread(self, likelihood: MultipleShooting) -> np.ndarray:
         """Standard deviation (R, T, nx) of other recordings about a prediction, in units of their likelihood's scale: noise, and
