@@ -1,5 +1,7 @@
 """The simulator's errors, fitted: closed forms, gradients, recovery of sizes, and intervals under a wrong model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -156,6 +158,31 @@ def test_draws_of_sizes_have_the_spread_of_a_long_chain():
     for column in (0, 2, 4):
         np.testing.assert_allclose(drawn[:, column].mean(), chain[:, column].mean(), atol=0.5 * chain[:, column].std())
         assert 0.6 < drawn[:, column].std() / chain[:, column].std() < 1.5
+
+
+def test_sensors_that_are_late_are_found_to_be_so_and_the_truth_is_inside(cartpole):
+    """By 20 ms, which is a state that was, not noise."""
+    truth, data = cartpole.drawn(1)
+    late = replace(data, x=data.x - 0.02 * np.gradient(data.x, data.dt, axis=1))
+    likelihood = cartpole.density(late, 1)
+    errors = ErrorModel.fitted(likelihood, truth, 0)
+    assert np.median(errors.sizes[:, SIZES.index("delay")]) == pytest.approx(0.2, rel=0.9)
+    drawn = errors.drawn(300)
+    assert (np.abs(drawn.mean(axis=0) - truth) / drawn.std(axis=0)).max() < 3
+
+
+def test_each_state_s_noise_is_the_recording_s_own(cartpole):
+    """A hundred times as much in a velocity as in a position, in units of what was assumed, and motion counts for nothing."""
+    _, data = cartpole.drawn(1)
+    t = data.dt * np.arange(data.steps + 1)
+    smooth = np.stack([np.sin(k + 3 * t) for k in range(4)], axis=-1)
+    noise = np.array([1e-4, 1e-4, 1e-2, 1e-2])
+    x = smooth + noise * np.random.default_rng(0).normal(size=(data.count, *smooth.shape))
+    likelihood = cartpole.density(replace(data, x=x), 1)
+    unit = error_model._noise(likelihood)
+    np.testing.assert_allclose(unit / unit[0], noise / noise[0], rtol=0.5)
+    assumed = 1.0 / likelihood.recorded.per_sigma
+    np.testing.assert_allclose(np.log(unit).mean(), np.log(assumed).mean())
 
 
 def test_the_size_of_noise_is_found_whatever_was_assumed(cartpole):
