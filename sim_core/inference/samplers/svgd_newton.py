@@ -38,7 +38,7 @@ class NewtonCSVGD:
         damping: c; stiff penalties do not shorten these steps, and multipliers settle fast with them.
         multiplier_step: eta; None: step times damping; 0: penalties alone.
         sigma_lim: unit of a limit's violation, share of its range.
-        settled: ends once the median log density has risen by less than this [nat] in `SETTLING` iterations, for whoever lets
+        settled: ends once the median log density has changed by less than this [nat] in `SETTLING` iterations, for whoever lets
             Markov moves finish the particles: few that are lost elsewhere do not hold the others up. 0: all iterations.
 
     The trace has the columns of AdamCSVGD, and the `median` of log p.
@@ -110,7 +110,7 @@ class NewtonCSVGD:
                 defect=largest_norm(now.defects),
                 violation=float(np.abs(inside - z).max()),
             )
-            if self.settled and run.risen("median", SETTLING) < self.settled:
+            if self.settled and abs(run.risen("median", SETTLING)) < self.settled:
                 break
             # The Lagrangian with the shooting states where they belong, as a function of theta alone: its gradient and curvature.
             force = now.grad_starts - now.penalty_grad_starts
