@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import multivariate_t
-from scipy.stats._multivariate import multivariate_t_frozen
 
 from sim_core.inference.samplers import sobol
 from sim_core.inference.shooting.joint_causes import KINDS
@@ -48,6 +48,7 @@ CANDIDATES, TAILS = 150, 4  # drawn about each mode, from a t distribution of so
 MODES, LESS = 3, 10.0  # at most so many are drawn about, none that is less likely than the best by more than e^LESS
 APART = 0.3  # of places that count as two modes [decades]
 WIDEST = 1.0  # standard deviation of a size that the recording says nothing about [decades]
+NOTHING = -1e100  # log density of sizes that cannot be; finite, so that a line search turns back from it
 SLIGHT = 1e-3  # by which a size is changed for the curvature [decades]
 
 
@@ -126,11 +127,23 @@ class LinearRecording:
 
 
 def log_density(linear: LinearRecording, x: np.ndarray) -> tuple[float, np.ndarray]:
-    """Of the sizes' common logarithms x (len(SIZES),), prior included, and its gradient."""
+    """Of the sizes' common logarithms x (len(SIZES),), prior included, and its gradient; NOTHING and zero where sizes are too far apart
+    for the precision to be told from a singular one."""
     sizes = 10.0**x
-    value, slope = linear.marginal_slope(sizes)
+    try:
+        value, slope = linear.marginal_slope(sizes)
+    except np.linalg.LinAlgError:
+        return NOTHING, np.zeros(len(x))
     share = _share(sizes)
     return value + _log_prior(sizes), np.log(10.0) * (slope + 1.0 - 2.0 * share / (1.0 + share))
+
+
+def _value(linear: LinearRecording, sizes: np.ndarray) -> float:
+    """`log_density` of sizes, without its gradient, which takes twice as long."""
+    try:
+        return linear.marginal(sizes)[0] + _log_prior(sizes)
+    except np.linalg.LinAlgError:
+        return NOTHING
 
 
 def _share(sizes: np.ndarray) -> np.ndarray:
@@ -174,15 +187,16 @@ def drawn_sizes(linear: LinearRecording, modes: np.ndarray, count: int, rng: np.
     their weights choose."""
     proposals = [_about(linear, mode, rng) for mode in modes]
     x = np.vstack([_inside(mode, proposal) for mode, proposal in zip(modes, proposals)])
-    log_p = [linear.marginal(sizes)[0] + _log_prior(sizes) for sizes in 10.0**x]
+    log_p = [_value(linear, sizes) for sizes in 10.0**x]
     log_weight = log_p - logsumexp([proposal.logpdf(x) for proposal in proposals], axis=0)
     weight = np.exp(log_weight - log_weight.max())
     # Every so many hundredths of the weights one: less chance than in as many single draws.
     places = (np.arange(count) + rng.random()) / count
-    return 10.0 ** x[np.searchsorted(np.cumsum(weight) / weight.sum(), places)]
+    below = np.cumsum(weight)
+    return 10.0 ** x[np.searchsorted(below / below[-1], places)]
 
 
-def _about(linear: LinearRecording, mode: np.ndarray, rng: np.random.Generator) -> multivariate_t_frozen:
+def _about(linear: LinearRecording, mode: np.ndarray, rng: np.random.Generator) -> Any:
     """A t distribution with the curvature that the density has at a mode."""
     steps = SLIGHT * np.eye(len(mode))
     curvature = -np.array([log_density(linear, mode + e)[1] - log_density(linear, mode - e)[1] for e in steps])
@@ -190,7 +204,7 @@ def _about(linear: LinearRecording, mode: np.ndarray, rng: np.random.Generator) 
     return multivariate_t(mode, (axes / np.maximum(values, WIDEST**-2)) @ axes.T, df=TAILS, seed=rng)
 
 
-def _inside(mode: np.ndarray, proposal: multivariate_t_frozen) -> np.ndarray:
+def _inside(mode: np.ndarray, proposal: Any) -> np.ndarray:
     """The mode, and draws within the bounds, CANDIDATES in all at most."""
     x = np.vstack([mode, proposal.rvs(20 * CANDIDATES)])
     return x[((x >= LOWER) & (x <= UPPER)).all(axis=1)][:CANDIDATES]

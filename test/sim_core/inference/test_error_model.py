@@ -128,6 +128,23 @@ def test_the_density_of_sizes_has_the_gradient_of_central_differences():
         np.testing.assert_allclose(log_density(linear, x)[1], numeric, rtol=1e-5, atol=1e-4)
 
 
+def test_sizes_that_no_precision_can_hold_are_passed_over(monkeypatch):
+    """As where one is millions of times another: a climb turns back, and no draw comes from there."""
+    linear, truth = some_recording(np.random.default_rng(6))
+    solved = LinearRecording._solved
+
+    def limited(self, sizes):
+        if sizes[0] < 0.3:
+            raise np.linalg.LinAlgError("singular")
+        return solved(self, sizes)
+
+    monkeypatch.setattr(LinearRecording, "_solved", limited)
+    assert log_density(linear, np.full(len(SIZES), -1.0))[0] < -1e99
+    modes = likely_sizes(linear)
+    np.testing.assert_allclose(10.0 ** modes[0][0], truth[0], rtol=0.1)
+    assert (drawn_sizes(linear, modes, 8, np.random.default_rng(7))[:, 0] >= 0.3).all()
+
+
 def test_the_likeliest_sizes_are_no_less_likely_than_any_of_many_and_the_same_from_everywhere():
     linear, truth = some_recording(np.random.default_rng(2))
     best = [likely_sizes(linear, None, seed)[0] for seed in range(3)]
