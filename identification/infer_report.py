@@ -14,7 +14,7 @@ from identification.posterior_corner import posterior_corner
 from reporting import Report, Result, figure
 from reporting.posterior import rollout_bands
 from sim_core.augmentation import attached, save_parameters
-from sim_core.inference.posterior.error_model import ErrorModel
+from sim_core.inference.posterior.error_model import DELAY, ErrorModel
 from sim_core.inference.posterior.error_sizes import EXPECTED, SIZES
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.samplers import Trace
@@ -145,8 +145,9 @@ def _errors(report: Report, errors: ErrorModel) -> None:
     report.section(
         "What the simulator has wrong",
         "Sizes that were fitted with the posterior, which is as wide as they make it: noise as a multiple of what was assumed, first "
-        "states in units of the states' standard deviation, all else in shares of what loads the joints. "
-        f"{100 * EXPECTED:g} % is expected of each before the recording is seen.",
+        "states in units of the states' standard deviation, the sensors' delay in milliseconds, inertia that is held in shares of the body's "
+        "mass times the square of its centre's distance from the body's frame, all else in shares of what loads the joints. "
+        f"{100 * EXPECTED:g} % is expected of each, and a delay of {_share('delay', EXPECTED)}, before the recording is seen.",
     ).table(
         ["cause", "size, median", "smallest and largest draw"],
         [
@@ -157,6 +158,8 @@ def _errors(report: Report, errors: ErrorModel) -> None:
 
 
 def _share(name: str, size: float) -> str:
+    if name == "delay":
+        return f"{1e3 * DELAY * size:.2g} ms"
     return f"{size:.3g} x" if name == "noise" else f"{100 * size:.2g} %"
 
 

@@ -16,6 +16,7 @@ from identification.spread_density import Recipe
 from sim_core.augmentation import Blueprint, Network, open_parameters, save_blueprints
 from sim_core.host.executors import open_executor
 from sim_core.inference.fit.free_names import names_that_free, natural_limits
+from sim_core.inference.posterior.error_sizes import SIZES
 from sim_core.inference.posterior.particle_posterior import ParticlePosterior
 from sim_core.inference.shooting.joint_causes import JointCauses
 from sim_core.inference.shooting.limited_parameters import LimitedParameters
@@ -173,6 +174,8 @@ def test_errors_that_are_fitted_hold_the_truth_where_an_assumed_noise_does_not(t
     assert any("Noise and fitted errors account" in verdict.sentence for verdict in fitted.verdicts)
     write_inference(fitted, result, tmp_path, "test")
     page = (tmp_path / "report.html").read_text()
+    delay = 100.0 * np.median(fitted.errors.sizes[:, SIZES.index("delay")])
+    assert f"{delay:.2g} ms" in page
     assert "What the simulator has wrong" in page and "friction" in page and (tmp_path / "parameters.yaml").exists()
 
 

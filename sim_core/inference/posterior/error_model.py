@@ -26,7 +26,7 @@ from sim_core.inference.shooting.joint_causes import JointCauses, held_inertias
 from sim_core.inference.shooting.likelihood import MultipleShooting
 from sim_core.multibody.rollout.rollout import Dynamics
 
-__all__ = ["Discrepant", "ErrorModel"]
+__all__ = ["DELAY", "Discrepant", "ErrorModel"]
 
 LARGE, NEGLIGIBLE = 0.5, 0.3  # a direction that moves a recording by less [sigma in all] at a large size is left out
 # How often it is linearised, each time at the best z of the one before: by the noise assumed, and by that recorded, which may be a hundredth
