@@ -9,9 +9,9 @@ arm, ends a trial. Each method digs the same piles. The limit was set so that fo
 as published (`./refit experiment excavation_calibration`).
 
 The model is the one that comes with the project, data/excavation/weights.npz; REFIT_EXCAVATION_WEIGHTS names another one.
-Wiggles and rotations are as published, translations ten times as fast, the paths shorter; the page of the system says why. Force costs what was
-tuned by hand for this pile, on other ones than these, and planners also pay for the largest force that lasts inside of a motion, which is not
-published, and do not wiggle. "(published price)" pays as published, "without peaks" for states alone, "with wiggle" may.
+Wiggles and rotations are as published, translations ten times as fast, the paths shorter; the page of the system says why. What force and
+distance from the path cost was tuned by hand for this pile, on other ones than these, and planners also pay for the largest force that lasts inside of a motion, which is not
+published, and do not wiggle. "(published weights)" pays as published, "without peaks" for states alone, "with wiggle" may.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ METHODS = {
         "BF 3",
         "BF 5",
         "RS 7",
-        "BF 3 (published price)",
+        "BF 3 (published weights)",
         "BF 3 without peaks",
         "BF 3 without wiggle",
     ),

@@ -205,9 +205,9 @@ class Excavation(RefitNode):
                 raise Interrupted(f"{LOST} times in a row no sequence of motions stays inside of the workspace")
             answer = yield from self._move(motion, f"motion {len(run.actions) + 1}, {NAMES[motion]}", MOTION)
             if answer.outcome == Outcome.OUT_OF_REACH:
-                run.stopped = answer.message.rstrip(".")
-                self._keep()
-                return
+                self.get_logger().info(f"the arm cannot make {NAMES[motion]} here: {answer.message}")
+                run.refuse(answer.message.rstrip("."))
+                continue
             jammed, image = answer.outcome == Outcome.JAMMED, None
             if looks and not jammed:
                 pose = np.array(answer.state.pose)
@@ -216,6 +216,7 @@ class Excavation(RefitNode):
             run.settle(outcome_of(answer, run.states[-1], image))
             self.diagnostics.tick("motions")
             self._keep(answer)
+        self._keep()
 
     def _ask(self) -> Iterator[None]:
         """The policy's choice, which may take a second or two and is made beside the node's other business."""

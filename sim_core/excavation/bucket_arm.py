@@ -46,6 +46,8 @@ ALIGNED, NEIGHBOURHOOD, AT_HOME = 0.15, 0.3, 0.05
 FELT = 0.05
 #: where a bucket may be told to be: where planners may foretell it, and around that as far as one lags behind that blocks hold
 TOLD = Workspace(lower=(0.15, -0.1, -0.3, -1.6), upper=(0.8, 0.1, 0.12, 1.4))
+#: by which a bucket may be lower than travelling while the arm unwinds [m]
+CLEAR = 0.03
 #: angles at which a bucket may be emptied, the first that the arm reaches [rad] without carrying it farther away from the bin [m]
 TIPPED, DETOUR = (-1.9, -1.7, -1.5, -1.3, -1.1), 0.1
 
@@ -301,7 +303,7 @@ class BucketArm:
             way += [self._line(at, over, "going over the place"), self._line(over, goal, "going down")]
             return way, goal
         if self.over_pile:
-            way += [self._line(at, self._above, "going over the pile")]
+            way.append(self._back(at, self._ended(way)))
             here = self.above
         if move == Move.EMPTY:
             way += [
@@ -312,6 +314,27 @@ class BucketArm:
             ]
             return way, None
         return [*way, self._joints(here, self.kinematics.home, "on the way home")], None
+
+    def _ended(self, stretches: Sequence[Stretch]) -> np.ndarray:
+        """Joints (n,) [rad] at the end of stretches from where it was told to be."""
+        q = self.told.copy()
+        for stretch in stretches:
+            goal = stretch.at(stretch.lasts)
+            q = self._come(goal, q)[0] if isinstance(goal, Pose) else np.array(goal, float)
+        return q
+
+    def _back(self, at: np.ndarray, q: np.ndarray) -> Stretch:
+        """From a pose over the pile (4,), with joints (n,) [rad], to over its middle: straight, or joint by joint where that does not lead there.
+
+        A jam may leave an arm wound up, so that no straight way leads out of it; joint by joint it has to stay as high as it is.
+        """
+        if self._missed(self._world(self._above), q, "")[1]:
+            there = [
+                self.kinematics.at(q + share * (self.above - q)).position[2] for share in np.linspace(0.0, 1.0, 21)
+            ]
+            if min(there) > self._origin[2] + self.ways.safe - CLEAR:
+                return self._joints(q, self.above, "unwinding the arm over the pile")
+        return self._line(at, self._above, "going over the pile")
 
     def _unreachable(self, stretches: Sequence[Stretch]) -> str:
         """Why a motion cannot be led to its end; "": it can."""

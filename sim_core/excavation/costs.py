@@ -51,7 +51,6 @@ class CostSettings:
         progress, track, force: w1 [1], w2 [1/m], w3 [1/N].
         small, scale: deviations up to `small` [m] count by `scale` only. threshold: force that costs nothing [N].
         workspace: poses that may be predicted; a sequence with another one is not worth anything.
-        back, ahead: window of the search for the closest point [m].
     """
 
     progress: float = 0.8
@@ -61,13 +60,12 @@ class CostSettings:
     scale: float = 0.2
     threshold: float = 17.5
     workspace: Workspace = field(default_factory=Workspace)
-    back: float = 0.02
-    ahead: float = 0.12
 
 
 #: weights tuned by hand for the simulated pile, as the published ones were for theirs: an arm that stops at 66 N digs with 20 to 46 N, so
-#: force begins to cost later, and costs five times as much then, for what is left until it stops is less than two motions build up
-TUNED = CostSettings(threshold=40.0, force=-1.0 / 300.0)
+#: force begins to cost later, and costs five times as much then, for what is left until it stops is less than two motions build up; what lies
+#: beside the path costs twice as much, or a planner of five motions and more drags the bucket over the pile where force costs nothing
+TUNED = CostSettings(track=-2.1, threshold=40.0, force=-1.0 / 300.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +73,11 @@ class Terms:
     """What J is made of, for each state (...).
 
     Attributes:
-        progress: in [0, 1]. track: adjusted distance [m]. force: excess [N]. total: the weighted sum, -inf outside of the
-            workspace.
+        index: of the closest point. progress: in [0, 1]. track: adjusted distance [m]. force: excess [N]. total: the weighted sum,
+            -inf outside of the workspace.
     """
 
+    index: np.ndarray
     progress: np.ndarray
     track: np.ndarray
     force: np.ndarray
@@ -107,17 +106,18 @@ def step_terms(
     path: ReferencePath,
     poses: np.ndarray,
     forces: np.ndarray,
-    last: int = 0,
+    last: int | np.ndarray = 0,
     settings: CostSettings = CostSettings(),
     inside: np.ndarray | None = None,
 ) -> Terms:
     """The terms of J for predicted states; J of a sequence is the mean of `total` over its states.
 
     Args:
-        poses: (..., 4) [m, m, m, rad]. forces: (..., 3) [N]. last: index on the path that was accepted last.
+        poses: (..., 4) [m, m, m, rad]. forces: (..., 3) [N]. last: index on the path that was accepted one motion before, of all or of
+            each (...).
         inside: forces (...) [N] that count instead of the states' where they are larger; None: there are none.
     """
-    index = path.closest(poses, last, settings.back, settings.ahead, watch=False).index
+    index = path.closest(poses, last, watch=False).index
     progress = path.progress(index)
     track = adjusted_distance(tracking_distance(poses, path.poses[index]), settings)
     force = excess_force(forces, settings)
@@ -125,4 +125,4 @@ def step_terms(
         force = np.maximum(force, inside - settings.threshold)
     total = settings.progress * progress + settings.track * track + settings.force * force
     total = np.where(settings.workspace.contains(poses), total, -np.inf)
-    return Terms(progress, track, force, total)
+    return Terms(index, progress, track, force, total)

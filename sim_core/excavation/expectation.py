@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_core.excavation.costs import step_terms
+from sim_core.excavation.costs import Terms
 from sim_core.excavation.mpc import Mpc
 
 __all__ = ["Expectation", "expectation"]
@@ -47,21 +47,23 @@ def expectation(policy: Mpc) -> Expectation | None:
     if (plan := policy.plans[-1]) is None:
         return None
     model, motions = policy.model, policy.model.allowed[plan.sequence]
-    rows, found = model.predictor.start(), []
+    predictor, rows, last = model.predictor, model.predictor.start(), np.array([model.last])
+    found: list[np.ndarray] = []
+    terms: list[Terms] = []
     for motion in motions:
-        rows = model.predictor.extend(rows, np.zeros(1, int), np.array([motion]))
+        rows = predictor.extend(rows, np.zeros(1, int), np.array([motion]))
         found.append(rows)
-    rows = np.concatenate(found)
-    poses, forces = model.predictor.states(rows)
-    inside = model.predictor.inside(rows) if model.peaks else None
+        terms.append(model.terms(rows, last))
+        last = terms[-1].index
+    poses, forces = predictor.states(np.concatenate(found))
+    mean = lambda name: float(np.mean([getattr(one, name) for one in terms]))
     s = model.settings
-    terms = step_terms(model.path, poses, forces, model.last, s, inside)
     return Expectation(
         motions,
         poses,
         forces,
-        s.progress * float(np.mean(terms.progress)),
-        s.track * float(np.mean(terms.track)),
-        s.force * float(np.mean(terms.force)),
+        s.progress * mean("progress"),
+        s.track * mean("track"),
+        s.force * mean("force"),
         plan.evaluations,
     )

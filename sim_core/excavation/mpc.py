@@ -9,7 +9,7 @@ Source: Zhu, PhD thesis (University of Illinois 2023), section 7.5.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -59,24 +59,34 @@ class Mpc:
     ) -> None:
         predictor.forget()
         self.model, self.planner, self.seed = PlanningModel(predictor, path, costs, allowed, peaks), planner, seed
+        self.allowed = tuple(int(one) for one in self.model.allowed)
         self.moves, self.action = displacements(primitives), NULL
         self.plans: list[Plan | None] = []
         self.times: list[float] = []
 
     def choose(self, state: State) -> int:
         """See `Policy`."""
-        began, model = time.perf_counter(), self.model
         self._come(state)
-        plan: Plan | None
+        self.plans.append(None)
+        self.times.append(0.0)
+        return self._decide(self.allowed)
+
+    def instead(self, refused: Collection[int]) -> int | None:
+        """Another choice at the state of the last one, without motions that the arm cannot make there; None: none is left."""
+        left = tuple(one for one in self.allowed if one not in refused)
+        return self._decide(left) if left else None
+
+    def _decide(self, allowed: Sequence[int]) -> int:
+        began, model = time.perf_counter(), self.model
+        model.allow(allowed)
         try:
-            plan = self.planner(model, (1_000_003 * self.seed + len(self.plans)) % 2**31)
-            self.action = int(model.allowed[plan.action])
+            plan = self.planner(model, (1_000_003 * self.seed + len(self.plans) - 1) % 2**31)
+            self.plans[-1], self.action = plan, int(model.allowed[plan.action])
         except ValueError:
-            plan = None
-            ends = state.pose + self.moves[model.allowed]
+            self.plans[-1] = None
+            ends = self.pose + self.moves[model.allowed]
             self.action = int(model.allowed[np.argmin(tracking_distance(ends, model.path.poses[model.last]))])
-        self.plans.append(plan)
-        self.times.append(time.perf_counter() - began)
+        self.times[-1] += time.perf_counter() - began
         return self.action
 
     def recall(self, states: Sequence[State], actions: Sequence[int]) -> None:
@@ -90,6 +100,7 @@ class Mpc:
             self.times.append(0.0)
 
     def _come(self, state: State, tell: bool = True) -> None:
+        self.pose = state.pose
         if tell:
             self.model.predictor.tell(state, self.action)
         self.model.last = int(self.model.path.closest(state.pose, self.model.last).index)

@@ -22,7 +22,7 @@ __all__ = [
     "Policy",
     "RandomActions",
     "State",
-    "StochasticFollow",
+    "Stochastic",
 ]
 
 
@@ -151,27 +151,33 @@ class RandomActions:
         return int(self.rng.choice(np.flatnonzero(allowed)))
 
 
-class StochasticFollow:
-    """`Follow`'s choice with a probability, else any action: every one has some."""
+class Stochastic:
+    """Another policy's choice with a probability, else any action: every one that is allowed has some.
+
+    Args:
+        policy: the other one; `Follow` is the published one. share: the probability. allowed: actions to draw from; None: all.
+    """
 
     def __init__(
         self,
-        path: ReferencePath,
+        policy: Policy,
         workspace: Workspace = Workspace(),
         primitives: PrimitiveSettings = PrimitiveSettings(),
         share: float = 0.5,
         seed: int = 0,
+        allowed: tuple[int, ...] | None = None,
     ) -> None:
-        self.follow, self.workspace, self.share = Follow(path, primitives), workspace, share
+        self.policy, self.workspace, self.share, self.moves = policy, workspace, share, displacements(primitives)
+        self.allowed = np.isin(np.arange(ACTIONS), range(ACTIONS) if allowed is None else allowed)
         self.rng = np.random.default_rng([seed, 72])
 
-    def choose(self, state: State) -> int:
+    def choose(self, state: State) -> int | None:
         """See `Policy`."""
-        best = self.follow.choose(state)
-        if self.rng.random() < self.share:
+        best = self.policy.choose(state)
+        if best is None or self.rng.random() < self.share:
             return best
-        allowed = _allowed(state, self.follow.moves, self.workspace)
-        return int(self.rng.choice(np.flatnonzero(allowed)))
+        inside = _allowed(state, self.moves, self.workspace) & self.allowed
+        return int(self.rng.choice(np.flatnonzero(inside))) if inside.any() else best
 
 
 def _allowed(state: State, moves: np.ndarray, workspace: Workspace) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from config.whole_file import whole_file
-from sim_core.excavation.costs import CostSettings, step_terms
+from sim_core.excavation.costs import CostSettings, Terms, step_terms
 from sim_core.excavation.model_settings import STRIDES, ModelSettings
 from sim_core.excavation.policies import State
 from sim_core.excavation.primitives import ACTIONS, NULL, WIGGLE
@@ -97,6 +98,7 @@ class Predictor:
         assert len(self._fed) == fed
         self._out = np.ascontiguousarray(np.concatenate([a["pose.weight"], a["force.weight"]]).T)
         self._out_bias = np.concatenate([a["pose.bias"], a["force.bias"]])
+        self._affine = a["affine.weight"][:ACTIONS].reshape(ACTIONS, 7, 8) if s.affine else None
         self._kept: deque[np.ndarray] = deque(maxlen=s.history)
         self._past: deque[int] = deque(maxlen=s.history)
 
@@ -143,6 +145,9 @@ class Predictor:
         found[:, H : H + 7] = found[:, :H] @ self._out + self._out_bias
         if s.change:
             found[:, H : H + len(self._fed)] += q[parents, : len(self._fed)]
+        if self._affine is not None:
+            moved = np.einsum("mj,aij->mai", q, self._affine[..., :7], optimize=True) + self._affine[..., 7]
+            found[:, H : H + 7] += moved[parents, actions]
         if s.peaks:
             inside = (found[:, :H] @ a["inside.weight"][0] + a["inside.bias"]) * a["scale"][4]
             found[:, -1] = np.maximum(inside, states[parents, -1])
@@ -217,23 +222,33 @@ class PlanningModel:
         predictor: Predictor,
         path: ReferencePath,
         settings: CostSettings = CostSettings(),
-        allowed: tuple[int, ...] | None = None,
+        allowed: Sequence[int] | None = None,
         peaks: bool = False,
     ) -> None:
         self.peaks = peaks
         self.predictor, self.path, self.settings = predictor, path, settings
-        self.allowed = np.arange(ACTIONS) if allowed is None else np.array(allowed)
-        self.actions, self.last = len(self.allowed), 0
+        self.last = 0
+        self.allow(range(ACTIONS) if allowed is None else allowed)
+
+    def allow(self, primitives: Sequence[int]) -> None:
+        """Plan these from now on."""
+        self.allowed = np.array(primitives)
+        self.actions = len(self.allowed)
 
     def start(self) -> np.ndarray:
-        """See `SequenceModel`."""
-        return self.predictor.start()
+        """See `SequenceModel`; a row is one of the predictor's and the index on the path."""
+        return np.concatenate([self.predictor.start(), np.full((1, 1), self.last, np.float32)], 1)
 
     def extend(self, states: np.ndarray, parents: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `SequenceModel`."""
-        rows = self.predictor.extend(states, parents, self.allowed[actions])
+        rows = self.predictor.extend(states[:, :-1], parents, self.allowed[actions])
+        terms = self.terms(rows, states[parents, -1])
+        return np.concatenate([rows, terms.index[:, None].astype(np.float32)], 1), terms.total
+
+    def terms(self, rows: np.ndarray, last: np.ndarray) -> Terms:
+        """What predicted rows (n, width) of the predictor are worth, from indices on the path (n,)."""
         inside = self.predictor.inside(rows) if self.peaks else None
-        return rows, step_terms(self.path, *self.predictor.states(rows), self.last, self.settings, inside).total
+        return step_terms(self.path, *self.predictor.states(rows), last.astype(int), self.settings, inside)
 
 
 def without_wiggle() -> tuple[int, ...]:

@@ -16,6 +16,8 @@ __all__ = ["DEPTHS", "TURN_LENGTH", "Closest", "PathSettings", "ReferencePath", 
 DEPTHS = {"shallow": 0.045, "medium": 0.0525, "deep": 0.085}
 #: [m] that counts as much as a radian: the weight of the angle in the tracking distance
 TURN_LENGTH = 0.15
+#: by which the nearest point of a path goes on with one motion at most [m]: two motions' length
+STEP = 0.03
 TIE = 1e-7  # points that are nearer to each other than this are equally near [m]
 
 
@@ -96,39 +98,41 @@ class ReferencePath:
     settings: PathSettings
 
     def closest(
-        self, poses: np.ndarray, last: int = 0, back: float = 0.02, ahead: float = 0.2, watch: bool = True
+        self, poses: np.ndarray, last: int | np.ndarray = 0, back: float = 0.02, ahead: float = STEP, watch: bool = True
     ) -> Closest:
-        """Nearest points in position, ignoring the angle.
+        """Nearest points in position, ignoring the angle, of poses that one motion has led to.
 
         Where several are equally near, as while the bucket closes, the one of the smallest angle to the pose wins among
         those not before `last`; among all if there is none.
 
         Args:
-            poses: (..., 4). last: index of the point that was accepted last. back, ahead: the window, in arc length
-                around it [m], so that a path that comes near itself is not left for another part of it.
+            poses: (..., 4). last: index of the point that was accepted before the motion, of all or of each (...).
+            back, ahead: the window, in arc length around it [m]. A path is followed, not jumped along: a bucket that is
+                dragged over the top of a pile comes near the dragging without having dug.
             watch: whether to say where the window binds.
         """
         poses = np.asarray(poses, float)
         flat, shape = poses.reshape(-1, 4), poses.shape[:-1]
-        low = int(np.searchsorted(self.arc, self.arc[last] - back))
-        high = int(np.searchsorted(self.arc, self.arc[last] + ahead, side="right"))
-        square = _square_distances(flat, self.poses[low:high])
+        last = np.broadcast_to(last, shape).reshape(-1)
+        low = np.searchsorted(self.arc, self.arc - back)[last]
+        high = np.searchsorted(self.arc, self.arc + ahead, side="right")[last]
+        # Windows differ in length: a row's last point stands for those that it lacks.
+        window = np.minimum(low[:, None] + np.arange(int((high - low).max(initial=1))), high[:, None] - 1)
+        square = _square_distances(flat[:, None], self.poses[window])
+        rows = np.arange(len(flat))
         first = square.argmin(1)
-        nearest = np.sqrt(square[np.arange(len(flat)), first])
-        index = low + first
+        nearest, index = np.sqrt(square[rows, first]), window[rows, first]
         # Only the points at which the bucket closes share their place.
         rows = np.flatnonzero(self.way[index] == self.way[-1])
         if len(rows):
             tied = np.sqrt(square[rows]) <= nearest[rows, None] + TIE
-            later = tied & (np.arange(low, high) >= last)
+            later = tied & (window[rows] >= last[rows, None])
             tied = np.where(later.any(1, keepdims=True), later, tied)
-            angle = np.abs(wrap(flat[rows, 3, None] - self.poses[low:high, 3]))
-            index[rows] = low + np.argmin(np.where(tied, angle, np.inf), axis=1)
+            angle = np.abs(wrap(flat[rows, 3, None] - self.poses[window[rows], 3]))
+            index[rows] = window[rows, np.argmin(np.where(tied, angle, np.inf), axis=1)]
         bound = None
         if watch:
-            beyond = np.r_[self.poses[:low], self.poses[high:]]
-            far = np.sqrt(_square_distances(flat, beyond).min(1)) if len(beyond) else np.inf
-            bound = (far < nearest - TIE).reshape(shape)
+            bound = (np.sqrt(_square_distances(flat[:, None], self.poses).min(1)) < nearest - TIE).reshape(shape)
         return Closest(index.reshape(shape), nearest.reshape(shape), bound)
 
     def errors(self, poses: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -187,11 +191,8 @@ def _steps(length: float, spacing: float) -> np.ndarray:
 
 
 def _square_distances(poses: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """(n, m) [m^2], coordinate by coordinate: equal points are equally far to the bit."""
-    found = np.subtract.outer(poses[:, 0], points[:, 0])
-    found *= found
-    across = np.subtract.outer(poses[:, 2], points[:, 2])
-    across *= across
-    found += across
-    found += (poses[:, 1] ** 2)[:, None]
+    """Of positions (..., 4) [m^2], coordinate by coordinate: equal points are equally far to the bit."""
+    found = np.square(poses[..., 0] - points[..., 0])
+    found += np.square(poses[..., 2] - points[..., 2])
+    found += np.square(poses[..., 1])
     return found

@@ -56,6 +56,8 @@ class TrialRun:
         self.bound = 0
         self.jammed = self.finished = self._silent = False
         self.stopped = ""
+        self._refused: list[int] = []
+        self._why = ""
         self._asked: int | None = None
 
     @property
@@ -92,10 +94,24 @@ class TrialRun:
             raise RuntimeError("expected a state to choose a motion at, found none: call begin first")
         if self.ended:
             return None
-        if self._asked is None:
+        if self._refused and self._asked is None:
+            self._asked = self.policy.instead(self._refused) if isinstance(self.policy, Mpc) else None
+            self.stopped = self._why if self._asked is None else ""
+        elif self._asked is None:
             self._asked = self.policy.choose(self.states[-1])
             self._silent = self._asked is None
         return self._asked
+
+    def refuse(self, why: str) -> None:
+        """The arm cannot make the motion that was asked for, for this reason: a planner is asked for another one, anybody else stops.
+
+        Raises:
+            RuntimeError: none was asked for.
+        """
+        if self._asked is None:
+            raise RuntimeError("expected a motion that was asked for, found none: call ask first")
+        self._refused.append(self._asked)
+        self._asked, self._why = None, why
 
     def settle(self, outcome: Outcome) -> None:
         """What the motion that was asked for led to.
@@ -112,7 +128,7 @@ class TrialRun:
         self.held.append(outcome.held)
         self.states.append(outcome.state)
         self.closest.append(int(found.index))
-        self.jammed, self._asked = outcome.jammed, None
+        self.jammed, self._asked, self._refused = outcome.jammed, None, []
         self.finished = self.follow_end and not self.jammed and self.path.finished(outcome.state.pose, self.closest[-1])
 
     def errors(self) -> tuple[float, float]:

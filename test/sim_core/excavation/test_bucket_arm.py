@@ -211,6 +211,24 @@ def test_it_empties_over_the_bin_and_goes_home():
     assert day.do(Move.HOME).outcome is MotionOutcome.DONE and day.arm.where == "at home"
 
 
+def test_an_arm_that_a_jam_left_wound_up_comes_home():
+    arm = BucketArm(load_model(ROBOT), DigSite(TASK.pile, TASK.bin), ways=QUICK)
+    arm.start_at(np.array([-0.599, -0.044, 0.472, -2.395, -2.298, 3.205, 2.893]))  # where one jammed on a simulated arm
+    highest, speeds = 0.0, np.asarray(load_model(ROBOT).v_limit)
+    for move in (Move.LIFT, Move.EMPTY, Move.HOME):
+        motion = arm.begin(move)
+        assert not isinstance(motion, str), motion
+        while not motion.ended:
+            before = arm.told
+            arm.cycle(arm.told, np.zeros(7), np.zeros(6), PERIOD)
+            assert np.all(np.abs(arm.told - before) <= 1.001 * speeds * PERIOD)
+            if motion.phase == "unwinding the arm over the pile":
+                assert arm.state(arm.told)[2] > arm.ways.safe - 0.03
+                highest = max(highest, arm.state(arm.told)[2])
+        assert motion.outcome is MotionOutcome.DONE
+    assert highest > 0.2 and np.abs(arm.told - arm.kinematics.home).max() < 1e-6
+
+
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_the_paths_are_within_reach(free, depth):
     path = make_reference_path(PathSettings(depth=DEPTHS[depth]))

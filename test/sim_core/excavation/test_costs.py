@@ -42,7 +42,7 @@ def test_force_is_free_up_to_the_threshold():
 
 def test_tuned_weights_are_the_published_ones_but_for_the_price_of_force():
     """What is free lies where this pile's arm digs; what stops it costs more than two motions along the deep path earn."""
-    assert replace(TUNED, threshold=17.5, force=-1.0 / 1500.0) == CostSettings()
+    assert replace(TUNED, track=-1.05, threshold=17.5, force=-1.0 / 1500.0) == CostSettings()
     limit = PileSettings().force_limit
     path = make_reference_path(PathSettings(depth=DEPTHS["deep"]))
     earned = TUNED.progress * PrimitiveSettings().translation / path.arc[-1]
@@ -51,13 +51,13 @@ def test_tuned_weights_are_the_published_ones_but_for_the_price_of_force():
 
 
 def test_worth_rises_along_the_path_and_falls_with_force_and_deviation():
-    worth = step_terms(PATH, PATH.poses[:40], np.zeros((40, 3))).total
+    worth = step_terms(PATH, PATH.poses[:40], np.zeros((40, 3)), np.arange(40)).total
     assert np.all(np.diff(worth) > 0)
     loads = np.linspace(0, 100, 11)[:, None] * [0.6, 0.0, 0.8]
-    worth = step_terms(PATH, np.repeat(PATH.poses[[30]], 11, 0), loads).total
+    worth = step_terms(PATH, np.repeat(PATH.poses[[30]], 11, 0), loads, 30).total
     assert np.all(np.diff(worth)[:1] == 0) and np.all(np.diff(worth)[1:] < 0)
     aside = PATH.poses[30] + np.linspace(0, 0.05, 6)[:, None] * [0, 1, 0, 0]
-    assert np.all(np.diff(step_terms(PATH, aside, np.zeros((6, 3))).total) < 0)
+    assert np.all(np.diff(step_terms(PATH, aside, np.zeros((6, 3)), 30).total) < 0)
 
 
 def test_batches_of_any_shape_give_what_single_states_give():

@@ -137,6 +137,6 @@ def test_equal_seeds_dig_the_same_and_others_do_not():
 def test_the_planner_that_is_shipped_comes_to_the_end_of_a_path_without_a_jam():
     """On a pile that weights were tuned on; planners of a network that has not seen planners dig go to and fro where the path begins."""
     pile, path = Pile(), make_reference_path(PathSettings(depth=DEPTHS["shallow"]))
-    trial = run_trial(pile, shipped_policy("bf5", path, pile.settings.primitives), path, seed=30_000, longest=60)
+    trial = run_trial(pile, shipped_policy("bf5", path, pile.settings.primitives), path, seed=30_000)
     assert trial.finished and not trial.jammed and WIGGLE not in trial.actions
     assert path.progress(trial.closest[-1]) > 0.9 and trial.held.max() < pile.settings.force_limit

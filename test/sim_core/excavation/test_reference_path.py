@@ -38,7 +38,7 @@ def test_equally_near_points_are_told_apart_by_the_angle_but_not_before_the_last
     path = make_reference_path()
     end = len(path.arc) - 1
     pose = path.poses[end] + [0.0, 0.003, 0.0, -0.4]
-    found = path.closest(pose, last=end - 30)
+    found = path.closest(pose, last=end - 30, ahead=0.2)
     assert found.distance == pytest.approx(0.003)
     assert abs(path.poses[found.index, 3] - pose[3]) < 0.011
     assert path.closest(pose, last=end - 2).index == end - 2
@@ -51,6 +51,26 @@ def test_a_window_keeps_to_its_part_of_the_path_and_says_so():
     found = path.closest(np.stack([far, path.poses[last]]), last=last, back=0.02)
     assert found.bound.tolist() == [True, False]
     assert path.arc[last] - path.arc[found.index[0]] <= 0.02 + 1e-9 and found.index[1] == last
+
+
+def test_a_path_is_followed_and_not_jumped_along():
+    path = make_reference_path()
+    # over the pile towards the base: near to the dragging, but nothing was dug
+    over = np.column_stack([np.linspace(0.56, 0.44, 9), np.zeros(9), np.full(9, 0.045), np.full(9, -0.9)])
+    last, lagging = 0, []
+    for pose in over[1:]:
+        found = path.closest(pose, last)
+        assert path.arc[found.index] - path.arc[last] <= 0.03 + 1e-9
+        last = int(found.index)
+        lagging.append(bool(found.bound))
+    assert found.distance > 0.09 and lagging[-1] and not lagging[0]
+    jumped = path.closest(over[-1], 0, ahead=0.2).index
+    assert path.arc[jumped] - path.arc[last] > 0.05
+    np.testing.assert_array_equal(
+        path.closest(path.poses[[10, 40, 70]], np.array([8, 38, 68])).index, [10, 40, 70]
+    )  # each from its own
+    one = [int(path.closest(pose, k).index) for pose, k in zip(over, range(0, 90, 10))]
+    np.testing.assert_array_equal(path.closest(over, np.arange(0, 90, 10)).index, one)
 
 
 def test_the_end_is_one_of_position_and_of_angle():

@@ -112,6 +112,37 @@ def test_it_says_why_it_ended():
     assert TrialRun.resume(blind.state(), shipped_policy("open-loop", PATH)).ended == blind.ended
 
 
+def test_a_planner_makes_another_motion_where_the_arm_refuses_one_and_anybody_else_stops():
+    dig = Spring()
+    run = TrialRun(shipped_policy("bf3", PATH), PATH)
+    run.begin(dig.reset(0, PATH.poses[0]))
+    refused = []
+    for _ in range(3):
+        refused.append(run.ask())
+        run.refuse("the arm does not reach it")
+    other = run.ask()
+    assert len({*refused, other}) == 4 and WIGGLE not in (*refused, other) and not run.ended
+    assert expectation(run.policy).motions[0] == other and not set(expectation(run.policy).motions) & set(refused)
+    run.settle(dig.execute(other))
+    assert run.actions == [other] and len(run.policy.plans) == 1
+    free = TrialRun(shipped_policy("bf3", PATH), PATH)
+    free.begin(run.states[0])
+    assert free.ask() == refused[0]
+    free.settle(Outcome(run.states[1], False, 9.0, 7.0, np.zeros(4)))
+    assert run.ask() == free.ask()  # what was refused at one state is not at the next
+    for _ in range(8):  # all but the wiggle, which is not planned
+        run.ask()
+        run.refuse("it reaches nothing")
+    assert run.ask() is None and run.ended == "after 1 motions it was over: it reaches nothing"
+    scripted = TrialRun(shipped_policy("follow", PATH), PATH)
+    scripted.begin(run.states[0])
+    scripted.ask()
+    scripted.refuse("it is too far")
+    assert scripted.ask() is None and "it is too far" in scripted.ended
+    with pytest.raises(RuntimeError, match="call ask first"):
+        scripted.refuse("again")
+
+
 def test_motions_are_the_same_until_they_are_settled_and_order_is_kept():
     run = TrialRun(shipped_policy("closed-loop", PATH), PATH)
     with pytest.raises(RuntimeError, match="call begin first"):
