@@ -22,8 +22,8 @@ from config.whole_file import whole_file
 from sim_core.excavation.costs import CostSettings
 from sim_core.excavation.mpc import PLANNERS, Mpc
 from sim_core.excavation.pile import Pile, PileSettings
-from sim_core.excavation.policies import ClosedLoop, Follow, OpenLoop, Policy, RandomActions, Stochastic
-from sim_core.excavation.predictor import Predictor, Weights, without_wiggle
+from sim_core.excavation.policies import ClosedLoop, Follow, OpenLoop, Policy, RandomActions, StochasticFollow
+from sim_core.excavation.predictor import Predictor, Weights
 from sim_core.excavation.primitives import WIGGLE
 from sim_core.excavation.reference_path import DEPTHS, PathSettings, ReferencePath, make_reference_path
 from sim_core.excavation.shipped_policies import SHIPPED
@@ -36,18 +36,7 @@ __all__ = ["BASELINES", "DEPARTURES", "STRATEGIES", "Job", "collect", "data_jobs
 #: in the order in which data are collected
 STRATEGIES = ("stochastic", "follow", "closed-loop", "stochastic", "open-loop", "random")
 #: as whom planners dig where the network learns from them, in turn: whoever does not wiggle digs ten times as much in the same time
-PUPILS = (
-    "BF 5 stirred",
-    "stochastic without wiggle",
-    "BF 3",
-    "RS 7 stirred",
-    "BF 5",
-    "BF 3 stirred",
-    "RS 7",
-    "BF 3 with wiggle",
-)
-#: behind a name: a quarter of its motions is drawn at random
-STIRRED, SHARE_STIRRED = " stirred", 0.25
+PUPILS = ("BF 5", "stochastic", "BF 3", "RS 7", "stochastic", "BF 5", "stochastic", "BF 3 with wiggle")
 BASELINES = ("follow", "closed-loop", "open-loop")
 #: behind a planner's name -> how it differs from the one that is shipped
 DEPARTURES: dict[str, dict[str, Any]] = {
@@ -87,9 +76,8 @@ class Job:
     @property
     def planning(self) -> tuple[str, dict[str, Any]]:
         """Of `PLANNERS`, and the words of its `Mpc`."""
-        name = self.policy.removesuffix(STIRRED)
-        departure = next((one for one in DEPARTURES if name.endswith(one)), "")
-        return name.removesuffix(departure), {**SHIPPED, **DEPARTURES.get(departure, {})}
+        departure = next((one for one in DEPARTURES if self.policy.endswith(one)), "")
+        return self.policy.removesuffix(departure), {**SHIPPED, **DEPARTURES.get(departure, {})}
 
     @property
     def name(self) -> str:
@@ -141,8 +129,7 @@ def pupils_jobs(count: int, first: int, weights: str) -> list[Job]:
     Where a network believes too much of a motion, its planner makes that motion again and again, which scripted policies never do.
     """
     turns = [PUPILS[k % len(PUPILS)] for k in range(count)]
-    plans = lambda name: name.startswith(tuple(PLANNERS))
-    return [Job(one, "", first + k, weights if plans(one) else "", CAREFUL) for k, one in enumerate(turns)]
+    return [Job(one, "", first + k, "" if one in STRATEGIES else weights, CAREFUL) for k, one in enumerate(turns)]
 
 
 def collect(
@@ -193,18 +180,12 @@ def policy_of(job: Job, path: ReferencePath, pile: Pile) -> Policy:
         "closed-loop": lambda: ClosedLoop(path, sizes),
         "open-loop": lambda: OpenLoop(path, sizes),
         "random": lambda: RandomActions(primitives=sizes, seed=job.seed),
-        "stochastic": lambda: Stochastic(Follow(path, sizes), primitives=sizes, seed=job.seed),
-        "stochastic without wiggle": lambda: Stochastic(
-            Follow(path, sizes), primitives=sizes, seed=job.seed, allowed=without_wiggle()
-        ),
+        "stochastic": lambda: StochasticFollow(path, primitives=sizes, seed=job.seed),
     }
     if job.policy in makers:
         return makers[job.policy]()
     planner, words = job.planning
-    mpc = Mpc(Predictor(Weights.load(job.weights)), path, PLANNERS[planner], primitives=sizes, seed=job.seed, **words)
-    if not job.policy.endswith(STIRRED):
-        return mpc
-    return Stochastic(mpc, primitives=sizes, share=1.0 - SHARE_STIRRED, seed=job.seed, allowed=without_wiggle())
+    return Mpc(Predictor(Weights.load(job.weights)), path, PLANNERS[planner], primitives=sizes, seed=job.seed, **words)
 
 
 def wiggles_by_force(

@@ -24,8 +24,6 @@ class ModelSettings:
         vision, touch: whether it sees pictures and feels forces.
         past_actions: whether the encoder is told the action before each state.
         change: says how states change from step to step instead of what they are.
-        affine: each action changes a state by an affine map of it, fitted by least squares to begin with, and the hidden state says what
-            that lacks: an arm under impedance control is nearly that (not published; recurrent, with `change` and `touch`).
         peaks: also says the largest lasting force inside of each primitive, which is what stops an arm (not published; recurrent only).
     """
 
@@ -41,12 +39,7 @@ class ModelSettings:
     touch: bool = True
     past_actions: bool = False
     change: bool = True
-    affine: bool = False
     peaks: bool = False
-
-    def __post_init__(self) -> None:
-        if self.affine and not (self.change and self.touch and self.kind == "recurrent"):
-            raise ValueError("an affine map of states needs a recurrent network that feels and says changes")
 
 
 #: for a machine without a GPU

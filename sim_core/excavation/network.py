@@ -76,7 +76,6 @@ class RecurrentModel(nn.Module):
         self.v = nn.Linear(s.attention, 1, bias=False)
         self.pose, self.force = nn.Linear(s.hidden, 4), nn.Linear(s.hidden, 3)
         self.inside = nn.Linear(s.hidden, 1) if s.peaks else None
-        self.affine = nn.Embedding.from_pretrained(torch.zeros(NULL + 1, 7 * 8), freeze=False) if s.affine else None
 
     def forward(self, z: torch.Tensor, q: torch.Tensor, past: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
         """Features (n, l, state), present scaled states (n, 7), actions before (n, l) and to come (n, k) to states (n, k, 7), with
@@ -88,21 +87,17 @@ class RecurrentModel(nn.Module):
             weights = torch.softmax(self.v(torch.tanh(self.W1(d)[:, None] + keys)), 1)
             context = (weights * annotations).sum(1)
             d = self.write(torch.cat([self.embed(actions[:, k]), context, q[:, : self.fed]], 1), d)
-            q = self.head(d, q, actions[:, k])
+            q = self.head(d, q)
             said.append(q if self.inside is None else torch.cat([q, self.inside(d)], 1))
         return torch.stack(said, 1)
 
-    def head(self, d: torch.Tensor, q: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-        """The state that a hidden one stands for, after the state before and an action."""
+    def head(self, d: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+        """The state that a hidden one stands for, after the state before."""
         pose, force = self.pose(d), self.force(d)
         if self.settings.change:
             pose = pose + q[:, :4]
             force = force + q[:, 4:] if self.settings.touch else force
-        said = torch.cat([pose, force], 1)
-        if self.affine is None:
-            return said
-        both = self.affine(action).view(-1, 7, 8)
-        return said + (both[..., :7] @ q[..., None])[..., 0] + both[..., 7]
+        return torch.cat([pose, force], 1)
 
 
 class ForwardModel(nn.Module):

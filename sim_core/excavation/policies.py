@@ -22,7 +22,7 @@ __all__ = [
     "Policy",
     "RandomActions",
     "State",
-    "Stochastic",
+    "StochasticFollow",
 ]
 
 
@@ -151,33 +151,27 @@ class RandomActions:
         return int(self.rng.choice(np.flatnonzero(allowed)))
 
 
-class Stochastic:
-    """Another policy's choice with a probability, else any action: every one that is allowed has some.
-
-    Args:
-        policy: the other one; `Follow` is the published one. share: the probability. allowed: actions to draw from; None: all.
-    """
+class StochasticFollow:
+    """`Follow`'s choice with a probability, else any action: every one has some."""
 
     def __init__(
         self,
-        policy: Policy,
+        path: ReferencePath,
         workspace: Workspace = Workspace(),
         primitives: PrimitiveSettings = PrimitiveSettings(),
         share: float = 0.5,
         seed: int = 0,
-        allowed: tuple[int, ...] | None = None,
     ) -> None:
-        self.policy, self.workspace, self.share, self.moves = policy, workspace, share, displacements(primitives)
-        self.allowed = np.isin(np.arange(ACTIONS), range(ACTIONS) if allowed is None else allowed)
+        self.follow, self.workspace, self.share = Follow(path, primitives), workspace, share
         self.rng = np.random.default_rng([seed, 72])
 
-    def choose(self, state: State) -> int | None:
+    def choose(self, state: State) -> int:
         """See `Policy`."""
-        best = self.policy.choose(state)
-        if best is None or self.rng.random() < self.share:
+        best = self.follow.choose(state)
+        if self.rng.random() < self.share:
             return best
-        inside = _allowed(state, self.moves, self.workspace) & self.allowed
-        return int(self.rng.choice(np.flatnonzero(inside))) if inside.any() else best
+        allowed = _allowed(state, self.follow.moves, self.workspace)
+        return int(self.rng.choice(np.flatnonzero(allowed)))
 
 
 def _allowed(state: State, moves: np.ndarray, workspace: Workspace) -> np.ndarray:

@@ -98,7 +98,6 @@ class Predictor:
         assert len(self._fed) == fed
         self._out = np.ascontiguousarray(np.concatenate([a["pose.weight"], a["force.weight"]]).T)
         self._out_bias = np.concatenate([a["pose.bias"], a["force.bias"]])
-        self._affine = a["affine.weight"][:ACTIONS].reshape(ACTIONS, 7, 8) if s.affine else None
         self._kept: deque[np.ndarray] = deque(maxlen=s.history)
         self._past: deque[int] = deque(maxlen=s.history)
 
@@ -145,9 +144,6 @@ class Predictor:
         found[:, H : H + 7] = found[:, :H] @ self._out + self._out_bias
         if s.change:
             found[:, H : H + len(self._fed)] += q[parents, : len(self._fed)]
-        if self._affine is not None:
-            moved = np.einsum("mj,aij->mai", q, self._affine[..., :7], optimize=True) + self._affine[..., 7]
-            found[:, H : H + 7] += moved[parents, actions]
         if s.peaks:
             inside = (found[:, :H] @ a["inside.weight"][0] + a["inside.bias"]) * a["scale"][4]
             found[:, -1] = np.maximum(inside, states[parents, -1])

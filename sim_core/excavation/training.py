@@ -17,7 +17,6 @@ import numpy as np
 
 from config.tiers import require
 from sim_core.excavation.model_settings import PIXELS, ModelSettings
-from sim_core.excavation.primitives import NULL
 from sim_core.excavation.windows import Windows
 
 if TYPE_CHECKING:
@@ -173,8 +172,7 @@ def _fitted(
 
     from sim_core.excavation.network import ForwardModel, RecurrentModel
 
-    q_all = np.concatenate([windows.poses, windows.forces], 1)
-    q = q_all[np.unique(windows.history)]
+    q = np.concatenate([windows.poses, windows.forces], 1)[np.unique(windows.history)]
     shift, scale = q.mean(0), q.std(0) + 1e-3
     scale[4:] = scale[4:].mean()  # so that a force of any direction weighs alike
     scale[:3] = scale[:3].mean()
@@ -182,8 +180,6 @@ def _fitted(
     pixels = PIXELS if windows.images is None else windows.images.shape[-2:]
     recurrent = settings.kind == "recurrent"
     model = RecurrentModel(settings, pixels) if recurrent else ForwardModel(settings, pixels)
-    if isinstance(model, RecurrentModel) and model.affine is not None:
-        model.affine.weight.data = _affine(windows, (q_all - shift) / scale)
     rng, history = np.random.default_rng([seed, 75]), []
     best, kept = np.inf, {name: w.clone() for name, w in model.state_dict().items()}
     for stage in (0, 1) if recurrent else (0,):
@@ -214,20 +210,6 @@ def _fitted(
             model.load_state_dict(kept)
     model.eval()
     return Fitted(model, shift, scale, history)
-
-
-def _affine(windows: Windows, q: np.ndarray) -> torch.Tensor:
-    """For each action the affine map from scaled states (S, 7) to their change, by least squares (actions, 56)."""
-    import torch
-
-    now, then, action = windows.history[:, -1], windows.future[:, 0], windows.actions[:, 0]
-    found = np.zeros((NULL + 1, 7, 8))
-    for a in np.unique(action):
-        rows = action == a
-        before = np.c_[q[now[rows]], np.ones(rows.sum())]
-        ridge = 0.1 * np.eye(8)  # an action that was seldom taken says little
-        found[a] = np.linalg.solve(before.T @ before + ridge, before.T @ (q[then] - q[now])[rows]).T
-    return torch.tensor(found.reshape(NULL + 1, 56), dtype=torch.float32)
 
 
 def _batches(count: int, schedule: Schedule, rng: np.random.Generator) -> list[np.ndarray]:

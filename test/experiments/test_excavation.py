@@ -57,7 +57,7 @@ def test_planners_learn_from_themselves_on_piles_and_paths_of_their_own(tmp_path
     scripted, own = runs.data_jobs(6), runs.pupils_jobs(len(runs.PUPILS), 6, str(weights))
     assert [job.seed for job in (*scripted, *own)] == list(range(6 + len(own)))
     assert {job.policy for job in own} == {*runs.PUPILS} and {job.depth for job in own} == {""}
-    assert all((job.weights == "") == job.policy.startswith("stochastic") for job in own)
+    assert all((job.weights == "") == (job.policy in runs.STRATEGIES) for job in own)
 
 
 def test_a_planner_is_as_shipped_but_for_what_its_name_says(tmp_path):

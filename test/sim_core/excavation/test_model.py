@@ -28,13 +28,8 @@ def free_trial(seed, T=30):
     poses = np.array([0.5, 0, 0, 0]) + np.vstack([np.zeros(4), np.cumsum(displacements()[actions], axis=0)])
     forces = -300.0 * (poses[:, :3] - poses[0, :3])
     images = rng.integers(0, 255, (T + 1, 64, 32, 3)).astype(np.uint8)
-    return trial_of(actions, poses, forces, images)
-
-
-def trial_of(actions, poses, forces, images=None):
     held = 3.0 + 5.0 * actions  # the same each time that a primitive is done
-    nearest = np.zeros(len(poses), int)
-    return Trial(actions, poses, forces, images, held, held, nearest, 0, False, True, 0.0, 0.0, 0.0)
+    return Trial(actions, poses, forces, images, held, held, np.zeros(T + 1, int), 0, False, True, 0.0, 0.0, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +64,7 @@ def test_equal_seeds_give_the_same_network_to_the_bit(data):
     assert np.abs(one - other).max() > 0
 
 
-@pytest.mark.parametrize(
-    "words", [{"vision": False}, {"touch": False}, {"past_actions": True, "change": False}, {"affine": True}]
-)
+@pytest.mark.parametrize("words", [{"vision": False}, {"touch": False}, {"past_actions": True, "change": False}])
 def test_without_torch_it_says_the_same(data, words, tmp_path):
     trials, windows, learn, validate, _ = data
     learn = learn.of(np.unique(learn.trajectory)[:6])
@@ -90,28 +83,6 @@ def test_without_torch_it_says_the_same(data, words, tmp_path):
         rows = predictor.extend(rows, np.array([0, 0]), np.array([(action + 1) % 9, action]))[1:]
         said.append(np.concatenate(predictor.states(rows), axis=1)[0])
     np.testing.assert_allclose(said, one.predict(windows)[now], atol=2e-4)
-
-
-def test_what_is_affine_is_known_before_anything_is_learnt():
-    rng = np.random.default_rng(5)
-    maps, shifts = 0.1 * rng.normal(size=(9, 7, 7)), 0.1 * rng.normal(size=(9, 7))
-    trials = []
-    for _ in range(6):
-        states, actions = [rng.normal(size=7)], rng.integers(9, size=40)
-        for a in actions:
-            states.append(0.5 * states[-1] + maps[a] @ states[-1] + shifts[a])
-        q = np.array(states)
-        trials.append(trial_of(actions, q[:, :4], q[:, 4:]))
-    windows = build_windows(trials, 2, 3)
-    settings = ModelSettings(**{**SMALL.__dict__, "history": 2, "horizon": 3, "vision": False, "affine": True})
-    one = train(windows, windows, settings, Schedule((0, 0), (1e-3, 1e-3)), seed=0)
-    for layer in (one.model.pose, one.model.force):  # what the hidden state says is added to it
-        layer.weight.data.zero_()
-        layer.bias.data.zero_()
-    truth = np.concatenate([windows.poses, windows.forces], 1)[windows.future]
-    np.testing.assert_allclose(one.predict(windows)[windows.counts], truth[windows.counts], atol=0.02)
-    with pytest.raises(ValueError, match="recurrent network that feels"):
-        ModelSettings(affine=True, touch=False)
 
 
 def test_forces_inside_of_primitives_are_learnt_and_stay_paid_for(data, tmp_path):

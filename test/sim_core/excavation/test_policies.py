@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sim_core.excavation.costs import Workspace
-from sim_core.excavation.policies import ClosedLoop, Follow, OpenLoop, RandomActions, State, Stochastic
+from sim_core.excavation.policies import ClosedLoop, Follow, OpenLoop, RandomActions, State, StochasticFollow
 from sim_core.excavation.primitives import WIGGLE, PrimitiveSettings, displacements, duration, offset
 from sim_core.excavation.reference_path import DEPTHS, PathSettings, make_reference_path
 
@@ -91,10 +91,7 @@ def test_stochastic_follow_is_biased_to_follow_and_leaves_nothing_out():
     path = PATHS["medium"]
     state = State(path.poses[20], np.zeros(3))
     best = Follow(path).choose(state)
-    draws = [Stochastic(Follow(path), seed=k).choose(state) for k in range(900)]
+    draws = [StochasticFollow(path, seed=k).choose(state) for k in range(900)]
     share = np.mean(np.array(draws) == best)
     assert abs(share - (0.5 + 0.5 / 9)) < 4 * np.sqrt(0.25 / 900)
     assert set(draws) == set(range(9))
-    few = {Stochastic(Follow(path), share=0.0, seed=k, allowed=(2, 3, WIGGLE)).choose(state) for k in range(60)}
-    assert few == {2, 3, WIGGLE}
-    assert Stochastic(OpenLoop(path), share=1.0).choose(state) == OpenLoop(path).choose(state)
