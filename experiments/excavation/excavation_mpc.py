@@ -50,7 +50,7 @@ METHODS = {
         "RS 7",
         "BF 3 (published weights)",
         "BF 3 without peaks",
-        "BF 3 without wiggle",
+        "BF 3 with wiggle",
     ),
     "full": (*BASELINES, *PLANNERS, *(f"{one}{other}" for other in DEPARTURES for one in ("BF 3", "BF 5"))),
 }

@@ -7,9 +7,10 @@ import pytest
 
 from config.share import shared_folder
 from experiments.excavation.excavation_calibration import misfit
-from experiments.excavation.excavation_mpc import PUBLISHED
+from experiments.excavation.excavation_mpc import METHODS, PUBLISHED
 from experiments.problems import excavation_runs as runs
 from sim_core.excavation.costs import TUNED, CostSettings
+from sim_core.excavation.mpc import PLANNERS
 from sim_core.excavation.pile import PileSettings
 from sim_core.excavation.predictor import without_wiggle
 from sim_core.excavation.reference_path import DEPTHS
@@ -71,6 +72,17 @@ def test_a_planner_is_as_shipped_but_for_what_its_name_says(tmp_path):
     assert jobs[" with wiggle"].planning[1] == {**SHIPPED, "allowed": None}
     shipped = shipped_policy("rs7", jobs[""].path).model
     assert (shipped.settings, shipped.peaks, tuple(shipped.allowed)) == (TUNED, True, without_wiggle())
+
+
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_every_method_of_the_experiment_is_one_that_can_be_asked(size, tmp_path):
+    weights = tmp_path / "weights.npz"
+    weights.write_bytes(b"of a network")
+    methods = METHODS[size]
+    assert len(set(methods)) == len(methods) and set(runs.BASELINES) < set(methods)
+    asked = [runs.Job(one, "deep", 0, str(weights)) for one in methods if one not in runs.BASELINES]
+    assert {job.planning[0] for job in asked} <= set(PLANNERS)
+    assert len({job.name for job in asked}) == len(asked)  # each keeps trials of its own
 
 
 def test_trials_with_other_weights_of_the_cost_have_other_files(tmp_path, monkeypatch):
