@@ -44,6 +44,8 @@ SHARE, LEAST = 0.25, 0.03
 LIFTED = "lifted"
 #: mean distance from the path of a bucket that was not stopped [m]
 AWAY = 0.05
+#: mass that a planner's bucket brings at least, a few blocks [kg]
+WORTH = 0.05
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,8 @@ def check(story: DigStory, seed: int, quick: bool) -> Result:
         result.check(
             "jams of the planner over those of Follow", int(planned.jammed) - int(blind.jammed), 0, "<=", "", SOURCE
         )
+        if not planned.jammed:  # who comes home with nothing has not dug
+            result.check(f"{planned.name}: blocks in the bucket", planned.true_mass, WORTH, ">=", "kg", "own limit")
     for one in story.trials:
         result.detail(
             one.name,

@@ -45,6 +45,7 @@ def test_a_good_day_passes_and_each_bad_one_misses_its_own_target():
     assert missed(dug(), planned) == [] == missed(dug(jams=True), planned)
     assert missed(dug(), dug("bf3", jams=True)) == ["jams of the planner over those of Follow"]
     assert missed(dug(mass=0.2), planned) == ["follow, medium: weighed mass off that of the blocks"]
+    assert missed(dug(), dug("bf3", mass=0.01, truth=0.02)) == ["bf3, medium: blocks in the bucket"]
     assert missed(dug(off=0.06), planned) == ["follow, medium: mean distance from the path"]
     cut = dug()
     cut.state["lifted"] = None
