@@ -20,7 +20,7 @@ OWN = [
     DeclareLaunchArgument("tray", default_value="blocks", description="what lies there: docs/nodes/sim_plant.md"),
     DeclareLaunchArgument("tray_seed", default_value="-1", description="of the pile; -1: that of `seed`"),
     DeclareLaunchArgument(
-        "policy", default_value="bf5", description="what chooses the motions: docs/nodes/excavation.md"
+        "policy", default_value="rs7", description="what chooses the motions: docs/nodes/excavation.md"
     ),
     DeclareLaunchArgument(
         "directory",

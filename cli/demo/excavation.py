@@ -35,7 +35,7 @@ SOURCE = "Zhu, PhD thesis (University of Illinois 2023), section 7.6"
 NODES = ("sim_plant", "bucket_arm", "supervisor", "sim_camera", "excavation", "recorder")
 START_TIMEOUT, RESET_TIMEOUT, TRIAL_TIMEOUT = 180.0, 300.0, 3600.0  # [s], wall time
 #: policies and paths, in their order
-TRIALS = {"quick": (("follow", "shallow"),), "full": (("follow", "medium"), ("bf5", "medium"))}
+TRIALS = {"quick": (("follow", "shallow"),), "full": (("follow", "medium"), ("rs7", "medium"))}
 #: side of the cells in which a block's volume is counted [m]
 CELL = 0.002
 #: by which the weighed mass may differ from that of the blocks in the bucket: a share of it, or [kg], whichever is more

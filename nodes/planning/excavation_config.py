@@ -14,7 +14,7 @@ __all__ = ["ExcavationConfig"]
 class ExcavationConfig:
     """Parameters of `excavation`."""
 
-    policy: str = setting("bf5", choices=POLICIES, description="what chooses the motions")
+    policy: str = setting("rs7", choices=POLICIES, description="what chooses the motions")
     longest: int = setting(100, "motions", (1, 1000), "after which the bucket is lifted wherever it is")
     patience: float = setting(
         30.0, "s", (1.0, 600.0), "without a word of the arm's after which a trial ends, wall time", read_only=True

@@ -280,7 +280,9 @@ class BucketArm:
             if not self.over_pile:  # whoever retreats need not know where the bucket is
                 return [Stretch(self.period, lambda t: here, "resting")], None
             high = at[2] if self._lifted else max(at[2] + ways.lift, ways.safe)
-            up = np.r_[at[:2], high, at[3]]
+            # An arm that a jam left wound up may not come that high with its bucket turned as it is, and does with a level one.
+            tried = [np.r_[at[:2], high, share * at[3]] for share in (1.0, 0.5, 0.0)]
+            up = next((one for one in tried if not self._missed(self._world(one), here, "lifting")[1]), tried[0])
             still = Stretch(2.0 * ways.still, lambda t: self._world(up), "holding the load still", rests=True)
             return [self._line(at, up, "lifting"), still], up
         way: list[Stretch] = []
