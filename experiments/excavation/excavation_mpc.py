@@ -163,6 +163,12 @@ def _fisher(one: Summary, other: Summary) -> float:
     return float(fisher_exact(table).pvalue)
 
 
+def _said(value: float, digits: int, published: float = np.nan) -> str:
+    """A number, a dash where there is none, and what was published of it in brackets."""
+    own = f"{value:.{digits}f}" if np.isfinite(value) else "–"
+    return f"{own} ({published:.{digits}f})" if np.isfinite(published) else own
+
+
 def report(result: Result, found: Found, methods, times, wiggles) -> Report:
     page = Report("Digging with a learnt model", f"{result.size}, seed {result.seed}")
     page.text(__doc__.split("\n\n", 2)[2])
@@ -177,12 +183,12 @@ def report(result: Result, found: Found, methods, times, wiggles) -> Report:
         jams, mass = PUBLISHED.get(method, ((np.nan,) * 3, (np.nan,) * 3))
         rows.append([
             method,
-            " / ".join(f"{100 * s.jam_rate:.0f} ({10 * p:.0f})" for s, p in zip(each, jams)),
-            " / ".join(f"{100 * s.position_error:.2f}" for s in each),
-            " / ".join(f"{np.degrees(s.angle_error):.1f}" for s in each),
-            " / ".join(f"{1e3 * s.mass_per_action:.2f} ({p:.2f})" for s, p in zip(each, mass)),
+            " / ".join(_said(100 * s.jam_rate, 0, 10 * p) for s, p in zip(each, jams)),
+            " / ".join(_said(100 * s.position_error, 2) for s in each),
+            " / ".join(_said(np.degrees(s.angle_error), 1) for s in each),
+            " / ".join(_said(1e3 * s.mass_per_action, 2, p) for s, p in zip(each, mass)),
             " / ".join(f"{s.finished}" for s in each),
-            f"{np.median(times[method]):.2f}" if method in times else "",
+            f"{1e3 * np.median(times[method]):.0f}" if method in times else "",
         ])  # fmt: skip
     head = [
         "method",
@@ -191,7 +197,7 @@ def report(result: Result, found: Found, methods, times, wiggles) -> Report:
         "angle error [deg]",
         "mass per action [g]",
         "came to the end",
-        "decision [s]",
+        "decision [ms]",
     ]
     page.table(head, rows)
     fig, axes = figure(1, 2)
