@@ -284,6 +284,7 @@ def launcher(tmp_path):
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whoever runs tests under nohup ignores it
             **kwargs,
         )
         started.append(process)
@@ -405,5 +406,5 @@ def test_killed_launch_takes_its_processes_with_it(launcher, end):
     output = read_until(process, "] ready")
     pids = started_pids(output)
     process.send_signal(end)
-    process.wait()
+    process.wait(timeout=PATIENCE)
     wait_until(lambda: not any(map(is_alive, pids)))
