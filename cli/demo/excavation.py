@@ -203,8 +203,9 @@ def check(story: DigStory, seed: int, quick: bool) -> Result:
         result.check(
             "jams of the planner over those of Follow", int(planned.jammed) - int(blind.jammed), 0, "<=", "", SOURCE
         )
-        if not planned.jammed:  # who comes home with nothing has not dug
-            result.check(f"{planned.name}: blocks in the bucket", planned.true_mass, WORTH, ">=", "kg", "own limit")
+        # who jams, or comes home with nothing, has not dug
+        brought = 0.0 if planned.jammed else planned.true_mass
+        result.check(f"{planned.name}: blocks in the bucket", brought, WORTH, ">=", "kg", "own limit")
     for one in story.trials:
         result.detail(
             one.name,

@@ -284,7 +284,9 @@ def launcher(tmp_path):
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whoever runs tests under nohup ignores it
+            preexec_fn=lambda: signal.signal(
+                signal.SIGHUP, signal.SIG_DFL
+            ),  # whoever runs tests under nohup ignores it
             **kwargs,
         )
         started.append(process)

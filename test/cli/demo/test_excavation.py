@@ -43,7 +43,9 @@ def test_a_good_day_passes_and_each_bad_one_misses_its_own_target():
 
     planned = dug("bf3")
     assert missed(dug(), planned) == [] == missed(dug(jams=True), planned)
-    assert missed(dug(), dug("bf3", jams=True)) == ["jams of the planner over those of Follow"]
+    stuck = dug("bf3", jams=True)
+    assert missed(dug(jams=True), stuck) == ["bf3, medium: blocks in the bucket"]
+    assert missed(dug(), stuck) == ["jams of the planner over those of Follow", "bf3, medium: blocks in the bucket"]
     assert missed(dug(mass=0.2), planned) == ["follow, medium: weighed mass off that of the blocks"]
     assert missed(dug(), dug("bf3", mass=0.01, truth=0.02)) == ["bf3, medium: blocks in the bucket"]
     assert missed(dug(off=0.06), planned) == ["follow, medium: mean distance from the path"]

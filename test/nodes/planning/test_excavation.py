@@ -426,6 +426,13 @@ def test_8_a_planner_that_sees_needs_a_camera_that_does(graph):
         assert plan.total == pytest.approx(plan.progress + plan.tracking + plan.force) and np.isfinite(plan.total)
     state = load(told.checkpoint)
     assert state["seed"] == 5 and len(state["trial"]["pictures"]) == 4
+    # what the arm cannot make is planned anew, and nothing of it counts
+    graph.arm.fresh()
+    graph.arm.failures = {2: Outcome.OUT_OF_REACH}
+    told = dig(graph, policy="bf3", longest=3, seed=5).result
+    tried = [motion for motion in graph.arm.motions if motion < len(NAMES)]
+    assert len(tried) == 4 and list(told.motions) == [tried[0], *tried[2:]] and tried[1] != tried[2]
+    assert "not reached within 3 motions" in told.message and graph.arm.motions[-3:] == OUT
     camera.wrong = True
     told = dig(graph, policy="bf3", longest=3).result
     assert "0 % of the pile" in told.message and graph.arm.motions[-1] == Motion.LIFT

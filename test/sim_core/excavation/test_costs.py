@@ -40,7 +40,7 @@ def test_force_is_free_up_to_the_threshold():
     assert 0.8 * 0.015 / 0.42 == pytest.approx(0.0286, abs=1e-4)  # what a step earns on a path of 0.42 m
 
 
-def test_tuned_weights_are_the_published_ones_but_for_the_price_of_force():
+def test_tuned_weights_are_the_published_ones_but_for_the_prices_of_force_and_distance():
     """What is free lies where this pile's arm digs; what stops it costs more than two motions along the deep path earn."""
     assert replace(TUNED, track=-1.05, threshold=17.5, force=-1.0 / 1500.0) == CostSettings()
     limit = PileSettings().force_limit
