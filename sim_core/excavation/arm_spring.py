@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import expm, sqrtm
 
-__all__ = ["COORDINATES", "SEVEN_JOINTS", "ArmSpring", "Deviation"]
+__all__ = ["COORDINATES", "SEVEN_JOINTS", "ArmSpring", "Deviation", "critical_damping"]
 
 #: rows of a Jacobian, linear over angular, that x, y, z and alpha are
 COORDINATES = [0, 1, 2, 4]
@@ -50,13 +50,18 @@ class ArmSpring:
     @property
     def D(self) -> np.ndarray:
         """Damping (4, 4) that is critical in every mode."""
-        root = np.real(sqrtm(self.M))
-        inverse = np.linalg.inv(root)
-        return 2.0 * root @ np.real(sqrtm(inverse @ self.K @ inverse)) @ root
+        return critical_damping(self.K, self.M)
 
     def torques(self, wrenches: np.ndarray) -> np.ndarray:
         """Torques of the joints (..., n) [N m] that forces and a moment about y (..., 4) put on them."""
         return wrenches @ self.J
+
+
+def critical_damping(K: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """Damping (n, n) that is critical in every mode of a stiffness, positive semidefinite, and an inertia (n, n)."""
+    root = np.real(sqrtm(M))
+    inverse = np.linalg.inv(root)
+    return 2.0 * root @ np.real(sqrtm(inverse @ K @ inverse)) @ root
 
 
 class Deviation:

@@ -5,8 +5,10 @@
     motion = arm.begin(Move.DOWN)                       # or the sentence why not
     joints = arm.cycle(q, v, wrench, dt)                # 125 times a second
 
-Each of the nine primitives begins at the pose that was last commanded, so that a bucket that does not follow builds up force; every
-joint is a spring of 100 N m/rad, and their damping is critical. A jam leaves the arm where it is, without the force; then it only goes up and away.
+Each of the nine primitives begins at the pose that was last commanded, so that a bucket that does not follow builds up force. Over the pile
+the joints' springs of 100 N m/rad are led so that the bucket meets the stiffness of the simulated pile's arm, whatever the posture: planners
+learnt with it, and left alone, springs of a folded arm are three times as stiff, and those led to the joints of a pose far below a held bucket
+twist it. The joints' damping is critical. A jam leaves the arm where it is, without the force; then it only goes up and away.
 
 Source: Zhu, PhD thesis (University of Illinois 2023), section 7.3; ways through the air, their speeds and the weighing are ours.
 """
@@ -19,10 +21,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
-from scipy.linalg import sqrtm
 from scipy.spatial.transform import Rotation
 
-from sim_core.excavation.arm_spring import JOINT_STIFFNESS
+from sim_core.excavation.arm_spring import COORDINATES, JOINT_STIFFNESS, SEVEN_JOINTS, critical_damping
 from sim_core.excavation.bucket_motion import BucketMotion, JamLimits, MotionOutcome, Stretch
 from sim_core.excavation.costs import Workspace
 from sim_core.excavation.primitives import NAMES, PrimitiveSettings, displacements, duration, offset
@@ -46,6 +47,8 @@ ALIGNED, NEIGHBOURHOOD, AT_HOME = 0.15, 0.3, 0.05
 FELT = 0.05
 #: where a bucket may be told to be: where planners may foretell it, and around that as far as one lags behind that blocks hold
 TOLD = Workspace(lower=(0.15, -0.1, -0.3, -1.6), upper=(0.8, 0.1, 0.12, 1.4))
+#: of the inverse of the Jacobian, whose least singular value over a pile is 0.2 [m^2]
+DAMPING = 1e-6
 #: by which a bucket may be lower than travelling while the arm unwinds [m]
 CLEAR = 0.03
 #: angles at which a bucket may be emptied, the first that the arm reaches [rad] without carrying it farther away from the bin [m]
@@ -111,7 +114,9 @@ class BucketArm:
         ways: see there. period: between two cycles [s]. frame: name of that site.
 
     Attributes:
-        kinematics: of the bucket. kp, kd: of the joints (n,) [N m/rad], [N m s/rad]. told: positions that they were told last (n,) [rad].
+        kinematics: of the bucket. kp, kd: of the joints (n,) [N m/rad], [N m s/rad].
+        stiffness: that the bucket meets over the pile, in the world's axes (6, 6) [N/m, N, N m/rad]: that of the simulated pile's arm in
+            x, y, z and alpha. told: positions that they were told last (n,) [rad].
         commanded: pose that the bucket was told last, in the pile's frame (4,) [m, m, m, rad]; of no meaning where it is not over the pile.
         motion: under way, or the last one; None: none yet. jammed: it has not been lifted since it jammed.
 
@@ -147,11 +152,16 @@ class BucketArm:
         self.above = self._solved(self._world(above), facing, facing, "over the middle of the pile")
         self._bias, self._above = self.above, above
         self.kp = np.full(len(home), JOINT_STIFFNESS)
-        # critical in every mode, all springs being equal
-        D = 2.0 * np.real(sqrtm(JOINT_STIFFNESS * self.inertia(self.above)))
+        self.stiffness = JOINT_STIFFNESS * np.eye(6)
+        self.stiffness[np.ix_(COORDINATES, COORDINATES)] = SEVEN_JOINTS.K
+        # critical in every mode, over the pile
+        J = k.at(self.above).J
+        free = np.eye(len(home)) - _inverse(J) @ J
+        D = critical_damping(J.T @ self.stiffness @ J + JOINT_STIFFNESS * free, self.inertia(self.above))
         self.kd = np.diag(D).copy()
         self._across = D - np.diag(self.kd)  # which commands have no gains for
         self._bin, self._tipped = self._over_bin()
+        self._sprung = False
         self.told, self._velocity = home, np.zeros_like(home)
         self.commanded, self.over_pile = np.full(4, np.nan), False
         self.motion: BucketMotion | None = None
@@ -392,6 +402,7 @@ class BucketArm:
         aim = self._ik.step(goal, self.told, self._bias) if isinstance(goal, Pose) else np.asarray(goal, float)
         step = unhurried(aim - self.told, self._speed, dt)
         self.told = self.told + step
+        self._sprung = isinstance(goal, Pose)
         if isinstance(goal, Pose):
             self.commanded = np.r_[goal.position - self._origin, _turn(goal.rotation)]
         return self._hold(step / dt, q, v, dt)
@@ -417,15 +428,36 @@ class BucketArm:
         upright = Rotation.from_rotvec([0.0, self.commanded[3], 0.0]).as_matrix()
         away = np.linalg.norm(self.commanded[:2] - self._above[:2])
         turned = np.linalg.norm(pose_error(Pose(here.position, upright), here)[3:])
-        self.over_pile = bool(turned < ALIGNED and away < NEIGHBOURHOOD)
+        self.over_pile = self._sprung = bool(turned < ALIGNED and away < NEIGHBOURHOOD)
         self._lifted = False
 
     def _hold(self, velocity: np.ndarray, q: np.ndarray, v: np.ndarray, dt: float) -> Motion:
         """At `told`, through the joints' springs; what the commanded motion itself needs is fed forward."""
+        position = self.told.copy()
+        if self._sprung:
+            position, velocity = self._led(q, velocity)
         faster = (velocity - self._velocity) / dt if dt > 0.0 else np.zeros_like(velocity)
         self._velocity = velocity
         effort = self._forces(q, v, np.clip(faster, -SUDDEN, SUDDEN)) + self._across @ (velocity - v)
-        return Motion(self.told.copy(), velocity, np.clip(effort, -self.effort, self.effort), self.kp, self.kd)
+        return Motion(position, velocity, np.clip(effort, -self.effort, self.effort), self.kp, self.kd)
+
+    def _led(self, q: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Joints' targets [rad], [rad/s] at which their springs pull the bucket from joints q (n,) to where `told` has it.
+
+        With `stiffness`, and without a force in the null space but for one that leads the joints to where they are over the pile's middle.
+        """
+        k = self.kinematics
+        here, there = k.at(q), k.at(self.told)
+        inverse = _inverse(here.J)
+        away = self.above - q
+        position = (
+            q
+            + here.J.T @ self.stiffness @ pose_error(there.pose, here.pose) / self.kp
+            + away
+            - inverse @ (here.J @ away)
+        )
+        velocity = inverse @ (there.J @ velocity)
+        return np.clip(position, k.lower, k.upper), np.clip(velocity, -k.speed, k.speed)
 
     # -- the stretches of a way --------------------------------------------------------------------
 
@@ -480,6 +512,11 @@ class BucketArm:
         raise ValueError(
             f"the arm cannot tip its bucket over the bin by {abs(TIPPED[-1]):g} rad: choose another place for it"
         )
+
+
+def _inverse(J: np.ndarray) -> np.ndarray:
+    """Damped, of a Jacobian (6, n)."""
+    return J.T @ np.linalg.inv(J @ J.T + DAMPING * np.eye(6))
 
 
 def _turn(rotation: np.ndarray) -> float:
