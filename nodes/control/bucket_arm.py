@@ -45,6 +45,13 @@ class BucketArmControllerConfig(ArmControllerConfig):
         PILE.force_limit, "N", (5.0, 120.0), "of the pile on the bucket that is a jam, where it lasts", read_only=True
     )
     force_patience: float = setting(PILE.patience, "s", (0.008, 0.5), "for which it has to last", read_only=True)
+    force_relief: float = setting(
+        50.0,
+        "N",
+        (5.0, 120.0),
+        "of the pile on the bucket at which a motion among the blocks goes no farther; beyond the limit: none does",
+        read_only=True,
+    )
     torque_limit: float = setting(
         PILE.torque_limit,
         "N m",
@@ -64,7 +71,7 @@ class BucketArmControllerConfig(ArmControllerConfig):
     @property
     def limits(self) -> JamLimits:
         """When the arm stops itself."""
-        return JamLimits(self.force_limit, self.force_patience, self.torque_limit)
+        return JamLimits(self.force_limit, self.force_patience, self.torque_limit, relief=self.force_relief)
 
     @property
     def primitives(self) -> PrimitiveSettings:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -251,7 +251,8 @@ class BucketArm:
         if why := self._unreachable(stretches):
             return why
         self._end, self._move, self._settled = end, move, False
-        self.motion = BucketMotion(move.name.lower(), stretches, self.limits)
+        limits = self.limits if move <= Move.WIGGLE else replace(self.limits, relief=np.inf)
+        self.motion = BucketMotion(move.name.lower(), stretches, limits)
         return self.motion
 
     def _primitive(self, move: Move) -> tuple[list[Stretch] | str, np.ndarray | None]:
@@ -418,7 +419,7 @@ class BucketArm:
             self.jammed |= motion.outcome is MotionOutcome.JAMMED
             return
         self.jammed, self._lifted, self.over_pile = False, self._move == Move.LIFT, self._end is not None
-        if self._end is not None:
+        if self._end is not None and not motion.relieved:
             self.commanded = self._end.copy()
 
     def _stand(self) -> None:

@@ -6,7 +6,8 @@
     motion.ended, motion.outcome, motion.why
 
 A force that lasts beyond its limit, or a joint's torque beyond its own, is a jam: the motion ends within the cycle, and the arm stays
-where it is. What moves in a jam's place afterwards is for others to say.
+where it is. What moves in a jam's place afterwards is for others to say. A force on its way there ends a motion that can be relieved
+before: it is done as far as it came, and the bucket is told nothing farther.
 
 Source: Zhu, PhD thesis (University of Illinois 2023), section 7.6, where a collaborative arm stops itself; limits and their times are ours.
 """
@@ -23,6 +24,9 @@ import numpy as np
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["BucketMotion", "Jam", "JamLimits", "MotionOutcome", "Stretch"]
+
+#: by which the force has to rise in a motion that begins beyond its relief before it goes no farther [N]: it may be one that relieves
+RISE = 3.0
 
 
 class MotionOutcome(Enum):
@@ -42,17 +46,18 @@ class JamLimits:
 
     Attributes:
         force: on the bucket [N]. patience: for which it has to last [s]. torque: that the pile puts on a joint, at once [N m].
-        silent: time without a force that ends a motion [s].
+        silent: time without a force that ends a motion [s]. relief: force at which a motion goes no farther [N]; it is no jam.
     """
 
     force: float = 66.0
     patience: float = 0.02
     torque: float = 60.0
     silent: float = 0.1
+    relief: float = np.inf
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not (np.isfinite(value) and value > 0.0):
+            if not (value > 0.0 and (np.isfinite(value) or name == "relief")):
                 raise ValueError(f"{name}: expected a positive number, found {value}")
 
 
@@ -91,7 +96,7 @@ class BucketMotion:
 
     Attributes:
         outcome: None until it has ended. why: in words. peak, held: largest force, and the largest that lasted as long as a jam must [N].
-        jam: what stopped it; None: nothing did. load: force along z at rest, mean (of what hangs in the bucket) [N]; NaN: not measured.
+        jam: what stopped it; None: nothing did. relieved: it is done, and yet did not come to its end. load: force along z at rest, mean (of what hangs in the bucket) [N]; NaN: not measured.
     """
 
     def __init__(self, name: str, stretches: Sequence[Stretch], limits: JamLimits = JamLimits()) -> None:
@@ -100,6 +105,8 @@ class BucketMotion:
         self._whole = sum(one.lasts for one in stretches)
         self.outcome: MotionOutcome | None = None
         self.jam: Jam | None = None
+        self.relieved = False
+        self._began: float | None = None
         self.why, self.peak, self.held, self.load = "", 0.0, 0.0, np.nan
         self._recent: deque[tuple[float, float]] = deque()
         self._weighed: list[float] = []
@@ -165,6 +172,7 @@ class BucketMotion:
             return not self.ended
         self._silent = 0.0
         size = float(np.linalg.norm(force))
+        self._began = size if self._began is None else self._began
         self.peak = max(self.peak, size)
         self._recent.append((self._clock, size))
         while len(self._recent) > 1 and self._clock - self._recent[1][0] >= limits.patience - 1e-9:
@@ -180,6 +188,9 @@ class BucketMotion:
             )
         elif worst >= limits.torque:
             self._jam(force, torques, f"{worst:.0f} N m on a joint, at most {limits.torque:g} N m may be")
+        elif size >= max(limits.relief, self._began + RISE):
+            self.relieved = True
+            self._end(MotionOutcome.DONE, f"the pile pushed with {size:.0f} N, at which it goes no farther")
         return not self.ended
 
     def _jam(self, force: np.ndarray, torques: np.ndarray, why: str) -> None:

@@ -17,12 +17,14 @@ import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim_core.granular.world import GranularWorld
+from sim_core.granular.world import GrainsTooFast, GranularWorld
 from sim_core.plant.errors import PlantError
 from sim_core.telepresence.clutch import Pose
 
 __all__ = ["REST", "GrainsAtTool", "Led"]
 
+#: half side of the ground [m]: what rolls away without resistance shall not come to its edge
+WIDE = 50.0
 #: [m/s] root mean square of grains that are at rest
 REST = 0.004
 #: physics steps between two looks whether anything is near
@@ -100,7 +102,7 @@ class GrainsAtTool:
         """Let the grains go on for one physics step from time t [s] on, and press on the tool.
 
         Raises:
-            PlantError: the robot has no such tool, or another physics step. GrainsTooFast: grains fly apart.
+            PlantError: the robot has no such tool, or another physics step, or grains fly apart.
         """
         if model is not self._model:
             self._attend(model)
@@ -116,7 +118,10 @@ class GrainsAtTool:
             applied[:] = 0.0
             return
         self._lead(position, rotation)
-        self.wrench = wrench = self.world.run(self._substeps)[self._led.tool]
+        try:
+            self.wrench = wrench = self.world.run(self._substeps)[self._led.tool]
+        except GrainsTooFast as error:
+            raise PlantError(f"The grains before the robot fly apart: {error}; reset the simulation.") from error
         applied[:3] = wrench[:3]
         # numpy's takes ten times as long
         mujoco.mju_cross(applied[3:], position - data.xipos[self._body], wrench[:3])

@@ -20,7 +20,7 @@ from sim_core.granular.tools import Part, Tool, box
 from sim_core.granular.world import GranularWorld
 from sim_core.multibody import RobotModel
 from sim_core.plant.errors import PlantError
-from sim_core.plant.grains_at_tool import REST, GrainsAtTool, Led
+from sim_core.plant.grains_at_tool import REST, WIDE, GrainsAtTool, Led
 
 __all__ = ["GranularPile", "PileSite"]
 
@@ -145,7 +145,7 @@ def _rest_of_it(site: PileSite) -> Tool:
         Part(part.half, (part.offset[0] + x, part.offset[1] + y, part.offset[2] + z), material="wall")
         for part in _walls(BIN[0], BIN[0], BIN[1])
     ]
-    ground = box((-3.0, -3.0, -0.3), (3.0, 3.0, 0.0), "wall")
+    ground = box((-WIDE, -WIDE, -0.3), (WIDE, WIDE, 0.0), "wall")
     return Tool(REST_OF_IT, (*bin_parts, ground), position=(0.0, 0.0, -AWAY))
 
 

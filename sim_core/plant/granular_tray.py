@@ -23,7 +23,7 @@ from sim_core.granular.population import Grains
 from sim_core.granular.tools import Part, Tool, box
 from sim_core.granular.world import GranularWorld
 from sim_core.plant.errors import PlantError
-from sim_core.plant.grains_at_tool import REST, GrainsAtTool, Led
+from sim_core.plant.grains_at_tool import REST, WIDE, GrainsAtTool, Led
 from sim_core.plant.scene import Entity
 from sim_core.scooping.arm.scoop_shape import ScoopShape
 from sim_core.scooping.arm.tray import Tray
@@ -211,7 +211,7 @@ def _still(fill: TrayFill, tray: Tray) -> Tool:
         Part(part.half, (part.offset[0] + BIN_AT[0], part.offset[1] + BIN_AT[1], part.offset[2]))
         for part in walls(BIN[0], BIN[0], BIN[1])
     ]
-    ground = box((-3.0, -3.0, -WALL - GROUND), (3.0, 3.0, -WALL))
+    ground = box((-WIDE, -WIDE, -WALL - GROUND), (WIDE, WIDE, -WALL))
     return Tool(STILL, (*(there(part) for part in walls(x, y, HIGH)), *bin_parts, ground))
 
 

@@ -186,6 +186,27 @@ def test_a_force_that_lasts_jams_and_leaves_it_there_without_the_force():
     assert day.do(Move.LIFT).outcome is MotionOutcome.DONE and day.arm.where == "lifted"
 
 
+def test_a_force_that_rises_to_its_relief_ends_a_motion_and_is_no_jam():
+    day = Day(JamLimits(relief=20.0))
+    day.do(Move.PLACE, OVER)
+    motion = day.arm.begin(Move.DOWN)
+    day.run(0.1)
+    day.push = np.array([0.0, 0.0, 25.0])
+    while not motion.ended:
+        day.cycle()
+    assert motion.outcome is MotionOutcome.DONE and motion.relieved and 20.0 <= motion.peak < 27.0
+    assert "at which it goes no farther" in motion.why and day.arm.where == "in the pile"
+    told = day.arm.commanded
+    assert OVER[2] - 0.015 < told[2] < OVER[2]  # as far as it came
+    np.testing.assert_allclose(day.arm.state(day.arm.told), told, atol=1e-3)
+    # One that leads away from there goes all its way, although the force is still beyond.
+    day.run(0.3)
+    away = day.do(Move.UP)
+    assert not away.relieved and day.arm.commanded[2] == pytest.approx(told[2] + 0.015)
+    day.push = np.array([0.0, 0.0, 40.0])
+    assert day.do(Move.LIFT).outcome is MotionOutcome.DONE  # ways are not cut short
+
+
 def test_a_torque_on_a_joint_jams_at_once():
     day = Day(JamLimits(torque=5.0))
     day.do(Move.PLACE, OVER)

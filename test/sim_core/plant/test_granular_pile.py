@@ -98,6 +98,26 @@ def test_box_and_ground_bear_the_blocks(pile):
     assert mean[2] == pytest.approx(-weight, rel=0.02) and np.abs(mean[:2]).max() < 0.02 * weight
 
 
+def test_what_rolls_away_stays_on_the_ground(pile):
+    """A block far off, which once fell from the ground's edge until it was too fast to be true."""
+    pile.world.position[0], pile.world.velocity[0] = (-3.2, 0.5, 0.03), (-0.3, 0.0, 0.0)
+    pile.world.touch()
+    pile.world.run(1000)
+    assert pile.world.position[0, 0] < -3.22 and 0.0 < pile.world.position[0, 2] < 0.05
+
+
+def test_blocks_that_fly_apart_stop_the_plant_with_a_sentence(pile):
+    """And a reset mends it."""
+    plant = arm(pile, DEEP)
+    plant.tick()
+    pile.world.velocity[0] = (0.0, 0.0, 60.0)
+    with pytest.raises(PlantError, match="fly apart: 1 of .* faster than 30 m/s .*; reset the simulation"):
+        for _ in range(5):
+            plant.tick()
+    plant.reset()
+    plant.tick()
+
+
 def test_the_wrist_feels_what_lies_in_the_bucket(pile, model):
     """The arm holds the bucket level in the air; two of the smallest blocks fall into it."""
     plant, felt = arm(pile, HIGH), FeltWrench(model, "wrist", "bucket")
