@@ -23,7 +23,6 @@ from reporting import PALETTE, Report, Result, figure
 from reporting.progress import SilentProgress
 from scripting import GraphError
 from scripting.client import GraphClient
-from sim_core.excavation.bucket import Bucket
 from sim_core.excavation.pile import PileSettings
 from sim_core.excavation.trial_run import path_of
 
@@ -44,6 +43,8 @@ SHARE, LEAST = 0.25, 0.03
 LIFTED = "lifted"
 #: mean distance from the path of a bucket that was not stopped [m]
 AWAY = 0.05
+#: of the middle of a block that a lifted bucket carries: from the bucket's, over the surface of the pile [m]
+CARRIED, ABOVE = 0.15, 0.05
 #: mass that a planner's bucket brings at least, a few blocks [kg]
 WORTH = 0.05
 
@@ -163,17 +164,19 @@ def _lifted(bag: BagReader) -> list[float]:
 
 
 def _mass_in(latest: dict[str, Any], X: np.ndarray) -> float:
-    """Of blocks whose middle is in the bucket [kg], at the mean density that piles have."""
+    """Of the blocks that a lifted bucket carries [kg], at the mean density that piles have: in it, and on its edges.
+
+    Nothing else is as high over the pile and as near to the bucket.
+    """
     if "sim_plant/grains" not in latest or "bucket/state" not in latest:
         return float("nan")
-    settings, bucket = PileSettings(), Bucket()
     spheres = cloud_spheres(latest["sim_plant/grains"])[0].astype(float)
-    x, y, z, alpha = latest["bucket/state"].pose
-    turn = np.array([[np.cos(alpha), 0.0, np.sin(alpha)], [0.0, 1.0, 0.0], [-np.sin(alpha), 0.0, np.cos(alpha)]])
-    places = ((spheres[:, :3] - X[:3, 3]) @ X[:3, :3] - [x, y, z]) @ turn
-    blocks = np.c_[places, spheres[:, 3]].reshape(-1, settings.spheres, 4)
-    held = blocks[bucket.holds(blocks[..., :3].mean(axis=1))]
-    return float(np.mean(settings.densities)) * sum(_volume(block) for block in held)
+    places = (spheres[:, :3] - X[:3, 3]) @ X[:3, :3]
+    blocks = np.c_[places, spheres[:, 3]].reshape(-1, PileSettings().spheres, 4)
+    middle = blocks[..., :3].mean(axis=1)
+    near = np.linalg.norm(middle - np.array(latest["bucket/state"].pose[:3]), axis=1) < CARRIED
+    carried = blocks[near & (middle[:, 2] > ABOVE)]
+    return float(np.mean(PileSettings().densities)) * sum(_volume(block) for block in carried)
 
 
 def _volume(block: np.ndarray) -> float:

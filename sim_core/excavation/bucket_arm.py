@@ -101,7 +101,7 @@ class Ways:
     speed: float = 0.2
     turning: float = 1.0
     joints: float = 0.25
-    still: float = 0.4
+    still: float = 0.8
     pouring: float = 1.0
 
 

@@ -55,7 +55,7 @@ def test_a_good_day_passes_and_each_bad_one_misses_its_own_target():
     assert missed(dug()) == ["trials that came to a declared end"]
 
 
-def test_what_is_in_the_bucket_is_weighed_by_the_blocks_own_volume():
+def test_what_the_bucket_carries_is_weighed_by_the_blocks_own_volume():
     ball = np.array([[0.0, 0.0, 0.0, 0.02]])
     assert _volume(ball) == pytest.approx(4 / 3 * np.pi * 0.02**3, rel=0.03)
     assert _volume(np.repeat(ball, 3, axis=0)) == pytest.approx(_volume(ball))  # a union
@@ -65,10 +65,12 @@ def test_what_is_in_the_bucket_is_weighed_by_the_blocks_own_volume():
     X[:3, 3] = 0.0, 0.0, 0.16
     pose = [0.5, 0.02, 0.1, 0.7]
     inside = np.array([0.5, 0.02, 0.26])
-    blocks = np.repeat(np.stack([inside, inside + [0.2, 0.0, 0.0], inside - [0.0, 0.0, 0.2]]), 3, axis=0)
-    cloud = cloud_message(blocks, SimpleNamespace(sec=0, nanosec=0), "world", radii=np.full(9, 0.02))
+    edge = inside + [0.07, 0.0, 0.0]  # its middle is not over the bucket's floor
+    below = inside - [0.0, 0.0, 0.08]  # on top of the pile
+    blocks = np.repeat(np.stack([inside, edge, inside + [0.2, 0.0, 0.0], below]), 3, axis=0)
+    cloud = cloud_message(blocks, SimpleNamespace(sec=0, nanosec=0), "world", radii=np.full(12, 0.02))
     latest = {"sim_plant/grains": cloud, "bucket/state": SimpleNamespace(pose=pose)}
-    assert _mass_in(latest, X) == pytest.approx(DENSITY * 4 / 3 * np.pi * 0.02**3, rel=0.03)
+    assert _mass_in(latest, X) == pytest.approx(2 * DENSITY * 4 / 3 * np.pi * 0.02**3, rel=0.03)
     assert np.isnan(_mass_in({}, X))
 
 
