@@ -71,8 +71,7 @@ def draw_stiffness(exploration: Exploration) -> Any:
     )
     order = np.argsort(surface.points[rows, 2], kind="stable")  # what is higher hides what is below
     poked = np.array([poke.feature[:3] for poke in exploration.pokes])
-    closed = exploration.candidates.closed
-    failed = sorted({k for why, ks in closed.items() if why not in ("poked", "too steep") for k in ks})
+    failed = exploration.failed
     fig, axes = figure(1, 3, size=(11.0, 3.8))
     painted = (surface.colours[rows], force, deviation)
     titles = ("as the camera saw it", "force [N]", "standard deviation [N]")

@@ -198,6 +198,12 @@ class Exploration:
         """A poke that tells nothing: its place is closed, and nothing is learnt."""
         self.candidates.close(index, reason)
 
+    @property
+    def failed(self) -> list[int]:
+        """Candidates at which a poke told nothing; not those that were closed from the begin."""
+        closed = self.candidates.closed
+        return sorted(k for why, rows in closed.items() if why not in (OBSERVED, STEEP, BORDER) for k in rows)
+
     def add(self, pokes: Sequence[Poke], forget: bool = False) -> None:
         """Pokes from elsewhere; instead of what was learnt before if that is to be forgotten, and its places may be poked again.
 

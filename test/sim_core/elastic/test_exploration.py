@@ -143,7 +143,10 @@ def test_resumed_from_its_file_it_asks_for_the_same_places(choice, tmp_path):
     surface = slab()
     whole = Exploration(surface, FIT, ExplorationSettings(choice=choice, seed=4))
     explore(whole, 3)
-    whole.fail(whole.ask().index, "out of reach")
+    unreachable = whole.ask().index
+    whole.fail(unreachable, "out of reach")
+    # Places at the border were closed from the begin, and nobody poked them.
+    assert whole.failed == [unreachable] and whole.candidates.closed["at the border"]
     save(whole.checkpoint(), tmp_path / "exploration.json")
     resumed = Exploration.resume(load(tmp_path / "exploration.json"), surface, FIT)
     assert resumed.candidates.closed == whole.candidates.closed and resumed.tried == whole.tried
