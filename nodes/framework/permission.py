@@ -33,7 +33,7 @@ class Permission:
         self._node, self._on_change = node, on_change
         self.denied, self.starting = "", False
         self._unheard: SupervisorStatus | None = None  # until discovery has told who speaks
-        self._deceived = False
+        self._deceived = self._stale = False
         self._listen()
 
     def _listen(self) -> None:
@@ -41,15 +41,17 @@ class Permission:
         self._subscription = self._node.create_subscription(SupervisorStatus, TOPIC, self._on_status, LATCHED)
 
     def _on_status(self, message: SupervisorStatus) -> None:
-        self._unheard = message
+        self._unheard, self._stale = message, False
         self.attend()
 
     def attend(self) -> None:
-        """Listen to what was said before it was known by whom, and anew when a stranger who spoke too has gone."""
+        """Listen anew once it is known by whom something was said, and when a stranger who spoke too has gone."""
         if (self._unheard is None and not self._deceived) or (why := impostor(self._node, TOPIC)) is None:
+            self._stale = self._unheard is not None
             return
-        if self._deceived and not why:
-            self._deceived, self._unheard = False, None
+        if (self._deceived or self._stale) and not why:
+            # What waited for a name may be history: a busy node has not taken yet what was said since.
+            self._deceived, self._stale, self._unheard = False, False, None
             self.destroy()
             self._listen()
         if self._unheard is None:

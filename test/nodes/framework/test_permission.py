@@ -57,7 +57,22 @@ def test_what_is_said_before_the_speaker_has_a_name_is_heard_when_it_has_one(nod
     assert "halted" in permission.denied and not node.errors
     node.publishers = ["supervisor"]
     permission.attend()
+    assert node.say is not None and "halted" in permission.denied
+    node.say(status(SupervisorStatus.STATE_READY))  # as the middleware repeats it to who subscribes anew
     assert permission.denied == "" and len(changes) == 2
+
+
+def test_a_word_that_waited_for_a_name_is_not_taken_for_the_newest(node):
+    """A busy node takes DISARMED, and learns the name before it takes READY, which followed at once."""
+    permission = Permission(node, lambda: None)
+    node.publishers = [NAMELESS]
+    node.say(status(SupervisorStatus.STATE_DISARMED))
+    permission.attend()
+    node.publishers = ["supervisor"]
+    permission.attend()
+    assert permission.denied == ""
+    node.say(status(SupervisorStatus.STATE_DISARMED))
+    assert "disarmed" in permission.denied
 
 
 def test_a_strangers_word_is_not_believed_when_his_name_becomes_known(node):
