@@ -211,7 +211,7 @@ def report(result: Result, found: Found, methods, times, wiggles) -> Report:
     for axis, text in zip(axes, ("jam rate, 95 %", "mass per action [g]")):
         axis.set_xticks(np.arange(len(methods)), methods, rotation=60)
         axis.set_ylabel(text)
-    axes[0].legend()
+    fig.legend(loc="outside upper center", ncols=len(DEPTHS))
     page.figure(fig, "How often each method jams, with Wilson's interval, and what it brings.")
     page.section(
         "Attempts",
@@ -221,16 +221,16 @@ def report(result: Result, found: Found, methods, times, wiggles) -> Report:
     for axis, depth in zip(axes, DEPTHS):
         path = test_path(depth)
         axis.plot(path.poses[:, 0], path.poses[:, 2], ":", color=PALETTE[6])
-        for method, colour in zip(methods, (*PALETTE, *PALETTE)):
+        for method, colour in zip((m for m in methods if m in (*BASELINES, *BEST)), PALETTE):
             for k, one in enumerate(found[method, depth][:3]):
                 axis.plot(one.poses[:, 0], one.poses[:, 2], color=colour, label=method if k == 0 else None)
                 if one.jammed:
                     axis.plot(*one.poses[-1, [0, 2]], "x", color=colour)
         axis.set_title(depth)
         axis.set_ylabel("z [m]")
-    axes[0].legend(ncols=3)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
     axes[-1].set_xlabel("x [m]")
-    page.figure(fig, "Up to three attempts of each method.")
+    page.figure(fig, "Up to three attempts of each method, without the variants.")
     shown = [(m, one) for m in methods if m not in BASELINES for one in found[m, "deep"] if one.images is not None][:3]
     if shown:
         fig, axes = figure(len(shown), 3, size=(8.4, 2.8 * len(shown)), squeeze=False)
