@@ -96,7 +96,8 @@ class BucketMotion:
 
     Attributes:
         outcome: None until it has ended. why: in words. peak, held: largest force, and the largest that lasted as long as a jam must [N].
-        jam: what stopped it; None: nothing did. relieved: it is done, and yet did not come to its end. load: force along z at rest, mean (of what hangs in the bucket) [N]; NaN: not measured.
+        jam: what stopped it; None: nothing did. relieved: it is done, and yet did not come to its end.
+        load: force along z at rest, mean (of what hangs in the bucket) [N]; NaN: not measured.
     """
 
     def __init__(self, name: str, stretches: Sequence[Stretch], limits: JamLimits = JamLimits()) -> None:

@@ -43,6 +43,8 @@ def test_limits_and_speeds_are_those_of_the_simulated_pile():
         pile.patience,
         pile.torque_limit,
     )
+    assert config.limits.relief < config.limits.force  # a motion ends before it jams
+    assert BucketArmControllerConfig(force_relief=30.0).limits.relief == 30.0
 
 
 def test_messages_name_the_motions_as_the_algorithms_do():
